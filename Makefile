@@ -1,0 +1,44 @@
+# Everything installs into .venv/ in this checkout; each target sets up what it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+export OMP_WAIT_POLICY ?= passive
+export OPENBLAS_THREAD_TIMEOUT ?= 4
+
+.PHONY: help demo test check bench soak docs clean
+help:            ## what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit("keyhole needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.core   ## the hospital story, end to end
+	$(BIN)/keyhole demo
+
+check: $(VENV)/.dev   ## lint, format, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check           ## everything CI runs: check, unit, laws, doctests, end to end
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak"
+
+soak: $(VENV)/.dev    ## the long statistical tests
+	$(BIN)/python -m pytest -m soak
+
+bench: $(VENV)/.dev   ## every benchmark, ratios against a peer in the same run
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.dev    ## print again every output shown in the docs
+	$(BIN)/python -m docs.refresh
+
+clean:                ## remove what the other targets made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache keyhole-demo

@@ -1,0 +1,1 @@
+"""What aggregate statistics give away about people, and how to answer safely."""

@@ -1,0 +1,119 @@
+"""The error tree.
+
+KeyholeError                    root: catch this
+├── ConfigError                 keyhole.toml or an option is wrong; says what to write
+├── DataError                   the custodian's table is wrong (found at load, never at query time)
+├── LogError                    a log or transcript cannot be read; says the line
+├── QueryError                  one statement is refused; carries the text, a position and a caret
+│   ├── ParseError              it is not SQL
+│   ├── UnknownColumn           it names a column the table has not
+│   └── UnsupportedQuery        it is SQL we do not judge; says what to write instead
+├── ContradictionError          answers that no data can explain; names the queries
+├── CannotHonour                a method cannot use the knowledge or the answers it was given
+├── BudgetExhausted             the ledger has less left than was asked for; carries both numbers
+├── PrivacyParameterError       epsilon, delta, accuracy or a domain out of range
+├── ModelError                  an oracle attack was given a query, basis or noise outside its model
+└── MissingExtra                an optional part is not installed; says the pip command
+
+An error message is an answer: it may depend on the query and the schema, never on private data at query time.
+"""
+
+from __future__ import annotations
+
+
+class KeyholeError(Exception):
+    """Root of everything Keyhole raises on purpose."""
+
+
+class ConfigError(KeyholeError):
+    """A setting is wrong; the message says what to write."""
+
+
+class DataError(KeyholeError):
+    """The table is unfit: found when the custodian loads it."""
+
+
+class LogError(KeyholeError):
+    """A log or transcript cannot be read."""
+
+
+class QueryError(KeyholeError):
+    """A statement is refused. `text` is the statement, `position` a character offset into it.
+
+    >>> print(QueryError("COUNT takes one column", "SELECT COUNT(a, b) FROM t", 16))
+    COUNT takes one column
+      line 1, column 17
+      SELECT COUNT(a, b) FROM t
+                      ^
+    """
+
+    def __init__(self, message: str, text: str = "", position: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.text = text
+        self.position = position
+
+    @property
+    def line(self) -> int | None:
+        """Line of the caret, from 1, within the statement."""
+        return None if self.position is None else self.text.count("\n", 0, self.position) + 1
+
+    @property
+    def column(self) -> int | None:
+        """Column of the caret, from 1, within its line."""
+        return None if self.position is None else self.position - self.text.rfind("\n", 0, self.position)
+
+    def __str__(self) -> str:
+        if self.position is None:
+            return self.message
+        start = self.text.rfind("\n", 0, self.position) + 1
+        end = self.text.find("\n", self.position)
+        shown = self.text[start : end if end >= 0 else len(self.text)].expandtabs(1)
+        at = self.position - start
+        left = max(0, at - 60)
+        shown, at = shown[left : left + 110], at - left
+        return f"{self.message}\n  line {self.line}, column {self.column}\n  {shown}\n  {' ' * at}^"
+
+
+class ParseError(QueryError):
+    """The statement is not SQL."""
+
+
+class UnknownColumn(QueryError):
+    """The statement names a column the table has not."""
+
+
+class UnsupportedQuery(QueryError):
+    """SQL outside what Keyhole judges; the message says what to write instead."""
+
+
+class ContradictionError(KeyholeError):
+    """Answers that no data can explain together."""
+
+
+class CannotHonour(KeyholeError):
+    """A method cannot use the knowledge or the answers it was given."""
+
+
+class BudgetExhausted(KeyholeError):
+    """Less is left than was asked for. Nothing was spent."""
+
+    def __init__(self, message: str, *, remaining: object, requested: object) -> None:
+        super().__init__(message)
+        self.remaining = remaining
+        self.requested = requested
+
+
+class PrivacyParameterError(KeyholeError):
+    """epsilon, delta, accuracy or a domain is out of range."""
+
+
+class ModelError(KeyholeError):
+    """An oracle attack was given something outside its model."""
+
+
+class MissingExtra(KeyholeError):
+    """An optional part is not installed."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional part: pip install 'keyhole[{extra}]'")
