@@ -1,0 +1,303 @@
+"""Conditions on one record, as values: a small algebra with SQL's three-valued logic.
+
+A leaf asks one thing of one column; `Opaque` carries an expression over public columns that only the engine
+evaluates. Every predicate renders to SQL text, and evaluates under Kleene's logic where `None` is SQL's NULL.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import TypeAlias
+
+Scalar: TypeAlias = int | Decimal | str | bool | dt.date | dt.datetime
+Truth: TypeAlias = bool | None
+
+OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
+MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """TRUE, FALSE or NULL."""
+
+    value: Truth
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`column op value`, op one of = <> < <= > >=."""
+
+    column: str
+    op: str
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """`column IN (values)`; no NULL among the values."""
+
+    column: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """`column LIKE pattern` (`fold`: ILIKE), with % and _ and no escape character."""
+
+    column: str
+    pattern: str
+    fold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class IsNull:
+    """`column IS NULL`: public even for a private column."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A boolean SQL expression over public columns that only the engine evaluates."""
+
+    sql: str
+    columns: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class IsTrue:
+    """`(part) IS TRUE`: two-valued; its negation is what CASE ... ELSE needs."""
+
+    part: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """Negation; NULL stays NULL."""
+
+    part: Predicate
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Conjunction of two or more parts."""
+
+    parts: tuple[Predicate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """Disjunction of two or more parts."""
+
+    parts: tuple[Predicate, ...]
+
+
+Leaf: TypeAlias = Comparison | Membership | Like | IsNull | Opaque
+Predicate: TypeAlias = Constant | Leaf | IsTrue | Not | And | Or
+
+TRUE, FALSE, NULL = Constant(True), Constant(False), Constant(None)
+
+
+def conjunction(*parts: Predicate) -> Predicate:
+    """AND, flattened and simplified.
+
+    >>> conjunction(TRUE, IsNull("a"))
+    IsNull(column='a')
+    """
+    flat: list[Predicate] = []
+    for part in parts:
+        for p in part.parts if isinstance(part, And) else (part,):
+            if p == FALSE:
+                return FALSE
+            if p != TRUE and p not in flat:
+                flat.append(p)
+    return TRUE if not flat else flat[0] if len(flat) == 1 else And(tuple(flat))
+
+
+def disjunction(*parts: Predicate) -> Predicate:
+    """OR, flattened and simplified."""
+    flat: list[Predicate] = []
+    for part in parts:
+        for p in part.parts if isinstance(part, Or) else (part,):
+            if p == TRUE:
+                return TRUE
+            if p != FALSE and p not in flat:
+                flat.append(p)
+    return FALSE if not flat else flat[0] if len(flat) == 1 else Or(tuple(flat))
+
+
+def negation(part: Predicate) -> Predicate:
+    """NOT, simplified."""
+    if isinstance(part, Constant):
+        return Constant(None if part.value is None else not part.value)
+    return part.part if isinstance(part, Not) else Not(part)
+
+
+def is_true(part: Predicate) -> Predicate:
+    """`part IS TRUE`, simplified."""
+    if isinstance(part, Constant):
+        return Constant(part.value is True)
+    return part if isinstance(part, IsTrue | IsNull) else IsTrue(part)
+
+
+def leaves(predicate: Predicate) -> Iterator[Leaf]:
+    """Every leaf, from left to right."""
+    if isinstance(predicate, And | Or):
+        for part in predicate.parts:
+            yield from leaves(part)
+    elif isinstance(predicate, Not | IsTrue):
+        yield from leaves(predicate.part)
+    elif not isinstance(predicate, Constant):
+        yield predicate
+
+
+def columns(predicate: Predicate) -> frozenset[str]:
+    """The columns a predicate looks at."""
+    found: set[str] = set()
+    for leaf in leaves(predicate):
+        found |= leaf.columns if isinstance(leaf, Opaque) else {leaf.column}
+    return frozenset(found)
+
+
+def restrict(predicate: Predicate, decide: Callable[[Leaf], Predicate]) -> Predicate:
+    """Replace every leaf by `decide(leaf)` and simplify: how a condition reads once a private cell is fixed.
+
+    >>> p = Or((Comparison("x", ">", 5), Comparison("sex", "=", "F")))
+    >>> restrict(p, lambda leaf: FALSE if leaf.column == "x" else leaf)
+    Comparison(column='sex', op='=', value='F')
+    """
+    if isinstance(predicate, Constant):
+        return predicate
+    if isinstance(predicate, And):
+        return conjunction(*(restrict(p, decide) for p in predicate.parts))
+    if isinstance(predicate, Or):
+        return disjunction(*(restrict(p, decide) for p in predicate.parts))
+    if isinstance(predicate, Not):
+        return negation(restrict(predicate.part, decide))
+    if isinstance(predicate, IsTrue):
+        return is_true(restrict(predicate.part, decide))
+    return decide(predicate)
+
+
+def evaluate(predicate: Predicate, truth: Callable[[Leaf], Truth]) -> Truth:
+    """Kleene's three-valued truth of the whole, given the truth of each leaf."""
+    if isinstance(predicate, Constant):
+        return predicate.value
+    if isinstance(predicate, And):
+        values = [evaluate(p, truth) for p in predicate.parts]
+        return False if False in values else None if None in values else True
+    if isinstance(predicate, Or):
+        values = [evaluate(p, truth) for p in predicate.parts]
+        return True if True in values else None if None in values else False
+    if isinstance(predicate, Not):
+        value = evaluate(predicate.part, truth)
+        return None if value is None else not value
+    if isinstance(predicate, IsTrue):
+        return evaluate(predicate.part, truth) is True
+    return truth(predicate)
+
+
+def leaf_truth(leaf: Leaf, value: Scalar | None) -> Truth:
+    """Truth of a leaf on one value of its column, as the engine would say. `Opaque` has no single column.
+
+    >>> leaf_truth(Comparison("x", ">", 5), 6), leaf_truth(Comparison("x", ">", 5), None)
+    (True, None)
+    >>> leaf_truth(Like("d", "fl_"), "flu"), leaf_truth(IsNull("d"), None)
+    (True, True)
+    """
+    if isinstance(leaf, Opaque):
+        raise TypeError("an opaque expression is evaluated by the engine only")
+    if isinstance(leaf, IsNull):
+        return value is None
+    if value is None:
+        return None
+    if isinstance(leaf, Membership):
+        return any(_compare(value, "=", v) for v in leaf.values)
+    if isinstance(leaf, Like):
+        return _like(leaf.pattern, leaf.fold).fullmatch(str(value)) is not None
+    return _compare(value, leaf.op, leaf.value)
+
+
+def _compare(left: Scalar, op: str, right: Scalar) -> bool:
+    # a date compares with a timestamp as midnight, as in SQL
+    if isinstance(left, dt.datetime) != isinstance(right, dt.datetime):
+        left, right = _midnight(left), _midnight(right)
+    if op == "=":
+        return left == right
+    if op == "<>":
+        return left != right
+    if op == "<":
+        return left < right  # type: ignore[operator]
+    if op == "<=":
+        return left <= right  # type: ignore[operator]
+    if op == ">":
+        return left > right  # type: ignore[operator]
+    return left >= right  # type: ignore[operator]
+
+
+def _midnight(value: Scalar) -> Scalar:
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return dt.datetime(value.year, value.month, value.day)
+    return value
+
+
+@lru_cache(maxsize=1024)
+def _like(pattern: str, fold: bool) -> re.Pattern[str]:
+    body = "".join(".*" if c == "%" else "." if c == "_" else re.escape(c) for c in pattern)
+    return re.compile(body, re.DOTALL | (re.IGNORECASE if fold else re.NOFLAG))
+
+
+def quote_name(name: str) -> str:
+    """A column or table name as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(value: Scalar | None) -> str:
+    """A constant as SQL.
+
+    >>> literal("O'Neil"), literal(Decimal("1.50")), literal(dt.date(2026, 1, 2)), literal(None)
+    ("'O''Neil'", '1.50', "DATE '2026-01-02'", 'NULL')
+    """
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    if isinstance(value, dt.datetime):
+        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+    if isinstance(value, dt.date):
+        return f"DATE '{value.isoformat()}'"
+    return f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def to_sql(predicate: Predicate) -> str:
+    """The predicate as canonical SQL text (portable between DuckDB and PostgreSQL).
+
+    >>> to_sql(And((Comparison("ZIP", ">", 32000), Not(Membership("sex", ("M", "F"))))))
+    '"ZIP" > 32000 AND NOT ("sex" IN (\\'M\\', \\'F\\'))'
+    """
+    if isinstance(predicate, Constant):
+        return "NULL::BOOLEAN" if predicate.value is None else literal(predicate.value)
+    if isinstance(predicate, And | Or):
+        word = " AND " if isinstance(predicate, And) else " OR "
+        return word.join(f"({to_sql(p)})" if isinstance(p, And | Or) else to_sql(p) for p in predicate.parts)
+    if isinstance(predicate, Not):
+        return f"NOT ({to_sql(predicate.part)})"
+    if isinstance(predicate, IsTrue):
+        return f"(({to_sql(predicate.part)}) IS TRUE)"
+    if isinstance(predicate, Opaque):
+        return f"({predicate.sql})"
+    name = quote_name(predicate.column)
+    if isinstance(predicate, Comparison):
+        return f"{name} {predicate.op} {literal(predicate.value)}"
+    if isinstance(predicate, Membership):
+        return f"{name} IN ({', '.join(literal(v) for v in predicate.values)})"
+    if isinstance(predicate, Like):
+        return f"{name} {'ILIKE' if predicate.fold else 'LIKE'} {literal(predicate.pattern)}"
+    return f"{name} IS NULL"

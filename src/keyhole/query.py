@@ -1,0 +1,175 @@
+"""What an analyst asks, as values: no rows, no data.
+
+A `Term` is `factor * SUM(weight * column) WHERE where`; a `Query` is a sum of terms, or a ratio of two such sums
+(AVG), or an order statistic; a `Statement` is one SELECT, which its GROUP BY keys expand to many queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import StrEnum
+from fractions import Fraction
+
+from keyhole.predicate import (
+    TRUE,
+    Comparison,
+    IsNull,
+    Opaque,
+    Predicate,
+    Scalar,
+    conjunction,
+    literal,
+    quote_name,
+    to_sql,
+)
+
+
+class Aggregate(StrEnum):
+    """What is computed over the matching records. SUM covers COUNT and AVG too: see `Query`."""
+
+    SUM = "SUM"
+    MIN = "MIN"
+    MAX = "MAX"
+    MEDIAN = "MEDIAN"
+    VAR = "VAR"  # Query.terms hold the column; Query.label tells sample from population
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """`factor * SUM(weight * column ** power) WHERE where`; `column=None` counts records (weight times one).
+
+    `column` is private; `weight` is an SQL expression over public columns, `None` for one. Records whose column is
+    NULL are outside `where` by construction (`lower` adds `IS NOT NULL`).
+    """
+
+    column: str | None
+    where: Predicate = TRUE
+    factor: Fraction = Fraction(1)
+    weight: str | None = None
+    power: int = 1
+
+    def sql(self) -> str:
+        """The term as SQL, with its condition in a FILTER."""
+        body = quote_name(self.column) if self.column is not None else "1"
+        if self.power == 2:
+            body = f"{body} * {body}"
+        if self.weight is not None:
+            body = self.weight if self.column is None else f"{body} * ({self.weight})"
+        text = f"SUM({body})"
+        if self.where != TRUE:
+            text += f" FILTER (WHERE {to_sql(self.where)})"
+        text = f"COALESCE({text}, 0)"
+        if self.factor == 1:
+            return text
+        if self.factor.denominator == 1:
+            return f"{self.factor.numerator} * {text}"
+        return f"({text} * {self.factor.numerator} / {self.factor.denominator})"
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A yes/no question: is the aggregate `op value`?"""
+
+    op: str
+    value: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One number asked for: the sum of `terms` (divided by the sum of `per`, if any), or an order statistic.
+
+    COUNT(*) is a term without column; AVG(x) is SUM(x) per COUNT(x). `digits` is the ROUND applied to the answer,
+    `test` makes it a yes/no question. `key` is the GROUP BY key, `label` the SELECT item as written.
+    """
+
+    aggregate: Aggregate
+    terms: tuple[Term, ...]
+    per: tuple[Term, ...] = ()
+    digits: int | None = None
+    test: Threshold | None = None
+    key: tuple[tuple[str, Scalar | None], ...] = ()
+    label: str = ""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The private columns that are summed or ordered."""
+        return frozenset(t.column for t in (*self.terms, *self.per) if t.column is not None)
+
+    def under(self, condition: Predicate, key: tuple[tuple[str, Scalar | None], ...]) -> Query:
+        """The same question asked of one group only."""
+
+        def narrow(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+            return tuple(replace(t, where=conjunction(t.where, condition)) for t in terms)
+
+        return replace(self, terms=narrow(self.terms), per=narrow(self.per), key=key)
+
+    def canonical(self) -> str:
+        """The question as one SELECT item, in canonical SQL: what we claim the statement means.
+
+        >>> from keyhole.predicate import Comparison
+        >>> Query(Aggregate.SUM, (Term("pay", Comparison("dept", "=", "legal")),)).canonical()
+        'COALESCE(SUM("pay") FILTER (WHERE "dept" = \\'legal\\'), 0)'
+        """
+        if self.aggregate is not Aggregate.SUM:
+            term = self.terms[0]
+            where = f" FILTER (WHERE {to_sql(term.where)})" if term.where != TRUE else ""
+            name = self.label.split("(")[0] if self.aggregate is Aggregate.VAR else self.aggregate.value
+            text = f"{name}({quote_name(term.column or '')}){where}"
+            if term.factor != 1:
+                text = f"({text} * {term.factor.numerator} / {term.factor.denominator})"
+        else:
+            text = " + ".join(t.sql() for t in self.terms) or "0"
+            if self.per:
+                text = f"CAST({text} AS DOUBLE) / NULLIF({' + '.join(t.sql() for t in self.per)}, 0)"
+        if self.digits is not None:
+            text = f"ROUND({text}, {self.digits})"
+        if self.test is not None:
+            text = f"({text}) {self.test.op} {self.test.value}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One GROUP BY key: a column, or an expression over public columns."""
+
+    name: str
+    sql: str
+    column: str | None
+
+    def equals(self, value: Scalar | None) -> Predicate:
+        """The condition that a record belongs to the group with this key value."""
+        if self.column is None:
+            return Opaque(f"({self.sql}) IS NOT DISTINCT FROM {literal(value)}", frozenset())
+        return IsNull(self.column) if value is None else Comparison(self.column, "=", value)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One SELECT over the one table.
+
+    `queries` are the aggregates of the SELECT list in order; `keys` the GROUP BY keys; `sets` the grouping sets as
+    tuples of indices into `keys` (plain GROUP BY: one set with all). `having` tests decide whether a group is shown.
+    `where` is the condition of the whole statement, already part of every query.
+    """
+
+    text: str
+    queries: tuple[Query, ...]
+    where: Predicate = TRUE
+    keys: tuple[Key, ...] = ()
+    sets: tuple[tuple[int, ...], ...] = ((),)
+    having: tuple[Query, ...] = ()
+
+    def group(self, key: Mapping[str, Scalar | None]) -> tuple[Query, ...]:
+        """The queries of one group; `key` gives a value for some or all of `keys` (the others are rolled up)."""
+        chosen = [k for k in self.keys if k.name in key]
+        condition = conjunction(*(k.equals(key[k.name]) for k in chosen))
+        named = tuple((k.name, key[k.name]) for k in chosen)
+        return tuple(q.under(condition, named) for q in self.queries)
+
+    def tests(self, key: Mapping[str, Scalar | None]) -> tuple[Query, ...]:
+        """The HAVING tests of one group."""
+        chosen: Sequence[Key] = [k for k in self.keys if k.name in key]
+        condition = conjunction(*(k.equals(key[k.name]) for k in chosen))
+        return tuple(q.under(condition, tuple((k.name, key[k.name]) for k in chosen)) for q in self.having)
