@@ -1,0 +1,290 @@
+"""The query matrix: m integer rows over K columns, 0/1 rows kept as bits.
+
+A column is an atom (or atom x private cell), a row is a query. Rows that hold only 0 and 1 are stored
+bit-packed (K/8 bytes each); a row with public weights is stored sparse, as machine integers when they fit and as
+Python integers when they do not (superincreasing weights).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words = NDArray[np.uint64]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_INT64 = 1 << 62  # entries up to here live in int64 arrays
+_LIMB = 24  # bits a limb in exact sums: 2^24 * (number of rows) stays far below 2^63
+
+
+class RowMatrix:
+    """An m x K integer matrix whose 0/1 rows are bit-packed.
+
+    `bits[b]` is the b-th 0/1 row, `bit_rows[b]` its row number; column k is bit k % 64 of word k // 64.
+    `general[i]` is (columns, entries) of the weighted row i. Memory: m K / 8 bytes for 0/1 rows, 16 bytes a
+    non-zero for weighted rows.
+
+    >>> A = RowMatrix.from_dense([[1, 1, 0], [0, 1, 0], [0, 3, -2]])
+    >>> A.m, A.K, A.row(2).tolist()
+    (3, 3, [0, 3, -2])
+    >>> B = RowMatrix.from_sparse([{0: 2**80}], K=3)
+    >>> RowMatrix.stack([A, B]).row(3)[0] == 2**80
+    True
+    """
+
+    __slots__ = ("K", "_bit_of", "_patterns", "bit_rows", "bits", "general", "m")
+
+    def __init__(
+        self,
+        bits: Words,
+        bit_rows: Ints,
+        general: Mapping[int, tuple[Ints, NDArray[Any]]],
+        m: int,
+        K: int,
+    ) -> None:
+        self.m, self.K = m, K
+        self.bits = bits
+        self.bit_rows = bit_rows
+        self.general = dict(general)
+        self._bit_of = np.full(m, -1, dtype=np.int64)
+        self._bit_of[bit_rows] = np.arange(len(bit_rows))
+        self._patterns: Words | None = None
+
+    @classmethod
+    def from_bits(cls, bits: NDArray[np.uint64], K: int) -> RowMatrix:
+        """m rows of ceil(K/64) words; column k is bit k % 64 of word k // 64. The words are not copied.
+
+        >>> RowMatrix.from_bits(np.array([[5]], dtype=np.uint64), K=3).row(0).tolist()
+        [1, 0, 1]
+        """
+        words = np.ascontiguousarray(bits, dtype=np.uint64)
+        width = (K + 63) // 64
+        if words.ndim != 2 or words.shape[1] != width:
+            raise ValueError(f"bits has shape {words.shape}; {K} columns need (m, {width}) words of 64 bits")
+        if K % 64 and len(words) and np.any(words[:, -1] >> np.uint64(K % 64)):
+            raise ValueError(f"bits are set beyond column {K - 1}; clear the unused bits of the last word")
+        m = len(words)
+        return cls(words, np.arange(m, dtype=np.int64), {}, m, K)
+
+    @classmethod
+    def from_dense(cls, rows: Sequence[Sequence[int]] | NDArray[np.int64]) -> RowMatrix:
+        """Rows as lists or as a two-dimensional integer array.
+
+        >>> RowMatrix.from_dense(np.zeros((0, 4), dtype=np.int64)).K
+        4
+        """
+        if isinstance(rows, np.ndarray):
+            if rows.ndim != 2 or rows.dtype.kind not in "iub":
+                raise ValueError(f"need a two-dimensional integer array, got {rows.dtype} of shape {rows.shape}")
+            m, K = rows.shape
+            if rows.dtype == np.uint64 and rows.size and int(rows.max()) >= _INT64:
+                return cls.from_dense([[int(v) for v in row] for row in rows])
+            dense = rows.astype(np.int64, copy=False)
+            plain = np.flatnonzero(((dense == 0) | (dense == 1)).all(axis=1))
+            general = {}
+            for i in np.setdiff1d(np.arange(m), plain):
+                cols = np.flatnonzero(dense[i])
+                general[int(i)] = (cols.astype(np.int64), dense[i, cols])
+            return cls(_pack(dense[plain], K), plain.astype(np.int64), general, m, K)
+        K = len(rows[0]) if len(rows) else 0
+        if any(len(row) != K for row in rows):
+            raise ValueError("rows have different lengths")
+        return cls.from_sparse([{k: int(v) for k, v in enumerate(row) if v} for row in rows], K)
+
+    @classmethod
+    def from_sparse(cls, rows: Sequence[Mapping[int, int]], K: int) -> RowMatrix:
+        """Rows as {column: entry}; entries are Python integers of any size.
+
+        >>> RowMatrix.from_sparse([{1: 1}, {0: -7}], K=2).row(1).tolist()
+        [-7, 0]
+        """
+        m = len(rows)
+        width = (K + 63) // 64
+        plain: list[int] = []
+        general: dict[int, tuple[Ints, NDArray[Any]]] = {}
+        for i, row in enumerate(rows):
+            bad = next((k for k in row if not 0 <= k < K), None)
+            if bad is not None:
+                raise ValueError(f"row {i} names column {bad}; columns run from 0 to {K - 1}")
+            if all(v == 0 or v == 1 for v in row.values()):
+                plain.append(i)
+            else:
+                items = sorted((int(k), int(v)) for k, v in row.items() if v)
+                cols = np.array([k for k, _ in items], dtype=np.int64)
+                general[i] = (cols, _entries([v for _, v in items]))
+        bits = np.zeros((len(plain), width), dtype=np.uint64)
+        for b, i in enumerate(plain):
+            cols = np.array(sorted(int(k) for k, v in rows[i].items() if v), dtype=np.int64)
+            np.bitwise_or.at(bits[b], cols >> 6, np.uint64(1) << (cols & 63).astype(np.uint64))
+        return cls(bits, np.array(plain, dtype=np.int64), general, m, K)
+
+    @classmethod
+    def stack(cls, parts: Sequence[RowMatrix]) -> RowMatrix:
+        """The rows of all parts, one part below the other; all must have the same K."""
+        if not parts:
+            raise ValueError("stack needs at least one matrix")
+        K = parts[0].K
+        if any(part.K != K for part in parts):
+            raise ValueError(f"cannot stack matrices of {sorted({part.K for part in parts})} columns")
+        starts = np.cumsum([0] + [part.m for part in parts])
+        general = {
+            int(at) + i: row for at, part in zip(starts[:-1], parts, strict=True) for i, row in part.general.items()
+        }
+        bit_rows = np.concatenate([part.bit_rows + at for at, part in zip(starts[:-1], parts, strict=True)])
+        return cls(np.concatenate([part.bits for part in parts]), bit_rows, general, int(starts[-1]), K)
+
+    def row(self, i: int) -> NDArray[np.int64] | list[int]:
+        """Row i as a dense int64 array, or as a list when some entry does not fit."""
+        if not 0 <= i < self.m:
+            raise IndexError(f"row {i} of a matrix with {self.m} rows")
+        b = int(self._bit_of[i])
+        if b >= 0:
+            return self.unpack(np.array([b]), 0, self.K)[0].astype(np.int64)
+        cols, values = self.general[i]
+        if values.dtype == object:
+            dense = [0] * self.K
+            for k, v in zip(cols.tolist(), values.tolist(), strict=True):
+                dense[k] = v
+            return dense
+        out = np.zeros(self.K, dtype=np.int64)
+        out[cols] = values
+        return out
+
+    def items(self, i: int) -> Iterator[tuple[int, int]]:
+        """The non-zero (column, entry) pairs of row i."""
+        b = int(self._bit_of[i])
+        if b >= 0:
+            for k in np.flatnonzero(self.unpack(np.array([b]), 0, self.K)[0]).tolist():
+                yield k, 1
+        else:
+            cols, values = self.general[i]
+            yield from zip(cols.tolist(), values.tolist(), strict=True)
+
+    def bit_index(self, i: int) -> int:
+        """Position of row i among the bit rows, -1 for a weighted row."""
+        return int(self._bit_of[i])
+
+    def unpack(self, which: Ints, lo_word: int, K_stop: int) -> NDArray[np.uint8]:
+        """Bit rows `which` (positions in `bits`) as 0/1 bytes over columns lo_word*64 .. K_stop."""
+        if K_stop <= lo_word * 64:
+            return np.zeros((len(which), 0), dtype=np.uint8)
+        block = np.ascontiguousarray(self.bits[which, lo_word : (K_stop + 63) // 64])
+        return np.unpackbits(block.view(np.uint8), axis=1, bitorder="little")[:, : K_stop - lo_word * 64]
+
+    def residues(self, p: int) -> Floats:
+        """The dense matrix modulo p as float64, balanced. Costs 8 m K bytes: for small tables."""
+        out = np.zeros((self.m, self.K), dtype=np.float64)
+        if len(self.bits):
+            out[self.bit_rows] = self.unpack(np.arange(len(self.bits)), 0, self.K)
+        for i, (cols, values) in self.general.items():
+            out[i, cols] = balanced(values, p)
+        return out
+
+    def magnitude(self) -> int:
+        """The largest |entry|."""
+        top = 1 if len(self.bits) else 0
+        for _, values in self.general.values():
+            if len(values):
+                top = max(top, max(abs(int(values.min())), abs(int(values.max()))))
+        return top
+
+
+def verify(matrix: RowMatrix, weights: Mapping[int, Fraction | int], target: Mapping[int, int]) -> bool:
+    """Whether sum_i weights[i] * row_i equals `target` in every column, in exact integer arithmetic.
+
+    Weights are brought to a common denominator d; then sum_i (d w_i) a_i = d * target is checked with the integers
+    split into limbs of 24 bits and the carries propagated, so that no rounding and no overflow can occur.
+    Cost O(rows with weight x K).
+
+    >>> A = RowMatrix.from_dense([[1, 1, 1], [1, 0, 0], [0, 0, 1]])
+    >>> verify(A, {0: 1, 1: -1, 2: -1}, {1: 1}), verify(A, {0: 1, 1: -1}, {1: 1})
+    (True, False)
+    """
+    if any(not 0 <= i < matrix.m for i in weights) or any(not 0 <= k < matrix.K for k in target):
+        return False
+    exact = {i: Fraction(w) for i, w in weights.items() if w}
+    d = lcm(*(w.denominator for w in exact.values())) if exact else 1
+    scaled = {i: w.numerator * (d // w.denominator) for i, w in exact.items()}
+    return verify_integers(matrix, scaled, {k: d * v for k, v in target.items() if v})
+
+
+def verify_integers(matrix: RowMatrix, weights: Mapping[int, int], target: Mapping[int, int]) -> bool:
+    """`verify` for integer weights and an integer target."""
+    rows = [i for i in weights if weights[i] and matrix.bit_index(i) >= 0]
+    which = np.array([matrix.bit_index(i) for i in rows], dtype=np.int64)
+    w = [weights[i] for i in rows]
+    # What the bit rows must add up to: the target less the weighted rows. Kept sparse, in Python integers.
+    rest: dict[int, int] = dict(target)
+    for i, c in weights.items():
+        if c and matrix.bit_index(i) < 0:
+            for k, v in matrix.items(i):
+                rest[k] = rest.get(k, 0) - c * v
+    rest = {k: v for k, v in rest.items() if v}
+    total = sum(abs(c) for c in w)
+    if any(abs(v) > total for v in rest.values()):
+        return False
+    count = -(-total.bit_length() // _LIMB)
+    limbs = _limbs(w, count)
+    carry_in = _limbs(list(rest.values()), count)
+    spots = np.array(list(rest), dtype=np.int64)
+    step = max(64, (1 << 22) // max(1, len(rows)) // 64 * 64)
+    order = np.argsort(spots, kind="stable")
+    spots, carry_in = spots[order], carry_in[:, order]
+    for start in range(0, matrix.K, step):
+        stop = min(matrix.K, start + step)
+        block = matrix.unpack(which, start // 64, stop).astype(np.float64)
+        # limbs are below 2^24 and rows far fewer than 2^29: these float64 products are exact integers
+        sums = (limbs.astype(np.float64) @ block).astype(np.int64)
+        a, b = np.searchsorted(spots, [start, stop])
+        sums[:, spots[a:b] - start] -= carry_in[:, a:b]
+        carry = np.zeros(stop - start, dtype=np.int64)
+        for s in sums:
+            carry = s + carry
+            if np.any(carry & ((1 << _LIMB) - 1)):
+                return False
+            carry >>= _LIMB
+        if np.any(carry):
+            return False
+    return True
+
+
+def _limbs(values: Sequence[int], at_least: int = 1) -> Ints:
+    """Signed limbs (count, len(values)): value = sum_l limb_l 2^(24 l), all limbs of one sign."""
+    bits = max((abs(v).bit_length() for v in values), default=0)
+    count = max(at_least, -(-bits // _LIMB), 1)
+    out = np.zeros((count, len(values)), dtype=np.int64)
+    mask = (1 << _LIMB) - 1
+    for j, v in enumerate(values):
+        a, sign, at = abs(v), (1 if v >= 0 else -1), 0
+        while a:
+            out[at, j] = sign * (a & mask)
+            a >>= _LIMB
+            at += 1
+    return out
+
+
+def balanced(values: NDArray[Any], p: int) -> Floats:
+    """values mod p in (-p/2, p/2], as float64."""
+    reduced = (values % p).astype(np.float64)
+    reduced[reduced > p / 2] -= p
+    return reduced
+
+
+def _entries(values: list[int]) -> NDArray[Any]:
+    if all(abs(v) < _INT64 for v in values):
+        return np.array(values, dtype=np.int64)
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+def _pack(dense: Ints, K: int) -> Words:
+    padded = np.zeros((len(dense), (K + 63) // 64 * 64), dtype=np.uint8)
+    padded[:, :K] = dense
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64).reshape(len(dense), (K + 63) // 64)
