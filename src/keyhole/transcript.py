@@ -1,0 +1,213 @@
+"""Questions with their answers: all that an outsider ever sees. JSONL on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from keyhole.errors import LogError
+from keyhole.query import Query
+
+NOISE_KINDS = ("laplace", "gaussian", "uniform", "rounded")
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The public law of the error of an answer: Laplace scale, Gaussian standard deviation, or half-width."""
+
+    kind: str
+    scale: Fraction
+
+    @classmethod
+    def parse(cls, kind: object, scale: object) -> Noise:
+        """From the two fields of a transcript line or of `--noise kind:scale`."""
+        if kind not in NOISE_KINDS:
+            raise LogError(f"unknown noise {kind!r}: write one of {', '.join(NOISE_KINDS)}")
+        try:
+            value = Fraction(str(scale))
+        except (ValueError, ZeroDivisionError):
+            raise LogError(f"noise scale {scale!r} is not a number") from None
+        if value < 0:
+            raise LogError(f"noise scale {scale} is negative")
+        return cls(str(kind), value)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was answered: `lo <= truth <= hi` (None: unbounded), a point value if one was given, and the noise law.
+
+    >>> Answer.exact(Decimal("32.1")).width
+    Fraction(0, 1)
+    """
+
+    value: Decimal | bool | None
+    lo: Fraction | None
+    hi: Fraction | None
+    noise: Noise | None = None
+
+    @classmethod
+    def exact(cls, value: Decimal | int) -> Answer:
+        """An answer without any error."""
+        exact = Fraction(value)
+        return cls(Decimal(value), exact, exact)
+
+    @property
+    def width(self) -> Fraction | None:
+        """hi - lo, or None if unbounded."""
+        return None if self.lo is None or self.hi is None else self.hi - self.lo
+
+    @property
+    def null(self) -> bool:
+        """SQL NULL: nothing matched."""
+        return self.value is None and self.lo is None and self.hi is None and self.noise is None
+
+
+NULL_ANSWER = Answer(None, None, None)
+
+Given: TypeAlias = Any  # JSON: number, bool, None, {"suppressed": [lo, hi]}, {"lo", "hi"}, or a list of groups
+
+
+class Absent:
+    """The type of ABSENT: a line without an answer (None already means SQL NULL)."""
+
+
+ABSENT = Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a log: the text, where it stood, and the answer if the log has one."""
+
+    number: int
+    sql: str
+    answer: Given = ABSENT
+    noise: Noise | None = None
+    at: int = 1  # line of the file
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One query with its answer; `number` is "3" or, for a part of a statement, "3.2"."""
+
+    number: str
+    sql: str
+    query: Query
+    answer: Answer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A statement that was not understood, with the reason."""
+
+    number: str
+    sql: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Ordered questions and answers, and what could not be read."""
+
+    entries: tuple[Entry, ...] = ()
+    refused: tuple[Refusal, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+def read_jsonl(lines: Iterable[str], name: str = "transcript") -> Iterator[Line]:
+    """Read JSONL: `{"sql": ..., "answer": ..., "noise": ...}` a line; numbers as decimals. Blank lines are skipped.
+
+    >>> [line.answer for line in read_jsonl(['{"sql": "SELECT 1", "answer": 32.10}'])]
+    [Decimal('32.10')]
+    """
+    number = 0
+    for at, text in enumerate(lines, 1):
+        if not text.strip():
+            continue
+        number += 1
+        try:
+            raw = json.loads(text, parse_float=Decimal, parse_int=Decimal, parse_constant=_not_a_number)
+        except ValueError as error:
+            raise LogError(
+                f'{name}, line {at}: not JSON ({error}); each line is {{"sql": ..., "answer": ...}}'
+            ) from None
+        if not isinstance(raw, dict) or not isinstance(raw.get("sql"), str):
+            raise LogError(f'{name}, line {at}: write {{"sql": "SELECT ...", "answer": ...}}')
+        unknown = set(raw) - {"sql", "answer", "noise"}
+        if unknown:
+            raise LogError(f"{name}, line {at}: unknown field {sorted(unknown)[0]!r}; known: sql, answer, noise")
+        noise = None
+        if raw.get("noise") is not None:
+            law = raw["noise"]
+            if not isinstance(law, dict) or set(law) != {"kind", "scale"}:
+                raise LogError(f'{name}, line {at}: noise is {{"kind": "laplace", "scale": 2}}')
+            try:
+                noise = Noise.parse(law["kind"], law["scale"])
+            except LogError as error:
+                raise LogError(f"{name}, line {at}: {error}") from None
+        yield Line(number, raw["sql"], raw.get("answer", ABSENT), noise, at)
+
+
+def _not_a_number(text: str) -> Decimal:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+def parse_answer(given: Given, noise: Noise | None, radius: Fraction = Fraction(0)) -> Answer:
+    """One JSON answer as an `Answer`; `radius` is the stated error of floating-point summation."""
+    if given is None:
+        return NULL_ANSWER
+    if isinstance(given, bool):
+        return Answer(given, None, None, noise)
+    if isinstance(given, dict):
+        pair = given.get("suppressed") if set(given) == {"suppressed"} else None
+        if set(given) == {"lo", "hi"}:
+            pair = [given["lo"], given["hi"]]
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise LogError(
+                f'an answer is a number, true/false, null, {{"suppressed": [lo, hi]}} or {{"lo", "hi"}}: {given}'
+            )
+        lo, hi = (None if end is None else Fraction(_number(end)) for end in pair)
+        if lo is not None and hi is not None and lo > hi:
+            raise LogError(f"an answer's lo = {float(lo)} is above its hi = {float(hi)}")
+        return Answer(None, lo, hi, noise)
+    value = _number(given)
+    if noise is not None and noise.kind == "rounded":
+        return Answer(value, Fraction(value) - noise.scale, Fraction(value) + noise.scale, noise)
+    if noise is not None and noise.kind == "uniform":
+        return Answer(value, Fraction(value) - noise.scale, Fraction(value) + noise.scale, noise)
+    if noise is not None:
+        return Answer(value, None, None, noise)
+    return Answer(value, Fraction(value) - radius, Fraction(value) + radius)
+
+
+def _number(given: Given) -> Decimal:
+    if isinstance(given, bool) or not isinstance(given, int | float | Decimal):
+        raise LogError(f"{given!r} is not a number")
+    value = Decimal(repr(given)) if isinstance(given, float) else Decimal(given)
+    if not value.is_finite():
+        raise LogError("an answer is NaN or infinite; write null for SQL NULL")
+    return value
+
+
+def simplest_decimal(lo: Fraction, hi: Fraction) -> Decimal:
+    """The decimal with the fewest digits in [lo, hi]: how a value known up to rounding is shown.
+
+    >>> simplest_decimal(Fraction("5.1999999999"), Fraction("5.2000000001"))
+    Decimal('5.2')
+    >>> simplest_decimal(Fraction(1, 3), Fraction(1, 3))
+    Decimal('0.333333333333')
+    """
+    middle = (lo + hi) / 2
+    for digits in range(13):
+        scaled = round(middle * 10**digits)
+        if lo <= Fraction(scaled, 10**digits) <= hi:
+            return Decimal(scaled).scaleb(-digits) if digits else Decimal(scaled)
+    if lo == hi and 10**40 % middle.denominator == 0:  # an exact decimal with many digits is shown in full
+        digits = next(d for d in range(41) if 10**d % middle.denominator == 0)
+        return Decimal(int(middle * 10**digits)).scaleb(-digits)
+    return Decimal(round(middle * 10**12)).scaleb(-12).normalize()
