@@ -94,8 +94,8 @@ def _pieces(column: Column, leaves: Sequence[Leaf], prior: Prior) -> Iterable[tu
             yield Piece(truth, truth), truth, ()
         return
     if prior.values is not None:
-        for value in prior.values:
-            yield Piece(value, value), value, ()
+        for text in prior.values:
+            yield Piece(text, text), text, ()
         return
     constants: set[Scalar] = set()
     for leaf in leaves:
@@ -107,11 +107,11 @@ def _pieces(column: Column, leaves: Sequence[Leaf], prior: Prior) -> Iterable[tu
     if column.kind is Kind.TEXT:
         yield from _text_pieces(sorted(map(str, constants)), leaves, likes)
         return
-    cuts = sorted(constants, key=_place)
-    for value in cuts:
+    ordered = sorted(constants, key=_place)
+    for value in ordered:
         if _holds(value, column.kind, prior):
             yield Piece(value, value), value, ()
-    for lo, hi in zip([None, *cuts], [*cuts, None], strict=True):
+    for lo, hi in zip([None, *ordered], [*ordered, None], strict=True):
         sample = _sample(lo, hi, column.kind, prior)
         if sample is not None:
             yield Piece(lo, hi), sample, ()

@@ -1,1 +1,6 @@
+"""Query -> rows, atoms, truth: the engines."""
 
+from keyhole.sources.base import GroupKey, PrivateValues, Roster, Rows, Source
+from keyhole.sources.duckdb import DuckDBRoster, DuckDBSource, load
+
+__all__ = ["DuckDBRoster", "DuckDBSource", "GroupKey", "PrivateValues", "Roster", "Rows", "Source", "load"]

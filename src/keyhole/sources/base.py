@@ -1,0 +1,75 @@
+"""The privacy boundary, in types: a `Roster` knows who matches, a `Source` also knows the secret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.evidence import Atoms
+from keyhole.predicate import Leaf, Predicate, Scalar
+from keyhole.query import Query, Statement
+from keyhole.schema import Schema
+
+Rows: TypeAlias = NDArray[np.int64]
+GroupKey: TypeAlias = dict[str, Scalar | None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrivateValues:
+    """A private column, exactly: value = units / 10**digits where `present`; `floats` where decimals do not do."""
+
+    present: NDArray[np.bool_]
+    units: NDArray[np.int64] | None
+    digits: int
+    floats: NDArray[np.float64]
+
+
+class Roster(Protocol):
+    """The public half of a table: which records match. It cannot read a secret."""
+
+    @property
+    def n(self) -> int:
+        """How many records."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns, with kinds and roles."""
+
+    def support(self, query: Query) -> Rows:
+        """The records a query with public conditions looks at: sorted, unique row numbers from 0."""
+
+    def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
+        """Records grouped by (which predicates hold, values of the weights)."""
+
+    def fault(self, predicate: Predicate, weight: str | None) -> str | None:
+        """The engine's objection to a public condition or weight, or None if it can be evaluated."""
+
+    def keys(self, statement: Statement) -> list[GroupKey]:
+        """The values of a statement's public GROUP BY keys that occur, for each of its grouping sets."""
+
+    def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
+        """The id of each record (its row number where no id is declared)."""
+
+    def singled_out(self, rows: Rows) -> list[bool]:
+        """For each record: do the public columns alone point to it?"""
+
+
+class Source(Roster, Protocol):
+    """The whole table: the public half and the secret."""
+
+    def evaluate(self, query: Query) -> Decimal | bool | None:
+        """The true answer, computed by the engine."""
+
+    def shown(self, statement: Statement) -> list[GroupKey]:
+        """The groups that the statement really returns."""
+
+    def values(self, column: str) -> PrivateValues:
+        """A private numeric column, in row order."""
+
+    def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
+        """Each private condition on each record: 1 true, 0 false, -1 NULL."""
