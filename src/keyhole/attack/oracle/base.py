@@ -1,0 +1,327 @@
+"""The yes/no oracle, the protocol of its attacks, and the driver that runs them over long streams.
+
+Model (Choromanski, Rostamizadeh, Syed 2015 [choromanski2015]): a hidden w; a query q has the true answer w.q; the
+learner names a threshold and is told only whether w.q + noise > threshold. One answer per query.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.subspace import Subspace
+from keyhole.errors import ConfigError, ModelError
+
+NOISE_BLOCK = 8192  # noise is drawn in blocks of this size, so the draws do not depend on how a stream is cut
+PIECE_BYTES = 4 << 20  # queries are projected in pieces that stay in the processor's cache
+CHECKPOINTS_PER_DECADE = 8
+DOUBT = math.log(1e6)  # warn when the odds against the model reach a million to one
+
+
+class ModelWarning(UserWarning):
+    """Bits that no hidden vector in the box explains: the noise, the basis or the bounds are wrong."""
+
+
+class YesNoOracle(Protocol):
+    """Anything that says whether its (noisy) answer to `q` is above `threshold`."""
+
+    asked: int
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """1 if above, 0 if not."""
+
+
+@runtime_checkable
+class ThresholdAttack(Protocol):
+    """Learns w from yes/no answers. `threshold` is None when the query is not worth asking."""
+
+    def answer(self, q: Floats) -> float:
+        """The attack's present answer to q."""
+
+    def threshold(self, q: Floats) -> float | None:
+        """Where to put the threshold for q."""
+
+    def learn(self, q: Floats, threshold: float, bit: int) -> None:
+        """Take in one answer; any threshold is allowed, not only the one proposed."""
+
+    def estimate(self) -> Floats:
+        """The present estimate of w's projection, as a vector of length D. Pure."""
+
+
+class ThresholdOracle:
+    """A simulated oracle: hidden w, noise law, seeded; counts what it was asked.
+
+    >>> from keyhole.attack.oracle.noise import Uniform
+    >>> oracle = ThresholdOracle(np.array([0.2, 0.9]), Uniform(0.1), rng=np.random.default_rng(1))
+    >>> oracle.above(np.array([1.0, 1.0]), 0.5), oracle.above(np.array([1.0, 1.0]), 1.5), oracle.asked
+    (1, 0, 2)
+    """
+
+    def __init__(self, hidden: Floats, noise: Noise, *, rng: np.random.Generator) -> None:
+        self.hidden = np.ascontiguousarray(hidden, dtype=np.float64)
+        if self.hidden.ndim != 1 or not np.all(np.isfinite(self.hidden)):
+            raise ModelError(f"the hidden vector is a finite array of one dimension, got shape {self.hidden.shape}")
+        self.noise = noise
+        self.asked = 0
+        self._rng = rng
+        self._ahead = np.zeros(0)
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """1 if hidden.q + noise > threshold, else 0; fresh noise each time."""
+        return int(self.noisy(q) > threshold)
+
+    def level(self, q: Floats, thresholds: Floats) -> int:
+        """How many of the sorted thresholds the noisy answer exceeds: an answer from len(thresholds) + 1 levels."""
+        return int(np.searchsorted(thresholds, self.noisy(q), side="left"))
+
+    def noisy(self, q: Floats) -> float:
+        """The raw noisy answer: the oracle switched off. Used by the baseline."""
+        value = float(self.true_answers(np.asarray(q, dtype=np.float64)[None, :])[0]) + float(self.upcoming(1)[0])
+        self.advance(1)
+        return value
+
+    def true_answers(self, queries: Floats) -> Floats:
+        """hidden.q for each row: known to the simulation, never shown to an attack."""
+        if queries.shape[-1] != self.hidden.size:
+            raise ModelError(f"the oracle answers queries of length {self.hidden.size}, got {queries.shape[-1]}")
+        return np.asarray(queries @ self.hidden, dtype=np.float64)
+
+    def upcoming(self, n: int) -> Floats:
+        """The noise of the next n answers, not yet used up."""
+        while self._ahead.size < n:
+            self._ahead = np.concatenate([self._ahead, self.noise.sample(self._rng, NOISE_BLOCK)])
+        return self._ahead[:n]
+
+    def advance(self, n: int) -> None:
+        """Use up the noise of n answers and count them."""
+        self._ahead = self._ahead[n:]
+        self.asked += n
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a stream gave: mean |answer - truth| over the stream (nan if the truth is unknown), and its course.
+
+    `trace` has (t, mean error of the first t queries); `bound` is the mean error the method's own certificate
+    allows (inf if it has none); `final_error` is ||P(w_T - w)||_2; `contained` whether the box still holds w.
+    """
+
+    queries: int
+    asked: int
+    average_error: float
+    final_error: float
+    contained: bool | None
+    bound: float
+    trace: tuple[tuple[int, float], ...]
+    seconds: float
+
+
+class StreamAttack(ABC):
+    """What the attacks share: projection, checks of the input, the compiled driver, save and restore.
+
+    An attack keeps its whole memory in arrays named by `_memory`; none of them grows with the stream.
+    """
+
+    def __init__(self, subspace: Subspace, noise: Noise) -> None:
+        self.subspace = subspace
+        self.noise = noise
+        self.queries_seen = 0
+        self._law, self._knots, self._tails = noise.law, noise.knots, noise.tails
+        self._doubt_counts = np.zeros((2 * subspace.d, 2))
+        self._doubt = np.zeros(1)
+        self._meter = np.zeros(1)  # sum of certified errors so far
+        self._warned = False
+
+    # --- to be given by each attack, on subspace coordinates -------------------------------------------------
+    @abstractmethod
+    def _centre(self) -> Floats:
+        """Coordinates of the present estimate."""
+
+    @abstractmethod
+    def _aim(self, z: Floats, slack: float) -> float | None:
+        """Threshold for z.c, or None."""
+
+    @abstractmethod
+    def _take(self, z: Floats, slack: float, threshold: float, bit: int) -> None:
+        """Learn one bit."""
+
+    @abstractmethod
+    def _consume(
+        self, z: Floats, known: Floats, slack: Floats, hidden: Floats, noise: Floats, errors: Floats
+    ) -> int:
+        """Compiled loop over a piece; fills `errors`, returns the number of answers used."""
+
+    @abstractmethod
+    def _memory(self) -> dict[str, Floats]:
+        """The arrays that hold everything learnt."""
+
+    @abstractmethod
+    def holds(self, hidden: Floats) -> bool | None:
+        """Does the certified box hold this vector? None for a method without a box."""
+
+    # --- the protocol ----------------------------------------------------------------------------------------
+    def answer(self, q: Floats) -> float:
+        """Present answer to q: coordinates of the estimate times those of q. O(dD)."""
+        z, known, _ = self._one(q)
+        return float(z @ self._centre()) + known
+
+    def threshold(self, q: Floats) -> float | None:
+        """Threshold to ask q with, None if the answer would be no use. O(dD)."""
+        z, known, slack = self._one(q)
+        aim = self._aim(z, slack)
+        return None if aim is None else aim + known
+
+    def learn(self, q: Floats, threshold: float, bit: int) -> None:
+        """Take in one bit. O(dD), plus O(d^2) for estimators that keep a covariance."""
+        if bit not in (0, 1):
+            raise ModelError(f"an answer is 0 or 1, got {bit!r}")
+        if not math.isfinite(threshold):
+            raise ModelError(f"a threshold is a finite number, got {threshold!r}")
+        z, known, slack = self._one(q)
+        self._take(z, slack, threshold - known, int(bit))
+        self._complain()
+
+    def estimate(self) -> Floats:
+        """P w_t as a vector of length D."""
+        return np.asarray(self._centre() @ self.subspace.basis, dtype=np.float64)
+
+    @property
+    def doubt(self) -> float:
+        """Log odds against the model; by Ville, above log(1/a) with probability at most a (plus delta) if it is right."""
+        return float(self._doubt[0])
+
+    def run(self, queries: Floats | Iterable[Floats], oracle: YesNoOracle) -> Run:
+        """See q, answer it, choose a threshold, learn the bit: for every row of an array or of a stream of blocks.
+
+        Compiled when the oracle is a ThresholdOracle; the same numbers as the steps one by one, to rounding.
+        """
+        if not isinstance(oracle, ThresholdOracle):
+            return self._run_by_steps(queries, oracle)
+        started, before, first = time.perf_counter(), oracle.asked, self._meter[0]
+        count, total, trace = 0, 0.0, list[tuple[int, float]]()
+        for piece in _pieces(queries, self.subspace.D):
+            z, known, slack = self.subspace.project(piece)
+            errors = np.empty(len(piece))
+            asked = self._consume(
+                z, known, slack, oracle.true_answers(piece), oracle.upcoming(len(piece)), errors
+            )
+            oracle.advance(asked)
+            trace.extend(_trace(count, total, errors))
+            count, total = count + len(piece), total + float(errors.sum())
+            self._complain()
+        self.queries_seen += count
+        centre = self.subspace.coordinates(oracle.hidden)
+        return Run(
+            queries=count,
+            asked=oracle.asked - before,
+            average_error=total / count if count else math.nan,
+            final_error=float(np.linalg.norm(self._centre() - centre)),
+            contained=self.holds(oracle.hidden),
+            bound=(self._meter[0] - first) / count if count else math.inf,
+            trace=tuple(trace),
+            seconds=time.perf_counter() - started,
+        )
+
+    def _run_by_steps(self, queries: Floats | Iterable[Floats], oracle: YesNoOracle) -> Run:
+        started, before, count = time.perf_counter(), oracle.asked, 0
+        for piece in _pieces(queries, self.subspace.D):
+            for q in piece:
+                threshold = self.threshold(q)
+                if threshold is not None:
+                    self.learn(q, threshold, oracle.above(q, threshold))
+                count += 1
+        self.queries_seen += count
+        seconds = time.perf_counter() - started
+        return Run(count, oracle.asked - before, math.nan, math.nan, None, math.nan, (), seconds)
+
+    # --- save and resume -------------------------------------------------------------------------------------
+    def save(self, path: Path | str) -> None:
+        """Write the memory (a few kilobytes, whatever the length of the stream) as .npz."""
+        with Path(path).open("wb") as file:
+            np.savez(file, **self._fingerprint(), **self._shared(), **self._memory())
+
+    def restore(self, path: Path | str) -> None:
+        """Carry on from a saved state; the attack must have been built with the same basis, box and noise."""
+        try:
+            with np.load(Path(path), allow_pickle=False) as saved:
+                arrays = {name: saved[name] for name in saved.files}
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"{path}: not a saved attack ({error})") from error
+        for name, mine in self._fingerprint().items():
+            if name not in arrays or not np.array_equal(arrays[name], mine):
+                raise ConfigError(f"{path} was saved with another {name[3:]}; build the attack as it was built then")
+        for name, mine in (self._shared() | self._memory()).items():
+            mine[...] = arrays[name]
+        self.queries_seen = int(arrays["seen"][0])
+
+    def _shared(self) -> dict[str, Floats]:
+        return {
+            "seen": np.array([float(self.queries_seen)]),
+            "doubt": self._doubt,
+            "doubt_counts": self._doubt_counts,
+            "meter": self._meter,
+        }
+
+    def _fingerprint(self) -> dict[str, Floats]:
+        space = self.subspace
+        return {
+            "is_method": np.array([type(self).__name__]),  # type: ignore[dict-item]
+            "is_basis": space.basis,
+            "is_lower": space.lower,
+            "is_upper": space.upper,
+            "is_noise": self._law,
+            "is_setting": self._setting(),
+        }
+
+    @abstractmethod
+    def _setting(self) -> Floats:
+        """Numbers a saved state must agree on."""
+
+    def _one(self, q: Floats) -> tuple[Floats, float, float]:
+        row = np.asarray(q, dtype=np.float64)
+        if row.ndim != 1:
+            raise ModelError(f"a query is an array of one dimension, got shape {row.shape}")
+        z, known, slack = self.subspace.project(row[None, :])
+        return z[0], float(known[0]), float(slack[0])
+
+    def _complain(self) -> None:
+        if not self._warned and self._doubt[0] >= DOUBT:
+            self._warned = True
+            warnings.warn(
+                "no hidden vector in the box explains these bits (odds of a million to one against): the noise law, "
+                "its scale, the basis or the bounds are wrong; do not trust the estimate",
+                ModelWarning,
+                stacklevel=3,
+            )
+
+
+def _pieces(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats]:
+    rows = max(64, min(8192, PIECE_BYTES // (8 * width)))
+    for block in (queries,) if isinstance(queries, np.ndarray) else queries:
+        whole = np.ascontiguousarray(block, dtype=np.float64)
+        if whole.ndim != 2:
+            raise ModelError(f"a block of queries is an array with one query per row, got shape {whole.shape}")
+        for start in range(0, len(whole), rows):
+            yield whole[start : start + rows]
+
+
+def _trace(count: int, total: float, errors: Floats) -> list[tuple[int, float]]:
+    """Checkpoints, evenly spaced on a log scale, that fall into this piece."""
+    end = count + len(errors)
+    low = math.ceil(CHECKPOINTS_PER_DECADE * math.log10(count + 1))
+    high = math.floor(CHECKPOINTS_PER_DECADE * math.log10(end))
+    marks = sorted({round(10 ** (k / CHECKPOINTS_PER_DECADE)) for k in range(max(0, low - 1), high + 2)})
+    marks = [t for t in marks if count < t <= end]
+    if not marks:
+        return []
+    sums = np.cumsum(errors)
+    return [(t, float((total + sums[t - count - 1]) / t)) for t in marks]

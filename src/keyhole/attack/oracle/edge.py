@@ -1,0 +1,37 @@
+"""EdgeBisection: where the noise has a jump at a known edge, one yes is a proof and errors fall like 1/t."""
+
+from __future__ import annotations
+
+from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.sequential import SequentialBisection
+from keyhole.attack.oracle.subspace import Subspace
+from keyhole.errors import ModelError
+
+
+class EdgeBisection(SequentialBisection):
+    """SequentialBisection with the threshold at the noise's upper edge.
+
+    threshold = edge + max{ q.y : y in the box with c_j in its low end }. Noise never exceeds its edge, so a single
+    yes proves that c_j is not in the low end; a no speaks against the high end with weight log(1 - g/(2 edge))
+    for uniform noise. A cut then costs about 2 edge log(1/delta)/gap answers instead of (edge/gap)^2: the box shrinks
+    like 1/t, below the 1/sqrt(t) floor of central thresholds. No contradiction: that floor needs a noise law
+    without a jump. The guarantee Pr(the box ever loses w) <= delta is inherited, under the same conditions.
+
+    >>> from keyhole.attack.oracle.noise import Gaussian, Uniform
+    >>> EdgeBisection(Subspace.blocks(4, 2), Uniform(1.0)).delta
+    0.01
+    >>> EdgeBisection(Subspace.blocks(4, 2), Gaussian(1.0))
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.ModelError: edge thresholds need noise whose density jumps at a known edge (uniform); use OneBitNewton
+    """
+
+    def __init__(self, subspace: Subspace, noise: Noise, *, delta: float = 0.01, keep: float = 0.75) -> None:
+        super().__init__(subspace, noise, delta=delta, keep=keep)
+        if noise.edge is None:
+            raise ModelError(
+                "edge thresholds need noise whose density jumps at a known edge (uniform); use OneBitNewton"
+            )
+        if noise.edge <= 0 or noise.cdf(noise.edge) < 1:
+            raise ModelError(f"the noise's edge {noise.edge:g} must be the positive upper end of its support")
+        self._threshold_offset = noise.edge

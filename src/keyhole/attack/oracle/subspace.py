@@ -1,0 +1,128 @@
+"""Where the attack lives: an orthonormal basis, the box of the hidden vector, and what a query says there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from keyhole.attack.oracle.noise import Floats
+from keyhole.errors import ModelError
+
+ORTHONORMAL = 1e-9  # largest |<e_i, e_j> - [i = j]| of a basis
+ON_SUBSPACE = 1e-6  # relative distance that counts as "on": the square root of float cancellation, with room
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Subspace:
+    """A d-dimensional subspace (rows of `basis` orthonormal) and a box `lower <= w <= upper` for the hidden w.
+
+    `neighbourhood` is the largest ||q - Pq|| / ||q|| a query may have: 0 says that queries lie on the subspace.
+    Off the subspace the answer moves by (q - Pq).w, which is known up to ||q - Pq|| * ||upper - lower|| / 2
+    around the box's middle: the attacks subtract that slack from every gap, so their certificates stay true.
+
+    >>> plane = Subspace.blocks(4, 2)
+    >>> plane.coordinates(np.array([1.0, 1.0, 0.0, 0.0]))
+    array([1.41421356, 0.        ])
+    >>> [round(float(v), 3) for v in plane.initial_box()[1]]
+    [1.414, 1.414]
+    """
+
+    basis: Floats
+    lower: Floats
+    upper: Floats
+    neighbourhood: float = 0.0
+
+    def __post_init__(self) -> None:
+        basis = np.ascontiguousarray(self.basis, dtype=np.float64)
+        if basis.ndim != 2 or basis.size == 0 or not np.all(np.isfinite(basis)):
+            raise ModelError(f"a basis is a d x D array of finite numbers, got shape {basis.shape}")
+        d, D = basis.shape
+        if d > D:
+            raise ModelError(f"{d} basis vectors cannot be orthonormal in dimension {D}; pass them as rows")
+        worst = float(np.max(np.abs(basis @ basis.T - np.eye(d))))
+        if worst > ORTHONORMAL:
+            raise ModelError(
+                f"the basis is not orthonormal: an inner product is off by {worst:.3g}; "
+                "orthonormalise it first, e.g. numpy.linalg.qr(vectors.T)[0].T"
+            )
+        lower = np.ascontiguousarray(np.broadcast_to(np.asarray(self.lower, dtype=np.float64), (D,)))
+        upper = np.ascontiguousarray(np.broadcast_to(np.asarray(self.upper, dtype=np.float64), (D,)))
+        if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)):
+            raise ModelError("the box of the hidden vector needs finite lower < upper in every coordinate")
+        if not 0 <= self.neighbourhood < 1:
+            raise ModelError(f"the neighbourhood is a share of the query's norm in [0, 1), got {self.neighbourhood!r}")
+        object.__setattr__(self, "basis", basis)
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+
+    @classmethod
+    def blocks(cls, dimension: int, subspace: int) -> Subspace:
+        """Equal blocks of coordinates, w in [0,1]^D: e_j = the normalised indicator of block j."""
+        if not 1 <= subspace <= dimension:
+            raise ModelError(f"a subspace has 1 <= d <= D, got d = {subspace}, D = {dimension}")
+        basis = np.zeros((subspace, dimension))
+        for row, block in zip(basis, np.array_split(np.arange(dimension), subspace), strict=True):
+            row[block] = 1 / math.sqrt(len(block))
+        return cls(basis, np.zeros(dimension), np.ones(dimension))
+
+    @property
+    def d(self) -> int:
+        return int(self.basis.shape[0])
+
+    @property
+    def D(self) -> int:
+        return int(self.basis.shape[1])
+
+    @property
+    def middle(self) -> Floats:
+        """Centre of the box of w: the answer before any evidence."""
+        return (self.lower + self.upper) / 2
+
+    def coordinates(self, w: Floats) -> Floats:
+        """Coordinates e_j.w of a vector."""
+        return np.asarray(self.basis @ w, dtype=np.float64)
+
+    def initial_box(self) -> tuple[Floats, Floats]:
+        """Exact ranges of the coordinates e_j.w over the box of w: no linear program needed."""
+        low, high = self.basis * self.lower, self.basis * self.upper
+        return np.minimum(low, high).sum(axis=1), np.maximum(low, high).sum(axis=1)
+
+    def initial_covariance(self) -> Floats:
+        """Covariance of the coordinates when w is uniform in its box."""
+        return np.ascontiguousarray((self.basis * ((self.upper - self.lower) ** 2 / 12)) @ self.basis.T)
+
+    def project(self, queries: Floats) -> tuple[Floats, Floats, Floats]:
+        """For each row q: coordinates z, the known part (q - Pq).middle, and the slack of the unknown part.
+
+        Raises ModelError for a row that is zero, not finite, too long or too short, or too far from the subspace.
+        """
+        if queries.ndim != 2 or queries.shape[1] != self.D:
+            raise ModelError(f"a query has {self.D} entries here, got an array of shape {queries.shape}")
+        z = queries @ self.basis.T
+        squares = np.einsum("ij,ij->i", queries, queries)
+        inside = np.einsum("ij,ij->i", z, z)
+        limit = max(self.neighbourhood, ON_SUBSPACE)
+        # one comparison covers the common case; NaN and zero rows fail it too
+        good = (squares - inside <= limit * limit * squares) & (squares > 0) & (squares < math.inf)
+        if not good.all():
+            raise self._complaint(queries, int(np.argmin(good)), squares, inside)
+        n = len(queries)
+        if self.neighbourhood == 0:
+            return z, np.zeros(n), np.zeros(n)
+        residual = np.sqrt(np.maximum(0.0, squares - inside))
+        residual[residual <= ON_SUBSPACE * np.sqrt(squares)] = 0.0
+        known = queries @ self.middle - z @ (self.basis @ self.middle)
+        return z, known, residual * (float(np.linalg.norm(self.upper - self.lower)) / 2)
+
+    def _complaint(self, queries: Floats, row: int, squares: Floats, inside: Floats) -> ModelError:
+        if not np.all(np.isfinite(queries[row])):
+            return ModelError(f"query {row} of the block has an entry that is not a finite number")
+        if squares[row] == 0:
+            return ModelError(f"query {row} of the block is zero: it asks nothing; leave it out")
+        away = math.sqrt(max(0.0, squares[row] - inside[row]) / squares[row])
+        return ModelError(
+            f"query {row} of the block is {away:.3g} of its norm away from the {self.d}-dimensional subspace, more than "
+            f"the stated neighbourhood {max(self.neighbourhood, ON_SUBSPACE):.3g}; widen `neighbourhood` or fix the basis"
+        )
