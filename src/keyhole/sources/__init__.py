@@ -1,6 +1,16 @@
 """Query -> rows, atoms, truth: the engines."""
 
 from keyhole.sources.base import GroupKey, PrivateValues, Roster, Rows, Source
-from keyhole.sources.duckdb import DuckDBRoster, DuckDBSource, load
+from keyhole.sources.duckdb import DuckDBRoster, DuckDBSource, load, load_roster
 
-__all__ = ["DuckDBRoster", "DuckDBSource", "GroupKey", "PrivateValues", "Roster", "Rows", "Source", "load"]
+__all__ = [
+    "DuckDBRoster",
+    "DuckDBSource",
+    "GroupKey",
+    "PrivateValues",
+    "Roster",
+    "Rows",
+    "Source",
+    "load",
+    "load_roster",
+]

@@ -210,32 +210,48 @@ class DuckDBSource(DuckDBRoster):
         return found
 
 
-def load(
-    data: object, roles: Columns, *, table: str | None = None, view: str | None = None, secret: bool = True
-) -> DuckDBSource | DuckDBRoster:
-    """Load a table and check it: one row a person, no NaN, private values inside their declared range.
+def load(data: object, roles: Columns, *, table: str | None = None, view: str | None = None) -> DuckDBSource:
+    """Load a table with its secret and check it: one row a person, no NaN, private values inside their declaration.
 
-    `data` is a path or a frame. Returns a `DuckDBSource` if every private column is there (and `secret`), otherwise a
-    `DuckDBRoster`: private columns of the file are then dropped unread but for being NULL.
+    `data` is a path or a frame (pandas, polars, Arrow).
     """
+    return DuckDBSource(*_load(data, roles, table, view, absent=()))
+
+
+def load_roster(data: object, roles: Columns, *, table: str | None = None, view: str | None = None) -> DuckDBRoster:
+    """Load the public half only: private columns of the file are dropped, unread but for being NULL.
+
+    Private columns that the file has not are taken to be numbers without NULL (text, if their values were declared).
+    """
+    con = duckdb.connect(":memory:")
+    _open(con, data, table)
+    names = {str(row[0]) for row in con.execute("SELECT column_name FROM (DESCRIBE loaded)").fetchall()}
+    con.close()
+    absent = tuple(name for name in roles.private if name not in names)
+    con, schema = _load(data, roles, table, view, absent)
+    con.execute("DROP TABLE secrets")
+    return DuckDBRoster(con, schema)
+
+
+def _load(
+    data: object, roles: Columns, table: str | None, view: str | None, absent: tuple[str, ...]
+) -> tuple[duckdb.DuckDBPyConnection, Schema]:
     con = duckdb.connect(":memory:")
     con.execute("SET preserve_insertion_order = true")
     stem = _open(con, data, table)
     if view is not None:
-        _create_view(con, view, stem, table)
-    columns_ = _describe(con, roles, secret=secret)
-    missing = [name for name in roles.private if not any(c.name == name for c in columns_)]
-    schema = Schema(table or stem, tuple(columns_), strict_table=table is not None)
-    n = int(_scalar(con, "SELECT count(*) FROM loaded"))
-    if n == 0:
-        raise DataError(f"{_name(data)} has no rows: there is nobody to audit")
+        _create_view(con, view, stem)
+    found = _describe(con, roles, absent)
+    for name in absent:
+        kind = Kind.DOUBLE if roles.private[name].values is None else Kind.TEXT
+        found.append(Column(name, kind, Role.PRIVATE, nullable=False))
+    schema = Schema(table or stem, tuple(found), strict_table=table is not None)
+    if int(_scalar(con, "SELECT count(*) FROM loaded")) == 0:
+        raise DataError(f"{_name(data)} has no rows: there is nobody to ask about")
     _check_ids(con, schema)
-    columns_ = _check_values(con, schema, roles)
-    schema = Schema(schema.table, tuple(columns_), schema.strict_table)
-    _split(con, schema, missing)
-    if secret and not missing:
-        return DuckDBSource(con, schema)
-    return DuckDBRoster(con, schema)
+    _check_values(con, schema, roles, absent)
+    _split(con, schema, absent)
+    return con, schema
 
 
 def _open(con: duckdb.DuckDBPyConnection, data: object, table: str | None) -> str:
@@ -278,7 +294,7 @@ def _attach(con: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> st
     return chosen
 
 
-def _create_view(con: duckdb.DuckDBPyConnection, view: str, stem: str, table: str | None) -> None:
+def _create_view(con: duckdb.DuckDBPyConnection, view: str, stem: str) -> None:
     con.execute("ALTER TABLE loaded RENAME TO raw")
     con.execute(f"CREATE TEMP VIEW {quote_name(stem)} AS SELECT * FROM raw")
     try:
@@ -287,12 +303,12 @@ def _create_view(con: duckdb.DuckDBPyConnection, view: str, stem: str, table: st
         raise ConfigError(f"--view does not run: {str(error).splitlines()[0]}. The table is called {stem}.") from None
 
 
-def _describe(con: duckdb.DuckDBPyConnection, roles: Columns, *, secret: bool) -> list[Column]:
+def _describe(con: duckdb.DuckDBPyConnection, roles: Columns, absent: tuple[str, ...]) -> list[Column]:
     rows = con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall()
     names = {str(name) for name, _ in rows}
     blank = Schema("", tuple(Column(str(name), Kind.OTHER) for name, _ in rows))
     asked = [("id", n) for n in roles.id] + [("hidden", n) for n in roles.hidden]
-    asked += [("private", n) for n in roles.private] if secret else []
+    asked += [("private", n) for n in roles.private if n not in absent]
     for role, name in asked:
         if name not in names:
             near = blank.nearest(name)
@@ -343,10 +359,12 @@ def _check_ids(con: duckdb.DuckDBPyConnection, schema: Schema) -> None:
         )
 
 
-def _check_values(con: duckdb.DuckDBPyConnection, schema: Schema, roles: Columns) -> list[Column]:
+def _check_values(con: duckdb.DuckDBPyConnection, schema: Schema, roles: Columns, absent: tuple[str, ...]) -> None:
     """Refuse NaN and infinite numbers, and private values outside their declared domain."""
     for column in schema.columns:
         name = quote_name(column.name)
+        if column.name in absent:
+            continue
         if column.kind is Kind.DOUBLE and column.role is not Role.HIDDEN:
             at = con.execute(f"SELECT rowid FROM loaded WHERE NOT isfinite({name}) LIMIT 1").fetchone()
             if at:
@@ -372,15 +390,14 @@ def _check_values(con: duckdb.DuckDBPyConnection, schema: Schema, roles: Columns
                     f"column {column.name!r}, row {int(at[0]) + 1}: {at[1]} lies outside what was declared "
                     f"for it; widen the declaration or mend the data"
                 )
-    return list(schema.columns)
 
 
-def _split(con: duckdb.DuckDBPyConnection, schema: Schema, missing: Sequence[str]) -> None:
+def _split(con: duckdb.DuckDBPyConnection, schema: Schema, absent: tuple[str, ...]) -> None:
     """Make `people` (no secret) and `secrets`, and forget the rest."""
     public, secret = [], []
     for column in schema.columns:
         name = quote_name(column.name)
-        if column.role is Role.HIDDEN:
+        if column.role is Role.HIDDEN or column.name in absent:
             continue
         if column.role is Role.PRIVATE:
             public.append(f"CASE WHEN {name} IS NULL THEN NULL ELSE TRUE END AS {name}")
@@ -389,10 +406,7 @@ def _split(con: duckdb.DuckDBPyConnection, schema: Schema, missing: Sequence[str
         else:
             public.append(name)
     con.execute(f"CREATE TEMP TABLE people AS SELECT {', '.join(public) or '1 AS one'} FROM loaded")
-    if secret and not missing:
-        con.execute(f"CREATE TEMP TABLE secrets AS SELECT {', '.join(secret)} FROM loaded")
-    elif not missing:
-        con.execute("CREATE TEMP TABLE secrets AS SELECT 1 AS none FROM loaded")
+    con.execute(f"CREATE TEMP TABLE secrets AS SELECT {', '.join(secret) or '1 AS none'} FROM loaded")
     con.execute("DROP TABLE loaded")
 
 
