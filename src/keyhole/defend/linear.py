@@ -1,0 +1,125 @@
+"""Linear queries over the cells of a domain, on an integer grid, and how far one person can move them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from keyhole.defend.loss import Neighbours
+from keyhole.errors import PrivacyParameterError
+
+LARGEST_UNIT = 2**31
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearQuery:
+    """f in [0, 1]^cells with f[i] = weights[i] / unit: on a database x it asks for sum(f * x).
+
+    Weights are integers, so that the true answer lies on the public grid of multiples of 1/unit, where exact discrete
+    noise can be added (Dwork and Roth 2014, section 2.1 for linear queries). A counting query has unit 1.
+
+    >>> LinearQuery.of([1, 0, 0, 1]).counting
+    True
+    >>> LinearQuery.of([0, 2, 4], unit=4).dense().tolist()
+    [0.0, 0.5, 1.0]
+    >>> LinearQuery.of([-1, 1])
+    Traceback (most recent call last):
+    keyhole.errors.PrivacyParameterError: a linear query has weights from 0 to 1, not -1: shift and scale it first
+    """
+
+    weights: NDArray[Any]
+    unit: int = 1
+    name: str = ""
+
+    @classmethod
+    def of(cls, weights: ArrayLike, unit: int = 1, name: str = "") -> LinearQuery:
+        """A checked query; the array is copied into the smallest unsigned type that holds the unit."""
+        given = np.asarray(weights)
+        if given.ndim != 1 or given.size == 0:
+            raise PrivacyParameterError("a linear query has one weight for each cell of the domain")
+        if given.dtype == np.bool_:
+            given = given.view(np.uint8)
+        if not np.issubdtype(given.dtype, np.integer):
+            raise PrivacyParameterError(
+                f"a linear query has integer weights over a unit (noise is discrete), not {given.dtype}: "
+                "multiply by the unit and round"
+            )
+        if not 1 <= unit <= LARGEST_UNIT:
+            raise PrivacyParameterError(f"the unit of a linear query is from 1 to 2^31, not {unit}")
+        low, high = int(given.min()), int(given.max())
+        if low < 0 or high > unit:
+            worst = Fraction(low if low < 0 else high, unit)
+            raise PrivacyParameterError(
+                f"a linear query has weights from 0 to 1, not {worst}: shift and scale it first"
+            )
+        kept = np.array(given, dtype=np.uint8 if unit < 256 else np.uint16 if unit < 65536 else np.uint32)
+        kept.flags.writeable = False
+        return cls(kept, unit, name)
+
+    @property
+    def cells(self) -> int:
+        """The size of the domain."""
+        return int(self.weights.size)
+
+    @property
+    def counting(self) -> bool:
+        """True for a 0/1 query."""
+        return self.unit == 1
+
+    def dense(self) -> NDArray[np.float64]:
+        """f as doubles."""
+        return self.weights / self.unit
+
+
+def _stacked(queries: Sequence[LinearQuery], power: int) -> tuple[NDArray[np.int64], list[int], int]:
+    """Per cell the sum of weights**power, per query the range**power, all over one common denominator."""
+    common = math.lcm(*(q.unit for q in queries)) ** power
+    if common * len(queries) > 2**62:
+        raise PrivacyParameterError("these weights have no common grid within 64 bits: round them to a coarser unit")
+    total = np.zeros(queries[0].cells, dtype=np.int64)
+    ranges = []
+    for q in queries:
+        factor = common // q.unit**power
+        total += q.weights.astype(np.int64) ** power * factor
+        ranges.append((int(q.weights.max()) - int(q.weights.min())) ** power * factor)
+    return total, ranges, common
+
+
+def l1_sensitivity(queries: Sequence[LinearQuery], neighbours: Neighbours) -> Fraction:
+    """The most one person can move the answers, summed over the queries.
+
+    add-remove: max over cells of the sum of weights, exact. replace-one: the smaller of the sum of the ranges and twice
+    the largest sum of weights: an upper bound, exact for one query and for the cells of a GROUP BY. It depends on the
+    questions only. Cost: one pass a query.
+
+    >>> count = LinearQuery.of([1, 1, 0])
+    >>> groups = [LinearQuery.of([1, 0, 0]), LinearQuery.of([0, 1, 0]), LinearQuery.of([0, 0, 1])]
+    >>> [int(l1_sensitivity(qs, "replace-one")) for qs in ([count], groups)]
+    [1, 2]
+    >>> [int(l1_sensitivity(qs, "add-remove")) for qs in ([count], groups)]
+    [1, 1]
+    """
+    total, ranges, common = _stacked(queries, 1)
+    most = int(total.max())
+    moved = most if neighbours == "add-remove" else min(sum(ranges), 2 * most)
+    return Fraction(moved, common)
+
+
+def l2_sensitivity_squared(queries: Sequence[LinearQuery], neighbours: Neighbours) -> Fraction:
+    """The square of the most one person can move the answers in Euclidean length.
+
+    For non-negative rows |a - b|^2 <= |a|^2 + |b|^2, so twice the largest squared column serves replace-one.
+
+    >>> int(l2_sensitivity_squared([LinearQuery.of([1, 0]), LinearQuery.of([0, 1])], "replace-one"))
+    2
+    """
+    total, ranges, common = _stacked(queries, 2)
+    most = int(total.max())
+    moved = most if neighbours == "add-remove" else min(sum(ranges), 2 * most)
+    return Fraction(moved, common)

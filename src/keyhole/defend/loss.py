@@ -1,0 +1,125 @@
+"""What a release costs: an exact privacy loss, with its unit and its neighbours."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Literal
+
+from keyhole.errors import PrivacyParameterError
+
+Unit = Literal["epsilon", "rho"]
+Neighbours = Literal["replace-one", "add-remove"]
+Number = int | float | str | Decimal | Fraction
+
+
+def exact(number: Number, name: str = "the number") -> Fraction:
+    """The decimal a person wrote, as a rational: 0.1 is 1/10, not the nearest double.
+
+    >>> exact(0.1), exact("1e-6"), exact(Fraction(1, 3))
+    (Fraction(1, 10), Fraction(1, 1000000), Fraction(1, 3))
+    """
+    try:
+        return number if isinstance(number, Fraction) else Fraction(str(number))
+    except ValueError:
+        raise PrivacyParameterError(f"{name} must be a finite number, not {number!r}") from None
+
+
+def positive(number: Number, name: str) -> Fraction:
+    """`exact(number)`, refused unless above zero.
+
+    >>> positive(0, "epsilon")
+    Traceback (most recent call last):
+    keyhole.errors.PrivacyParameterError: epsilon must be above 0, not 0
+    """
+    value = exact(number, name)
+    if value <= 0:
+        raise PrivacyParameterError(f"{name} must be above 0, not {number}")
+    return value
+
+
+def probability(number: Number, name: str, *, zero: bool = False) -> Fraction:
+    """`exact(number)`, refused unless in (0, 1), or [0, 1) where `zero` is allowed.
+
+    >>> probability(1, "delta", zero=True)
+    Traceback (most recent call last):
+    keyhole.errors.PrivacyParameterError: delta must be at least 0 and below 1, not 1
+    """
+    value = exact(number, name)
+    if value >= 1 or value < 0 or (value == 0 and not zero):
+        span = "at least 0 and below 1" if zero else "between 0 and 1"
+        raise PrivacyParameterError(f"{name} must be {span}, not {number}")
+    return value
+
+
+def rounded_up(number: float, digits: int = 4) -> Fraction:
+    """The smallest decimal of `digits` significant digits that is not below `number`: a price to quote.
+
+    >>> rounded_up(0.123456), rounded_up(79.0)
+    (Fraction(247, 2000), Fraction(79, 1))
+    """
+    if not math.isfinite(number) or number <= 0:
+        raise PrivacyParameterError(f"no price can be quoted for {number}")
+    exponent = math.floor(math.log10(number)) + 1 - digits
+    step = Fraction(10) ** exponent
+    return step * math.ceil(Fraction(number) / step)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An exact privacy loss: (epsilon, delta)-differential privacy, or rho-zCDP, for the stated neighbours.
+
+    Losses of one unit add up (basic composition; for rho the sum is exact, Bun and Steinke 2016).
+
+    >>> Loss.of_epsilon("0.5") + Loss.of_epsilon("0.25")
+    Loss(unit='epsilon', amount=Fraction(3, 4), delta=Fraction(0, 1), neighbours='replace-one')
+    >>> Loss.of_epsilon(1).converted("rho").amount
+    Fraction(1, 2)
+    """
+
+    unit: Unit
+    amount: Fraction
+    delta: Fraction = Fraction(0)
+    neighbours: Neighbours = "replace-one"
+
+    @classmethod
+    def of_epsilon(cls, epsilon: Number, delta: Number = 0, neighbours: Neighbours = "replace-one") -> Loss:
+        """(epsilon, delta), checked: epsilon > 0 and 0 <= delta < 1."""
+        checked = positive(epsilon, "epsilon")
+        return cls("epsilon", checked, probability(delta, "delta", zero=True), neighbours)
+
+    @classmethod
+    def of_rho(cls, rho: Number, neighbours: Neighbours = "replace-one") -> Loss:
+        """rho of zero-concentrated differential privacy, checked: rho > 0."""
+        return cls("rho", positive(rho, "rho"), Fraction(0), neighbours)
+
+    def __add__(self, other: Loss) -> Loss:
+        if (self.unit, self.neighbours) != (other.unit, other.neighbours):
+            raise PrivacyParameterError(
+                f"a loss in {self.unit} for {self.neighbours} neighbours and one in {other.unit} for "
+                f"{other.neighbours} neighbours do not add up"
+            )
+        return Loss(self.unit, self.amount + other.amount, self.delta + other.delta, self.neighbours)
+
+    def converted(self, unit: Unit) -> Loss:
+        """The same release priced in another unit, where a theorem allows it.
+
+        Pure epsilon is (epsilon^2 / 2)-zCDP (Bun and Steinke 2016). A rho has no pure epsilon, and
+        (epsilon, delta) with delta > 0 has no rho: both are refused.
+        """
+        if unit == self.unit:
+            return self
+        if unit == "rho" and self.delta == 0:
+            return Loss("rho", self.amount * self.amount / 2, Fraction(0), self.neighbours)
+        spoken = "a rho (zCDP)" if self.unit == "rho" else "an epsilon with delta > 0"
+        wanted = "epsilon" if unit == "epsilon" else "rho"
+        cure = 'set unit = "rho" under [budget]' if self.unit == "rho" else "use delta = 0"
+        raise PrivacyParameterError(
+            f"the budget counts {wanted}, and {spoken} cannot be charged to it: {cure}, or choose another mechanism"
+        )
+
+    def __str__(self) -> str:
+        delta = f", delta {float(self.delta):g}" if self.delta else ""
+        return f"{self.unit} {float(self.amount):.6g}{delta}"
