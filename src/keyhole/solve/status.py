@@ -1,0 +1,47 @@
+"""How a solver ended: a value, not an exception, whose text says what it means and what to do."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Status(Enum):
+    """Outcome of a numerical solver.
+
+    >>> Status.CONVERGED.value
+    'converged'
+    >>> Status.ITERATION_LIMIT.cure
+    'allow more iterations or passes, or take a direct method'
+    """
+
+    PRIOR = "prior"
+    CONVERGED = "converged"
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    ROUNDED = "rounded"
+    SAMPLED = "sampled"
+    STREAMING = "streaming"
+    ITERATION_LIMIT = "iteration limit"
+    STALLED = "stalled"
+    INTERRUPTED = "interrupted"
+    INFEASIBLE = "infeasible"
+
+    @property
+    def cure(self) -> str:
+        """What the outcome means for the reader, in one line."""
+        return _CURES[self]
+
+
+_CURES = {
+    Status.PRIOR: "nothing was observed: the values are the prior",
+    Status.CONVERGED: "the solver met its tolerance",
+    Status.OPTIMAL: "the solver proved that no better answer exists",
+    Status.FEASIBLE: "every answer is met, but another table may meet them too",
+    Status.ROUNDED: "the exact search did not fit its limits: a relaxed solution was rounded to the grid",
+    Status.SAMPLED: "values and probabilities come from a seeded sample of the posterior",
+    Status.STREAMING: "one pass so far: replay the log to converge",
+    Status.ITERATION_LIMIT: "allow more iterations or passes, or take a direct method",
+    Status.STALLED: "the residual stopped falling above the tolerance: the answers may be noisy or contradict",
+    Status.INTERRUPTED: "stopped by the user: the values are the best so far",
+    Status.INFEASIBLE: "no table meets all the answers: state the noise, or find the wrong answer",
+}
