@@ -18,8 +18,9 @@ from keyhole.errors import PrivacyParameterError
 class Perceptron:
     """x <- x - (alpha/|X|) f if the hypothesis is too high, x + (alpha/|X|) f if too low; starts at zero.
 
-    In shares of n, so that the algorithm's alpha ||x||_1 step on counts reads alpha here. Guarantee: at most
-    T(alpha) = |X| / alpha^2 updates on any update sequence at alpha, with the public ||x||_2 <= ||x||_1 (Dwork and Roth 2014, section 5.2). Cost: one pass over the cells, in place.
+    In shares of n, so that the algorithm's alpha ||x||_1 step on counts reads alpha here. Guarantee: at most T(alpha)
+    = |X| / alpha^2 updates on any update sequence at alpha, with the public ||x||_2 <= ||x||_1 (Dwork and Roth 2014,
+    section 5.2). Cost: one pass over the cells, in place.
 
     >>> p = Perceptron(cells=4, alpha=0.5)
     >>> p.update(p.start(), LinearQuery.of([1, 0, 0, 1]), 1.0).tolist()

@@ -24,13 +24,13 @@ def composes(epsilon: float, k: int, delta: float, target: float) -> None:
     """Refuse a calibration for delta > 0 where epsilon is too large for its theorem (book: epsilon <= 1)."""
     if advanced_composition(epsilon, k, delta) > target:
         raise PrivacyParameterError(
-            f"epsilon {target:.4g} is too large for the calibration with delta {delta:g}: advanced composition needs about "
-            "epsilon <= 4 ln(1/delta). Use delta = 0"
+            f"epsilon {target:.4g} is too large for the calibration with delta {delta:g}, which needs about "
+            "epsilon <= 4 ln(1/delta) (advanced composition): use delta = 0"
         )
 
 
 def sparse_scale(firings: int, epsilon: Number, delta: Number = 0) -> Fraction:
-    """The threshold's noise, sigma = 2c/epsilon, or sqrt(32 c ln(1/delta))/epsilon for delta > 0; a query's is twice it.
+    """The threshold's scale: 2c/epsilon, or sqrt(32 c ln(1/delta))/epsilon for delta > 0; a query's is twice it.
 
     >>> sparse_scale(10, 1), round(float(sparse_scale(10, 1, 1e-6)), 3)
     (Fraction(20, 1), 66.49)

@@ -1,0 +1,229 @@
+"""The budget in a file: charges, released answers and prepaid runs, durable before anything is printed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.defend.budget import NOTHING, Budget, Cap
+from keyhole.defend.loss import Loss
+from keyhole.errors import ConfigError, PrivacyParameterError
+
+LAYOUT = "1"
+TABLES = """
+CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS totals (account TEXT PRIMARY KEY, amount TEXT NOT NULL, delta TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS charges (
+  number INTEGER PRIMARY KEY, at TEXT NOT NULL, version TEXT NOT NULL, analyst TEXT,
+  amount TEXT NOT NULL, delta TEXT NOT NULL, what TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS data (version TEXT, domain TEXT, fingerprint TEXT NOT NULL, PRIMARY KEY (version, domain));
+CREATE TABLE IF NOT EXISTS releases (
+  version TEXT, domain TEXT, question TEXT, answer TEXT NOT NULL, PRIMARY KEY (version, domain, question));
+CREATE TABLE IF NOT EXISTS runs (
+  version TEXT, domain TEXT, name TEXT, plan TEXT NOT NULL, fired INTEGER NOT NULL, asked INTEGER NOT NULL,
+  open INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY (version, domain, name));
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedRun:
+    """A prepaid sparse vector run as the ledger keeps it: everything in it has been released.
+
+    `open` says that questions were asked since the last firing; the noisy threshold they were held against is not kept,
+    so whoever resumes an open run counts one firing more.
+    """
+
+    plan: dict[str, Any]
+    fired: int
+    asked: int
+    open: bool
+    state: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """One line of the custodian's books."""
+
+    number: int
+    at: str
+    version: str
+    analyst: str | None
+    amount: Fraction
+    delta: Fraction
+    what: str
+
+
+class Ledger(Budget):
+    """A `Budget` whose every charge is on disk (SQLite, WAL, synchronous=FULL) before `spend` returns.
+
+    A second process continues where the first stopped; several may share the file (BEGIN IMMEDIATE). The cap is given
+    anew each time and caps the ledger, not the run: lowered below what was spent, it refuses everything. A change of
+    data is a new `version`: what was spent stays spent, released answers and prepaid runs of other versions are not
+    reused. The file belongs to the custodian: it holds a digest of the data beside what was released. O(1) a charge.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cap = Cap(Loss.of_epsilon(1))
+    ...     with Ledger(Path(folder, "budget.keyhole"), cap) as ledger:
+    ...         ledger.spend(Loss.of_epsilon("0.4"), what="a first run")
+    ...     with Ledger(Path(folder, "budget.keyhole"), cap) as ledger:
+    ...         ledger.left()
+    Fraction(3, 5)
+    """
+
+    def __init__(self, path: str | Path, cap: Cap, *, version: str = "", domain: str = "") -> None:
+        super().__init__(cap)
+        self.path, self.version, self.domain = str(path), version, domain
+        self._depth = 0
+        try:
+            self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=FULL")
+            with self._transaction():
+                for statement in filter(str.strip, TABLES.split(";")):
+                    self._db.execute(statement)
+                self._settle("layout", LAYOUT, "was written by another version of this program")
+                self._settle("unit", cap.total.unit, "counts another unit")
+                self._settle("neighbours", cap.total.neighbours, "was kept for other neighbours")
+        except sqlite3.DatabaseError as error:
+            raise ConfigError(f"the ledger {self.path} cannot be opened: {error}") from None
+
+    def _settle(self, key: str, value: str, fault: str) -> None:
+        self._db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (key, value))
+        (found,) = self._db.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
+        if found != value:
+            raise PrivacyParameterError(
+                f"the ledger {self.path} {fault}: {key} is {found!r} there and {value!r} here. "
+                f"Losses of the two do not add up: set {key} = {found!r}, or start another ledger for other people"
+            )
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; nothing is pending."""
+        self._db.close()
+
+    # --- the four seams of Budget -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing, on disk when the outermost one ends."""
+        with self._lock:
+            if self._depth == 0:
+                self._db.execute("BEGIN IMMEDIATE")
+            self._depth += 1
+            try:
+                yield
+            except BaseException:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._db.execute("ROLLBACK")
+                raise
+            self._depth -= 1
+            if self._depth == 0:
+                self._db.execute("COMMIT")
+
+    def transaction(self) -> Any:
+        """Several changes as one: `with ledger.transaction(): ...`."""
+        return self._transaction()
+
+    def _spent(self, account: str) -> tuple[Fraction, Fraction]:
+        row = self._db.execute("SELECT amount, delta FROM totals WHERE account = ?", (account,)).fetchone()
+        return NOTHING if row is None else (Fraction(row[0]), Fraction(row[1]))
+
+    def _record(self, account: str, amount: Fraction, delta: Fraction) -> None:
+        self._db.execute("INSERT OR REPLACE INTO totals VALUES (?, ?, ?)", (account, str(amount), str(delta)))
+
+    def _note(self, charge: Loss, analyst: str | None, what: str) -> None:
+        at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        self._db.execute(
+            "INSERT INTO charges (at, version, analyst, amount, delta, what) VALUES (?, ?, ?, ?, ?, ?)",
+            (at, self.version, analyst, str(charge.amount), str(charge.delta), what),
+        )
+
+    # --- the data behind it -----------------------------------------------------------------------------------------
+
+    def attach(self, fingerprint: str) -> None:
+        """Say which data is answered for; a change of data under an old version is refused, at load."""
+        with self._transaction():
+            key = (self.version, self.domain)
+            self._db.execute("INSERT OR IGNORE INTO data VALUES (?, ?, ?)", (*key, fingerprint))
+            row = self._db.execute("SELECT fingerprint FROM data WHERE version = ? AND domain = ?", key).fetchone()
+            if row[0] != fingerprint:
+                raise ConfigError(
+                    f"the data is not what the ledger {self.path} knows as version {self.version!r}: "
+                    "a change of data is a new version; write version = ... under [source]. What was spent stays spent"
+                )
+
+    # --- what was released ------------------------------------------------------------------------------------------
+
+    def remember(self, question: str, answer: dict[str, Any]) -> None:
+        """Keep a released answer: it may be given again for nothing."""
+        with self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO releases VALUES (?, ?, ?, ?)",
+                (self.version, self.domain, question, json.dumps(answer)),
+            )
+
+    def recall(self, question: str) -> dict[str, Any] | None:
+        """The answer released before to this question about this version of the data."""
+        row = self._db.execute(
+            "SELECT answer FROM releases WHERE version = ? AND domain = ? AND question = ?",
+            (self.version, self.domain, question),
+        ).fetchone()
+        return None if row is None else dict(json.loads(row[0]))
+
+    def save_run(self, name: str, run: SavedRun) -> None:
+        """Keep a prepaid run as it stands."""
+        blob = io.BytesIO()
+        np.save(blob, run.state, allow_pickle=False)
+        with self._transaction():
+            self._db.execute(
+                "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    self.version,
+                    self.domain,
+                    name,
+                    json.dumps(run.plan),
+                    run.fired,
+                    run.asked,
+                    run.open,
+                    blob.getvalue(),
+                ),
+            )
+
+    def load_run(self, name: str) -> SavedRun | None:
+        """The prepaid run of this name, for this version of the data."""
+        row = self._db.execute(
+            "SELECT plan, fired, asked, open, state FROM runs WHERE version = ? AND domain = ? AND name = ?",
+            (self.version, self.domain, name),
+        ).fetchone()
+        if row is None:
+            return None
+        state = np.load(io.BytesIO(row[4]), allow_pickle=False)
+        return SavedRun(json.loads(row[0]), row[1], row[2], bool(row[3]), state)
+
+    def charges(self) -> list[Charge]:
+        """The books, oldest first."""
+        rows = self._db.execute(
+            "SELECT number, at, version, analyst, amount, delta, what FROM charges ORDER BY number"
+        ).fetchall()
+        return [Charge(r[0], r[1], r[2], r[3], Fraction(r[4]), Fraction(r[5]), r[6]) for r in rows]
