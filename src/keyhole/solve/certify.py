@@ -1,21 +1,53 @@
-"""From weights modulo a prime to exact rational weights: Dixon's p-adic lifting and rational reconstruction."""
+"""From weights modulo a prime to exact rational weights: p-adic lifting and rational reconstruction.
+
+Dixon, "Exact solution of linear equations using p-adic expansions" (1982); Wang, "A p-adic algorithm for univariate
+partial fractions" (1981). Two things are our own: digits are balanced, so the expansion of an integer solution ends
+with residual 0, and that residual is kept over all columns, so its end *is* the exact verification.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from math import isqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.solve.modular import product, reduce
+from keyhole.solve.modular import Field, balance
 
 Floats = NDArray[np.float64]
-Solution = tuple[list[int], int]  # integer numerators over the pivot rows, one common denominator
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """Exact weights over rows, w_j = (sum_k digits[k, j] p^k) / denominator, kept as digits until they are asked for.
+
+    >>> Combination(np.array([[3, -1], [0, 2]]), 101, 2, np.array([7, 9])).weights()
+    {7: Fraction(3, 2), 9: Fraction(201, 2)}
+    """
+
+    digits: NDArray[np.int64]  # (length, rows)
+    p: int
+    denominator: int
+    rows: NDArray[np.int64]
+
+    def numerators(self) -> dict[int, int]:
+        """Row -> non-zero integer; divide by `denominator`."""
+        used = np.flatnonzero(self.digits.any(axis=0))
+        value = self.digits[-1, used].astype(object)
+        for line in self.digits[-2::-1]:
+            value = value * self.p + line[used]
+        return {int(i): int(v) for i, v in zip(self.rows[used].tolist(), value, strict=True)}
+
+    def weights(self) -> dict[int, Fraction]:
+        """Row -> weight, ascending by row."""
+        return {i: Fraction(n, self.denominator) for i, n in sorted(self.numerators().items())}
 
 
 def rational(a: int, modulus: int) -> tuple[int, int] | None:
-    """The fraction n/d = a (mod modulus) with |n|, d <= sqrt(modulus/2), if there is one (Wang 1981).
+    """The fraction n/d = a (mod modulus) with |n|, d <= sqrt(modulus/2), if there is one.
 
     >>> rational(pow(7, -1, 10007) * 3 % 10007, 10007)
     (3, 7)
@@ -30,105 +62,116 @@ def rational(a: int, modulus: int) -> tuple[int, int] | None:
     return (r1, t1) if t1 > 0 else (-r1, -t1)
 
 
-def reconstruct(residues: list[int], modulus: int) -> Solution | None:
-    """A vector of fractions with one common denominator from its residues, or None if the modulus is too small."""
-    d = 1
-    bound = isqrt(modulus // 2)
-    numerators: list[int] = []
+def common_denominator(residues: list[int], modulus: int) -> int | None:
+    """A denominator that clears all the fractions behind `residues`, or None if the modulus is too small.
+
+    >>> M = 10007**2
+    >>> common_denominator([pow(4, -1, M) * 3 % M, pow(6, -1, M), 5], M)
+    12
+    """
+    d, bound = 1, isqrt(modulus // 2)
     for a in residues:
-        v = a * d % modulus
-        if v > modulus // 2:
-            v -= modulus
+        v = balance(a * d, modulus)
         if abs(v) > bound:
             fraction = rational(v, modulus)
             if fraction is None:
                 return None
-            v, more = fraction
-            d *= more
+            d *= fraction[1]
             if d > bound:
                 return None
-            numerators = [n * more for n in numerators]
-        numerators.append(v)
-    return numerators, d
+    return d
 
 
-def lift(B: NDArray[Any], B_inverse: Floats, targets: NDArray[Any], p: int) -> list[Solution]:
-    """Exact solutions w of w B = c for every row c of `targets`, given B^-1 mod p (Dixon 1982).
+class Lifting:
+    """Solves w A = c exactly over the rationals, for a factor B of A that is non-singular mod p.
 
-    B is square and non-singular mod p, hence over the rationals; every solution exists and is unique. With balanced
-    digits the residual of an integer solution reaches 0, which proves w B = c at once; the rest is reconstructed
-    when enough digits are known and checked against B in integers. Cost O(r^2) a digit and target; the number of
-    digits is the bit length of the solution over 22.
+    `A` (r, K) holds the pivot rows over the integers, its first r columns are B; `B_inverse` is B^-1 mod p. The
+    product of a digit vector (|x| < p) with A must be exact in A's dtype: float64 when r |A| p < 2^53, else int64,
+    else Python integers (`exact_dtype` chooses).
 
-    >>> B = np.array([[2.0, 0.0], [0.0, 1.0]])
+    Cost O(r K) a digit and target, where the number of digits is the bit length of the solution over 22.
+
     >>> p = 4194319
-    >>> lift(B, np.array([[(p + 1) // 2 - p, 0.0], [0.0, 1.0]]), np.array([[1.0, 5.0]]), p)
-    [([1, 10], 2)]
+    >>> L = Lifting(np.array([[2.0, 0.0, 2.0], [0.0, 1.0, 1.0]]), Field(p).inverse(np.diag([2.0, 1.0])), Field(p))
+    >>> w = L.solve(np.array([[1.0, 5.0, 6.0], [1.0, 5.0, 7.0]]), np.array([0, 1]))
+    >>> w[0].weights(), w[1]
+    ({0: Fraction(1, 2), 1: Fraction(5, 1)}, None)
     """
-    count, r = targets.shape
-    found: list[Solution | None] = [None] * count
-    if r == 0:
-        return [([], 1)] * count
-    live = np.arange(count)
-    residual = targets.copy()
-    digits: list[NDArray[Any]] = []  # per step: (live, r)
-    power, check = 1, 2
-    while len(live):
-        X = product(balanced_rows(residual, p), B_inverse, p)
-        digits.append(X)
-        residual = residual - exact_product(X, B)
-        residual = residual // p if residual.dtype == object else np.rint(residual / p)
-        power *= p
-        done = ~np.any(residual != 0, axis=1)
-        for e in np.flatnonzero(done):
-            found[live[e]] = ([int(v) for v in combine(digits, int(e), p)], 1)
-        if len(digits) == check:
-            check = check * 3 // 2 + 1
-            for e in np.flatnonzero(~done):
-                solution = reconstruct([int(v) for v in combine(digits, int(e), p)], power)
-                if solution is not None and solves(B, solution, targets[live[e]]):
-                    found[live[e]] = solution
-                    done[e] = True
-        if done.any():
-            keep = ~done
-            live, residual = live[keep], residual[keep]
-            digits = [X[keep] for X in digits]
-    return [s for s in found if s is not None]
+
+    def __init__(self, A: NDArray[Any], B_inverse: Floats, field: Field) -> None:
+        self.A, self.B_inverse, self.field = A, B_inverse, field
+        self.r = len(B_inverse)
+
+    def solve(self, targets: NDArray[Any], rows: NDArray[np.int64]) -> list[Combination | None]:
+        """For each row c of `targets` (count, K): w with w A = c in every column, or None when there is none."""
+        count, p = len(targets), self.field.p
+        found: list[Combination | None] = [None] * count
+        live = np.arange(count)
+        residual = targets.astype(self.A.dtype, copy=True)
+        digits: list[Floats] = []
+        modulus, check = 1, 2
+        while len(live):
+            X, residual, inside = self._digit(residual)
+            digits.append(X)
+            modulus *= p
+            ended = inside & ~np.any(residual != 0, axis=1)
+            for e in np.flatnonzero(ended):
+                found[live[e]] = self._combination(digits, int(e), 1, rows)
+            keep = inside & ~ended
+            if len(digits) == check:  # these are not (short) integers: look for their denominators
+                check = check * 3 // 2 + 1
+                for e in np.flatnonzero(keep):
+                    value = self._combination(digits, int(e), 1, rows).numerators()
+                    d = common_denominator(list(value.values()), modulus)
+                    if d is not None and d > 1:
+                        solution = self._integer(targets[live[e]], d, len(digits), rows)
+                        if solution is not None:
+                            found[live[e]] = solution
+                            keep[e] = False
+            if not keep.all():
+                live, residual = live[keep], residual[keep]
+                digits = [X[keep] for X in digits]
+        return found
+
+    def _digit(self, residual: NDArray[Any]) -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
+        """The next digits X, the next residual (residual - X A) / p, and which residuals were divisible by p."""
+        p = self.field.p
+        head = residual[:, : self.r]
+        if residual.dtype == np.float64:
+            X = self.field.product(self.field.reduce(head.copy()), self.B_inverse)
+            rest = residual - X @ self.A
+            quotient = np.rint(rest / p)
+            return X, quotient, ~np.any(rest != quotient * p, axis=1)
+        X = self.field.product(self.field.residues(head), self.B_inverse)
+        exact = X.astype(np.int64)
+        rest = residual - (exact.astype(object) if residual.dtype == object else exact) @ self.A
+        return X, rest // p, ~np.any(rest % p != 0, axis=1)
+
+    def _integer(self, target: NDArray[Any], d: int, most: int, rows: NDArray[np.int64]) -> Combination | None:
+        """The integer solution of w A = d c in at most `most` digits; d enters digit by digit and stays small."""
+        p = self.field.p
+        spare = d
+        residual = np.zeros((1, self.A.shape[1]), dtype=self.A.dtype)
+        digits: list[Floats] = []
+        while len(digits) <= most + 1:
+            low = balance(spare, p)
+            spare = (spare - low) // p
+            residual = residual + low * target[None, :]
+            X, residual, inside = self._digit(residual)
+            digits.append(X)
+            if not inside[0]:
+                return None
+            if spare == 0 and not residual.any():
+                return self._combination(digits, 0, d, rows)
+        return None
+
+    def _combination(self, digits: list[Floats], e: int, d: int, rows: NDArray[np.int64]) -> Combination:
+        return Combination(np.array([X[e] for X in digits]).astype(np.int64), self.field.p, d, rows)
 
 
-def combine(digits: list[NDArray[Any]], e: int, p: int) -> NDArray[Any]:
-    """sum_k digits[k][e] p^k as Python integers, by Horner's rule."""
-    value = digits[-1][e].astype(np.int64).astype(object)
-    for X in reversed(digits[:-1]):
-        value = value * p + X[e].astype(np.int64)
-    return value
-
-
-def solves(B: NDArray[Any], solution: Solution, target: NDArray[Any]) -> bool:
-    """Whether w B = c exactly for w = numerators / denominator."""
-    numerators, d = solution
-    big = np.empty(len(numerators), dtype=object)
-    big[:] = numerators
-    exact = as_integers(B)
-    return bool(np.all(big @ exact == as_integers(target) * d))
-
-
-def as_integers(values: NDArray[Any]) -> NDArray[Any]:
-    """Float64 integers as Python integers in an object array."""
-    return values if values.dtype == object else values.astype(np.int64).astype(object)
-
-
-def balanced_rows(residual: NDArray[Any], p: int) -> Floats:
-    """residual mod p, balanced, as float64."""
-    if residual.dtype == object:
-        small = (residual % p).astype(np.float64)
-        return reduce(small, p)
-    return reduce(residual.copy(), p)
-
-
-def exact_product(X: Floats, B: NDArray[Any]) -> NDArray[Any]:
-    """X B over the integers: float64 when B is (the caller keeps r * |B| * p below 2^53), else Python integers."""
-    if B.dtype == object:
-        return as_integers(X) @ B
-    out: NDArray[Any] = X @ B
-    return out
+def exact_dtype(rows: int, magnitude: int) -> np.dtype[Any]:
+    """The cheapest dtype in which sums of `rows` products digit x entry are exact (digits are below 2^21.6)."""
+    size = max(1, rows) * max(1, magnitude)
+    if size < 1 << 30:
+        return np.dtype(np.float64)
+    return np.dtype(np.int64) if size < 1 << 39 else np.dtype(object)

@@ -7,6 +7,8 @@ Dumas, Giorgi, Pernet 2008).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,6 @@ Floats = NDArray[np.float64]
 
 INNER = 512
 LOW, HIGH = 1 << 22, 5931641  # 2^22 .. floor(2^22.5)
-_PANEL = 48
 
 
 def is_prime(n: int) -> bool:
@@ -51,62 +52,89 @@ def random_prime(rng: np.random.Generator, low: int = LOW, high: int = HIGH) -> 
             return n
 
 
-def reduce(Z: Floats, p: int) -> Floats:
-    """Z mod p, balanced, in place. Z holds exact integers below 2^53 in magnitude."""
-    q = np.multiply(Z, 1.0 / p)
-    np.rint(q, out=q)
-    q *= p
-    Z -= q
-    return Z
+class Field:
+    """Arithmetic modulo a prime p on balanced residues in float64, with numpy alone.
 
-
-def product(X: Floats, Y: Floats, p: int) -> Floats:
-    """X Y mod p for balanced residues X, Y.
-
-    >>> product(np.array([[2.0, -3.0]]), np.array([[3.0], [1.0]]), 4194319).tolist()
+    >>> F = Field(4194319)
+    >>> F.product(np.array([[2.0, -3.0]]), np.array([[3.0], [1.0]])).tolist()
     [[3.0]]
     """
-    inner = X.shape[1]
-    Z = reduce(X[:, :INNER] @ Y[:INNER], p)
-    for s in range(INNER, inner, INNER):
-        Z += reduce(X[:, s : s + INNER] @ Y[s : s + INNER], p)
-    return reduce(Z, p) if inner > INNER else Z
+
+    panel = 48
+
+    def __init__(self, p: int) -> None:
+        self.p = p
+
+    def reduce(self, Z: Floats) -> Floats:
+        """Z mod p, balanced, in place. Z holds exact integers below 2^53 in magnitude."""
+        q = np.multiply(Z, 1.0 / self.p)
+        np.rint(q, out=q)
+        q *= self.p
+        Z -= q
+        return Z
+
+    def residues(self, values: NDArray[Any]) -> Floats:
+        """Integers of any size (int64 or Python's) mod p, balanced."""
+        return self.reduce((values % self.p).astype(np.float64))
+
+    def product(self, X: Floats, Y: Floats) -> Floats:
+        """X Y mod p for balanced residues X, Y."""
+        inner = X.shape[1]
+        Z = self.reduce(X[:, :INNER] @ Y[:INNER])
+        for s in range(INNER, inner, INNER):
+            Z += self.reduce(X[:, s : s + INNER] @ Y[s : s + INNER])
+        return self.reduce(Z) if inner > INNER else Z
+
+    def subtract(self, N: Floats, Z: Floats) -> None:
+        """N <- N - Z mod p, in place."""
+        N -= Z
+        self.reduce(N)
+
+    def inverse(self, S: Floats) -> Floats:
+        """The inverse of a non-singular matrix of balanced residues, by Gauss-Jordan elimination.
+
+        >>> Field(4194319).inverse(np.array([[0.0, 1.0], [1.0, 1.0]])).tolist()
+        [[-1.0, 1.0], [1.0, 0.0]]
+        """
+        k, p = len(S), self.p
+        W = np.hstack([S, np.eye(k)])
+        for c in range(k):
+            at = c + int(np.flatnonzero(W[c:, c])[0])
+            if at != c:
+                W[[c, at]] = W[[at, c]]
+            top = self.reduce(W[c] * float(balance(pow(int(W[c, c]) % p, -1, p), p)))
+            factor = W[:, c].copy()
+            factor[c] = 0.0
+            W -= factor[:, None] * top
+            W[c] = top
+            self.reduce(W)
+        return W[:, k:].copy()
+
+    def pivots(self, Y: Floats) -> tuple[Ints, Ints]:
+        """Rows and columns of a maximal non-singular square part of Y, by elimination. Y is overwritten."""
+        p = self.p
+        rows: list[int] = []
+        cols: list[int] = []
+        free = np.ones(len(Y), dtype=bool)
+        for c in range(Y.shape[1]):
+            hit = np.flatnonzero((Y[:, c] != 0) & free)
+            if not len(hit):
+                continue
+            at = int(hit[0])
+            rows.append(at)
+            cols.append(c)
+            free[at] = False
+            if len(hit) > 1:
+                top = self.reduce(Y[at, c:] * float(balance(pow(int(Y[at, c]) % p, -1, p), p)))
+                rest = hit[1:]
+                Y[rest, c:] = self.reduce(Y[rest, c:] - Y[rest, c, None] * top)
+        return np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64)
 
 
-def inverse(S: Floats, p: int) -> Floats:
-    """The inverse of a non-singular matrix of balanced residues, by Gauss-Jordan elimination mod p."""
-    k = len(S)
-    W = np.hstack([S, np.eye(k)])
-    for c in range(k):
-        at = c + int(np.flatnonzero(W[c:, c])[0])
-        if at != c:
-            W[[c, at]] = W[[at, c]]
-        W[c] = reduce(W[c] * float(pow(int(W[c, c]) % p, -1, p)), p)
-        factor = W[:, c].copy()
-        factor[c] = 0.0
-        W -= factor[:, None] * W[c]
-        reduce(W, p)
-    return W[:, k:].copy()
-
-
-def pivots(Y: Floats, p: int) -> tuple[Ints, Ints]:
-    """Rows and columns of a maximal non-singular square part of Y (mod p), by elimination. Y is overwritten."""
-    rows: list[int] = []
-    cols: list[int] = []
-    free = np.ones(len(Y), dtype=bool)
-    for c in range(Y.shape[1]):
-        hit = np.flatnonzero((Y[:, c] != 0) & free)
-        if not len(hit):
-            continue
-        at = int(hit[0])
-        rows.append(at)
-        cols.append(c)
-        free[at] = False
-        if len(hit) > 1:
-            top = reduce(Y[at, c:] * float(pow(int(Y[at, c]) % p, -1, p)), p)
-            rest = hit[1:]
-            Y[rest, c:] = reduce(Y[rest, c:] - Y[rest, c, None] * top, p)
-    return np.array(rows, dtype=np.int64), np.array(cols, dtype=np.int64)
+def balance(a: int, p: int) -> int:
+    """a mod p in (-p/2, p/2]."""
+    a %= p
+    return a - p if a > p // 2 else a
 
 
 class Echelon:
@@ -116,15 +144,15 @@ class Echelon:
     T = [[B^-1, 0], [-C B^-1, I]] in the order (pivot rows, free rows), where C is A on free rows and pivot columns.
     Only the first r columns of T are stored: 8 m r bytes. Absorbing everything costs O(m r^2) in matrix products.
 
-    >>> E = Echelon(2, 4194319)
+    >>> E = Echelon(2, Field(4194319))
     >>> E.absorb(np.array([0, 1]), np.array([[1.0, 1.0], [1.0, 1.0]]))
     1
     >>> E.rank, E.free_rows().tolist()
     (1, [1])
     """
 
-    def __init__(self, m: int, p: int) -> None:
-        self.m, self.p = m, p
+    def __init__(self, m: int, field: Field) -> None:
+        self.m, self.field = m, field
         self.rank = 0
         self.pivot_rows = np.zeros(m, dtype=np.int64)
         self.pivot_cols = np.zeros(m, dtype=np.int64)
@@ -146,37 +174,37 @@ class Echelon:
     def transform(self, block: Floats) -> Floats:
         """T @ block mod p for a block (m, b) of columns."""
         r = self.rank
-        Y = product(self._N[:, :r], block[self.pivot_rows[:r]], self.p) if r else np.zeros(block.shape)
+        Y = self.field.product(self._N[:, :r], block[self.pivot_rows[:r]]) if r else np.zeros(block.shape)
         Y[self.is_free] += block[self.is_free]
-        return reduce(Y, self.p)
+        return self.field.reduce(Y)
 
     def absorb(self, columns: Ints, block: Floats) -> int:
         """Take in columns (m, b) of A, balanced mod p; returns by how much the rank grew."""
         before = self.rank
-        for s in range(0, len(columns), _PANEL):
+        width = self.field.panel
+        for s in range(0, len(columns), width):
             if self.rank == self.m:
                 break
-            self._absorb_panel(columns[s : s + _PANEL], block[:, s : s + _PANEL])
+            self._absorb_panel(columns[s : s + width], block[:, s : s + width])
         return self.rank - before
 
     def _absorb_panel(self, columns: Ints, block: Floats) -> None:
-        p, r = self.p, self.rank
+        field, r = self.field, self.rank
         Y = self.transform(block)
         free = self.free_rows()
-        at, which = pivots(Y[free], p)
+        at, which = field.pivots(Y[free])
         k = len(at)
         if not k:
             return
         rows = free[at]
         self._reserve(r + k)
-        S = inverse(Y[rows][:, which], p)
-        top = np.hstack([product(S, self._N[rows, :r], p) if r else np.zeros((k, 0)), S])
+        S = field.inverse(Y[rows][:, which])
+        top = np.hstack([field.product(S, self._N[rows, :r]) if r else np.zeros((k, 0)), S])
         factor = Y[:, which].copy()
         factor[rows] = 0.0
         N = self._N[:, : r + k]
-        N -= factor @ top  # inner size k <= panel: exact
+        field.subtract(N, factor @ top)  # inner size k <= panel: exact
         N[rows] = top
-        reduce(N, p)
         self.pivot_rows[r : r + k] = rows
         self.pivot_cols[r : r + k] = columns[which]
         self.is_free[rows] = False

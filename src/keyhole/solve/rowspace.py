@@ -1,31 +1,46 @@
 """Which functionals of the private values do the answers determine? The row space of the query matrix, exactly.
 
-A column k (an atom) is determined iff the unit vector e_k lies in the rational row space of A (m x K). The screen
-works modulo a random prime; whoever is reported carries rational weights that were verified over all columns in
-integer arithmetic.
+A column k (an atom) is determined iff the unit vector e_k lies in the rational row space of A (m x K): iff some
+rational combination of the queries is exactly the value of that atom.
+
+    peel                people exposed by one difference, repeated queries       (large matrices; solve/peel.py)
+    split               connected components of queries and columns
+    factor each         modulo a random prime, dependencies verified over Z      (solve/rowspace_factor.py)
+    certify             each determined column by rational weights, verified in integers over all columns
+
+Floats are used only where they are exact (integers below 2^53); nothing here has a tolerance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.solve.certify import Solution, lift
-from keyhole.solve.modular import Echelon, product, random_prime, reduce
-from keyhole.solve.rowspace_matrix import RowMatrix, verify, verify_integers
+from keyhole.solve.certify import Combination
+from keyhole.solve.peel import Peeling, peel
+from keyhole.solve.rowspace_factor import Factor, Progress
+from keyhole.solve.rowspace_matrix import RowMatrix, verify
+from keyhole.solve.rowspace_parts import Part, split
+from keyhole.solve.rowspace_short import ShortProofs
 
 __all__ = ["RowMatrix", "RowSpace", "verify"]
 
-Progress = Callable[[str, int, int], None]
+Ints = NDArray[np.int64]
 Weights = dict[int, Fraction]
 
 
 class RowSpace:
-    """The rational row space of a query matrix: who is determined, by which weights.
+    """The rational row space of a query matrix: who is determined, and by which weights.
+
+    `rank` is the rank over the rationals and `complete` is True: both are proved, either because the rank modulo the
+    prime equals m or because all m - rank dependencies were verified in integers; then nothing but `determined()` is
+    determined. (There is no state in which `complete` is False: a prime that is too small for the rank is noticed by
+    a dependency that fails, and replaced.) Randomness decides how long it takes, never what is answered; a large
+    matrix (over 2^21 cells) has one residual risk: with probability below 2^-21 for each component a random
+    combination vanishes by chance and a prime is drawn once more.
 
     >>> A = RowMatrix.from_dense([[1, 1, 1], [1, 0, 0], [0, 0, 1]])
     >>> S = RowSpace(A)
@@ -45,162 +60,158 @@ class RowSpace:
         progress: Progress | None = None,
     ) -> None:
         self.matrix = matrix
-        self._rng = rng if rng is not None else np.random.default_rng()
-        self._progress = progress
-        self._certificates: dict[int, Weights] = {}
-        for _ in range(64):
-            self._factor()
-            dependencies = self._dependencies()
-            if dependencies is not None:
-                break
-        else:
-            raise ArithmeticError("64 primes in a row gave too small a rank")
-        self._left_null = dependencies
-        self.rank = self._echelon.rank
         self.complete = True
-        self._screen()
+        self._rng = rng if rng is not None else np.random.default_rng()
+        self._peeling = self._peel()
+        self._parts = split(matrix, self._peeling.rows, self._peeling.columns)
+        self._factors = [Factor(part.matrix, self._rng, progress) for part in self._parts]
+        self.rank = len(self._peeling.columns) + sum(factor.rank for factor in self._factors)
+        self._proofs: dict[int, tuple[Part, Combination] | None] = {int(k): None for k in self._peeling.columns}
+        for part, factor in zip(self._parts, self._factors, strict=True):
+            local = factor.candidates().tolist()
+            for k, proof in factor.certify(local).items():
+                self._proofs[int(part.columns[k])] = (part, proof)
+        self._left_null: list[Weights] | None = None
+        self._short: ShortProofs | None = None
 
-    def _factor(self) -> None:
-        A, rng = self.matrix, self._rng
-        self._p = p = random_prime(rng)
-        self._residues = A.residues(p)
-        self._echelon = E = Echelon(A.m, p)
-        order = rng.permutation(A.K)
-        for s in range(0, A.K, 512):
-            if E.rank == A.m:
-                break
-            E.absorb(order[s : s + 512], self._residues[:, order[s : s + 512]])
-        r = E.rank
-        g = np.rint(rng.uniform(-p / 2, p / 2, size=(A.K, 2)))
-        self._shadow = g
-        self._sums = product(self._residues, g, p)
-        columns = E.pivot_cols[:r]
-        self._pivot_of = {int(k): j for j, k in enumerate(columns)}
-        self._B = self._exact_block(E.pivot_rows[:r], columns)
-        self._B_inverse = E.inverse_rows()
-
-    def _exact_block(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[Any]:
-        """A[rows, columns] over the integers: float64 when products with p stay below 2^53."""
+    def _peel(self) -> Peeling:
         A = self.matrix
-        if A.magnitude() * max(1, len(rows)) < 1 << 30:
-            out: NDArray[Any] = np.zeros((len(rows), len(columns)))
-        else:
-            out = np.zeros((len(rows), len(columns)), dtype=object)
-        where = {int(k): j for j, k in enumerate(columns)}
-        for at, i in enumerate(rows.tolist()):
-            b = A.bit_index(i)
-            if b >= 0:
-                bits = A.unpack(np.array([b]), 0, A.K)[0][columns]
-                out[at] = bits if out.dtype != object else bits.astype(object)
-            else:
-                for k, v in A.items(i):
-                    if k in where:
-                        out[at, where[k]] = v
-        return out
+        if A.is_small:
+            return _merge_repeats(A)
+        shadow = self._rng.integers(0, 1 << 64, size=(A.K, 3), dtype=np.uint64)
+        return peel(A, shadow[:, 0].copy(), A.sums(shadow)[:, 0].copy())
 
-    def _dependencies(self) -> list[Weights] | None:
-        """One verified dependency for each free row, or None when one fails (the prime was unlucky)."""
-        E, A = self._echelon, self.matrix
-        free = E.free_rows()
-        r = E.rank
-        targets = self._exact_block(free, E.pivot_cols[:r])
-        out: list[Weights] = []
-        for i, (numerators, d) in zip(free.tolist(), self._lift(targets), strict=True):
-            w = self._over_rows((numerators, d))
-            w[i] = -d
-            if not verify_integers(A, w, {}):
-                return None
-            out.append({j: Fraction(-v, d) for j, v in sorted(w.items())})
-        return out
-
-    def _lift(self, targets: NDArray[Any]) -> list[Solution]:
-        if not len(targets):
-            return []
-        if targets.dtype == object and self._B.dtype != object:
-            return lift(self._B.astype(np.int64).astype(object), self._B_inverse, targets, self._p)
-        return lift(self._B, self._B_inverse, targets, self._p)
-
-    def _over_rows(self, solution: Solution) -> dict[int, int]:
-        rows = self._echelon.pivot_rows[: self.rank_p].tolist()
-        return {i: n for i, n in zip(rows, solution[0], strict=True) if n}
-
-    @property
-    def rank_p(self) -> int:
-        """The rank modulo the prime."""
-        return self._echelon.rank
-
-    def _screen(self) -> None:
-        """Candidates are pivots whose random null vectors vanish; certify each."""
-        E, p = self._echelon, self._p
-        r = E.rank
-        if not r:
-            return
-        z = self._shadow[E.pivot_cols[:r]] - product(self._B_inverse, self._sums[E.pivot_rows[:r]], p)
-        candidates = np.flatnonzero(~np.any(reduce(z, p) != 0, axis=1))
-        targets = np.zeros((len(candidates), r), dtype=self._B.dtype)
-        targets[np.arange(len(candidates)), candidates] = 1
-        for j, solution in zip(candidates.tolist(), self._lift(targets), strict=True):
-            column = int(E.pivot_cols[j])
-            w = self._over_rows(solution)
-            if verify_integers(self.matrix, w, {column: solution[1]}):
-                self._certificates[column] = {i: Fraction(n, solution[1]) for i, n in sorted(w.items())}
-
-    def determined(self) -> NDArray[np.int64]:
-        """All columns k with e_k in the rational row space, ascending, each certified."""
-        return np.array(sorted(self._certificates), dtype=np.int64)
+    def determined(self) -> Ints:
+        """All columns k with e_k in the rational row space, ascending; each is certified exactly."""
+        return np.array(sorted(self._proofs), dtype=np.int64)
 
     def weights(self, column: int) -> Weights | None:
-        """Verified weights w with w A = e_column, or None when the column is not determined."""
-        if not 0 <= column < self.matrix.K:
-            raise IndexError(f"column {column} of a matrix with {self.matrix.K} columns")
-        return self._certificates.get(column)
+        """Weights w with w A = e_column, verified in integers over all columns; None when it is not determined.
+
+        The proof is unique when rank = m. Otherwise proofs by two or three queries are looked for, and a longer one
+        is shortened against the dependencies (a heuristic: it is not promised to be the shortest).
+        """
+        self._check(column)
+        if column not in self._proofs:
+            return None
+        entry = self._proofs[column]
+        if entry is None:
+            found = self._peeling.settle({}, {column: 1})
+        else:
+            part, proof = entry
+            found = self._peeling.settle(part.over_rows(proof.weights()), {column: 1})
+        if self.rank < self.matrix.m:
+            found = self._shorter(found, {column: 1})
+        return self._verified(found, {column: 1})
 
     def express(self, target: Mapping[int, int]) -> Weights | None:
-        """Verified weights w with w A = target, or None when the target is outside the row space."""
+        """Weights w with w A = target (any functional over the columns), verified; None when outside the row space.
+
+        >>> RowSpace(RowMatrix.from_dense([[2, 2]])).express({0: 1, 1: 1})
+        {0: Fraction(1, 2)}
+        """
         for k in target:
-            if not 0 <= k < self.matrix.K:
-                raise IndexError(f"column {k} of a matrix with {self.matrix.K} columns")
-        E, p = self._echelon, self._p
-        r = E.rank
-        c = np.zeros(r, dtype=object)
-        for k, v in target.items():
-            if k in self._pivot_of:
-                c[self._pivot_of[k]] = int(v)
-        c_p = reduce((c % p).astype(np.float64), p)
-        y = product(c_p[None, :], self._B_inverse, p) if r else np.zeros((1, 0))
-        have = product(y, self._sums[E.pivot_rows[:r]], p)[0] if r else np.zeros(2)
-        cols = np.array(list(target), dtype=np.int64)
-        values = np.array([int(v) % p for v in target.values()], dtype=np.float64)
-        want = product(reduce(values, p)[None, :], self._shadow[cols], p)[0] if len(cols) else np.zeros(2)
-        if np.any(reduce(have - want, p) != 0):
+            self._check(k)
+        wanted = {int(k): int(v) for k, v in target.items() if v}
+        rest = {k: v for k, v in wanted.items() if k not in self._known}
+        found: Weights = {}
+        for part, factor in zip(self._parts, self._factors, strict=True):
+            local = part.localise(rest)
+            if local:
+                proof = factor.express([local])[0]
+                if proof is None:
+                    return None
+                found.update(part.over_rows(proof.weights()))
+                rest = {k: v for k, v in rest.items() if part.place(k) < 0}
+        if rest:
             return None
-        numerators, d = self._lift(c[None, :])[0]
-        w = self._over_rows((numerators, d))
-        if not verify_integers(self.matrix, w, {k: d * int(v) for k, v in target.items() if v}):
-            return None
-        return {i: Fraction(n, d) for i, n in sorted(w.items())}
+        found = self._peeling.settle(found, wanted)
+        if self.rank < self.matrix.m:
+            found = self._shorter(found, wanted)
+        return self._verified(found, wanted)
 
     def dependencies(self) -> list[Weights]:
-        """A basis of the left null space, m - rank verified dependencies w with w A = 0."""
+        """A basis of the left null space: m - rank exact relations w with w A = 0, each verified in integers.
+
+        >>> RowSpace(RowMatrix.from_dense([[1, 1], [1, 1]])).dependencies()
+        [{0: Fraction(1, 1), 1: Fraction(-1, 1)}]
+        """
+        if self._left_null is None:
+            out: list[Weights] = []
+            for a, b in zip(self._peeling.dropped.tolist(), self._peeling.kept.tolist(), strict=True):
+                start = {a: Fraction(1)} if b < 0 else {a: Fraction(1), b: Fraction(-1)}
+                out.append(self._peeling.settle(start, {}))
+            for part, factor in zip(self._parts, self._factors, strict=True):
+                for i, proof in zip(factor.free_rows.tolist(), factor.dependencies, strict=True):
+                    relation = {j: -w for j, w in proof.weights().items()}
+                    relation[i] = Fraction(1)
+                    out.append(self._peeling.settle(part.over_rows(relation), {}))
+            self._left_null = [_oriented(self._verified(w, {})) for w in out]
         return [dict(w) for w in self._left_null]
 
     def reduced_rows(self, limit: int | None = None) -> Iterator[tuple[Weights, dict[int, int]]]:
-        """Rows of the reduced echelon form over the integers, as (weights, functional), of at most `limit` columns."""
-        A, E = self.matrix, self._echelon
-        r = E.rank
-        R = product(self._B_inverse, self._residues[E.pivot_rows[:r]], self._p) if r else np.zeros((0, A.K))
-        for j in range(r):
-            support = int(np.count_nonzero(R[j]))
-            if limit is not None and support > limit:
-                continue
-            unit = np.zeros((1, r), dtype=self._B.dtype)
-            unit[0, j] = 1
-            numerators, d = self._lift(unit)[0]
-            w = self._over_rows((numerators, d))
-            functional: dict[int, int] = {}
-            for i, n in w.items():
-                for k, v in A.items(i):
-                    functional[k] = functional.get(k, 0) + n * v
-            functional = {k: v for k, v in sorted(functional.items()) if v}
-            if limit is None or len(functional) <= limit:
-                yield {i: Fraction(n) for i, n in sorted(w.items())}, functional
+        """Rows of a reduced echelon form as (weights, functional), of at most `limit` columns each.
+
+        The functional is an integer vector without common factor, the weights give it exactly; a group total is one
+        whose entries are all 1. Determined columns come first, as unit rows.
+        """
+        for k in self._peeling.columns.tolist():
+            yield self._verified(self._peeling.settle({}, {k: 1}), {k: 1}), {k: 1}
+        for part, factor in zip(self._parts, self._factors, strict=True):
+            for local, functional in factor.reduced_rows(limit):
+                wanted = {int(part.columns[k]): v for k, v in functional.items()}
+                weights = {i: Fraction(n) for i, n in local.items()}
+                yield self._verified(self._peeling.settle(part.over_rows(weights), wanted), wanted), wanted
+
+    @property
+    def _known(self) -> frozenset[int]:
+        return frozenset(self._peeling.columns.tolist())
+
+    def _shorter(self, found: Weights, wanted: dict[int, int]) -> Weights:
+        if len(found) <= 2:
+            return found
+        if self._short is None:
+            self._short = ShortProofs(self.matrix, self.dependencies, self._rng)
+        return self._short.improve(found, wanted)
+
+    def _verified(self, weights: Weights, target: dict[int, int]) -> Weights:
+        if not verify(self.matrix, weights, target):
+            raise ArithmeticError("a proof that was built exactly failed its verification; please report this")
+        return weights
+
+    def _check(self, column: int) -> None:
+        if not 0 <= column < self.matrix.K:
+            raise IndexError(f"column {column} of a matrix with {self.matrix.K} columns")
+
+
+def _merge_repeats(matrix: RowMatrix) -> Peeling:
+    """The peeling of a small matrix: empty and repeated rows only; the factorisation does the rest."""
+    seen: dict[object, int] = {}
+    dropped: list[int] = []
+    kept: list[int] = []
+    rows: list[int] = []
+    for i in range(matrix.m):
+        b = matrix.bit_index(i)
+        key: object
+        if b >= 0:
+            key = matrix.bits[b].tobytes()
+            empty = not matrix.bits[b].any()
+        else:
+            cols, values = matrix.general[i]
+            key = (tuple(cols.tolist()), tuple(values.tolist()))
+            empty = not len(cols)
+        if empty or key in seen:
+            dropped.append(i)
+            kept.append(-1 if empty else seen[key])
+        else:
+            seen[key] = i
+            rows.append(i)
+    none = np.zeros(0, dtype=np.int64)
+    pair = np.array(dropped, dtype=np.int64), np.array(kept, dtype=np.int64)
+    return Peeling(matrix, none, none, none, *pair, np.array(rows, dtype=np.int64))
+
+
+def _oriented(relation: Weights) -> Weights:
+    """Scaled so that the first weight is positive."""
+    first = next(iter(relation.values()), Fraction(1))
+    return relation if first > 0 else {i: -w for i, w in relation.items()}

@@ -20,6 +20,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 _INT64 = 1 << 62  # entries up to here live in int64 arrays
+_SMALL_ROWS, _SMALL_CELLS = 640, 1 << 21
 _LIMB = 24  # bits a limb in exact sums: 2^24 * (number of rows) stays far below 2^63
 
 
@@ -145,7 +146,8 @@ class RowMatrix:
             raise IndexError(f"row {i} of a matrix with {self.m} rows")
         b = int(self._bit_of[i])
         if b >= 0:
-            return self.unpack(np.array([b]), 0, self.K)[0].astype(np.int64)
+            line: NDArray[np.int64] = self.unpack(np.array([b]), 0, self.K)[0].astype(np.int64)
+            return line
         cols, values = self.general[i]
         if values.dtype == object:
             dense = [0] * self.K
@@ -177,6 +179,64 @@ class RowMatrix:
         block = np.ascontiguousarray(self.bits[which, lo_word : (K_stop + 63) // 64])
         return np.unpackbits(block.view(np.uint8), axis=1, bitorder="little")[:, : K_stop - lo_word * 64]
 
+    @property
+    def is_small(self) -> bool:
+        """Small enough for dense numpy arrays, where compiled kernels would cost more than they save."""
+        return self.m <= _SMALL_ROWS and self.m * self.K <= _SMALL_CELLS
+
+    @property
+    def patterns(self) -> Words:
+        """The bit rows by column: word s of column k holds bit rows 64 s .. 64 s + 63. Built once, m K / 8 bytes."""
+        if self._patterns is None:
+            from keyhole.solve import rowspace_kernels as kernels
+
+            out = np.zeros((self.K, (len(self.bits) + 63) // 64), dtype=np.uint64)
+            kernels.spread(kernels.transpose_words, self.bits.shape[1], 16, self.bits, self.K, out)
+            self._patterns = out
+        return self._patterns
+
+    def gather(self, columns: Ints, p: int) -> Floats:
+        """A[:, columns] mod p, balanced, as float64 (m, len(columns)). For large matrices."""
+        from keyhole.solve import rowspace_kernels as kernels
+
+        out = np.zeros((self.m, len(columns)))
+        kernels.gather(columns, self.patterns, out, self.bit_rows)
+        for i, (cols, values) in self.general.items():
+            at = np.searchsorted(cols, columns)
+            at[at == len(cols)] = 0
+            hit = cols[at] == columns if len(cols) else np.zeros(len(columns), dtype=bool)
+            out[i, hit] = balanced(values[at[hit]], p)
+        return out
+
+    def left(self, weights: Ints, p: int) -> Ints:
+        """weights @ A mod p for every column, in 0 .. p-1. For large matrices."""
+        from keyhole.solve import rowspace_kernels as kernels
+
+        out = np.empty(self.K, dtype=np.int64)
+        tables = kernels.byte_tables(weights[self.bit_rows] % p)
+        kernels.spread(kernels.left_product, self.K, 4096, self.patterns, tables, out)
+        for i, (cols, values) in self.general.items():
+            out[cols] += (values % p).astype(np.int64) * (int(weights[i]) % p) % p
+        out %= p
+        return out
+
+    def sums(self, G: Words) -> Words:
+        """A G in 64-bit wrap-around for three lanes G (K, 3): (m, 3)."""
+        out = np.zeros((self.m, 3), dtype=np.uint64)
+        if self.is_small:
+            step = max(1, (1 << 21) // max(1, self.K))
+            for s in range(0, len(self.bits), step):
+                which = np.arange(s, min(len(self.bits), s + step))
+                out[self.bit_rows[which]] = self.unpack(which, 0, self.K).astype(np.uint64) @ G
+        elif len(self.bits):
+            from keyhole.solve import rowspace_kernels as kernels
+
+            out[self.bit_rows] = kernels.row_sums(self.bits, G)
+        for i, (cols, values) in self.general.items():
+            wrapped = values % (1 << 64) if values.dtype == object else values
+            out[i] = wrapped.astype(np.uint64) @ G[cols]
+        return out
+
     def residues(self, p: int) -> Floats:
         """The dense matrix modulo p as float64, balanced. Costs 8 m K bytes: for small tables."""
         out = np.zeros((self.m, self.K), dtype=np.float64)
@@ -185,6 +245,69 @@ class RowMatrix:
         for i, (cols, values) in self.general.items():
             out[i, cols] = balanced(values, p)
         return out
+
+    def block(self, rows: Ints, columns: Ints, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """A[rows, columns] over the integers in `dtype` (float64, int64 or object; the caller knows it fits)."""
+        out = np.zeros((len(rows), len(columns)), dtype=dtype)
+        which = self._bit_of[rows]
+        at = np.flatnonzero(which >= 0)
+        word, shift = columns >> 6, (columns & 63).astype(np.uint64)
+        step = max(1, (1 << 20) // max(1, len(columns)))
+        for s in range(0, len(at), step):
+            picked = self.bits[which[at[s : s + step], None], word[None, :]]
+            bits = ((picked >> shift) & np.uint64(1)).astype(np.int64)
+            out[at[s : s + step]] = bits
+        for j in np.flatnonzero(which < 0):
+            cols, values = self.general[int(rows[j])]
+            if len(cols):
+                spot = np.minimum(np.searchsorted(cols, columns), len(cols) - 1)
+                hit = cols[spot] == columns
+                out[j, hit] = values[spot[hit]]
+        return out
+
+    def take_rows(self, rows: Ints) -> RowMatrix:
+        """The given rows, in that order, over the same columns."""
+        if len(rows) == self.m and np.array_equal(rows, np.arange(self.m)):
+            return self
+        which = self._bit_of[rows]
+        at = np.flatnonzero(which >= 0)
+        general = {int(j): self.general[int(rows[j])] for j in np.flatnonzero(which < 0)}
+        return RowMatrix(self.bits[which[at]], at.astype(np.int64), general, len(rows), self.K)
+
+    def without(self, columns: Ints) -> RowMatrix:
+        """The same matrix with these columns set to zero."""
+        if not len(columns):
+            return self
+        keep = np.full(self.bits.shape[1], ~np.uint64(0), dtype=np.uint64)
+        np.bitwise_and.at(keep, columns >> 6, ~(np.uint64(1) << (columns & 63).astype(np.uint64)))
+        general = {}
+        for i, (cols, values) in self.general.items():
+            stay = ~np.isin(cols, columns)
+            general[i] = (cols[stay], values[stay])
+        return RowMatrix(self.bits & keep, self.bit_rows, general, self.m, self.K)
+
+    def support_bits(self) -> Words:
+        """Where each row is non-zero, as bits (m, words)."""
+        if not self.general:
+            return self.bits
+        out = np.zeros((self.m, (self.K + 63) // 64), dtype=np.uint64)
+        out[self.bit_rows] = self.bits
+        for i, (cols, _) in self.general.items():
+            np.bitwise_or.at(out[i], cols >> 6, np.uint64(1) << (cols & 63).astype(np.uint64))
+        return out
+
+    def squeeze(self) -> tuple[RowMatrix, Ints]:
+        """The matrix without its zero columns, and the names of the columns that stay."""
+        from keyhole.solve import rowspace_peel_kernels as kernels
+
+        used = np.bitwise_or.reduce(self.support_bits(), axis=0)
+        columns = np.flatnonzero(np.unpackbits(used.view(np.uint8), bitorder="little")[: self.K])
+        place = np.full(self.bits.shape[1] * 64, -1, dtype=np.int64)
+        place[columns] = np.arange(len(columns))
+        width = (len(columns) + 63) // 64
+        bits = kernels.squeeze(self.bits, np.arange(len(self.bits)), place, width)
+        general = {i: (place[cols], values) for i, (cols, values) in self.general.items()}
+        return RowMatrix(bits, self.bit_rows, general, self.m, len(columns)), columns
 
     def magnitude(self) -> int:
         """The largest |entry|."""
@@ -229,6 +352,8 @@ def verify_integers(matrix: RowMatrix, weights: Mapping[int, int], target: Mappi
     total = sum(abs(c) for c in w)
     if any(abs(v) > total for v in rest.values()):
         return False
+    if len(rows) * matrix.K > _SMALL_CELLS and total < 1 << 62:
+        return _verify_compiled(matrix, which, w, rest, total)
     count = -(-total.bit_length() // _LIMB)
     limbs = _limbs(w, count)
     carry_in = _limbs(list(rest.values()), count)
@@ -252,6 +377,48 @@ def verify_integers(matrix: RowMatrix, weights: Mapping[int, int], target: Mappi
         if np.any(carry):
             return False
     return True
+
+
+def combine(matrix: RowMatrix, weights: Mapping[int, int]) -> dict[int, int]:
+    """sum_i weights[i] * row_i as {column: non-zero entry}, exactly.
+
+    >>> combine(RowMatrix.from_dense([[1, 1, 0], [0, 1, 1]]), {0: 1, 1: -1})
+    {0: 1, 2: -1}
+    """
+    out: dict[int, int] = {}
+    rows = [i for i in weights if weights[i] and matrix.bit_index(i) >= 0]
+    step = max(1, (1 << 22) // max(1, matrix.K))
+    if rows and sum(abs(weights[i]) for i in rows) < 1 << 62:
+        total = np.zeros(matrix.K, dtype=np.int64)
+        for s in range(0, len(rows), step):
+            part = rows[s : s + step]
+            block = matrix.unpack(np.array([matrix.bit_index(i) for i in part]), 0, matrix.K)
+            for i, line in zip(part, block, strict=True):
+                total += weights[i] * line.astype(np.int64)
+        out = {int(k): int(total[k]) for k in np.flatnonzero(total)}
+        rows = []
+    for i in [*rows, *(i for i in weights if weights[i] and matrix.bit_index(i) < 0)]:
+        for k, v in matrix.items(i):
+            out[k] = out.get(k, 0) + weights[i] * v
+    return {k: v for k, v in out.items() if v}
+
+
+def _verify_compiled(matrix: RowMatrix, which: Ints, w: list[int], rest: dict[int, int], total: int) -> bool:
+    """Many columns and weights that fit a machine word: bit-sliced counters, or byte tables for long proofs."""
+    from keyhole.solve import rowspace_kernels as kernels
+
+    weights = np.array(w, dtype=np.int64)
+    spots = np.array(sorted(rest), dtype=np.int64)
+    values = np.array([rest[k] for k in spots.tolist()], dtype=np.int64)
+    planes = sum(abs(c).bit_count() for c in w)
+    if planes * 8 < len(matrix.bits) or planes < 64:
+        return bool(kernels.combination_is(matrix.bits, which, weights, spots, values, total.bit_length() + 1))
+    full = np.zeros(len(matrix.bits), dtype=np.int64)
+    full[which] = weights
+    out = np.empty(matrix.K, dtype=np.int64)
+    kernels.spread(kernels.left_product, matrix.K, 4096, matrix.patterns, kernels.byte_tables(full), out)
+    out[spots] -= values
+    return not out.any()
 
 
 def _limbs(values: Sequence[int], at_least: int = 1) -> Ints:
