@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
+from math import lcm
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,11 +51,7 @@ class Peeling:
         if not len(self.columns):
             return weights
         out = dict(weights)
-        excess: dict[int, Fraction] = {}
-        for i, w in weights.items():
-            line = self.matrix.block(np.array([i]), self.columns, np.dtype(object))[0]
-            for t in np.flatnonzero(line).tolist():
-                excess[t] = excess.get(t, Fraction(0)) + w * line[t]
+        excess = self._on_known(weights)
         if wanted:
             for t in np.flatnonzero(np.isin(self.columns, list(wanted))).tolist():
                 excess[t] = excess.get(t, Fraction(0)) - wanted[int(self.columns[t])]
@@ -77,6 +74,18 @@ class Peeling:
                         heappush(pending, -u)
                     excess[u] -= c * sign * int(line[u])
         return {i: w for i, w in sorted(out.items()) if w}
+
+    def _on_known(self, weights: dict[int, Fraction]) -> dict[int, Fraction]:
+        """What the weighted rows add up to on the known columns: {step: non-zero sum}."""
+        if not weights:
+            return {}
+        d = lcm(*(w.denominator for w in weights.values()))
+        scaled = [w.numerator * (d // w.denominator) for w in weights.values()]
+        fits = sum(abs(n) for n in scaled) * self.matrix.magnitude() < 1 << 62
+        dtype = np.dtype(np.int64 if fits else object)
+        block = self.matrix.block(np.array(list(weights), dtype=np.int64), self.columns, dtype)
+        total = np.array(scaled, dtype=dtype) @ block
+        return {t: Fraction(int(total[t]), d) for t in np.flatnonzero(total).tolist()}
 
 
 def peel(matrix: RowMatrix, shadow: Words, sums: Words) -> Peeling:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from keyhole.solve.certify import Combination
 from keyhole.solve.peel import Peeling, peel
-from keyhole.solve.rowspace_factor import Factor, Progress
+from keyhole.solve.rowspace_factor import Factor, Progress, shadow_columns
 from keyhole.solve.rowspace_matrix import RowMatrix, verify
 from keyhole.solve.rowspace_parts import Part, split
 from keyhole.solve.rowspace_short import ShortProofs
@@ -29,6 +29,7 @@ from keyhole.solve.rowspace_short import ShortProofs
 __all__ = ["RowMatrix", "RowSpace", "verify"]
 
 Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
 Weights = dict[int, Fraction]
 
 
@@ -68,7 +69,7 @@ class RowSpace:
         self.rank = len(self._peeling.columns) + sum(factor.rank for factor in self._factors)
         self._proofs: dict[int, tuple[Part, Combination] | None] = {int(k): None for k in self._peeling.columns}
         for part, factor in zip(self._parts, self._factors, strict=True):
-            local = factor.candidates().tolist()
+            local = factor.candidates(*self._shadow_of(part)).tolist()
             for k, proof in factor.certify(local).items():
                 self._proofs[int(part.columns[k])] = (part, proof)
         self._left_null: list[Weights] | None = None
@@ -78,8 +79,18 @@ class RowSpace:
         A = self.matrix
         if A.is_small:
             return _merge_repeats(A)
-        shadow = self._rng.integers(0, 1 << 64, size=(A.K, 3), dtype=np.uint64)
-        return peel(A, shadow[:, 0].copy(), A.sums(shadow)[:, 0].copy())
+        self._shadow = shadow_columns(A.K, self._rng)
+        self._sums = A.sums(self._shadow)
+        return peel(A, self._shadow[:, 0].copy(), self._sums[:, 0].copy())
+
+    def _shadow_of(self, part: Part) -> tuple[Words | None, Words | None]:
+        """The shadow sums of a part that kept all columns, from those of the whole less the known columns."""
+        known = self._peeling.columns
+        if self.matrix.is_small or part.matrix.K != self.matrix.K or len(known) > 1024:
+            return None, None
+        block = self.matrix.block(part.rows, known, np.dtype(object if part.matrix.general else np.int64))
+        wrapped = (block % (1 << 64)).astype(np.uint64) if block.dtype == object else block.astype(np.uint64)
+        return self._shadow, self._sums[part.rows] - wrapped @ self._shadow[known]
 
     def determined(self) -> Ints:
         """All columns k with e_k in the rational row space, ascending; each is certified exactly."""
@@ -212,6 +223,7 @@ def _merge_repeats(matrix: RowMatrix) -> Peeling:
 
 
 def _oriented(relation: Weights) -> Weights:
-    """Scaled so that the first weight is positive."""
+    """Ascending by row, the first weight positive."""
+    relation = dict(sorted(relation.items()))
     first = next(iter(relation.values()), Fraction(1))
     return relation if first > 0 else {i: -w for i, w in relation.items()}

@@ -25,10 +25,11 @@ from keyhole.solve.modular import Echelon, Field, random_prime
 from keyhole.solve.rowspace_matrix import RowMatrix, combine, verify_integers
 
 Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
 Progress = Callable[[str, int, int], None]
 
 _PRIMES = 32  # an unlucky prime has probability below 1/100; this many in a row do not happen
-_LANE = 1 << 40  # shadow entries for the screen: sums over 2^23 columns stay below 2^63
+_LANE_BITS = 40  # shadow entries for the screen: sums over 2^23 columns stay below 2^63
 _BATCH = 256  # targets lifted together
 _SAMPLE = 4096  # columns used to bound the support of a reduced row from below
 
@@ -66,7 +67,7 @@ class Factor:
         A, rng = self.matrix, self._rng
         p = random_prime(rng)
         self.field = Field(p) if A.is_small else _compiled_field(p)
-        self._echelon = E = Echelon(A.m, self.field)
+        E = Echelon(A.m, self.field)
         if A.is_small:
             self._dense = A.residues(p)
             order = rng.permutation(A.K)
@@ -76,26 +77,25 @@ class Factor:
                     break
                 E.absorb(order[s : s + width], self._dense[:, order[s : s + width]])
         else:
-            self._absorb_all()
+            self._absorb_all(E)
         r = self.rank = E.rank
         self.pivot_rows, self.pivot_cols = E.pivot_rows[:r], E.pivot_cols[:r]
         self._pivot_at = np.full(A.K, -1, dtype=np.int64)
         self._pivot_at[self.pivot_cols] = np.arange(r)
         self._B_inverse = np.ascontiguousarray(E.inverse_rows())
-        dtype = exact_dtype(A.m, A.magnitude())
-        if A.is_small:  # the residual is kept over all columns: its end is the verification
-            rest = np.flatnonzero(self._pivot_at < 0)
-            self._order = np.concatenate([self.pivot_cols, rest])
-            self._exact = A.block(np.arange(A.m), self._order, dtype)
-            self._lifting = Lifting(self._exact[self.pivot_rows], self._B_inverse, self.field)
-        else:
-            self._order = self.pivot_cols
-            self._exact = A.block(np.arange(A.m), self._order, dtype)
-            self._lifting = Lifting(self._exact[self.pivot_rows], self._B_inverse, self.field)
+        self.free_rows = E.free_rows()
+        # A small matrix keeps the residual of a lifting over all columns: its end is the verification.
+        others = np.flatnonzero(self._pivot_at < 0) if A.is_small else np.zeros(0, dtype=np.int64)
+        self._order = np.concatenate([self.pivot_cols, others])
+        self._lifting = Lifting(self._heads(self.pivot_rows), self._B_inverse, self.field)
 
-    def _absorb_all(self) -> None:
+    def _heads(self, rows: Ints) -> NDArray[Any]:
+        """Rows of A over the integers, on the columns that a lifting sees."""
+        return self.matrix.block(rows, self._order, exact_dtype(self.matrix.m, self.matrix.magnitude()))
+
+    def _absorb_all(self, E: Echelon) -> None:
         """Random columns first; then only columns that a random combination of the free rows does not annihilate."""
-        A, E, p, rng = self.matrix, self._echelon, self.field.p, self._rng
+        A, p, rng = self.matrix, self.field.p, self._rng
         columns = rng.choice(A.K, size=min(A.K, A.m + 32), replace=False)
         while len(columns):
             for s in range(0, len(columns), 1024):
@@ -116,11 +116,11 @@ class Factor:
 
     def _verified_dependencies(self) -> list[Combination]:
         """For each free row i, exact weights with w A = 0 and w_i = -1 times the denominator."""
-        free = self._echelon.free_rows()
+        free = self.free_rows
         out: list[Combination] = []
         for s in range(0, len(free), _BATCH):
             batch = free[s : s + _BATCH]
-            for i, found in zip(batch.tolist(), self._solve(self._exact[batch], None), strict=True):
+            for i, found in zip(batch.tolist(), self._solve(self._heads(batch), None), strict=True):
                 if found is None:
                     raise UnluckyPrime
                 if not self.matrix.is_small:
@@ -129,23 +129,26 @@ class Factor:
                         raise UnluckyPrime
                 out.append(found)
             self._tell("dependencies", len(out), len(free))
-        self.free_rows = free
         return out
 
-    def candidates(self) -> Ints:
-        """Pivot columns whose null vectors vanish for two random shadow columns: a superset of the determined ones."""
+    def candidates(self, shadow: Words | None = None, sums: Words | None = None) -> Ints:
+        """Pivot columns whose null vectors vanish for two random shadow columns: a superset of the determined ones.
+
+        `shadow` (K, 3) and `sums` = A shadow may be given when they are known already; lanes 1 and 2 are used.
+        """
         A, F, r = self.matrix, self.field, self.rank
         if not r:
             return np.zeros(0, dtype=np.int64)
         if A.is_small:  # all of the reduced rows, so that no chance is left
             R = F.product(self._B_inverse, self._dense[self.pivot_rows][:, self._order[r:]])
             return self.pivot_cols[~R.any(axis=1)]
-        shadow = np.zeros((A.K, 3), dtype=np.uint64)
-        shadow[:, 1:] = self._rng.integers(0, _LANE, size=(A.K, 2), dtype=np.uint64)
-        z = self._null_vector(shadow, A.sums(shadow))
+        if shadow is None or sums is None:
+            shadow = shadow_columns(A.K, self._rng)
+            sums = A.sums(shadow)
+        z = self._null_vector(shadow, sums)
         return self.pivot_cols[~z.any(axis=1)]
 
-    def _null_vector(self, shadow: NDArray[np.uint64], sums: NDArray[np.uint64]) -> NDArray[np.float64]:
+    def _null_vector(self, shadow: Words, sums: Words) -> NDArray[np.float64]:
         """z = g - T A g at the pivots, (r, 2), for lanes 1 and 2 of `shadow`."""
         A, F, p = self.matrix, self.field, self.field.p
         g = (shadow[:, 1:] % np.uint64(p)).astype(np.float64)
@@ -260,6 +263,13 @@ class Factor:
                     {i: n // factor for i, n in sorted(numerators.items())},
                     {k: v // factor for k, v in sorted(functional.items())},
                 )
+
+
+def shadow_columns(K: int, rng: np.random.Generator) -> Words:
+    """(K, 3): a 64-bit lane for hashing rows and two 40-bit lanes for the screen, whose sums cannot overflow."""
+    out = rng.integers(0, 1 << 64, size=(K, 3), dtype=np.uint64)
+    out[:, 1:] >>= np.uint64(64 - _LANE_BITS)
+    return out
 
 
 def _compiled_field(p: int) -> Field:
