@@ -34,6 +34,7 @@ class Aggregate(StrEnum):
     MAX = "MAX"
     MEDIAN = "MEDIAN"
     VAR = "VAR"  # Query.terms hold the column; Query.label tells sample from population
+    PUBLIC = "PUBLIC"  # public columns under public conditions: the term's weight is the whole aggregate; no secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,8 @@ class Query:
             where = f" FILTER (WHERE {to_sql(term.where)})" if term.where != TRUE else ""
             name = self.label.split("(")[0] if self.aggregate is Aggregate.VAR else self.aggregate.value
             text = f"{name}({quote_name(term.column or '')}){where}"
+            if self.aggregate is Aggregate.PUBLIC:
+                text = f"{term.weight}{where}"
             if term.factor != 1:
                 text = f"({text} * {term.factor.numerator} / {term.factor.denominator})"
         else:
@@ -137,11 +140,12 @@ class Key:
     name: str
     sql: str
     column: str | None
+    columns: frozenset[str] = frozenset()  # those an expression looks at
 
     def equals(self, value: Scalar | None) -> Predicate:
         """The condition that a record belongs to the group with this key value."""
         if self.column is None:
-            return Opaque(f"({self.sql}) IS NOT DISTINCT FROM {literal(value)}", frozenset())
+            return Opaque(f"({self.sql}) IS NOT DISTINCT FROM {literal(value)}", self.columns)
         return IsNull(self.column) if value is None else Comparison(self.column, "=", value)
 
 
