@@ -1,1 +1,6 @@
+"""Text -> Query: splitting a log into statements, and lowering one statement to what it asks."""
 
+from keyhole.sql.lower import lower
+from keyhole.sql.split import Fragment, split
+
+__all__ = ["Fragment", "lower", "split"]

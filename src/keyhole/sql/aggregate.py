@@ -1,0 +1,337 @@
+"""SELECT items and HAVING: aggregates and the arithmetic between them -> queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from sqlglot import exp
+from sqlglot.expressions import DataType
+
+from keyhole.predicate import MIRRORED, TRUE, Predicate, conjunction, quote_name
+from keyhole.query import Aggregate, Query, Term, Threshold
+from keyhole.schema import Column, Kind, Role
+from keyhole.sql.condition import OPERATORS, bare
+from keyhole.sql.constants import NotConstant, to_decimal
+from keyhole.sql.linear import LinearReader, Piece
+from keyhole.sql.public import Public
+
+_T = DataType.Type
+SEPARATELY = "ask them separately"
+_ORDER: dict[type[exp.Expr], Aggregate] = {exp.Min: Aggregate.MIN, exp.Max: Aggregate.MAX, exp.Median: Aggregate.MEDIAN}
+_SPREAD: dict[type[exp.Expr], str] = {
+    exp.Variance: "VAR_SAMP",
+    exp.VariancePop: "VAR_POP",
+    exp.Stddev: "STDDEV_SAMP",
+    exp.StddevSamp: "STDDEV_SAMP",
+    exp.StddevPop: "STDDEV_POP",
+}
+AGGREGATES = (exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup, exp.AggFunc)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """(sum of `terms` + `constant`) divided by the sum of `per`, if any; `whole`: it can only be an integer."""
+
+    terms: tuple[Term, ...]
+    constant: Fraction = Fraction(0)
+    per: tuple[Term, ...] = ()
+    whole: bool = False
+
+    def scaled(self, factor: Fraction) -> Ratio:
+        """The value times a constant."""
+        terms = tuple(replace(t, factor=t.factor * factor) for t in self.terms) if factor else ()
+        return Ratio(terms, self.constant * factor, self.per, self.whole and factor.denominator == 1)
+
+
+class AggregateReader(LinearReader):
+    """Reads what is computed over the matching records."""
+
+    def aggregates(self, node: exp.Expr) -> bool:
+        """True if there is an aggregate in the expression."""
+        return isinstance(node, AGGREGATES) or any(isinstance(n, exp.AggFunc) for n in node.walk())
+
+    def question(self, node: exp.Expr, label: str) -> Query:
+        """One SELECT item as a query: an aggregate, rounded or not, compared with a constant or not."""
+        node = bare(node)
+        operator = OPERATORS.get(type(node))
+        if operator is None:
+            if isinstance(node, exp.Predicate | exp.Connector | exp.Not) and not isinstance(node, exp.AggFunc):
+                raise self.refuse(
+                    "a question about an aggregate is one comparison (SUM(x) > 100): ask one at a time", node
+                )
+            return self._rounded(node, label)
+        left, right = bare(node.this), bare(node.args["expression"])
+        if not isinstance(self.fold(left), NotConstant):
+            left, right, operator = right, left, MIRRORED[operator]
+        bound = self.fold(right)
+        if isinstance(bound, NotConstant):
+            difference = self._added(self._ratio(left), self._ratio(right).scaled(Fraction(-1)), node)
+            return self._tested(self._query(difference, label, node, Fraction(0)), operator, Fraction(0), node)
+        if not isinstance(bound, Fraction):
+            raise self.refuse("an aggregate is compared with a number", right)
+        if isinstance(left, exp.Round | exp.Cast) or self._special(left):
+            return self._tested(self._rounded(left, label), operator, bound, node)
+        ratio = self._ratio(left)
+        if ratio.per:
+            return self._tested(self._query(ratio, label, left), operator, bound, node)
+        bare_ratio = replace(ratio, constant=Fraction(0))
+        return self._tested(self._query(bare_ratio, label, left), operator, bound - ratio.constant, node)
+
+    def _tested(self, query: Query, operator: str, bound: Fraction, node: exp.Expr) -> Query:
+        number = to_decimal(bound)
+        if number is None:
+            raise self.refuse(f"{bound} has no finite decimal form: write the number you mean", node)
+        return replace(query, test=Threshold(operator, Decimal(number)))
+
+    def _rounded(self, node: exp.Expr, label: str) -> Query:
+        if isinstance(node, exp.Round):
+            self.only(node, "this", "decimals")
+            digits = Fraction(0) if node.args.get("decimals") is None else self.fold(node.args["decimals"])
+            if not isinstance(digits, Fraction) or digits.denominator != 1 or abs(digits) > 30:
+                raise self.refuse("ROUND takes a constant number of digits", node)
+            return self._with_digits(self._rounded(bare(node.this), label), int(digits), node)
+        if isinstance(node, exp.Cast) and node.to.this is _T.DECIMAL and node.to.expressions:
+            inner = self._rounded(bare(node.this), label)
+            digits_of = [int(p.name) for p in node.to.expressions if p.name.isdigit()]
+            return self._with_digits(inner, digits_of[1] if len(digits_of) > 1 else 0, node)
+        if (special := self._special(node)) is not None:
+            return self._order(special, node, label)
+        return self._query(self._ratio(node), label, node)
+
+    def _with_digits(self, query: Query, digits: int, node: exp.Expr) -> Query:
+        if query.aggregate is Aggregate.PUBLIC:
+            raise self.refuse("rounding a public figure is not carried: ask for it as it is", node)
+        return replace(query, digits=digits if query.digits is None else min(digits, query.digits))
+
+    def _query(self, ratio: Ratio, label: str, node: exp.Expr, constant: Fraction | None = None) -> Query:
+        if not ratio.per and ratio.constant and constant is None:
+            shown = to_decimal(ratio.constant)
+            raise self.refuse(
+                f"a constant beside an aggregate is not judged: leave the {shown} out and add it yourself", node
+            )
+        if ratio.per and ratio.constant:
+            shifted = tuple(replace(t, factor=t.factor * ratio.constant) for t in ratio.per)
+            ratio = Ratio(_merged((*ratio.terms, *shifted)), Fraction(0), ratio.per)
+        return Query(Aggregate.SUM, ratio.terms, ratio.per, label=label)
+
+    def _ratio(self, node: exp.Expr) -> Ratio:
+        """Aggregates combined by + - and by constants, over one common denominator."""
+        node = bare(node)
+        value = self.fold(node)
+        if isinstance(value, Fraction):
+            return Ratio((), value, whole=value.denominator == 1)
+        if not isinstance(value, NotConstant):
+            raise self.refuse("a number is needed beside an aggregate", node)
+        if isinstance(node, exp.Neg):
+            return self._ratio(node.this).scaled(Fraction(-1))
+        if isinstance(node, exp.Add | exp.Sub):
+            sign = Fraction(-1 if isinstance(node, exp.Sub) else 1)
+            return self._added(self._ratio(node.this), self._ratio(node.expression).scaled(sign), node)
+        if isinstance(node, exp.Mul):
+            left, right = self._ratio(node.this), self._ratio(node.expression)
+            for one, other in ((left, right), (right, left)):
+                if not one.terms and not one.per:
+                    return other.scaled(one.constant)
+            if left.per and not right.per and not right.constant and right.terms == left.per and not left.constant:
+                return Ratio(left.terms)  # AVG(x) * COUNT(x)
+            raise self.refuse(f"a product of two aggregates is not judged: {SEPARATELY}", node)
+        if isinstance(node, exp.Div):
+            return self._divided(node)
+        if isinstance(node, exp.Cast):
+            inner, target = self._ratio(node.this), node.to.this
+            if target is _T.DOUBLE or (inner.whole and target in (_T.DECIMAL, _T.BIGINT, _T.INT128)):
+                return inner
+            raise self.refuse("a cast that may round an aggregate is not judged here: leave it out, or use ROUND", node)
+        if isinstance(node, exp.Coalesce) and len(node.expressions) == 1 and self.fold(node.expressions[0]) == 0:
+            return self._ratio(node.this)  # an empty sum is 0 already
+        return self._aggregate(node)
+
+    def _added(self, left: Ratio, right: Ratio, node: exp.Expr) -> Ratio:
+        if left.per == right.per:
+            terms = _merged((*left.terms, *right.terms))
+            return Ratio(terms, left.constant + right.constant, left.per, left.whole and right.whole)
+        for one, other in ((left, right), (right, left)):
+            if one.per and not other.per and not other.terms:
+                return replace(one, constant=one.constant + other.constant, whole=False)
+        raise self.refuse(f"these have different denominators: {SEPARATELY}", node)
+
+    def _divided(self, node: exp.Div) -> Ratio:
+        left, below = self._ratio(node.this), bare(node.expression)
+        if isinstance(below, exp.Nullif) and self.fold(below.expression) == 0:
+            below = below.this  # a quotient over 0 is no answer in either spelling
+        right = self._ratio(below)
+        if not right.terms and not right.per:
+            if right.constant == 0:
+                raise self.refuse("division by zero", node.expression)
+            return replace(left.scaled(1 / right.constant), whole=False)
+        if right.per == left.per and not left.constant and not right.constant:
+            return Ratio(left.terms, Fraction(0), right.terms)
+        if right.per or left.per or right.constant:
+            raise self.refuse(f"a quotient of quotients is not judged: {SEPARATELY}", node)
+        return Ratio(left.terms, Fraction(0), right.terms) if not left.constant else self._over_constant(left, node)
+
+    def _over_constant(self, left: Ratio, node: exp.Expr) -> Ratio:
+        raise self.refuse("a constant divided by an aggregate is not judged: ask for the aggregate", node)
+
+    def _aggregate(self, node: exp.Expr, where: Predicate = TRUE) -> Ratio:
+        """SUM, COUNT or AVG, under the statement's condition and the FILTER's."""
+        if isinstance(node, exp.Filter):
+            if not isinstance(node.this, exp.Sum | exp.Avg | exp.Count | exp.CountIf):
+                raise self._no_aggregate(node)
+            return self._aggregate(node.this, conjunction(where, self.condition(node.expression.this)))
+        where = where if isinstance(node.parent, exp.Filter) else TRUE
+        if isinstance(node, exp.Sum | exp.Avg):
+            self.only(node, "this")
+            if isinstance(node.this, exp.Distinct):
+                raise self.unknown(node.this)
+            pieces = self.linear(node.this)
+            terms = self._terms(pieces, where)
+            if isinstance(node, exp.Sum):
+                return Ratio(terms, whole=all(t.column is None and t.weight is None for t in terms))
+            return Ratio(terms, per=self._counts([p.guard for p in pieces], where))
+        if isinstance(node, exp.CountIf):
+            self.only(node, "this")
+            return Ratio(self._counts([self.condition(node.this)], where), whole=True)
+        if isinstance(node, exp.Count):
+            return Ratio(self._count(node, where), whole=True)
+        raise self._no_aggregate(node)
+
+    def _no_aggregate(self, node: exp.Expr) -> Exception:
+        if isinstance(node, exp.Column):
+            found = self.scope.resolve(node)
+            name = found.name if isinstance(found, Column) else node.name
+            return self.refuse(f"{name} is neither in GROUP BY nor in an aggregate: only aggregates are judged", node)
+        if self._special(node) is not None:
+            return self.refuse(f"MIN, MAX, MEDIAN and VAR are not judged inside arithmetic: {SEPARATELY}", node)
+        if isinstance(node, exp.Round):
+            return self.refuse(f"ROUND is judged around the whole item only: {SEPARATELY}", node)
+        if isinstance(node, exp.AggFunc):
+            words = "SUM, AVG, COUNT, MIN, MAX, MEDIAN, VAR_SAMP, STDDEV_SAMP"
+            return self.refuse(f"{node.sql_name()} is not judged: the aggregates are {words}", node)
+        return self.unknown(node)
+
+    def _terms(self, pieces: list[Piece], where: Predicate) -> tuple[Term, ...]:
+        found = [
+            Term(
+                power.column,
+                conjunction(self.scope.where, where, piece.guard),
+                factor,
+                power.weight.sql if power.weight is not None else None,
+                max(power.degree, 1),
+            )
+            for piece in pieces
+            for power, factor in piece.powers
+        ]
+        return _merged(tuple(found))
+
+    def _counts(self, guards: list[Predicate], where: Predicate) -> tuple[Term, ...]:
+        return _merged(tuple(Term(None, conjunction(self.scope.where, where, g)) for g in guards))
+
+    def _count(self, node: exp.Count, where: Predicate) -> tuple[Term, ...]:
+        self.only(node, "this", "big_int")
+        inner = node.this
+        if inner is None or isinstance(inner, exp.Star):
+            if isinstance(inner, exp.Star):
+                self.only(inner)
+            return self._counts([TRUE], where)
+        if not isinstance(inner, exp.Distinct):
+            return self._counts(self.present(inner), where)
+        ids = {c.name for c in self.scope.schema.of_role(Role.ID)}
+        items = inner.expressions
+        if len(items) == 1 and isinstance(items[0], exp.Tuple):
+            # a row of values is never NULL
+            if ids and {c.name for c in self._columns(items[0])} >= ids:
+                return self._counts([TRUE], where)
+        elif len(items) == 1 and isinstance(bare(items[0]), exp.Column):
+            column = self._columns(items[0])
+            if ids == {c.name for c in column}:
+                return self._counts(self.present(items[0]), where)
+            if column and column[0].secret:
+                raise self.refuse(
+                    f"COUNT(DISTINCT {column[0].name}) of a private column is not judged: GROUP BY it with COUNT(*)",
+                    node,
+                )
+        raise self.refuse(f"COUNT(DISTINCT ...) stands alone, for the id or one public column: {SEPARATELY}", node)
+
+    def _special(self, node: exp.Expr) -> exp.Expr | None:
+        """The inner aggregate if this is an order statistic, a spread or a public figure, else None."""
+        inner = node.this if isinstance(node, exp.Filter) else node
+        if isinstance(inner, exp.WithinGroup | exp.PercentileCont) or type(inner) in (*_ORDER, *_SPREAD):
+            return inner
+        if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct) and len(inner.this.expressions) == 1:
+            item = bare(inner.this.expressions[0])
+            ids = {c.name for c in self.scope.schema.of_role(Role.ID)}
+            if not isinstance(item, exp.Tuple) and not self.touches_private(item):
+                columns = {c.name for c in self._columns(item)}
+                return None if columns == ids and isinstance(item, exp.Column) else inner
+        return None
+
+    def _order(self, inner: exp.Expr, node: exp.Expr, label: str) -> Query:
+        """MIN, MAX, MEDIAN, VAR of one private column; the same of public columns is public knowledge."""
+        where = self.scope.where
+        if isinstance(node, exp.Filter):
+            where = conjunction(where, self.condition(node.expression.this))
+        kind, argument = self._statistic(inner)
+        if not self.touches_private(argument):
+            return self._public_figure(kind, argument, where, node, label)
+        if isinstance(argument, exp.Distinct):
+            raise self.unknown(argument)
+        pieces = self.linear(argument)
+        if len(pieces) != 1 or len(pieces[0].powers) != 1:
+            raise self.refuse(f"{kind} is judged for a private column alone: {kind}(column)", node)
+        ((power, factor),) = pieces[0].powers
+        if power.column is None or power.degree != 1 or power.weight is not None:
+            raise self.refuse(f"{kind} is judged for a private column alone: {kind}(column)", node)
+        where = conjunction(where, pieces[0].guard)
+        if kind in _SPREAD.values():
+            if factor != 1:
+                raise self.refuse(f"{kind} is judged for a private column alone: {kind}(column)", node)
+            return Query(Aggregate.VAR, (Term(power.column, where),), label=f"{kind}({quote_name(power.column)})")
+        aggregate = Aggregate(kind)
+        if factor < 0:  # the smallest of -x is the largest x
+            aggregate = {Aggregate.MIN: Aggregate.MAX, Aggregate.MAX: Aggregate.MIN}.get(aggregate, aggregate)
+        return Query(aggregate, (Term(power.column, where, factor),), label=label)
+
+    def _statistic(self, inner: exp.Expr) -> tuple[str, exp.Expr]:
+        if isinstance(inner, exp.Count):
+            self.only(inner, "this", "big_int")
+            return "COUNT", inner.this.expressions[0]
+        if type(inner) in _ORDER:
+            self.only(inner, "this")
+            return _ORDER[type(inner)].value, inner.this
+        if type(inner) in _SPREAD:
+            self.only(inner, "this")
+            return _SPREAD[type(inner)], inner.this
+        half, argument = inner.args.get("expression"), inner.this
+        if isinstance(inner, exp.WithinGroup):
+            ordered = inner.expression.expressions if isinstance(inner.expression, exp.Order) else []
+            if not isinstance(inner.this, exp.PercentileCont) or len(ordered) != 1:
+                raise self.refuse("of the percentiles only PERCENTILE_CONT(0.5) is judged", inner)
+            half, argument = inner.this.this, ordered[0].this
+        if half is None or self.fold(half) != Fraction(1, 2):
+            raise self.refuse("of the quantiles only the median (0.5) is judged", inner)
+        return Aggregate.MEDIAN.value, argument
+
+    def _public_figure(self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str) -> Query:
+        if self.secrets(where):
+            raise self.refuse(
+                f"{kind} of a public column under a private condition is not judged: ask COUNT(*) per value", node
+            )
+        made: Public = self.public(argument)
+        if (kind in (Aggregate.MEDIAN, *_SPREAD.values()) and not made.kind.numeric) or made.kind is Kind.OTHER:
+            raise self.refuse(f"{kind} takes a number here", argument)
+        text = f"COUNT(DISTINCT {made.sql})" if kind == "COUNT" else f"{kind}({made.sql})"
+        return Query(Aggregate.PUBLIC, (Term(None, where, weight=text),), label=label)
+
+
+def _merged(terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    """Equal sums collected, those that cancel dropped."""
+    if len(terms) <= 1:
+        return terms
+    total: dict[Term, Fraction] = {}
+    for term in terms:
+        unit = replace(term, factor=Fraction(1))
+        total[unit] = total.get(unit, Fraction(0)) + term.factor
+    return tuple(replace(t, factor=f) for t, f in total.items() if f)

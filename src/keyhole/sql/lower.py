@@ -1,0 +1,495 @@
+"""One SELECT -> a `Statement`: FROM, WHERE, GROUP BY, HAVING, and what ORDER BY and LIMIT give away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from keyhole.errors import QueryError, UnknownColumn, UnsupportedQuery
+from keyhole.predicate import TRUE, Predicate, conjunction, quote_name
+from keyhole.query import Aggregate, Key, Query, Statement
+from keyhole.schema import Column, Schema
+from keyhole.sql.aggregate import AggregateReader
+from keyhole.sql.condition import bare
+from keyhole.sql.constants import NotConstant
+from keyhole.sql.names import Derived, Scope
+from keyhole.sql.parse import MAX_DEPTH, Source, parse
+
+MAX_SETS = 256
+
+_SELECT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_")
+_INNER = ("expressions", "from_", "where", "with_")
+_CLAUSES = {
+    "joins": "joins are not judged: put the join in --view (one row per person)",
+    "distinct": "SELECT DISTINCT is not judged: the groups of GROUP BY are distinct already",
+    "windows": "window functions are not judged: use GROUP BY",
+    "qualify": "QUALIFY is not judged: use HAVING",
+    "laterals": "LATERAL is not judged: put it in --view",
+    "sample": "a sample changes from run to run: leave it out",
+    "into": "SELECT INTO writes a table: only reading is judged",
+    "locks": "FOR UPDATE is not judged: leave it out",
+    "pivots": "PIVOT is not judged: use GROUP BY",
+}
+
+
+def lower(text: str, schema: Schema) -> Statement:
+    """What one SQL statement asks of the table: its aggregates as queries, its keys and conditions as values.
+
+    Deterministic, and never touches data: an error depends on the text and the schema alone. Raises `ParseError`,
+    `UnknownColumn` or `UnsupportedQuery`, each with the caret and what to write instead. Whatever is returned means
+    the same as the text (`Query.canonical`), up to one convention: a SUM over no record is 0, not NULL.
+
+    >>> from keyhole.schema import Column, Kind, Role
+    >>> staff = Schema("staff", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False), Column("dept", Kind.TEXT)))
+    >>> lower("SELECT SUM(pay) FROM staff WHERE dept = 'legal'", staff).queries[0].canonical()
+    'COALESCE(SUM("pay") FILTER (WHERE "dept" = \\'legal\\'), 0)'
+    """
+    source, select = parse(text)
+    try:
+        return _Lowering(source, schema, select).statement()
+    except RecursionError:
+        raise UnsupportedQuery(f"nested too deeply (limit {MAX_DEPTH}): write it flatter", text, 0) from None
+
+
+class _Lowering:
+    def __init__(self, source: Source, schema: Schema, select: exp.Select) -> None:
+        self.source = source
+        self.select = select
+        self.check(select, _SELECT)
+        self.scope = _scope(source, schema, select, {})
+        self.items = [_Item(node) for node in select.expressions]
+        self.keys: list[Key] = []
+        self.key_of: dict[str, int] = {}  # canonical text of a key -> its index
+
+    def check(self, select: exp.Select, known: tuple[str, ...]) -> None:
+        _check(self.source, select, known)
+
+    def statement(self) -> Statement:
+        source, select = self.source, self.select
+        plain = AggregateReader(self.scope)
+        sets = self.grouping(plain)
+        conditions, tests = self.having(plain, sets)
+        scope = replace(self.scope, where=conjunction(self.scope.where, *conditions)) if conditions else self.scope
+        reader = AggregateReader(scope)
+        labels = _labels(source, len(self.items))
+        queries = []
+        for item, label in zip(self.items, labels, strict=True):
+            if item.is_key or self.is_constant(reader, item) or self.is_key(reader, item):
+                continue
+            queries.append(reader.question(item.node, label))
+        asked = []
+        for test in tests:
+            query = reader.question(test, "")
+            asked.append(replace(query, label=query.label or query.canonical()))
+        if not queries:
+            raise source.refuse(
+                "there is no aggregate: only SUM, AVG, COUNT, MIN, MAX and their kin are judged", select
+            )
+        self.no_public_figure_of_a_private_group(queries, asked)
+        self.order(reader, queries)
+        self.limit(reader)
+        return Statement(source.text, tuple(queries), scope.where, tuple(self.keys), sets, tuple(asked))
+
+    def no_public_figure_of_a_private_group(self, queries: Sequence[Query], tests: Sequence[Query]) -> None:
+        secret = [k.name for k in self.keys if k.column is not None and self.secret(k.column)]
+        if secret and any(q.aggregate is Aggregate.PUBLIC for q in (*queries, *tests)):
+            raise self.source.refuse(
+                f"a figure about public columns per {secret[0]}, which is private, is not judged: ask COUNT(*)",
+                self.select,
+            )
+
+    def secret(self, name: str) -> bool:
+        found = self.scope.schema.find(name)
+        return found is not None and found.secret
+
+    def is_constant(self, reader: AggregateReader, item: _Item) -> bool:
+        return not isinstance(reader.fold(item.node), NotConstant)
+
+    def is_key(self, reader: AggregateReader, item: _Item) -> bool:
+        """A grouped expression, or a function of grouped public columns: it shows nothing but the key."""
+        if reader.aggregates(item.node):
+            return False
+        if not self.keys:
+            return False
+        if isinstance(bare(item.node), exp.Column):
+            found = reader._columns(item.node)
+            if len(found) == 1 and quote_name(found[0].name) in self.key_of:
+                return True
+        if reader.touches_private(item.node):
+            return False
+        made = reader.public(item.node)
+        return made.sql in self.key_of or all(quote_name(name) in self.key_of for name in made.columns)
+
+    # GROUP BY
+
+    def grouping(self, reader: AggregateReader) -> tuple[tuple[int, ...], ...]:
+        group = self.select.args.get("group")
+        if group is None:
+            return ((),)
+        for name, value in group.args.items():
+            if value and name not in ("expressions", "all", "grouping_sets", "rollup", "cube"):
+                raise self.source.refuse(f"GROUP BY with {name} is not judged", group)
+            if name in ("grouping_sets", "rollup", "cube") and value:
+                raise self.source.refuse("write GROUP BY ROLLUP (a, b), CUBE (a, b) or GROUPING SETS ((a), (b))", group)
+        elements: list[list[tuple[int, ...]]] = []
+        if group.args.get("all"):
+            for item in self.items:
+                if not reader.aggregates(item.node) and not self.is_constant(reader, item):
+                    elements.append([(self.key(item.node, reader),)])
+                    item.is_key = True
+        for node in group.expressions:
+            elements.append(self.element(node, reader))
+        sets: list[tuple[int, ...]] = []
+        count = 1
+        for element in elements:
+            count *= len(element)
+            if count > MAX_SETS:
+                raise self.source.refuse(f"more than {MAX_SETS} grouping sets: ask for them separately", group)
+        for combination in product(*elements):
+            merged = tuple(sorted({index for part in combination for index in part}))
+            if merged not in sets:
+                sets.append(merged)
+        return tuple(sets)
+
+    def element(self, node: exp.Expr, reader: AggregateReader) -> list[tuple[int, ...]]:
+        if isinstance(node, exp.Rollup | exp.Cube):
+            parts = [self.bundle(part, reader) for part in node.expressions]
+            if isinstance(node, exp.Rollup):
+                return [tuple(i for part in parts[:n] for i in part) for n in range(len(parts), -1, -1)]
+            if len(parts) > 8:
+                raise self.source.refuse(f"more than {MAX_SETS} grouping sets: ask for them separately", node)
+            chosen = product(*(((), part) for part in reversed(parts)))
+            return [tuple(i for part in reversed(choice) for i in part) for choice in chosen][::-1]
+        if isinstance(node, exp.GroupingSets):
+            return [one for part in node.expressions for one in self.element(part, reader)]
+        return [self.bundle(node, reader)]
+
+    def bundle(self, node: exp.Expr, reader: AggregateReader) -> tuple[int, ...]:
+        if isinstance(node, exp.Tuple):
+            return tuple(self.key(part, reader) for part in node.expressions)
+        return (self.key(node, reader),)
+
+    def key(self, node: exp.Expr, reader: AggregateReader) -> int:
+        """The index of the key that `node` names: a column, a position, an alias or an expression."""
+        node = bare(node)
+        name = ""
+        position = reader.fold(node) if isinstance(node, exp.Literal | exp.Neg) else None
+        if isinstance(position, Fraction):
+            if position.denominator != 1 or not 1 <= position <= len(self.items):
+                raise self.source.refuse(f"GROUP BY {position}: the SELECT list has {len(self.items)} items", node)
+            item = self.items[int(position) - 1]
+            item.is_key, name, node = True, item.alias, bare(item.node)
+        elif isinstance(node, exp.Column) and (alias := self.aliased(node)) is not None:
+            alias.is_key, name, node = True, alias.alias, bare(alias.node)
+        if reader.aggregates(node):
+            raise self.source.refuse("GROUP BY cannot take an aggregate", node)
+        if isinstance(node, exp.Column):
+            found = reader._columns(node)
+            resolved = self.scope.resolve(node)
+            if isinstance(resolved, Column):
+                return self.add(Key(name or self.shown(resolved, reader), quote_name(found[0].name), found[0].name))
+        if reader.touches_private(node):
+            raise self.source.refuse("GROUP BY takes a private column itself, not a function of it", node)
+        made = reader.public(node)
+        if not made.columns:
+            raise self.source.refuse("GROUP BY takes a column or an expression over columns", node)
+        if made.column is not None:
+            return self.add(Key(name or made.column, made.sql, made.column))
+        return self.add(Key(name or self.written(made.sql, reader), made.sql, None, made.columns))
+
+    def shown(self, column: Column, reader: AggregateReader) -> str:
+        """The name under which a key column appears in the answer: its alias in SELECT, or its own."""
+        for item in self.items:
+            node = bare(item.node)
+            if item.alias and isinstance(node, exp.Column) and column in reader._columns(node):
+                return item.alias
+        return column.name
+
+    def written(self, sql: str, reader: AggregateReader) -> str:
+        for item in self.items:
+            if item.alias and not reader.aggregates(item.node) and not reader.touches_private(item.node):
+                if not isinstance(reader.fold(item.node), NotConstant):
+                    continue
+                if reader.public(item.node).sql == sql:
+                    return item.alias
+        return sql
+
+    def add(self, key: Key) -> int:
+        if key.sql in self.key_of:
+            return self.key_of[key.sql]
+        taken = {k.name for k in self.keys}
+        name = key.name if key.name not in taken else key.sql
+        self.keys.append(replace(key, name=name))
+        self.key_of[key.sql] = len(self.keys) - 1
+        return len(self.keys) - 1
+
+    def aliased(self, node: exp.Column) -> _Item | None:
+        """The SELECT item of that alias, unless the table has a column of the name (which then is meant)."""
+        if len(node.parts) > 1:
+            return None
+        if self.scope.names is None and self.scope.schema.find(node.name) is not None:
+            return None
+        if self.scope.names is not None and node.name.casefold() in self.scope.names:
+            return None
+        return next((i for i in self.items if i.alias and i.alias.casefold() == node.name.casefold()), None)
+
+    # HAVING, ORDER BY, LIMIT
+
+    def having(
+        self, reader: AggregateReader, sets: tuple[tuple[int, ...], ...]
+    ) -> tuple[list[Predicate], list[exp.Expr]]:
+        """Conditions on the keys (they join WHERE) and tests of aggregates."""
+        having = self.select.args.get("having")
+        conditions: list[Predicate] = []
+        tests: list[exp.Expr] = []
+        for part in _conjuncts(having.this) if having is not None else ():
+            if reader.aggregates(part) or self.refers_to_aggregate(part):
+                tests += self.tests(part)
+                continue
+            condition = reader.condition(part)
+            named = {c.name for c in reader._columns(part)}
+            if len(sets) != 1 or not all(quote_name(n) in self.key_of for n in named):
+                raise self.source.refuse("HAVING without an aggregate belongs in WHERE", part)
+            conditions.append(condition)
+        return conditions, tests
+
+    def refers_to_aggregate(self, part: exp.Expr) -> bool:
+        return any(self.aliased(column) is not None for column in part.find_all(exp.Column))
+
+    def tests(self, part: exp.Expr) -> list[exp.Expr]:
+        part = self.unaliased(part)
+        if isinstance(part, exp.Between) and not part.args.get("symmetric"):
+            low = exp.GTE(this=part.this.copy(), expression=part.args["low"].copy())
+            return [low, exp.LTE(this=part.this.copy(), expression=part.args["high"].copy())]
+        if isinstance(part, exp.Or):
+            raise self.source.refuse("HAVING takes comparisons of aggregates joined by AND", part)
+        return [part]
+
+    def unaliased(self, node: exp.Expr) -> exp.Expr:
+        """The expression with the aliases of SELECT items replaced by what they stand for."""
+
+        def replaced(part: exp.Expr) -> exp.Expr:
+            if isinstance(part, exp.Column) and (item := self.aliased(part)) is not None:
+                return exp.Paren(this=item.node.copy())
+            return part
+
+        return bare(node.transform(replaced)) if self.refers_to_aggregate(node) else bare(node)
+
+    def order(self, reader: AggregateReader, queries: Sequence[Query]) -> None:
+        """ORDER BY may only repeat what is shown, or be public; then it reveals nothing more and is dropped."""
+        order = self.select.args.get("order")
+        if order is None:
+            return
+        shown = {replace(q, label="") for q in queries}
+        for ordered in order.expressions:
+            node = self.unaliased(ordered.this)
+            if isinstance(node, exp.Var | exp.Literal) and (node.name.upper() == "ALL" or node.name.isdigit()):
+                if node.name.isdigit() and not 1 <= int(node.name) <= len(self.items):
+                    raise self.source.refuse(f"ORDER BY {node.name}: the SELECT list has {len(self.items)} items", node)
+                continue
+            if reader.aggregates(node):
+                query = replace(reader.question(node, ""), label="")
+                if query.aggregate is Aggregate.VAR:
+                    query = replace(query, label="")
+                if query not in shown and not self.is_public(query, reader):
+                    raise self.source.refuse(
+                        "ORDER BY an aggregate that is not shown reveals it: add it to SELECT", node
+                    )
+            elif not self.is_key(reader, _Item(node)) and isinstance(reader.fold(node), NotConstant):
+                raise self.source.refuse("ORDER BY takes a key or an item of SELECT here", node)
+
+    def is_public(self, query: Query, reader: AggregateReader) -> bool:
+        return not query.columns and not any(reader.secrets(t.where) for t in (*query.terms, *query.per))
+
+    def limit(self, reader: AggregateReader) -> None:
+        limit, offset = self.select.args.get("limit"), self.select.args.get("offset")
+        if offset is not None and reader.fold(offset.expression) != 0:
+            raise self.source.refuse(
+                "OFFSET hides rows: which ones are shown may depend on private values; leave it out", offset
+            )
+        if limit is None:
+            return
+        amount = limit.args.get("expression") or limit.args.get("count")
+        if isinstance(amount, exp.Var) and amount.name.upper() == "ALL":
+            return
+        options = limit.args.get("limit_options")
+        count = reader.fold(amount) if isinstance(amount, exp.Expr) else None
+        if not isinstance(count, Fraction) or (options is not None and options.args.get("percent")):
+            raise self.source.refuse("LIMIT takes a number here", limit)
+        if self.keys or self.select.args.get("group") is not None:
+            raise self.source.refuse(
+                "LIMIT after GROUP BY: which groups are shown may depend on private values; "
+                "leave it out, or name the groups in WHERE",
+                limit,
+            )
+        if count < 1:
+            raise self.source.refuse("LIMIT 0 asks for nothing", limit)
+
+
+class _Item:
+    """One item of the SELECT list."""
+
+    __slots__ = ("alias", "is_key", "node")
+
+    def __init__(self, node: exp.Expr) -> None:
+        self.alias = node.alias if isinstance(node, exp.Alias) else ""
+        self.node: exp.Expr = node.this if isinstance(node, exp.Alias) else node
+        self.is_key = False
+
+
+def _check(source: Source, select: exp.Select, known: tuple[str, ...]) -> None:
+    for name, value in select.args.items():
+        if value and name not in known:
+            where = value[0] if isinstance(value, list) else value
+            at = where if isinstance(where, exp.Expr) else select
+            raise source.refuse(_CLAUSES.get(name, f"{name.strip('_').upper()} is not judged here: leave it out"), at)
+
+
+def _scope(source: Source, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
+    """FROM and WHERE: the names in reach and the condition on each record."""
+    tables = dict(tables)
+    with_ = select.args.get("with_")
+    if with_ is not None:
+        if with_.args.get("recursive"):
+            raise source.refuse("WITH RECURSIVE is not judged", with_)
+        for cte in with_.expressions:
+            if not isinstance(cte.this, exp.Select) or cte.args["alias"].args.get("columns"):
+                raise source.refuse("WITH takes a simple SELECT of columns here", cte)
+            tables[cte.alias.casefold()] = _derived(source, schema, cte.this, tables)
+    from_ = select.args.get("from_")
+    if from_ is None:
+        raise source.refuse(f"there is no FROM: write FROM {quote_name(schema.table)}", select)
+    scope = _from(source, schema, from_.this, tables)
+    where = select.args.get("where")
+    if where is None:
+        return scope
+    return replace(scope, where=conjunction(scope.where, AggregateReader(scope).condition(where.this)))
+
+
+def _from(source: Source, schema: Schema, node: exp.Expr, tables: dict[str, Scope]) -> Scope:
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        raise source.refuse("renaming columns behind an alias is not judged: use AS in a subquery", node)
+    for name, value in node.args.items():
+        if value and name not in ("this", "db", "catalog", "alias"):
+            raise source.refuse(_CLAUSES.get(name, f"{name.upper()} in FROM is not judged: put it in --view"), node)
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        name = node.name
+        qualifiers = frozenset(((alias.name if alias is not None and alias.name else name).casefold(),))
+        if not node.args.get("db") and name.casefold() in tables:
+            return replace(tables[name.casefold()], qualifiers=qualifiers)
+        if schema.strict_table and name.casefold() != schema.table.casefold():
+            raise source.refuse(f"the table here is {schema.table}: write FROM {quote_name(schema.table)}", node)
+        return Scope(source, schema, qualifiers)
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
+        inner = _derived(source, schema, node.this, tables)
+        return replace(inner, qualifiers=frozenset((alias.name.casefold(),)) if alias is not None else frozenset())
+    raise source.refuse("FROM takes the one table, or a simple subquery over it: put the rest in --view", node)
+
+
+def _derived(source: Source, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
+    """What a subquery passes on: plain or computed columns of some of the records."""
+    for name, value in select.args.items():
+        if value and name not in _INNER:
+            what = name.strip("_").upper()
+            message = _CLAUSES.get(
+                name, f"{what} in a subquery is not judged: write one SELECT over the table, or use --view"
+            )
+            raise source.refuse(message, value[0] if isinstance(value, list) else value)
+    inner = _scope(source, schema, select, tables)
+    reader = AggregateReader(inner)
+    names: dict[str, Column | Derived] = {}
+    for item in select.expressions:
+        node = bare(item.this if isinstance(item, exp.Alias) else item)
+        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+            if isinstance(node, exp.Star):
+                reader.only(node)
+            passed = inner.names
+            names.update(passed if passed is not None else {c.name.casefold(): c for c in schema.columns})
+            continue
+        if reader.aggregates(node):
+            raise source.refuse("aggregates in a subquery are not judged: write one SELECT over the table", node)
+        if isinstance(node, exp.Column):
+            found = inner.resolve(node)
+            names[(item.alias or node.name).casefold()] = found
+        elif isinstance(item, exp.Alias):
+            reader.touches_private(node)  # refuses unknown names here, where they stand
+            names[item.alias.casefold()] = Derived(node, inner)
+        else:
+            raise source.refuse("name this column of the subquery with AS", node)
+    return replace(inner, names=names)
+
+
+def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    parts: list[exp.Expr] = []
+    node = bare(node)
+    while isinstance(node, exp.And):
+        parts += reversed(_conjuncts(node.expression))
+        node = bare(node.this)
+    return [node, *reversed(parts)]
+
+
+def _labels(source: Source, count: int) -> list[str]:
+    """The items of the outermost SELECT list as written, without their aliases."""
+    depth, items, start, end = 0, [], -1, -1
+    seen_alias = False
+    tokens = source.tokens
+    outer = _outermost_select(source)
+    for token in tokens[outer + 1 :]:
+        kind = token.token_type
+        if depth == 0 and kind in _ENDS:
+            break
+        if depth == 0 and kind is TokenType.COMMA:
+            items.append((start, end))
+            start, seen_alias = -1, False
+            continue
+        if kind in (TokenType.L_PAREN, TokenType.L_BRACKET):
+            depth += 1
+        elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET):
+            depth -= 1
+            if depth < 0:
+                break
+        if depth == 0 and kind is TokenType.ALIAS:
+            seen_alias = True
+        if start < 0:
+            start = token.start
+        if not seen_alias:
+            end = token.end + 1
+    items.append((start, end))
+    texts = [" ".join(source.text[a:b].split()) for a, b in items if a >= 0]
+    return texts if len(texts) == count else [""] * count
+
+
+_ENDS = (
+    TokenType.FROM,
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+    TokenType.OFFSET,
+    TokenType.SEMICOLON,
+)
+
+
+def _outermost_select(source: Source) -> int:
+    depth = 0
+    wrapped = 0
+    while wrapped < len(source.tokens) and source.tokens[wrapped].token_type is TokenType.L_PAREN:
+        wrapped += 1
+    for index, token in enumerate(source.tokens):
+        if token.token_type is TokenType.L_PAREN:
+            depth += 1
+        elif token.token_type is TokenType.R_PAREN:
+            depth -= 1
+        elif token.token_type is TokenType.SELECT and depth == wrapped:
+            return index
+    return -1
+
+
+__all__ = ["TRUE", "QueryError", "UnknownColumn", "lower"]

@@ -1,0 +1,74 @@
+"""FROM and column names: which column of the one table a name means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from keyhole.errors import UnknownColumn
+from keyhole.predicate import TRUE, Predicate
+from keyhole.schema import Column, Role, Schema
+from keyhole.sql.parse import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A column that a subquery computes: its expression, to be read in the subquery's own scope."""
+
+    node: exp.Expr
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The names that a SELECT may use.
+
+    `names` is None for the table itself, else what a subquery passes on (case folded). `where` is what the
+    subqueries ask of a record. `qualifiers` are the names before the dot.
+    """
+
+    source: Source
+    schema: Schema
+    qualifiers: frozenset[str]
+    where: Predicate = TRUE
+    names: dict[str, Column | Derived] | None = field(default=None, hash=False)
+
+    def resolve(self, node: exp.Column) -> Column | Derived:
+        """What the name means; raises `UnknownColumn` with the nearest name, refuses hidden columns."""
+        name, identifier = node.name, node.this
+        if not isinstance(identifier, exp.Identifier):
+            raise self.source.refuse("name one column here, not *", node)
+        parts = node.parts
+        if len(parts) > 1 and parts[-2].name.casefold() not in self.qualifiers:
+            known = " or ".join(sorted(self.qualifiers)) or "nothing"
+            raise UnknownColumn(
+                f"there is no table {parts[-2].name} in FROM: write {known}.{name}, or {name} alone",
+                self.source.text,
+                self.source.position(node),
+            )
+        found = self.schema.find(name) if self.names is None else self.names.get(name.casefold())
+        if found is None:
+            raise UnknownColumn(self._unknown(name, bool(identifier.quoted)), self.source.text, self.at(node))
+        if isinstance(found, Column) and found.role is Role.HIDDEN:
+            raise self.source.refuse(f"column {found.name} is hidden: nobody may ask about it", node)
+        return found
+
+    def at(self, node: exp.Expr) -> int:
+        """The caret under a node."""
+        return self.source.position(node)
+
+    def _unknown(self, name: str, quoted: bool) -> str:
+        hint = ""
+        if self.names is None:
+            nearest = self.schema.nearest(name)
+            hint = f"; did you mean {nearest}?" if nearest else ""
+            if not hint:
+                known = [c.name for c in self.schema.columns if c.role is not Role.HIDDEN]
+                hint = f"; the columns are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+        else:
+            hint = "; the subquery does not pass it on"
+        if quoted:
+            text = "'" + name.replace("'", "''") + "'"
+            return f'there is no column "{name}". Text takes single quotes: {text}{hint}'
+        return f"there is no column {name}{hint}"

@@ -1,0 +1,473 @@
+"""Expressions over public columns: checked, named in full, and handed to the engine as canonical text."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from sqlglot import exp
+from sqlglot.expressions import DataType
+from sqlglot.expressions.datatypes import DType
+
+from keyhole.errors import UnsupportedQuery
+from keyhole.predicate import Constant, IsNull, Opaque, Predicate, literal, negation, quote_name, to_sql
+from keyhole.predicate import columns as columns_of
+from keyhole.schema import Column, Kind
+from keyhole.sql.constants import NOT_CONSTANT, NotConstant, Value, coerce, fold, to_decimal
+from keyhole.sql.functions import (
+    DAY,
+    FUNCTIONS,
+    NAMED,
+    NOT_REPEATABLE,
+    NUMBER,
+    PARTS,
+    REFUSED,
+    TEXT,
+    TRUNCATIONS,
+    Function,
+)
+from keyhole.sql.names import Derived, Scope
+
+_T = DataType.Type
+_CASTS: dict[DType, tuple[str, Kind]] = {
+    _T.TINYINT: ("TINYINT", Kind.INTEGER),
+    _T.SMALLINT: ("SMALLINT", Kind.INTEGER),
+    _T.INT: ("INTEGER", Kind.INTEGER),
+    _T.BIGINT: ("BIGINT", Kind.INTEGER),
+    _T.DOUBLE: ("DOUBLE", Kind.DOUBLE),
+    _T.VARCHAR: ("VARCHAR", Kind.TEXT),
+    _T.TEXT: ("VARCHAR", Kind.TEXT),
+    _T.DATE: ("DATE", Kind.DATE),
+    _T.TIMESTAMP: ("TIMESTAMP", Kind.TIMESTAMP),
+    _T.TIMESTAMPNTZ: ("TIMESTAMP", Kind.TIMESTAMP),
+    _T.BOOLEAN: ("BOOLEAN", Kind.BOOLEAN),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Public:
+    """An expression over public columns: its SQL, and what may come out."""
+
+    raw: str
+    kind: Kind
+    columns: frozenset[str]
+    nullable: bool
+    fallible: bool = False
+    finite: bool = True
+    column: str | None = None  # set if it is that column and nothing else
+
+    @property
+    def sql(self) -> str:
+        """The text; NULL where the engine would otherwise fail on a value."""
+        return f"TRY({self.raw})" if self.fallible else self.raw
+
+    def present(self) -> Predicate:
+        """The condition that it has a value that can be summed."""
+        if self.column is not None:
+            return negation(IsNull(self.column)) if self.nullable else Constant(True)
+        if not self.finite:
+            return Opaque(f"ISFINITE({self.sql})", self.columns)
+        return Opaque(f"({self.sql}) IS NOT NULL", self.columns) if self.nullable or self.fallible else Constant(True)
+
+
+class PublicReader(ABC):
+    """Reads expressions over public columns in one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.source = scope.source
+
+    @abstractmethod
+    def condition(self, node: exp.Expr) -> Predicate:
+        """The condition that a boolean expression states."""
+
+    @abstractmethod
+    def within(self, scope: Scope) -> PublicReader:
+        """The same reader for a subquery's scope."""
+
+    def refuse(self, message: str, node: exp.Expr | None = None) -> UnsupportedQuery:
+        """The error to raise, with the caret under `node`."""
+        return self.source.refuse(message, node)
+
+    def only(self, node: exp.Expr, *known: str) -> None:
+        """Refuses a node that carries more than the arguments we understand."""
+        for name, value in node.args.items():
+            if value and name not in known:
+                word = name.strip("_").replace("_", " ").upper()
+                raise self.refuse(f"{_word(node)} with {word} is not judged: leave it out", node)
+
+    def fold(self, node: exp.Expr) -> Value | NotConstant:
+        """The value of a constant expression."""
+        return fold(node, self.source)
+
+    def touches_private(self, node: exp.Expr) -> bool:
+        """True if any column below `node` is private; unknown and hidden columns are refused on the way."""
+        if isinstance(node, exp.Literal):
+            return False
+        private = [self._is_private(column) for column in node.find_all(exp.Column)]
+        return any(private)
+
+    def _is_private(self, node: exp.Column) -> bool:
+        found = self.scope.resolve(node)
+        if isinstance(found, Derived):
+            return self.within(found.scope).touches_private(found.node)
+        return found.secret
+
+    def public(self, node: exp.Expr) -> Public:
+        """The canonical text of an expression over public columns and constants."""
+        if isinstance(node, exp.Paren):
+            return self.public(node.this)
+        if isinstance(node, exp.Column):
+            found = self.scope.resolve(node)
+            if isinstance(found, Derived):
+                return self.within(found.scope).public(found.node)
+            return self._column(found, node)
+        value = self.fold(node)
+        if not isinstance(value, NotConstant):
+            return self._constant(value, node)
+        if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Neg):
+            return self._arithmetic(node)
+        if (function := FUNCTIONS.get(type(node))) is not None:
+            return self._call(node, function)
+        if (method := _METHODS.get(type(node))) is not None:
+            return method(self, node)
+        if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
+            return self._boolean(node)
+        raise self.unknown(node)
+
+    def unknown(self, node: exp.Expr) -> UnsupportedQuery:
+        """Why this kind of node is refused."""
+        for kind, reason in REFUSED.items():
+            if isinstance(node, kind):
+                return self.refuse(reason, node)
+        if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
+            return self.refuse("an aggregate cannot stand here: it belongs in SELECT or HAVING", node)
+        if node.name.lower() in NOT_REPEATABLE:
+            return self.refuse(f"{node.name.upper()}() gives another value each time: write the value", node)
+        return self.refuse(f"{_word(node)} is not among the functions that are judged (see docs/sql.md)", node)
+
+    def _column(self, column: Column, node: exp.Expr) -> Public:
+        if column.secret:
+            raise self.refuse(f"{column.name} is private: compare it with constants, or sum it; nothing else", node)
+        return Public(
+            quote_name(column.name), column.kind, frozenset((column.name,)), column.nullable, column=column.name
+        )
+
+    def _constant(self, value: Value, node: exp.Expr) -> Public:
+        if value is None:
+            raise self.refuse("NULL alone has no meaning here: leave it out", node)
+        if isinstance(value, Fraction):
+            number = to_decimal(value)
+            if number is None:
+                raise self.refuse(f"{value} has no finite decimal form: write the number you mean", node)
+            kind = Kind.INTEGER if isinstance(number, int) else Kind.DECIMAL
+            return Public(f"({literal(number)})" if number < 0 else literal(number), kind, frozenset(), False)
+        scalar = value
+        kinds = {bool: Kind.BOOLEAN, str: Kind.TEXT}
+        kind = kinds.get(type(scalar), Kind.TIMESTAMP if hasattr(scalar, "hour") else Kind.DATE)
+        return Public(literal(scalar), kind, frozenset(), False)
+
+    def taking(self, node: exp.Expr | None, kinds: tuple[Kind, ...], parent: exp.Expr) -> Public:
+        """The argument `node` of `parent`, which must be of one of `kinds`."""
+        if not isinstance(node, exp.Expr):
+            raise self.refuse(f"{_word(parent)} lacks an argument", parent)
+        value = self.fold(node)
+        if isinstance(value, str) and set(kinds) == set(DAY):
+            return self._constant(coerce(value, Kind.TIMESTAMP, _word(parent), node, self.source), node)  # type: ignore[arg-type]
+        made = self.public(node)
+        if made.kind not in kinds:
+            wanted = "a number" if Kind.INTEGER in kinds else "text" if Kind.TEXT in kinds else "a date"
+            raise self.refuse(f"{_word(parent)} takes {wanted} here, and this is {made.kind.value}", node)
+        return made
+
+    def _arithmetic(self, node: exp.Expr) -> Public:
+        left = self.taking(node.this, (*NUMBER, Kind.DATE), node)
+        if isinstance(node, exp.Neg):
+            left = self.taking(node.this, NUMBER, node)
+            return Public(f"(-{left.raw})", left.kind, left.columns, left.nullable, True, left.finite)
+        right = self.taking(node.args["expression"], (*NUMBER, Kind.DATE), node)
+        if Kind.DATE in (left.kind, right.kind):
+            if left.kind is right.kind and isinstance(node, exp.Sub):
+                return _joined(f"({left.raw} - {right.raw})", Kind.INTEGER, left, right)
+            raise self.refuse("of two dates only the difference is understood", node)
+        sign = _SIGNS[type(node)]
+        if sign == "/":
+            return _joined(f"({left.raw} / {right.raw})", Kind.DOUBLE, left, right, fallible=True, finite=False)
+        kind = max((left.kind, right.kind), key=NUMBER.index)
+        return _joined(f"({left.raw} {sign} {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
+
+    def _call(self, node: exp.Expr, function: Function) -> Public:
+        self.only(node, *(name for name, _ in function.arguments), *_HARMLESS)
+        parts = [self.taking(node.args.get(name), kinds, node) for name, kinds in function.arguments]
+        text = function.sql.format(*(p.raw for p in parts))
+        made = _joined(
+            text, function.gives or parts[0].kind, *parts, fallible=function.fallible, finite=function.finite
+        )
+        if not function.nullable:
+            return made
+        return Public(made.raw, max((p.kind for p in parts), key=NUMBER.index), made.columns, True, True, made.finite)
+
+    def _named(self, node: exp.Anonymous) -> Public:
+        name, arguments = str(node.this).lower(), node.expressions
+        if name == "date_part" and len(arguments) == 2:
+            return self._part(self.fold(arguments[0]), arguments[1], node)
+        if name not in NAMED or len(arguments) != len(NAMED[name][1]):
+            raise self.unknown(node)
+        sql, kinds, gives = NAMED[name]
+        parts = [self.taking(a, k, node) for a, k in zip(arguments, kinds, strict=True)]
+        return _joined(sql.format(*(p.raw for p in parts)), gives, *parts)
+
+    def _extract(self, node: exp.Extract) -> Public:
+        return self._part(node.this.name, node.expression, node)
+
+    def _part(self, part: Value | NotConstant, day: exp.Expr, node: exp.Expr) -> Public:
+        if not isinstance(part, str) or part.lower() not in PARTS:
+            raise self.refuse(f"the part of a date is one of {', '.join(sorted(PARTS))}", node)
+        made = self.taking(day, DAY, node)
+        return _joined(f"EXTRACT({part.upper()} FROM {made.raw})", Kind.INTEGER, made)
+
+    def _truncate(self, node: exp.Expr) -> Public:
+        self.only(node, "this", "unit", *_HARMLESS)
+        unit = node.args["unit"].name.lower() if node.args.get("unit") else ""
+        if unit not in TRUNCATIONS:
+            raise self.refuse(f"DATE_TRUNC takes one of {', '.join(sorted(TRUNCATIONS))}", node)
+        made = self.taking(node.this, DAY, node)
+        return _joined(f"DATE_TRUNC('{unit}', {made.raw})", Kind.TIMESTAMP, made)
+
+    def _difference(self, node: exp.DateDiff) -> Public:
+        self.only(node, "this", "expression", "unit", *_HARMLESS)
+        unit = node.args["unit"].name.lower() if node.args.get("unit") else ""
+        if unit not in TRUNCATIONS:
+            raise self.refuse(f"DATE_DIFF takes one of {', '.join(sorted(TRUNCATIONS))}", node)
+        start, end = self.taking(node.expression, DAY, node), self.taking(node.this, DAY, node)
+        return _joined(f"DATE_DIFF('{unit}', {start.raw}, {end.raw})", Kind.INTEGER, start, end)
+
+    def _format(self, node: exp.TimeToStr) -> Public:
+        self.only(node, "this", "format")
+        pattern = self.fold(node.args["format"])
+        if not isinstance(pattern, str) or pattern.replace("%%", "").count("%") != sum(
+            pattern.replace("%%", "").count(f"%{c}") for c in "YmdHMSjyBbAaUWw"
+        ):
+            raise self.refuse("STRFTIME takes a text of %Y %m %d %H %M %S %j %B %b %A %a", node)
+        made = self.taking(node.this, DAY, node)
+        return _joined(f"STRFTIME({made.raw}, {literal(pattern)})", Kind.TEXT, made)
+
+    def _substring(self, node: exp.Substring) -> Public:
+        self.only(node, "this", "start", "length")
+        parts = [self.taking(node.this, TEXT, node), self.taking(node.args.get("start"), (Kind.INTEGER,), node)]
+        if node.args.get("length"):
+            parts.append(self.taking(node.args["length"], (Kind.INTEGER,), node))
+        return _joined(f"SUBSTRING({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts, fallible=True)
+
+    def _trim(self, node: exp.Trim) -> Public:
+        self.only(node, "this", "position")
+        name = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(str(node.args.get("position") or "").upper(), "TRIM")
+        made = self.taking(node.this, TEXT, node)
+        return _joined(f"{name}({made.raw})", Kind.TEXT, made)
+
+    def _concat(self, node: exp.Expr) -> Public:
+        operands = [node.this, node.args["expression"]] if isinstance(node, exp.DPipe) else node.expressions
+        parts = [self.taking(o, TEXT, node) for o in operands]
+        if isinstance(node, exp.DPipe):
+            return _joined(f"({parts[0].raw} || {parts[1].raw})", Kind.TEXT, *parts)
+        made = _joined(f"CONCAT({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts)
+        return Public(made.raw, Kind.TEXT, made.columns, False, made.fallible)
+
+    def _whole(self, node: exp.Expr) -> Public:
+        # FLOOR, CEIL and ROUND of an integer are a DOUBLE or the integer itself
+        self.only(node, "this", "decimals", *_HARMLESS)
+        made = self.taking(node.this, NUMBER, node)
+        name = "FLOOR" if isinstance(node, exp.Floor) else "CEIL" if isinstance(node, exp.Ceil) else "ROUND"
+        places = node.args.get("decimals")
+        text = f"{name}({made.raw})"
+        if places is not None:
+            digits = self.fold(places)
+            if name != "ROUND" or not isinstance(digits, Fraction) or digits.denominator != 1 or abs(digits) > 30:
+                raise self.refuse(f"{name} takes a constant number of digits", node)
+            text = f"ROUND({made.raw}, {digits})"
+        return _joined(text, made.kind, made, fallible=True)
+
+    def _logarithm(self, node: exp.Log) -> Public:
+        if node.args.get("expression") is None:
+            base, argument = Fraction(10), node.this
+        else:
+            base, argument = self.fold(node.this), node.expression  # type: ignore[assignment]
+        if base not in (2, 10):
+            raise self.refuse("LOG is judged to base 10 or 2 only: write LN(x) / LN(b)", node)
+        made = self.taking(argument, NUMBER, node)
+        name = "LOG10" if base == 10 else "LOG2"
+        return _joined(f"{name}({made.raw})", Kind.DOUBLE, made, fallible=True, finite=False)
+
+    def _chosen(self, node: exp.Expr) -> Public:
+        # COALESCE, GREATEST, LEAST: as many operands as you like, all of one kind
+        self.only(node, "this", "expressions", *_HARMLESS)
+        name = _CHOICES[type(node)]
+        operands = [node.this, *node.expressions]
+        parts = self._alike([self.public(o) for o in operands if not isinstance(o, exp.Null)], node)
+        made = _joined(f"{name}({', '.join(p.raw for p in parts)})", parts[0].kind, *parts)
+        return Public(
+            made.raw,
+            _common(parts),
+            made.columns,
+            all(p.nullable or p.fallible for p in parts),
+            made.fallible,
+            made.finite,
+        )
+
+    def _alike(self, parts: list[Public], node: exp.Expr) -> list[Public]:
+        if not parts:
+            raise self.refuse("NULL alone has no meaning here", node)
+        families = {_family(p.kind) for p in parts}
+        if len(families) > 1 or Kind.OTHER in families:
+            raise self.refuse(f"{_word(node)} mixes {' and '.join(sorted(p.kind.value for p in parts))}", node)
+        return parts
+
+    def _nullif(self, node: exp.Nullif) -> Public:
+        parts = self._alike([self.public(node.this), self.public(node.expression)], node)
+        made = _joined(f"NULLIF({parts[0].raw}, {parts[1].raw})", parts[0].kind, *parts)
+        return Public(made.raw, made.kind, made.columns, True, made.fallible, made.finite)
+
+    def _cast(self, node: exp.Cast) -> Public:
+        self.only(node, "this", "to", "safe", *_HARMLESS)
+        to = node.to
+        made = self.public(node.this)
+        if to.this is _T.DECIMAL:
+            digits = [int(p.name) for p in to.expressions if p.name.isdigit()] or [18, 3]
+            name, kind = f"DECIMAL({digits[0]}, {digits[1] if len(digits) > 1 else 0})", Kind.DECIMAL
+        elif to.this in _CASTS and not to.expressions:
+            name, kind = _CASTS[to.this]
+        else:
+            raise self.refuse("a cast to this type is not judged: INTEGER, DOUBLE, DECIMAL, VARCHAR, DATE are", node)
+        fits = made.kind is kind or Kind.TEXT in (made.kind, kind) or (made.kind.numeric and kind.numeric)
+        fits = fits or {made.kind, kind} <= set(DAY) or {made.kind, kind} == {Kind.BOOLEAN, Kind.INTEGER}
+        if not fits or made.kind is Kind.OTHER:
+            raise self.refuse(f"a cast from {made.kind.value} to {kind.value} is not judged", node)
+        # text may hold 'nan'; and a cast may fail on a value, as NULL in both spellings
+        finite = made.finite and not (made.kind is Kind.TEXT and kind is Kind.DOUBLE)
+        return Public(f"TRY_CAST({made.raw} AS {name})", kind, made.columns, True, made.fallible, finite)
+
+    def _case(self, node: exp.Expr) -> Public:
+        text, results, columns = "CASE", [], frozenset[str]()
+        for condition, result in self.branches(node):
+            if condition is None:
+                text += " ELSE "
+            else:
+                text += f" WHEN {to_sql(condition)} THEN "
+                columns |= columns_of(condition)
+                if self.secrets(condition):
+                    raise self.refuse(
+                        "a CASE on a private condition is judged directly inside SUM, AVG and COUNT", node
+                    )
+            if isinstance(result, exp.Null):
+                text += "NULL"
+            else:
+                results.append(self.public(result))
+                text += results[-1].raw
+        parts = self._alike(results, node)
+        made = _joined(f"{text} END", parts[0].kind, *parts)
+        return Public(made.raw, _common(parts), made.columns | columns, True, made.fallible, made.finite)
+
+    def branches(self, node: exp.Expr) -> list[tuple[Predicate | None, exp.Expr]]:
+        """The WHENs of a CASE (or IF) with their results, and ELSE as (None, result)."""
+        if isinstance(node, exp.If):
+            found: list[tuple[Predicate | None, exp.Expr]] = [(self.condition(node.this), node.args["true"])]
+            default = node.args.get("false")
+        else:
+            self.only(node, "this", "ifs", "default")
+            found = []
+            for when in node.args["ifs"]:
+                test = exp.EQ(this=node.this.copy(), expression=when.this.copy()) if node.this else when.this
+                found.append((self.condition(test), when.args["true"]))
+            default = node.args.get("default")
+        return [*found, (None, default)] if default is not None else found
+
+    def secrets(self, condition: Predicate) -> frozenset[str]:
+        """The private columns that a condition looks at for more than NULL."""
+        secret = {c.name for c in self.scope.schema.columns if c.secret}
+        return columns_of(condition) & secret
+
+    def _boolean(self, node: exp.Expr) -> Public:
+        condition = self.condition(node)
+        if self.secrets(condition):
+            raise self.refuse("a private condition cannot be part of a larger expression", node)
+        return Public(f"({to_sql(condition)})", Kind.BOOLEAN, columns_of(condition), True)
+
+
+_SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
+_CHOICES: dict[type[exp.Expr], str] = {exp.Coalesce: "COALESCE", exp.Greatest: "GREATEST", exp.Least: "LEAST"}
+_HARMLESS = (
+    "big_int",
+    "date_part_boundary",
+    "input_type_preserved",
+    "zone",
+    "safe",
+    "coalesce",
+    "ignore_nulls",
+    "_type",
+)
+_METHODS: dict[type[exp.Expr], Callable[..., Public]] = {
+    exp.Anonymous: PublicReader._named,
+    exp.Extract: PublicReader._extract,
+    exp.TimestampTrunc: PublicReader._truncate,
+    exp.DateTrunc: PublicReader._truncate,
+    exp.DateDiff: PublicReader._difference,
+    exp.TimeToStr: PublicReader._format,
+    exp.Substring: PublicReader._substring,
+    exp.Trim: PublicReader._trim,
+    exp.DPipe: PublicReader._concat,
+    exp.Concat: PublicReader._concat,
+    exp.Floor: PublicReader._whole,
+    exp.Ceil: PublicReader._whole,
+    exp.Round: PublicReader._whole,
+    exp.Log: PublicReader._logarithm,
+    exp.Coalesce: PublicReader._chosen,
+    exp.Greatest: PublicReader._chosen,
+    exp.Least: PublicReader._chosen,
+    exp.Nullif: PublicReader._nullif,
+    exp.Cast: PublicReader._cast,
+    exp.TryCast: PublicReader._cast,
+    exp.Case: PublicReader._case,
+    exp.If: PublicReader._case,
+}
+
+
+def product(left: Public, right: Public) -> Public:
+    """The product of two weights."""
+    kind = max((left.kind, right.kind), key=NUMBER.index)
+    return _joined(f"({left.raw} * {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
+
+
+def reciprocal(of: Public) -> Public:
+    """One over a weight: never an error, but not always finite."""
+    return _joined(f"(1 / {of.raw})", Kind.DOUBLE, of, fallible=True, finite=False)
+
+
+def _joined(text: str, kind: Kind, *parts: Public, fallible: bool = False, finite: bool = True) -> Public:
+    return Public(
+        text,
+        kind,
+        frozenset().union(*(p.columns for p in parts)),
+        any(p.nullable for p in parts),
+        fallible or any(p.fallible for p in parts),
+        finite and all(p.finite for p in parts),
+    )
+
+
+def _family(kind: Kind) -> Kind:
+    return Kind.DOUBLE if kind.numeric else Kind.TIMESTAMP if kind in DAY else kind
+
+
+def _common(parts: list[Public]) -> Kind:
+    kinds = [p.kind for p in parts]
+    return max(kinds, key=NUMBER.index) if kinds[0].numeric else Kind.TIMESTAMP if Kind.TIMESTAMP in kinds else kinds[0]
+
+
+def _word(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).upper()
+    return node.sql_name().upper() if isinstance(node, exp.Func) else node.key.upper()
+
+
+__all__ = ["NOT_CONSTANT", "Public", "PublicReader", "product", "reciprocal"]
