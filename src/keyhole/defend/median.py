@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -72,7 +72,6 @@ class Median:
 
     cells: int
     alpha: float
-    candidates: NDArray[np.float64] = field(init=False, repr=False, compare=False)
 
     name = "median"
 
@@ -81,7 +80,11 @@ class Median:
             raise PrivacyParameterError(
                 f"the median needs cells >= 1 and 0 < alpha <= 1, not {self.cells} and {self.alpha}"
             )
-        object.__setattr__(self, "candidates", net(self.cells, self.alpha))
+
+    @property
+    def candidates(self) -> NDArray[np.float64]:
+        """The net for alpha, made when first needed."""
+        return net(self.cells, self.alpha)
 
     def start(self) -> NDArray[np.int64]:
         """All candidates."""

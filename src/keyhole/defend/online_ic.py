@@ -67,19 +67,20 @@ def plan_online(
     >>> from keyhole.defend.multiplicative_weights import MultiplicativeWeights
     >>> plan = plan_online(MultiplicativeWeights, n=10**6, cells=16, queries=200, beta=0.05, epsilon=1)
     >>> round(plan.alpha, 4), plan.firings
-    (0.1193, 779)
+    (0.1194, 778)
     >>> plan_online(MultiplicativeWeights, n=10**6, cells=16, queries=200, beta=0.05, accuracy=0.36).epsilon
-    '9839/10000'
+    '9843/10000'
     """
     if n < 1 or queries < 1:
         raise PrivacyParameterError(f"a run needs people and questions, not n = {n} and queries = {queries}")
     slack = probability(delta, "delta", zero=True)
     probability(beta, "beta")
 
-    def limit(alpha: float) -> float:
-        return factory(cells, alpha).limit(alpha)
+    def firings(alpha: float) -> int:
+        # The next whole number above T(alpha): while all goes well the run makes T(alpha) updates and never halts.
+        return math.floor(factory(cells, alpha).limit(alpha)) + 1
 
-    theorem = Online(limit, n, queries, beta)
+    theorem = Online(firings, n, queries, beta)
     if accuracy is not None:
         if not 0 < accuracy <= 1:
             raise PrivacyParameterError(f"accuracy is a share of n, above 0 and at most 1, not {accuracy}")
@@ -95,8 +96,9 @@ def plan_online(
         price = positive(epsilon, "epsilon")
         steps = math.ceil(theorem.alpha_for(float(price), float(slack)) * n)
     alpha = steps / n
-    firings = theorem.firings(alpha)
-    return OnlinePlan(n, cells, queries, alpha, beta, str(price), str(slack), firings, 2 * steps + 1, 3 * steps + 1)
+    return OnlinePlan(
+        n, cells, queries, alpha, beta, str(price), str(slack), firings(alpha), 2 * steps + 1, 3 * steps + 1
+    )
 
 
 class OnlineIC(Generic[State]):

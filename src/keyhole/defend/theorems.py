@@ -130,13 +130,9 @@ class Online:
     queries: int
     beta: float
 
-    def firings(self, alpha: float) -> int:
-        """c, the smallest whole number above T(alpha): while all goes well the run makes T(alpha) updates and goes on."""
-        return math.floor(self.limit(alpha)) + 1
-
     def needed(self, alpha: float, epsilon: float, delta: float = 0.0) -> float:
-        """The right-hand side of the theorem at this alpha, with c for T(alpha)."""
-        firings = self.firings(alpha)
+        """The right-hand side of the theorem at this alpha."""
+        firings = max(1.0, self.limit(alpha))
         _checked(epsilon, delta, self.beta)
         spread = math.log(2 * self.queries) + math.log(4 * firings / self.beta)
         factor = 9 * firings if delta == 0 else (ROOT512 + 1) * math.sqrt(firings * math.log(2 / delta))
