@@ -1,0 +1,169 @@
+"""Extreme counts: a count of the whole group proves everybody's category, a count of zero rules it out for everybody.
+
+Each record lies in exactly one private cell. A count (or weighted count) that is as large as the cells still possible
+allow forces every matching record into the cells that make it so; likewise for the smallest. Repeated until nothing
+changes, since what is ruled out by one count may make another one extreme.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+from math import lcm
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.audit.base import Finding, Proof, Status, query_order
+from keyhole.cells import Cell, Piece
+from keyhole.evidence import Row, System
+from keyhole.predicate import Scalar
+
+WHOLE = "the count is as large as it can be: everybody it matches is counted"
+NONE = "the count is as small as it can be: nobody it matches is counted"
+
+
+class Ruling:
+    """Which private cells are still possible for each atom. `possible[g, k]`: indicator group g for atom k."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        joint = list(product(*(p.cells for p in system.partitions)))
+        self.features = [f for f, feature in enumerate(system.features) if feature.column is None]
+        taken = {cell for f in self.features for cell in system.features[f].cells}
+        rest: dict[tuple[bool, ...], list[tuple[Cell, ...]]] = {}
+        for cell in joint:
+            if cell not in taken:
+                rest.setdefault(tuple(c.null for c in cell), []).append(cell)
+        self.groups: list[tuple[tuple[Cell, ...], ...]] = [system.features[f].cells for f in self.features]
+        self.groups += [tuple(cells) for cells in rest.values()]
+        K = system.atoms.K
+        self.possible: NDArray[np.bool_] = np.ones((len(self.groups), K), dtype=np.bool_)
+        for j, part in enumerate(system.partitions):
+            at = system.present.get(part.column.name)
+            present = np.ones(K, dtype=np.bool_) if at is None else system.atoms.mask(at)
+            for g, cells in enumerate(self.groups):
+                self.possible[g] &= ~present if cells[0][j].null else present
+        self.before = self.possible.copy()
+        self.proofs: dict[int, list[Proof]] = {}
+
+    def indicator(self, feature: int, k: int, *, holds: bool, proof: Proof) -> None:
+        """A single record's indicator is determined by the rank test."""
+        g = self.features.index(feature)
+        keep = np.zeros(len(self.groups), dtype=np.bool_)
+        keep[g] = True
+        after = self.possible[:, k] & (keep if holds else ~keep)
+        if (after != self.possible[:, k]).any():
+            self.possible[:, k] = after
+            self.proofs.setdefault(k, []).append(proof)
+
+    def coefficients(self, row: Row) -> tuple[NDArray[Any], int]:
+        """(integer coefficient of each group on each atom, common denominator)."""
+        atoms = self.system.atoms
+        scale = lcm(*(e.factor.denominator for e in row.entries))
+        weighted = any(e.weight is not None for e in row.entries)
+        if weighted:
+            scale *= lcm(*(w.denominator for e in row.entries if e.weight is not None for w in atoms.weights[e.weight]))
+        table: NDArray[Any] = np.zeros((len(self.groups), atoms.K), dtype=object if weighted else np.int64)
+        for e in row.entries:
+            mask = atoms.mask(e.predicate)
+            g = self.features.index(e.feature)
+            if e.weight is None:
+                table[g] += int(e.factor * scale) * mask
+            else:
+                weights = np.array([int(w * e.factor * scale) for w in atoms.weights[e.weight]], dtype=object)
+                table[g] += weights * mask
+        return table, scale
+
+
+def extremes(ruling: Ruling, number: int) -> None:
+    """Narrow `ruling` by every extreme count of the system, until nothing changes."""
+    system = ruling.system
+    counts = [
+        row
+        for row in system.rows
+        if row.exact
+        and row.lo is not None
+        and row.hi is not None
+        and row.entries
+        and all(system.features[e.feature].column is None for e in row.entries)
+    ]
+    tables = {row.number: ruling.coefficients(row) for row in counts}
+    sizes = system.atoms.sizes
+    changed = True
+    while changed:
+        changed = False
+        for row in counts:
+            table, scale = tables[row.number]
+            possible = ruling.possible
+            if not possible.any(axis=0).all():
+                return  # contradictory answers: nothing more may be concluded
+            low = np.where(possible, table, table.max(initial=0)).min(axis=0)
+            high = np.where(possible, table, table.min(initial=0)).max(axis=0)
+            assert row.lo is not None
+            assert row.hi is not None
+            for end, extreme, rule in (
+                (row.lo * scale >= int((sizes * high).sum()), high, WHOLE),
+                (row.hi * scale <= int((sizes * low).sum()), low, NONE),
+            ):
+                if not end:
+                    continue
+                after = possible & (table == extreme)
+                hit = np.flatnonzero((after != possible).any(axis=0))
+                if len(hit) and after.any(axis=0).all():
+                    ruling.possible = possible = after
+                    changed = True
+                    for k in hit.tolist():
+                        ruling.proofs.setdefault(k, []).append(Proof(number, {row.number: Fraction(1)}, rule=rule))
+
+
+def rule_out(ruling: Ruling) -> Iterator[Finding]:
+    """A finding for every record of an atom that lost some of its cells."""
+    system = ruling.system
+    touched = sorted(ruling.proofs)
+    if not touched:
+        return
+    order = np.argsort(system.atoms.of, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(system.atoms.sizes)])
+    for k in touched:
+        proofs = ruling.proofs[k]
+        proof = proofs[0]
+        if len(proofs) > 1:
+            used = {q: w for p in proofs for q, w in p.weights.items()}
+            ordered = dict(sorted(used.items(), key=lambda pair: query_order(pair[0])))
+            proof = Proof(proof.system, ordered, rule=next((p.rule for p in proofs if p.rule), WHOLE))
+        for j, part in enumerate(system.partitions):
+            still = {cells[j] for g, group in enumerate(ruling.groups) if ruling.possible[g, k] for cells in group}
+            was = {cells[j] for g, group in enumerate(ruling.groups) if ruling.before[g, k] for cells in group}
+            if still == was or not still or any(c.null for c in still):
+                continue
+            kept = [c for c in part.cells if c in still]
+            lost = [c for c in part.cells if c in was and c not in still]
+            for r in order[starts[k] : starts[k + 1]].tolist():
+                yield _finding(int(r), part.column.name, kept, lost, proof)
+
+
+def _finding(row: int, column: str, kept: list[Cell], lost: list[Cell], proof: Proof) -> Finding:
+    if len(kept) == 1 and kept[0].point is not None:
+        value = kept[0].point
+        end = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+        return Finding({}, row, column, Status.EXPOSED, value, end, end, proof)
+    pieces = [p for cell in kept for p in cell.pieces]
+    lo, hi = _hull(pieces)
+    excluded = tuple(p.point for cell in lost for p in cell.pieces if p.point is not None)
+    allowed = tuple(p.point for p in pieces if p.point is not None)
+    whole: tuple[Scalar, ...] = allowed if len(allowed) == len(pieces) else ()
+    return Finding({}, row, column, Status.INFERRED, None, lo, hi, proof, excluded=excluded, allowed=whole)
+
+
+def _hull(pieces: list[Piece]) -> tuple[Decimal | None, Decimal | None]:
+    """The smallest interval around numeric pieces; None where unbounded or not a number."""
+
+    def end(values: list[Scalar | None], pick: Any) -> Decimal | None:
+        numbers = [Decimal(v) for v in values if isinstance(v, int | Decimal) and not isinstance(v, bool)]
+        return pick(numbers) if len(numbers) == len(values) and numbers else None
+
+    return end([p.lo for p in pieces], min), end([p.hi for p in pieces], max)

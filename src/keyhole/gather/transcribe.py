@@ -1,0 +1,167 @@
+"""Lines of a log to a Transcript: each statement lowered, expanded by its groups, and paired with its answers."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import product
+from typing import Any
+
+from keyhole.errors import LogError, QueryError
+from keyhole.knowledge import Knowledge
+from keyhole.predicate import IsNull, Opaque, Scalar, leaves
+from keyhole.query import Aggregate, Query, Statement
+from keyhole.schema import Kind, Schema
+from keyhole.sources import GroupKey, Roster, Source
+from keyhole.sql import lower
+from keyhole.transcript import ABSENT, NULL_ANSWER, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
+
+
+def transcribe(
+    lines: Iterable[Line],
+    roster: Roster,
+    *,
+    source: Source | None = None,
+    knowledge: Knowledge | None = None,
+    noise: Noise | None = None,
+) -> Transcript:
+    """Lower every line; a statement that is refused is listed, and the others go on.
+
+    Answers come from the line. Where it has none and there is a source, the groups shown come from the source and the
+    answer stays None, to be computed over atoms by `gather`.
+    """
+    entries: list[Entry] = []
+    refused: list[Refusal] = []
+    for line in lines:
+        number = str(line.number)
+        try:
+            statement = lower(line.sql, roster.schema)
+            entries.extend(_expand(number, line, statement, roster, source, knowledge or Knowledge(), noise))
+        except QueryError as error:
+            refused.append(Refusal(number, line.sql, str(error)))
+        except LogError as error:
+            raise LogError(f"line {line.at}, statement {number}: {error}") from None
+    return Transcript(tuple(entries), tuple(refused))
+
+
+def _expand(
+    number: str,
+    line: Line,
+    statement: Statement,
+    roster: Roster,
+    source: Source | None,
+    knowledge: Knowledge,
+    noise: Noise | None,
+) -> list[Entry]:
+    law = line.noise or noise
+    grouped = bool(statement.keys)
+    asked: list[tuple[Query, Answer | None]] = []
+    if line.answer is ABSENT:
+        shown = source.shown(statement) if source is not None else roster.keys(statement)
+        for key in shown if grouped else [{}]:
+            asked.extend((q, None) for q in statement.group(key))
+    else:
+        groups = _groups(line.answer, statement, roster.schema)
+        shown = [key for key, _ in groups]
+        for key, values in groups:
+            for q, given in zip(statement.group(key), values, strict=True):
+                asked.append((q, parse_answer(given, law if not isinstance(given, bool) else None)))
+    if grouped and (line.answer is not ABSENT or source is not None) and not statement.having:
+        asked.extend(_absent(statement, shown, roster, knowledge))
+    tests = [q for key in (shown if grouped else [{}]) for q in statement.tests(key)]
+    asked.extend((q, Answer(True, None, None)) for q in tests)
+    single = len(asked) == 1 and not grouped
+    return [
+        Entry(number if single else f"{number}.{part}", line.sql, query, answer)
+        for part, (query, answer) in enumerate(asked, 1)
+    ]
+
+
+def _absent(
+    statement: Statement, shown: Sequence[GroupKey], roster: Roster, knowledge: Knowledge
+) -> list[tuple[Query, Answer | None]]:
+    """Groups that could have been shown but were not: nobody is in them. Informative only where it is private."""
+    secret = {c.name for c in roster.schema.columns if c.secret}
+    private_keys = [k for k in statement.keys if k.column in secret]
+    conditional = any(
+        not isinstance(leaf, IsNull | Opaque) and leaf.column in secret for leaf in leaves(statement.where)
+    )
+    if not private_keys and not conditional:
+        return []
+    seen = {tuple(sorted((k, str(v)) for k, v in key.items())) for key in shown}
+    values: list[list[Scalar | None]] = []
+    for k in private_keys:
+        listed: list[Scalar | None] = list(dict.fromkeys(key[k.name] for key in shown if key.get(k.name) is not None))
+        declared = knowledge.prior(k.column or "").values or ()
+        values.append([*listed, *(v for v in declared if v not in listed)])
+    found: list[tuple[Query, Answer | None]] = []
+    for public in roster.keys(statement):
+        for chosen in product(*values):
+            key = {**public, **{k.name: v for k, v in zip(private_keys, chosen, strict=True)}}
+            if tuple(sorted((k, str(v)) for k, v in key.items())) in seen:
+                continue
+            for q in statement.group(key):
+                zero = q.aggregate is Aggregate.SUM and not q.per and not q.columns
+                found.append((q, Answer.exact(0) if zero else NULL_ANSWER))
+    return found
+
+
+def _groups(answer: Any, statement: Statement, schema: Schema) -> list[tuple[GroupKey, list[Any]]]:
+    """A JSON answer as (key, values) pairs."""
+    wanted = len(statement.queries)
+    if not isinstance(answer, list):
+        if statement.keys:
+            raise LogError('a GROUP BY has an answer for each group: [{"key": {...}, "values": [...]}, ...]')
+        if wanted != 1:
+            raise LogError(f'{wanted} numbers were asked for: write [{{"key": {{}}, "values": [...]}}]')
+        return [({}, [answer])]
+    if (
+        not statement.keys
+        and len(answer) == wanted
+        and not any(isinstance(part, dict) and "values" in part for part in answer)
+    ):
+        return [({}, list(answer))]
+    found: list[tuple[GroupKey, list[Any]]] = []
+    for part in answer:
+        if not isinstance(part, Mapping) or set(part) - {"key", "values"} or not isinstance(part.get("values"), list):
+            raise LogError('each group is {"key": {"column": value}, "values": [...]}')
+        if len(part["values"]) != wanted:
+            raise LogError(f"a group has {len(part['values'])} values where the SELECT asks for {wanted}")
+        given = part.get("key", {})
+        key: GroupKey = {}
+        for k in statement.keys:
+            match = next((name for name in given if name.casefold() == k.name.casefold()), None)
+            if match is not None:
+                column = schema.find(k.column) if k.column is not None else None
+                key[k.name] = _coerce(given[match], column.kind if column else None)
+        unknown = [name for name in given if name.casefold() not in {k.name.casefold() for k in statement.keys}]
+        if unknown:
+            raise LogError(
+                f"key {unknown[0]!r} is not in the GROUP BY; it has {', '.join(k.name for k in statement.keys)}"
+            )
+        if len(statement.sets) == 1 and len(key) != len(statement.keys):
+            missing = next(k.name for k in statement.keys if k.name not in key)
+            raise LogError(f"a group's key lacks {missing!r}")
+        found.append((key, list(part["values"])))
+    return found
+
+
+def _coerce(value: Any, kind: Kind | None) -> Scalar | None:
+    """A JSON key value as the column holds it."""
+    if value is None or isinstance(value, bool):
+        return value
+    try:
+        if kind is Kind.DATE:
+            return dt.date.fromisoformat(str(value))
+        if kind is Kind.TIMESTAMP:
+            return dt.datetime.fromisoformat(str(value))
+        if kind is not None and kind.numeric:
+            value = Decimal(value)
+        elif kind is Kind.TEXT:
+            return str(value)
+    except (ValueError, InvalidOperation):
+        raise LogError(f"key {value!r} is not a {kind}") from None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else value
+    return str(value)
