@@ -352,7 +352,7 @@ def verify_integers(matrix: RowMatrix, weights: Mapping[int, int], target: Mappi
     total = sum(abs(c) for c in w)
     if any(abs(v) > total for v in rest.values()):
         return False
-    if len(rows) * matrix.K > _SMALL_CELLS and total < 1 << 62:
+    if rows and not matrix.is_small and total < 1 << 62:
         return _verify_compiled(matrix, which, w, rest, total)
     count = -(-total.bit_length() // _LIMB)
     limbs = _limbs(w, count)
