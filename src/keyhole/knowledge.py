@@ -217,7 +217,21 @@ class Config(_Table):
             raise ConfigError(f"cannot read {path}: {error.strerror}. Is the path right?") from None
         except UnicodeDecodeError:
             raise ConfigError(f"{path} is not UTF-8 text") from None
-        return cls.parse(text, str(path))
+        return cls.parse(text, str(path)).relative_to(Path(path).parent)
+
+    def relative_to(self, folder: Path) -> Config:
+        """File names in the settings are relative to the settings file."""
+
+        def at(name: str | None) -> str | None:
+            return None if name is None or "://" in name else str(folder / name)
+
+        return self.model_copy(
+            update={
+                "source": self.source.model_copy(update={"data": at(self.source.data)}),
+                "online": self.online.model_copy(update={"history": at(self.online.history)}),
+                "budget": self.budget.model_copy(update={"ledger": at(self.budget.ledger)}),
+            }
+        )
 
     def knowledge(self) -> Knowledge:
         """The attacker's part of the settings."""

@@ -75,6 +75,11 @@ class DuckDBRoster:
         """The columns, with kinds and roles."""
         return self._schema
 
+    def has(self, column: str) -> bool:
+        """Was the column in the file? (A roster may do without its private columns.)"""
+        found = self._con.execute("SELECT count(*) FROM (DESCRIBE people) WHERE column_name = ?", [column]).fetchone()
+        return bool(found and found[0])
+
     def support(self, query: Query) -> Rows:
         """The records that some term of the query looks at; its conditions must be public."""
         wheres = [t.where for t in (*query.terms, *query.per)]

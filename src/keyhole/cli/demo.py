@@ -1,0 +1,113 @@
+"""`keyhole demo`: the hospital story, end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from keyhole.audit.examine import examine
+from keyhole.cli.terminal import errors_end_well, write_whole
+
+PEOPLE = """\
+Name,ZIP,Gender,Blood sugar
+John Smith,32453,Male,4.3
+Jeremy Doe,43813,Male,5.2
+Susan Atkinson,43765,Female,6.1
+Eve Brown,32187,Female,3.2
+Joseph Sky,33745,Male,7.1
+Alison Moon,22983,Female,6.2
+"""
+
+LOG = """\
+-- Three questions an analyst asked. Each is about at least two people.
+SELECT SUM("Blood sugar") FROM people;
+SELECT SUM("Blood sugar") FROM people WHERE Gender = 'Female';
+SELECT SUM("Blood sugar") FROM people WHERE ZIP > 32000 AND ZIP < 35000 AND Gender = 'Male';
+"""
+
+TRANSCRIPT = """\
+{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people", "answer": 32.1}
+{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people WHERE Gender = 'Female'", "answer": 15.5}
+{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people WHERE ZIP BETWEEN 32001 AND 34999 AND Gender = 'Male'", "answer": 11.4}
+"""
+
+ROSTER = """\
+Name,ZIP,Gender
+John Smith,32453,Male
+Jeremy Doe,43813,Male
+Susan Atkinson,43765,Female
+Eve Brown,32187,Female
+Joseph Sky,33745,Male
+Alison Moon,22983,Female
+"""
+
+CONFIG = """\
+[source]
+data = "people.csv"
+
+[columns]
+id = ["Name"]
+
+[columns.private."Blood sugar"]
+min = 3.0
+max = 10.0
+step = 0.1
+"""
+
+SAFE = """\
+SELECT SUM("Blood sugar") FROM people;
+SELECT SUM("Blood sugar") FROM people WHERE Gender = 'Female';
+SELECT AVG("Blood sugar"), COUNT(*) FROM people GROUP BY Gender;
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommand."""
+    app.command("demo")(demo)
+
+
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where the files of the story are left.")] = Path("keyhole-demo"),
+) -> None:
+    """Tell the hospital story: three harmless sums give one patient away. Leaves files to play with."""
+    console = Console(highlight=False, soft_wrap=True)
+    with errors_end_well():
+        folder.mkdir(parents=True, exist_ok=True)
+        files = {
+            "people.csv": PEOPLE,
+            "roster.csv": ROSTER,
+            "log.sql": LOG,
+            "safe.sql": SAFE,
+            "transcript.jsonl": TRANSCRIPT,
+            "keyhole.toml": CONFIG,
+        }
+        for name, text in files.items():
+            write_whole(folder / name, text)
+        console.print(
+            "[bold]A hospital keeps one row per patient.[/] Name, ZIP and gender are public, blood sugar is not:\n"
+        )
+        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+        rows = [line.split(",") for line in PEOPLE.splitlines()]
+        for name in rows[0]:
+            table.add_column(name)
+        for row in rows[1:]:
+            table.add_row(*row[:3], "[dim]secret[/]")
+        console.print(table)
+        console.print("\n[bold]An analyst asked for three sums[/], none of them about a single person:\n")
+        for number, line in enumerate(LOG.splitlines()[1:], 1):
+            console.print(f"  Q{number}: {escape(line)}")
+        shown = f"keyhole audit {folder / 'log.sql'} --data {folder / 'people.csv'} --id Name --private 'Blood sugar'"
+        console.print(f"\n[bold]$ {shown}[/]\n")
+        verdict = examine(folder / "log.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"])
+        console.print(verdict)
+        console.print("\n[bold]The same with two questions that do not cross[/] (safe.sql):\n")
+        console.print(examine(folder / "safe.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"]))
+        console.print(
+            f"\nThe files are in [bold]{folder}/[/]: change log.sql and run the command again; "
+            f"[bold]keyhole --help[/] shows the rest."
+        )
