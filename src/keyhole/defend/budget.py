@@ -135,6 +135,11 @@ class Budget:
         with self._transaction():
             return self._spent(EVERYBODY if analyst is None else self._accounts(analyst)[-1])[0]
 
+    def delta_left(self) -> Fraction:
+        """What may still be spent of delta, by everybody together."""
+        with self._transaction():
+            return max(Fraction(0), self.cap.total.delta - self._spent(EVERYBODY)[1])
+
     def left(self, analyst: str | None = None) -> Fraction:
         """What may still be spent (by this analyst): the smaller of his own rest and of everybody's.
 

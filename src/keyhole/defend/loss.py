@@ -67,6 +67,18 @@ def rounded_up(number: float, digits: int = 4) -> Fraction:
     return step * math.ceil(Fraction(number) / step)
 
 
+def rounded_down(number: Fraction, digits: int = 4) -> Fraction:
+    """The largest decimal of `digits` significant digits that is not above `number`: a share to spend.
+
+    >>> rounded_down(Fraction(1, 3))
+    Fraction(3333, 10000)
+    """
+    if number <= 0:
+        return Fraction(0)
+    step = Fraction(10) ** (math.floor(math.log10(number)) + 1 - digits)
+    return step * math.floor(number / step)
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """An exact privacy loss: (epsilon, delta)-differential privacy, or rho-zCDP, for the stated neighbours.

@@ -21,9 +21,17 @@ class DatabaseUpdate(Protocol[State]):
     given, which must not be used again.
     """
 
-    name: str
-    cells: int
-    alpha: float
+    @property
+    def name(self) -> str:
+        """As the command line and the ledger call it."""
+
+    @property
+    def cells(self) -> int:
+        """The size of the domain."""
+
+    @property
+    def alpha(self) -> float:
+        """The accuracy it learns for."""
 
     def start(self) -> State:
         """The hypothesis before any answer."""

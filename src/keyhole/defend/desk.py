@@ -1,0 +1,168 @@
+"""The desk where statements are answered: read, priced, charged, released, remembered, and only then shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from keyhole.defend.base import Release
+from keyhole.defend.domain import Domain
+from keyhole.defend.histogram import Histogram
+from keyhole.defend.ledger import Ledger
+from keyhole.defend.load import asking_schema
+from keyhole.defend.loss import Loss, Neighbours
+from keyhole.defend.questions import Estimate, GroupKey, Question, pose
+from keyhole.errors import QueryError
+from keyhole.schema import Schema
+from keyhole.sql import lower
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A statement's numbers, or why there are none. `cost` is what this statement charged, `left` what was left then.
+
+    `beta` is for each number alone, unless `how` says that it is for all answers of a run together.
+    """
+
+    sql: str
+    grouped: bool
+    groups: tuple[tuple[GroupKey, tuple[Estimate, ...]], ...]
+    beta: float
+    cost: Fraction
+    left: Fraction
+    neighbours: Neighbours
+    how: str
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """What a statement would cost; nothing was spent."""
+
+    sql: str
+    cost: Fraction
+    how: str
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """What every mechanism of the desk works with. `accuracy` is a share of n (people, under add-remove), for queries
+    scaled to [0, 1]; None means: share out what is left. `horizon` is how many questions an online run is planned for.
+    """
+
+    histogram: Histogram
+    ledger: Ledger
+    beta: float
+    accuracy: float | None
+    horizon: int
+    analyst: str | None
+
+    @property
+    def n(self) -> int | None:
+        """The number of people where it is public."""
+        return self.histogram.public_n if self.histogram.neighbours == "replace-one" else None
+
+    def bar(self) -> Fraction | None:
+        """The accuracy asked for, in people."""
+        if self.accuracy is None:
+            return None
+        share = Fraction(str(self.accuracy))
+        return share * self.n if self.n is not None else share
+
+    def release_beta(self, question: Question) -> float:
+        """A number made from k releases fails if any of them does: each gets beta/k."""
+        return self.beta / max((len(i.asked) for _, items in question.groups for i in items), default=1)
+
+    def remember(self, question: Question, releases: Sequence[Release]) -> None:
+        """Keep what was released: on disk when this returns."""
+        kept: dict[str, Any] = {
+            "beta": releases[0].beta,
+            "how": releases[0].how,
+            "numbers": [[str(r.value), str(r.alpha)] for r in releases],
+        }
+        self.ledger.remember(question.fingerprint(), kept)
+
+    def recalled(self, question: Question) -> list[Release] | None:
+        """What was released before, if it is good enough for what is asked now; it costs nothing."""
+        kept = self.ledger.recall(question.fingerprint())
+        bar = self.bar()
+        if kept is None or kept["beta"] > self.release_beta(question):
+            return None
+        if bar is not None and any(Fraction(alpha) > bar for _, alpha in kept["numbers"]):
+            return None
+        left, neighbours = self.ledger.left(self.analyst), self.histogram.neighbours
+        nothing = Loss(self.ledger.cap.total.unit, Fraction(0), Fraction(0), neighbours)
+        how = f"released before ({kept['how']})"
+        return [
+            Release(Fraction(value), Fraction(alpha), kept["beta"], nothing, left, neighbours, how)
+            for value, alpha in kept["numbers"]
+        ]
+
+
+class Till(Protocol):
+    """One way to answer: a mechanism with its prices."""
+
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str]]:
+        """What each question would cost, in the budget's unit, and how it would be made; spends nothing."""
+
+    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
+        """For each question its releases and what it charged, or why it was refused; durable when this returns."""
+
+
+class Desk:
+    """Answers statements about one table with one mechanism, against one ledger.
+
+    A statement that cannot be read, mapped to cells or paid for is refused alone; the others go on. What a refusal says
+    depends on the statement, the declaration and the ledger, never on the data. Everything is on disk when `answer`
+    returns.
+    """
+
+    def __init__(self, schema: Schema, domain: Domain, setting: Setting, till: Till) -> None:
+        self._schema, self._domain = asking_schema(schema, domain), domain
+        self.setting, self._till = setting, till
+
+    def _pose(self, sql: str) -> Question | str:
+        try:
+            return pose(lower(sql, self._schema), self._domain, self.setting.histogram.neighbours)
+        except QueryError as error:
+            if error.position is None:  # found when mapping to cells: the whole statement is meant
+                return error.message
+            return str(error)
+
+    def dry_run(self, statements: Sequence[str]) -> list[Priced]:
+        """What each statement would cost. Spends nothing and touches no count."""
+        posed = [self._pose(sql) for sql in statements]
+        prices = iter(self._till.prices([q for q in posed if isinstance(q, Question)]))
+        made = []
+        for sql, q in zip(statements, posed, strict=True):
+            if isinstance(q, str):
+                made.append(Priced(sql, Fraction(0), "", q))
+                continue
+            cost, how = next(prices)
+            made.append(Priced(sql, cost, how))
+        return made
+
+    def answer(self, statements: Sequence[str]) -> list[Answered]:
+        """Answer all statements, in order."""
+        setting = self.setting
+        posed = [self._pose(sql) for sql in statements]
+        results = iter(self._till.answer([q for q in posed if isinstance(q, Question)]))
+        neighbours = setting.histogram.neighbours
+        made = []
+        for sql, q in zip(statements, posed, strict=True):
+            result = q if isinstance(q, str) else next(results)
+            left = setting.ledger.left(setting.analyst)
+            if isinstance(q, str) or isinstance(result, str):
+                made.append(Answered(sql, False, (), setting.beta, Fraction(0), left, neighbours, "", str(result)))
+                continue
+            releases, cost = result
+            groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, setting.n))
+            if releases:
+                how, left = releases[-1].how, releases[-1].left
+            else:
+                how = "public: the number of people is no secret under replace-one neighbours"
+            made.append(Answered(sql, q.grouped, groups, setting.beta, cost, left, neighbours, how))
+        return made

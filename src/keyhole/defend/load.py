@@ -1,0 +1,129 @@
+"""From the custodian's table to domain and histogram: declarations checked, data counted by one GROUP BY."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from keyhole.defend.domain import Categories, Declared, Domain, Range
+from keyhole.defend.histogram import Histogram
+from keyhole.defend.loss import Neighbours
+from keyhole.errors import ConfigError, DataError
+from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
+from keyhole.predicate import Scalar, quote_name
+from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.sources.duckdb import DuckDBSource
+
+
+def declared_domain(roles: Columns, schema: Schema) -> Domain:
+    """The domain of keyhole.toml: each private or public column with values, or with min, max and step or width.
+
+    Depends on the declaration and the columns' types only. A column without a finite domain stays out, and conditions
+    on it are refused.
+
+    >>> roles = Columns(public={"age": PublicColumn(min=0, max=99, width=10)})
+    >>> declared_domain(roles, Schema("t", (Column("age", Kind.INTEGER),))).shape
+    (11,)
+    """
+    found: list[Declared] = []
+    for column in schema.columns:
+        public, private = roles.public.get(column.name), roles.private.get(column.name)
+        if column.role is Role.HIDDEN or (public is None and private is None):
+            continue
+        made = _public(column, public) if public is not None else _private(column, private) if private else None
+        if made is not None:
+            found.append(made)
+    for name in roles.public:
+        if schema.find(name) is None:
+            near = schema.nearest(name)
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise ConfigError(f"[columns.public.{name}]: the table has no such column{hint}")
+    return Domain(tuple(found))
+
+
+def _public(column: Column, given: PublicColumn) -> Declared:
+    if given.values is not None:
+        return Categories(column.name, tuple(_typed(v, column) for v in given.values))
+    assert given.min is not None and given.max is not None  # checked when the file was read
+    return _range(column, given.min, given.max, given.width, None)
+
+
+def _private(column: Column, given: PrivateColumn) -> Declared | None:
+    if given.values is not None:
+        # The loader has checked that no other value occurs.
+        return Categories(column.name, tuple(_typed(v, column) for v in given.values), other=False)
+    if given.min is None or given.max is None:
+        return None
+    if given.step is None and given.width is None and column.kind is not Kind.INTEGER:
+        return None
+    return _range(column, given.min, given.max, given.width, given.step)
+
+
+def _range(column: Column, lo: Decimal, hi: Decimal, width: Decimal | None, step: Decimal | None) -> Range:
+    if not column.kind.numeric:
+        raise ConfigError(f"column {column.name!r} holds {column.kind}: declare values = [...], not a range")
+    grid = Fraction(step) if step is not None else Fraction(1) if column.kind is Kind.INTEGER else None
+    wide = Fraction(width) if width is not None else grid
+    if wide is None:
+        raise ConfigError(f"column {column.name!r} holds {column.kind}: write a width for its bins")
+    return Range(column.name, Fraction(lo), Fraction(hi), wide, grid)
+
+
+def _typed(value: str | int | bool, column: Column) -> Scalar:
+    """A declared value as the engine returns it."""
+    try:
+        if column.kind is Kind.DATE:
+            return dt.date.fromisoformat(str(value))
+        if column.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and not isinstance(value, bool):
+            number = Decimal(str(value))
+            return int(number) if number == int(number) else number
+    except (ValueError, ArithmeticError):
+        raise ConfigError(f"column {column.name!r} holds {column.kind}, and {value!r} is none") from None
+    if column.kind is Kind.BOOLEAN and not isinstance(value, bool):
+        if str(value).lower() not in ("true", "false"):
+            raise ConfigError(f"column {column.name!r} holds {column.kind}, and {value!r} is none")
+        return str(value).lower() == "true"
+    return str(value) if column.kind is Kind.TEXT else value
+
+
+def asking_schema(schema: Schema, domain: Domain) -> Schema:
+    """The schema under which questions are read: every declared column a secret that may be NULL.
+
+    What the data happens to hold (whether a column has any NULL) must not change the price of a question.
+
+    >>> schema = Schema("t", (Column("age", Kind.INTEGER, nullable=False), Column("name", Kind.TEXT)))
+    >>> domain = Domain((Range("age", Fraction(0), Fraction(9), Fraction(1), Fraction(1)),))
+    >>> [(c.name, str(c.role), c.nullable) for c in asking_schema(schema, domain).columns]
+    [('age', 'private', True), ('name', 'public', True)]
+    """
+    declared = {c.name for c in domain.columns}
+    columns = tuple(
+        replace(c, role=Role.PRIVATE if c.name in declared else c.role, nullable=True) for c in schema.columns
+    )
+    return replace(schema, columns=columns)
+
+
+def count_cells(source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> Histogram:
+    """The true histogram, by one GROUP BY in the engine; faults of the data are found here, at load.
+
+    Cost: one scan. Memory: the cells.
+    """
+    con = source._con
+    for column in domain.columns:
+        fault = column.fault()
+        if fault is None:
+            continue
+        name = quote_name(column.name)
+        row = con.execute(f"SELECT {name} FROM everything WHERE {fault} LIMIT 1").fetchone()
+        if row is not None:
+            raise DataError(
+                f"column {column.name!r} holds {row[0]}, which its declaration leaves out: mend one or the other"
+            )
+    rows = con.execute(f"SELECT {domain.code()} AS cell, count(*) AS c FROM everything GROUP BY cell").fetchnumpy()
+    counts = np.zeros(domain.cells, dtype=np.int64)
+    counts[np.asarray(rows["cell"], dtype=np.int64)] = np.asarray(rows["c"], dtype=np.int64)
+    return Histogram.of(counts, neighbours)

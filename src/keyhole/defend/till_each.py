@@ -1,0 +1,101 @@
+"""Laplace and Gaussian at the desk: each statement is one joint release, paid for by itself and remembered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from keyhole.defend.base import Release
+from keyhole.defend.desk import Setting
+from keyhole.defend.gaussian import Gaussian, gaussian_rho
+from keyhole.defend.laplace import Laplace, laplace_epsilon
+from keyhole.defend.linear import l1_sensitivity, l2_sensitivity_squared
+from keyhole.defend.loss import Loss, rounded_down
+from keyhole.defend.noise import Noise
+from keyhole.defend.questions import Question
+from keyhole.errors import BudgetExhausted
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EachTill:
+    """With an accuracy each statement costs what that accuracy needs; without one, what is left is shared out evenly
+    over the statements that are not free. A question released before is given again for nothing.
+    """
+
+    setting: Setting
+    kind: Literal["laplace", "gaussian"]
+    noise: Noise | None = None
+
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str]]:
+        """Each statement's price; later repetitions of a statement are free."""
+        made: list[tuple[Fraction, str]] = []
+        seen: set[str] = set()
+        shares = self._shares(questions)
+        for q in questions:
+            key = q.fingerprint()
+            if not q.asked:
+                made.append((Fraction(0), "public"))
+            elif key in seen or self.setting.recalled(q) is not None:
+                made.append((Fraction(0), "released before"))
+            else:
+                loss = self._loss(q, shares)
+                made.append((self.setting.ledger.price(loss).amount, f"{self.kind}, {loss}"))
+            seen.add(key)
+        return made
+
+    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
+        """Charge, release and remember one statement after the other."""
+        shares = self._shares(questions)
+        made: list[tuple[list[Release], Fraction] | str] = []
+        for q in questions:
+            if not q.asked:
+                made.append(([], Fraction(0)))
+                continue
+            if (known := self.setting.recalled(q)) is not None:
+                made.append((known, Fraction(0)))
+                continue
+            try:
+                loss = self._loss(q, shares)
+                releases = self._mechanism(q, loss).release(q.asked)
+            except BudgetExhausted as error:
+                made.append(str(error))
+                continue
+            self.setting.remember(q, releases)
+            made.append((releases, self.setting.ledger.price(loss).amount))
+        return made
+
+    def _mechanism(self, q: Question, loss: Loss) -> Laplace | Gaussian:
+        s, beta = self.setting, self.setting.release_beta(q)
+        if self.kind == "laplace":
+            return Laplace(s.histogram, s.ledger, loss.amount, beta, s.analyst, self.noise)
+        return Gaussian(s.histogram, s.ledger, loss.amount, beta, s.analyst, self.noise)
+
+    def _shares(self, questions: Sequence[Question]) -> Fraction:
+        """What one statement may spend when no accuracy is asked for: an even share, the same for all."""
+        new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q) is None}
+        left = self.setting.ledger.left(self.setting.analyst)
+        return rounded_down(left / len(new)) if new else Fraction(0)
+
+    def _loss(self, q: Question, share: Fraction) -> Loss:
+        neighbours, bar = self.setting.histogram.neighbours, self.setting.bar()
+        beta = self.setting.release_beta(q)
+        if bar is None:
+            if share <= 0:
+                raise BudgetExhausted(
+                    "nothing is left of the budget: nothing was spent; raise the budget", remaining=share, requested=0
+                )
+            unit = self.setting.ledger.cap.total.unit
+            if self.kind == "gaussian":
+                return Loss.of_rho(share, neighbours)
+            epsilon = share if unit == "epsilon" else rounded_down(Fraction(math.sqrt(2 * share)))
+            return Loss.of_epsilon(epsilon, 0, neighbours)
+        if self.kind == "laplace":
+            moved = l1_sensitivity(q.asked, neighbours)
+            return Loss.of_epsilon(
+                max(laplace_epsilon(bar * f.unit, moved * f.unit, beta) for f in q.asked), 0, neighbours
+            )
+        squared = l2_sensitivity_squared(q.asked, neighbours)
+        return Loss.of_rho(max(gaussian_rho(bar * f.unit, squared * f.unit**2, beta) for f in q.asked), neighbours)

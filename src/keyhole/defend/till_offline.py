@@ -1,0 +1,102 @@
+"""IterativeConstruction at the desk: all statements of a file together, answered from one released hypothesis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from keyhole.defend.base import Release
+from keyhole.defend.desk import Setting
+from keyhole.defend.iterative import IterativeConstruction, OfflinePlan, plan_offline
+from keyhole.defend.linear import LinearQuery
+from keyhole.defend.multiplicative_weights import MultiplicativeWeights
+from keyhole.defend.noise import Noise
+from keyhole.defend.questions import Question
+from keyhole.errors import BudgetExhausted, PrivacyParameterError
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OfflineTill:
+    """One construction for all questions that were not released before; it is charged to the first of them."""
+
+    setting: Setting
+    noise: Noise | None = None
+
+    def _new(self, questions: Sequence[Question]) -> list[LinearQuery]:
+        found: dict[str, tuple[LinearQuery, ...]] = {}
+        for q in questions:
+            if q.asked and self.setting.recalled(q) is None:
+                found[q.fingerprint()] = q.asked
+        return [f for asked in found.values() for f in asked]
+
+    def _plan(self, asked: Sequence[LinearQuery]) -> OfflinePlan:
+        s = self.setting
+        if s.ledger.cap.total.unit != "epsilon":
+            raise PrivacyParameterError(
+                'iterative is priced in epsilon and this budget counts rho: set unit = "epsilon" under [budget]'
+            )
+        left = s.ledger.left(s.analyst)
+        if s.accuracy is None and left <= 0:
+            raise BudgetExhausted(
+                "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
+            )
+        return plan_offline(
+            MultiplicativeWeights,
+            n=s.histogram.public_n,
+            cells=s.histogram.cells,
+            queries=len(asked),
+            beta=s.beta,
+            epsilon=None if s.accuracy is not None else left,
+            accuracy=s.accuracy,
+        )
+
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str]]:
+        """The first new question bears the price of the construction."""
+        asked, paid = self._new(questions), False
+        made = []
+        for q in questions:
+            if not q.asked:
+                made.append((Fraction(0), "public"))
+            elif self.setting.recalled(q) is not None:
+                made.append((Fraction(0), "released before"))
+            elif paid:
+                made.append((Fraction(0), "iterative construction, same one"))
+            else:
+                plan, paid = self._plan(asked), True
+                made.append((plan.epsilon, f"iterative construction, {plan.rounds} rounds, within {plan.bar} people"))
+        return made
+
+    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
+        """Construct once, answer all, remember all."""
+        s, asked = self.setting, self._new(questions)
+        made: list[tuple[list[Release], Fraction] | str] = []
+        built = None
+        failure = ""
+        cost = Fraction(0)
+        if asked:
+            try:
+                mechanism = IterativeConstruction(
+                    s.histogram, s.ledger, self._plan(asked), MultiplicativeWeights, s.analyst, self.noise
+                )
+                built, cost = mechanism.construct(asked), mechanism.cost.amount
+            except BudgetExhausted as error:
+                failure = str(error)
+        for q in questions:
+            known = s.recalled(q) if q.asked else []
+            if known is not None:
+                made.append((known, Fraction(0)))
+                continue
+            if built is None:
+                made.append(failure)
+                continue
+            how = f"iterative construction (multiplicative-weights), {built.rounds} of {built.plan.rounds} rounds"
+            left, bar = s.ledger.left(s.analyst), Fraction(built.plan.bar)
+            releases = [
+                Release(built.value(f), bar, s.release_beta(q), mechanism.cost, left, s.histogram.neighbours, how)
+                for f in q.asked
+            ]
+            s.remember(q, releases)
+            made.append((releases, cost))
+            cost = Fraction(0)
+        return made
