@@ -66,43 +66,50 @@ class Solution:
 
 
 class _Absolute:
-    """w|v - y| = w(p + q), v - y = p - q, p, q >= 0; pairs (p, w - z) and (q, w + z)."""
+    """w|v - y| = w(p + q), v - y = p - q, p, q >= 0; pairs (p, a) and (q, b) with a = w - z, b = w + z.
+
+    a and b are carried themselves: near the optimum w - z cancels.
+    """
 
     def __init__(self, v: Floats, y: Floats, w: Floats) -> None:
         self.y, self.w = y, w
         r = v - y
         # Half the mean residual off both ends, with a dual of 0 (feasible): well centred, so first steps are long.
         spread = 0.5 * float(np.mean(np.abs(r))) + 1e-6 * (1.0 + float(np.mean(np.abs(y)))) if r.size else 1.0
-        self.p, self.q, self.z = np.maximum(r, 0) + spread, np.maximum(-r, 0) + spread, np.zeros_like(r)
+        self.p, self.q = np.maximum(r, 0) + spread, np.maximum(-r, 0) + spread
+        self.a, self.b = w.copy(), w.copy()
+        # A proximal term in the dual: rows met exactly would otherwise get infinite curvature and freeze the rest.
+        self.soft = _SOFT * spread / w
         self.dp = self.dq = self.dz = np.zeros_like(v)
 
+    @property
+    def z(self) -> Floats:
+        return (self.b - self.a) / 2
+
     def complementarity(self) -> tuple[float, int]:
-        return float(self.p @ (self.w - self.z) + self.q @ (self.w + self.z)), 2 * self.p.size
+        return float(self.p @ self.a + self.q @ self.b), 2 * self.p.size
 
     def linearise(self, v: Floats, mu: float, corrected: bool) -> tuple[Floats, Floats]:
-        a, b = self.w - self.z, self.w + self.z
-        self.ma = (mu + (self.dp * self.dz if corrected else 0.0)) / a
-        self.mb = (mu - (self.dq * self.dz if corrected else 0.0)) / b
-        self.D = 1.0 / (self.p / a + self.q / b)
-        self.g = self.z + self.D * ((v - self.y) - self.ma + self.mb)
-        return self.D, self.g
+        self.ma = (mu + (self.dp * self.dz if corrected else 0.0)) / self.a
+        self.mb = (mu - (self.dq * self.dz if corrected else 0.0)) / self.b
+        self.D = 1.0 / (self.p / self.a + self.q / self.b + self.soft)
+        self.shift = self.D * ((v - self.y) - self.ma + self.mb)
+        return self.D, self.z + self.shift
 
     def direct(self, dv: Floats) -> tuple[float, float]:
-        a, b = self.w - self.z, self.w + self.z
-        self.dz = self.D * dv + self.g - self.z
-        self.dp = self.ma - self.p + self.p / a * self.dz
-        self.dq = self.mb - self.q - self.q / b * self.dz
+        self.dz = self.D * dv + self.shift
+        self.dp = self.ma - self.p + self.p / self.a * self.dz
+        self.dq = self.mb - self.q - self.q / self.b * self.dz
         primal = min(_longest(self.p, self.dp), _longest(self.q, self.dq))
-        return primal, min(_longest(a, -self.dz), _longest(b, self.dz))
+        return primal, min(_longest(self.a, -self.dz), _longest(self.b, self.dz))
 
     def after(self, primal: float, dual: float) -> float:
-        z = self.z + dual * self.dz
         p, q = self.p + primal * self.dp, self.q + primal * self.dq
-        return float(p @ (self.w - z) + q @ (self.w + z))
+        return float(p @ (self.a - dual * self.dz) + q @ (self.b + dual * self.dz))
 
     def move(self, primal: float, dual: float) -> None:
         self.p, self.q = self.p + primal * self.dp, self.q + primal * self.dq
-        self.z = self.z + dual * self.dz
+        self.a, self.b = self.a - dual * self.dz, self.b + dual * self.dz
 
     def objective(self, v: Floats) -> float:
         return float(self.w @ np.abs(v - self.y))
@@ -188,12 +195,14 @@ class _Interval:
         return 0.0
 
 
-# Far from the optimum (gap above _COARSE) a Newton matrix summed in single precision is accurate enough: its error,
-# about 1e-6, is below the gap, and later steps, summed in double, remove what is left of it.
+# Far from the optimum (gap above _COARSE), while no row is much stiffer than the others (_EVEN), a Newton matrix summed
+# in single precision is accurate enough; later steps, summed in double, remove its error of about 1e-6.
 _COARSE = 1e-3
+_EVEN = 1e3
 # Rows whose curvature is this far below that of the p stiffest rows cannot turn a Newton step by more than rounding.
 _NEGLIGIBLE = 1e-11
 _DAMPING = 0.995
+_SOFT = 1e-11
 _CORRECTIONS = 3
 
 _Block = _Absolute | _Quadratic | _Interval
@@ -218,6 +227,12 @@ def _weighted_gram(A: Floats, single: NDArray[np.float32] | None, D: Floats, p: 
         return (narrow.T @ narrow).astype(np.float64)
     scaled = A * np.sqrt(D)[:, None]
     return np.asarray(scaled.T @ scaled)
+
+
+def _even(curvatures: list[Floats]) -> bool:
+    """Is the stiffest row within _EVEN of the tenth-softest?"""
+    every = np.concatenate([D[D > 0] for D in curvatures])
+    return bool(every.size and every.max() <= _EVEN * np.quantile(every, 0.1))
 
 
 def _factor(H: Floats) -> Callable[[Floats], Floats]:
@@ -293,10 +308,11 @@ def minimise(
         H = constant.copy()
         for k in (0, 2):
             if terms[k][0].size:
-                H += _weighted_gram(parts[k], coarse[k] if gap > _COARSE else None, terms[k][0], p)
+                single = coarse[k] if gap > _COARSE and _even([D for D, _ in terms]) else None
+                H += _weighted_gram(parts[k], single, terms[k][0], p)
         for D, _ in terms[3:]:
             H[np.diag_indices(p)] += D
-        H[np.diag_indices(p)] += rho + 1e-13 * H.diagonal()
+        H[np.diag_indices(p)] += rho
         solve = _factor(H)
 
         def newton(terms: list[tuple[Floats, Floats]]) -> tuple[Floats, list[Floats]]:

@@ -1,0 +1,95 @@
+"""Evidence straight from arrays: for experiments and benchmarks without SQL or a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.evidence import Atoms, Entry, Evidence, Feature, Row, System
+from keyhole.knowledge import Knowledge, Prior
+from keyhole.query import Aggregate, Query, Term
+from keyhole.solve.bitrows import pack
+from keyhole.transcript import Answer, Noise, Transcript
+from keyhole.transcript import Entry as Asked
+
+
+def from_arrays(
+    A: NDArray[Any],
+    answers: Sequence[float] | NDArray[Any],
+    *,
+    noise: Noise | None = None,
+    prior: Prior | None = None,
+    column: str = "x",
+    first: int = 1,
+) -> Evidence:
+    """Evidence that the questions A (m, n) about n records were answered so. 0/1 rows are subset sums; others weights.
+
+    Records with equal columns of A form one atom. `first` numbers the first row, for blocks of one log. O(mn).
+
+    >>> e = from_arrays(np.array([[1, 1, 0], [0, 0, 1]]), [3.0, 1.0])
+    >>> e.n, e.systems[0].atoms.K, [row.number for row in e.systems[0].rows]
+    (3, 2, ['1', '2'])
+    """
+    A = np.atleast_2d(np.asarray(A))
+    m, n = A.shape
+    binary = bool(np.isin(A, (0, 1)).all())
+    patterns = pack(A.T) if binary and m else np.ascontiguousarray(A.T)
+    if m:
+        patterns = np.ascontiguousarray(patterns)
+        keys = patterns.view([("", patterns.dtype)] * patterns.shape[1]).ravel()
+        _, at, of, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    else:
+        at, of, sizes = np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64), np.array([n])
+    coefficients = A[:, at]
+    masks = coefficients != 0
+    weights: tuple[tuple[Fraction, ...], ...] = ()
+    if not binary:
+        weights = tuple(tuple(Fraction(str(c)) for c in row.tolist()) for row in coefficients)
+    atoms = Atoms(
+        of.astype(np.int32).ravel(), sizes.astype(np.int64), at.astype(np.int64),
+        pack(masks) if m else np.zeros((0, 1), dtype=np.uint64), weights,
+    )  # fmt: skip
+    rows, asked = [], []
+    for j, value in enumerate(np.asarray(answers).tolist()):
+        number = str(first + j)
+        answer = _answer(Decimal(repr(value)), noise)
+        entry = Entry(0, j, weight=None if binary else j)
+        exact = noise is None
+        rows.append(Row(number, (entry,), Fraction(1), Fraction(0), answer.lo, answer.hi, noise, exact))
+        label = f"row {number}"
+        asked.append(Asked(number, label, Query(Aggregate.SUM, (Term(column),), label=label), answer))
+    system = System((column,), (), (Feature(column, 1, ()),), atoms, tuple(rows))
+    knowledge = Knowledge({column: prior or Prior()})
+    return Evidence(n, Transcript(tuple(asked)), knowledge, (system,))
+
+
+def _answer(value: Decimal, noise: Noise | None) -> Answer:
+    if noise is None:
+        return Answer(value, Fraction(value), Fraction(value))
+    if noise.kind in ("uniform", "rounded"):
+        return Answer(value, Fraction(value) - noise.scale, Fraction(value) + noise.scale, noise)
+    return Answer(value, None, None, noise)
+
+
+def blocks(evidence: Evidence, size: int) -> list[Evidence]:
+    """The same evidence in blocks of at most `size` rows: how a log arrives over time.
+
+    >>> len(blocks(from_arrays(np.eye(5), np.ones(5)), 2))
+    3
+    """
+    found = []
+    longest = max((len(s.rows) for s in evidence.systems), default=0)
+    for start in range(0, longest, size):
+        systems = tuple(
+            System(
+                s.columns, s.partitions, s.features, s.atoms, s.rows[start : start + size], s.order, s.bounds, s.present
+            )
+            for s in evidence.systems
+        )
+        found.append(Evidence(evidence.n, evidence.transcript, evidence.knowledge, systems))
+    return found or [evidence]

@@ -1,0 +1,188 @@
+"""What batch attacks share: they stack blocks into one problem and solve it when asked for an estimate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from keyhole.attack.base import Floats, Reconstruction, State, Target, prior_reconstruction
+from keyhole.attack.problem import Law, Problem, assemble, join
+from keyhole.attack.readout import read_values
+from keyhole.errors import CannotHonour, ContradictionError
+from keyhole.evidence import Evidence, Feature
+from keyhole.solve.interior import Rows, Term, minimise
+from keyhole.solve.lstsq import posterior_deviation
+from keyhole.solve.status import Status
+
+DENSE_LIMIT = 40_000_000  # entries of a dense design (320 MB): above it only matrix-free methods run
+SPREAD_LIMIT = 3_000  # unknowns up to which standard errors come from one dense inverse
+
+
+class Batch(ABC):
+    """Base of the batch attacks. A subclass gives `_solve`, and says which knowledge it honours."""
+
+    honours: ClassVar[frozenset[str]] = frozenset()
+    name: ClassVar[str] = ""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._problem: Problem | None = None
+
+    def observe(self, evidence: Evidence) -> None:
+        """Take in a block."""
+        block = assemble(self.target, evidence)
+        self._refuse(block)
+        self._problem = block if self._problem is None else join(self._problem, block)
+
+    def estimate(self) -> Reconstruction:
+        """Solve for everything seen so far."""
+        if self._problem is None or (self._problem.m == 0 and "facts" not in self._problem.wishes):
+            return prior_reconstruction(self.target)
+        return self._solve(self._problem)
+
+    @abstractmethod
+    def _solve(self, problem: Problem) -> Reconstruction: ...
+
+    def _refuse(self, problem: Problem) -> None:
+        missing = sorted(problem.wishes - self.honours)
+        if missing:
+            raise CannotHonour(
+                f"{self.name} cannot honour {' and '.join(missing)} on single values of {self.target.column!r}: "
+                "take bounded, l1, integer or convex, or leave the knowledge out"
+            )
+        one_sided = (problem.law == Law.INTERVAL) & ~(np.isfinite(problem.lo) & np.isfinite(problem.hi))
+        if one_sided.any() and "one-sided answers" not in self.honours:
+            first = problem.numbers[int(np.flatnonzero(one_sided)[0])]
+            raise CannotHonour(
+                f"{self.name} cannot use one-sided answers (threshold questions; query {first} is the first): "
+                "take bounded, l1, integer or convex"
+            )
+
+    def state(self) -> State:
+        """The stacked problem as arrays."""
+        p = self._problem
+        if p is None:
+            return {}
+        found: State = {
+            "of": p.of, "sizes": p.sizes, "y": p.y, "lo": p.lo, "hi": p.hi, "scale": p.scale, "law": p.law,
+            "numbers": np.array(p.numbers, dtype=np.str_), "lower": p.lower, "upper": p.upper, "absent": p.absent,
+            "wishes": np.array(sorted(p.wishes), dtype=np.str_),
+        }  # fmt: skip
+        if p.bits is not None:
+            found["bits"] = p.bits
+        else:
+            found["dense"] = p.totals()
+        if len(p.features) > 1:
+            raise CannotHonour("a log with private conditions cannot be saved half-way: observe it whole")
+        return found
+
+    def resume(self, state: State) -> None:
+        """Continue from `state()`."""
+        if not state:
+            self._problem = None
+            return
+        s = state
+        self._problem = Problem(
+            self.target, s["of"], s["sizes"], (Feature(self.target.column, 1, ()),), s.get("bits"), s.get("dense"),
+            s["y"], s["lo"], s["hi"], s["scale"], s["law"], tuple(map(str, s["numbers"])), s["lower"], s["upper"],
+            s["absent"], frozenset(map(str, s["wishes"])),
+        )  # fmt: skip
+
+
+def dense_design(problem: Problem, name: str) -> Floats:
+    """The design over means, or a refusal when it would not fit."""
+    if problem.m * problem.p > DENSE_LIMIT:
+        raise CannotHonour(
+            f"{name} needs a dense {problem.m} x {problem.p} matrix, above {DENSE_LIMIT:,} entries: "
+            "take conjugate-gradient, lbfgs, jacobi or kaczmarz"
+        )
+    return problem.design()
+
+
+def midpoint(problem: Problem) -> Floats:
+    """A start inside the bounds: the middle where both ends are known, the nearest to 0 otherwise, a little inside."""
+    both = np.isfinite(problem.lower) & np.isfinite(problem.upper)
+    with np.errstate(invalid="ignore"):
+        return np.where(both, (problem.lower + problem.upper) / 2, np.clip(0.0, problem.lower, problem.upper))
+
+
+def information(problem: Problem) -> Floats:
+    """Fisher information of every answer about its row value; 0 for one-sided answers, large for exact ones."""
+    weights = problem.weights()
+    spread = problem.target.deviation if np.isfinite(problem.target.deviation) else 1.0
+    noise = np.where(problem.scale > 0, problem.scale, np.inf)
+    found = np.where(np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN)), 1 / noise**2, 0.0)
+    finite = (problem.law == Law.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
+    found = np.where(finite, 12 / np.where(finite, problem.scale, 1.0) ** 2, found)
+    typical = float(np.mean(weights)) * spread**2
+    return np.asarray(np.where(problem.law == Law.EXACT, 1e10 / typical, found))
+
+
+def standard_errors(problem: Problem, A: Floats) -> Floats:
+    """A standard error per unknown, as that of one record behind it; inf where nothing bounds it."""
+    weights = problem.weights()
+    if problem.p > SPREAD_LIMIT:
+        return np.full(problem.p, problem.target.deviation)
+    known = np.isfinite(problem.target.deviation)
+    noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
+    spread = problem.target.deviation if known else 1e4 * float(np.max(problem.scale[noisy], initial=1.0))
+    width = problem.upper - problem.lower
+    prior = np.full(problem.p, spread)
+    tight = np.isfinite(width) & (width / np.sqrt(12) < prior)
+    prior = np.where(tight, np.maximum(width / np.sqrt(12), 1e-9 * spread), prior)
+    info = information(problem)
+    if not known:
+        info = np.where(problem.law == Law.EXACT, info / spread**2, info)
+    deviation = posterior_deviation(A, info, weights / prior**2)
+    total = np.sqrt(deviation**2 + prior**2 * (1 - 1 / weights))  # a record varies about its atom's mean
+    total = np.where(total < 1e-4 * prior, 0.0 if not noisy.any() else total, total)
+    return np.asarray(np.where(~np.isfinite(prior) | ((not known) & (total > 0.05 * prior) & ~tight), np.inf, total))
+
+
+def refuse_contradiction(problem: Problem, A: Floats, fitted: Floats) -> None:
+    """Raise `ContradictionError`, naming queries, if exact or interval answers are missed by more than rounding."""
+    hard = np.isin(problem.law, (Law.EXACT, Law.INTERVAL))
+    missed = np.where(hard, np.abs(problem.residuals(fitted)), 0.0)
+    size = np.abs(A) @ np.where(
+        np.isfinite(problem.target.deviation), np.full(problem.p, problem.target.deviation), 1.0
+    )
+    radius = np.where(problem.law == Law.EXACT, problem.scale, 0.0)
+    allowed = 1e-6 * (1 + np.abs(problem.y) + size) + radius
+    if not (missed > allowed).any():
+        return
+    names = culprits(problem, A)
+    raise ContradictionError(
+        f"no values explain the answers to {', '.join(names)} together"
+        + (" within the stated bounds and facts" if problem.wishes else "")
+        + ": one of them is wrong, or noise was added; state it (--noise laplace:2) or take l1, which outvotes errors"
+    )
+
+
+def culprits(problem: Problem, A: Floats) -> list[str]:
+    """Queries of one contradiction: the rows with a pull in the least absolute repair of all hard rows."""
+    hard = np.flatnonzero(np.isin(problem.law, (Law.EXACT, Law.INTERVAL)))
+    # max(0, lo - v) is (|v - lo| + |v - far| - const) / 2 with far beyond reach, so intervals repair with two |.| rows
+    reach = 10 * (1 + float(np.max(np.abs(problem.y), initial=0.0)))
+    ends_lo = np.where(np.isfinite(problem.lo), problem.lo, -np.inf)[hard]
+    ends_hi = np.where(np.isfinite(problem.hi), problem.hi, np.inf)[hard]
+    lo = np.where(np.isfinite(ends_lo), ends_lo, ends_hi - reach)
+    hi = np.where(np.isfinite(ends_hi), ends_hi, ends_lo + reach)
+    B = np.concatenate([A[hard], A[hard]])
+    y = np.concatenate([lo, hi])
+    rows = Rows(B, y, np.ones(len(y)), y, y, np.full(len(y), Term.ABSOLUTE, dtype=np.int8))
+    solution = minimise(rows, problem.lower, problem.upper, start=midpoint(problem))
+    pull = np.abs(solution.dual[: len(hard)] + solution.dual[len(hard) :])
+    chosen = hard[pull > 1e-4 * max(1e-12, float(pull.max(initial=0.0)))]
+    return [_called(problem.numbers[j]) for j in chosen[:12]]
+
+
+def _called(number: str) -> str:
+    return number if number.startswith("fact ") else f"query {number}"
+
+
+def reconstruct(problem: Problem, u: Floats, A: Floats, status: Status, note: str = "") -> Reconstruction:
+    """Means over atoms to values per record, with standard errors and the residual."""
+    values, confidence, measure = read_values(problem, u, standard_errors(problem, A))
+    return Reconstruction(values, confidence, problem.residual(A @ u), status, measure, note)

@@ -1,0 +1,88 @@
+"""From a decoding problem to the interior-point solver: the loss of each answer, exact ones as constraints."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.attack.base import Floats
+from keyhole.attack.batch import midpoint
+from keyhole.attack.problem import Law, Problem
+from keyhole.attack.structure import cell_rows
+from keyhole.solve.bitrows import overlaps, transpose
+from keyhole.solve.interior import Rows, Solution, Term, minimise
+
+Terms = NDArray[np.int8]
+
+_STIFFER = 1e3  # an exact answer weighs this much more than everything that could pull on it
+_ROUNDS = 4  # and this many times more again, should it still be missed
+
+
+def likelihood(problem: Problem) -> tuple[Terms, Floats]:
+    """Loss and weight of every answer under its own law: -log likelihood.
+
+    Laplace |r|/scale, Gaussian r^2/(2 scale^2), interval laws a constraint; exact answers |r|, weight to be chosen.
+    """
+    noise = np.where(problem.scale > 0, problem.scale, 1.0)
+    term = np.array([Term.ABSOLUTE, Term.ABSOLUTE, Term.QUADRATIC, Term.INTERVAL], dtype=np.int8)[problem.law]
+    weight = np.select([problem.law == Law.LAPLACE, problem.law == Law.GAUSSIAN], [1 / noise, 1 / noise**2], 1.0)
+    return term, weight
+
+
+def robust(problem: Problem) -> tuple[Terms, Floats]:
+    """|r| over its scale for every answer, exact ones included: a share of them may be arbitrarily wrong."""
+    noise = np.where(np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN)), problem.scale, 1.0)
+    exact_too = problem.law == Law.EXACT
+    if exact_too.any() and not exact_too.all():
+        noise = np.where(exact_too, float(np.min(noise[~exact_too], initial=1.0)), noise)
+    term = np.where(problem.law == Law.INTERVAL, Term.INTERVAL, Term.ABSOLUTE).astype(np.int8)
+    return term, 1 / noise
+
+
+def decode(
+    problem: Problem,
+    A: Floats,
+    term: Terms,
+    weight: Floats,
+    stiff: NDArray[np.bool_],
+    lasso: Floats | None = None,
+    common: float = 0.0,
+) -> Solution:
+    """Minimise the losses over the bounds. `stiff` rows must be met: |r| with a weight that makes the penalty exact.
+
+    An L1 penalty is exact once its weight exceeds the constraint's multiplier (Nocedal and Wright, section 17.2): it is
+    raised until the rows are met or it is clear that they cannot be.
+    """
+    extra, lo, hi = cell_rows(problem)
+    m, e = problem.m, len(extra)
+    rows = Rows(
+        np.concatenate([A, extra]) if e else A,
+        np.concatenate([problem.y, np.zeros(e)]),
+        np.concatenate([weight, np.ones(e)]),
+        np.concatenate([problem.lo, lo]),
+        np.concatenate([problem.hi, hi]),
+        np.concatenate([term, np.full(e, Term.INTERVAL, dtype=np.int8)]),
+    )
+    others = ~stiff
+    gram = _popcount_gram(problem, term, weight) if not e else None
+    pull = float(np.max(weight[others], initial=0.0)) + (0.0 if lasso is None else float(lasso.max()))
+    heavy = 1.0 if pull == 0 else _STIFFER * pull
+    for _ in range(_ROUNDS):
+        rows.weight[:m][stiff] = heavy
+        solution = minimise(
+            rows, problem.lower, problem.upper, start=midpoint(problem), lasso=lasso, gram=gram,
+            centre=np.full(problem.p, common),
+        )  # fmt: skip
+        missed = np.abs(A[stiff] @ solution.u - problem.y[stiff])
+        if pull == 0 or not (missed > 1e-7 * (1 + np.abs(problem.y[stiff]))).any():
+            break
+        heavy *= 100
+    return solution
+
+
+def _popcount_gram(problem: Problem, term: Terms, weight: Floats) -> Floats | None:
+    """A^T W A of equally weighted 0/1 quadratic rows, by counting bits: exact, and far cheaper than multiplying."""
+    if problem.bits is None or not (term == Term.QUADRATIC).all() or np.ptp(weight) > 0:
+        return None
+    counts = overlaps(transpose(problem.bits, problem.K)).astype(np.float64)
+    return np.asarray(counts * problem.sizes[:, None] * problem.sizes[None, :] * weight[0])

@@ -1,0 +1,92 @@
+"""Solving without a matrix: the operator of a problem, conjugate gradients on it, and standard errors by simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from keyhole.attack.base import Floats, Reconstruction
+from keyhole.attack.problem import Law, Problem
+from keyhole.attack.readout import read_values
+from keyhole.errors import ContradictionError
+from keyhole.solve.lstsq import cgls
+from keyhole.solve.operator import Operator
+from keyhole.solve.status import Status
+
+SHADOWS = 8
+_STIFF = 1e-4  # an exact answer among noisy ones is given this share of the least noise
+
+Solve = Callable[[Problem, Floats], tuple[Floats, Status]]
+
+
+def row_noise(problem: Problem) -> Floats:
+    """Standard deviation of every answer: sqrt(2) scale for Laplace, width/sqrt(12) for intervals, 0 for exact ones."""
+    noise = np.zeros(problem.m)
+    noise[problem.law == Law.LAPLACE] = np.sqrt(2) * problem.scale[problem.law == Law.LAPLACE]
+    noise[problem.law == Law.GAUSSIAN] = problem.scale[problem.law == Law.GAUSSIAN]
+    interval = (problem.law == Law.INTERVAL) & np.isfinite(problem.scale)
+    noise[interval] = problem.scale[interval] / np.sqrt(12)
+    return noise
+
+
+def operator(problem: Problem) -> Operator:
+    """The problem's rows over t = sqrt(size) * mean (so that norms are norms over records), each over its noise."""
+    noise = row_noise(problem)
+    least = float(np.min(noise[noise > 0], initial=np.inf))
+    noise = np.where(noise > 0, noise, _STIFF * least if np.isfinite(least) else 1.0)
+    return Operator(problem.bits, problem.dense, np.sqrt(problem.weights()), 1 / noise)
+
+
+def plain_operator(problem: Problem) -> Operator:
+    """The problem's rows over means."""
+    return Operator(problem.bits, problem.dense, problem.weights(), np.ones(problem.m))
+
+
+def solve_cg(problem: Problem, y: Floats) -> tuple[Floats, Status]:
+    """Minimum-norm weighted least squares by conjugate gradients."""
+    op = operator(problem)
+    t, status, _ = cgls(op, op.rows * y)
+    return t / np.sqrt(problem.weights()), status
+
+
+def refuse_misfit(problem: Problem, fitted: Floats) -> None:
+    """Raise `ContradictionError` if exact answers are missed after convergence, naming the worst missed."""
+    missed = np.where(problem.law == Law.EXACT, np.abs(problem.y - fitted) - problem.scale, 0.0)
+    worst = int(np.argmax(missed)) if missed.size else 0
+    if missed.size and missed[worst] > 1e-5 * (1 + np.abs(problem.y).max()):
+        raise ContradictionError(
+            f"no values explain all answers: query {problem.numbers[worst]} is missed by {missed[worst]:.6g} in the "
+            "best fit. One answer is wrong, or noise was added; state it (--noise laplace:2) or take l1"
+        )
+
+
+def shadow_errors(problem: Problem, solve: Solve, *, rng: np.random.Generator) -> Floats:
+    """Standard error per unknown by simulation: attack known secrets drawn from the prior through the same questions.
+
+    Each shadow draws a secret and noise, answers the log, attacks it, and looks at its own error; the root mean square
+    over the shadows estimates the attack's error on each record. Cost: `SHADOWS` solves.
+    """
+    target, weights = problem.target, problem.weights()
+    spread = target.deviation if np.isfinite(target.deviation) else 1.0
+    op = plain_operator(problem)
+    noise = row_noise(problem)
+    total = np.zeros(problem.p)
+    for _ in range(SHADOWS):
+        secret = rng.choice((-1.0, 1.0), problem.p) * spread / np.sqrt(weights)
+        answers = op.apply(secret) + noise * rng.standard_normal(problem.m)
+        total += (solve(problem, answers)[0] - secret) ** 2
+    error = np.sqrt(total / SHADOWS + spread**2 * (1 - 1 / weights))
+    if not np.isfinite(target.deviation):
+        error = np.where(error > 0.05 * spread, np.inf, error)
+    return np.asarray(error)
+
+
+def reconstruct_matrix_free(problem: Problem, u: Floats, status: Status, solve: Solve) -> Reconstruction:
+    """Values per record with simulated standard errors (seeded: an estimate is pure)."""
+    fitted = plain_operator(problem).apply(u)
+    if status is Status.CONVERGED:
+        refuse_misfit(problem, fitted)
+    errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
+    values, confidence, measure = read_values(problem, u, errors)
+    return Reconstruction(values, confidence, problem.residual(fitted), status, measure)

@@ -1,0 +1,273 @@
+"""Evidence about one private column as a decoding problem: coefficients, answers, noise laws, bounds.
+
+Unknowns are means over atoms (feature-major, as in `Evidence`): u[f*K + k] is the mean of feature f over the records of
+atom k, so its bounds are those of a single record, and records that no question tells apart share one unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.attack.base import Floats, Target
+from keyhole.errors import CannotHonour
+from keyhole.evidence import Evidence, Feature, Row, System
+from keyhole.solve.bitrows import Words, pack, unpack
+from keyhole.transcript import Answer
+
+
+class Law(IntEnum):
+    """How an answer may differ from the truth."""
+
+    EXACT = 0
+    LAPLACE = 1
+    GAUSSIAN = 2
+    INTERVAL = 3  # rounded, uniform, suppressed or one-sided: the truth lies in [lo, hi], nothing else is known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Rows over atom totals, as bits (0/1 rows on one feature) or dense, with everything known of the unknowns."""
+
+    target: Target
+    of: NDArray[np.int32]
+    sizes: Floats
+    features: tuple[Feature, ...]
+    bits: Words | None
+    dense: Floats | None
+    y: Floats
+    lo: Floats
+    hi: Floats
+    scale: Floats
+    law: NDArray[np.int8]
+    numbers: tuple[str, ...]
+    lower: Floats
+    upper: Floats
+    absent: NDArray[np.bool_]  # atoms whose records have no value (NULL)
+    wishes: frozenset[str] = frozenset()  # inequality knowledge the evidence carried: what a method must honour
+
+    @property
+    def m(self) -> int:
+        """Rows."""
+        return len(self.y)
+
+    @property
+    def K(self) -> int:  # noqa: N802 - the letter of the literature
+        """Atoms."""
+        return len(self.sizes)
+
+    @property
+    def p(self) -> int:
+        """Unknowns."""
+        return max(1, len(self.features)) * self.K
+
+    def totals(self) -> Floats:
+        """Coefficients on atom totals, dense (m, p)."""
+        if self.dense is not None:
+            return self.dense
+        assert self.bits is not None
+        return unpack(self.bits, self.K).astype(np.float64)
+
+    def design(self) -> Floats:
+        """Coefficients on atom means, dense (m, p): what the batch solvers use."""
+        return self.totals() * np.tile(self.sizes, self.p // self.K)[None, :]
+
+    def weights(self) -> Floats:
+        """How many records stand behind each unknown."""
+        return np.tile(self.sizes, self.p // self.K)
+
+    def residuals(self, fitted: Floats) -> Floats:
+        """By how much fitted row values miss the answers (0 inside an interval)."""
+        inside = self.law == Law.INTERVAL
+        missed = np.where(fitted < self.lo, self.lo - fitted, np.where(fitted > self.hi, self.hi - fitted, 0.0))
+        return np.asarray(np.where(inside, missed, self.y - fitted))
+
+    def residual(self, fitted: Floats) -> float:
+        """Root mean square of `residuals`."""
+        return float(np.sqrt(np.mean(self.residuals(fitted) ** 2))) if self.m else 0.0
+
+
+def assemble(target: Target, evidence: Evidence) -> Problem:
+    """The decoding problem of one block of evidence.
+
+    Cost: O(mK/64) for plain logs. Rows without an answer (a log without answers) carry nothing and are left out.
+    """
+    if evidence.n != target.n:
+        raise CannotHonour(f"the evidence is about {evidence.n} records, the target about {target.n}")
+    system = next((s for s in evidence.systems if target.column in s.columns), None)
+    if system is None:
+        return _nothing(target)
+    answers = {e.number: e.answer for e in evidence.transcript.entries}
+    rows = [row for row in system.rows if _informative(row, answers.get(row.number))]
+    K, F = system.atoms.K, max(1, len(system.features))
+    plain = [system.plain(row) for row in rows]
+    bits = dense = None
+    if all(p is not None for p in plain):
+        index = np.array(plain, dtype=np.int64)
+        bits = system.atoms.bits[index] if len(index) else np.zeros((0, system.atoms.bits.shape[1]), dtype=np.uint64)
+        bits = np.ascontiguousarray(bits)
+    else:
+        dense = np.zeros((len(rows), F * K))
+        for j, row in enumerate(rows):
+            for entry in row.entries:
+                mask = system.atoms.mask(entry.predicate) * float(entry.factor)
+                if entry.weight is not None:
+                    mask = mask * np.array([float(w) for w in system.atoms.weights[entry.weight]])
+                dense[j, entry.feature * K : (entry.feature + 1) * K] += mask
+    y, lo, hi, scale = (np.zeros(len(rows)) for _ in range(4))
+    law = np.zeros(len(rows), dtype=np.int8)
+    for j, row in enumerate(rows):
+        y[j], lo[j], hi[j], scale[j], law[j] = _reading(row, answers.get(row.number))
+    lower, upper, wishes = _bounds(target, system)
+    present = system.present.get(target.column)
+    absent = np.zeros(K, dtype=bool) if present is None else ~system.atoms.mask(present)
+    return Problem(
+        target, system.atoms.of, system.atoms.sizes.astype(np.float64), system.features or _plain_feature(target),
+        bits, dense, y, lo, hi, scale, law, tuple(_name(r) for r in rows), lower, upper, absent, wishes,
+    )  # fmt: skip
+
+
+def _nothing(target: Target) -> Problem:
+    none = np.zeros(0)
+    return Problem(
+        target, np.zeros(target.n, dtype=np.int32), np.array([float(target.n)]), _plain_feature(target),
+        np.zeros((0, 1), dtype=np.uint64), None, none, none, none, none, np.zeros(0, dtype=np.int8), (),
+        np.array([target.lower]), np.array([target.upper]), np.zeros(1, dtype=bool),
+    )  # fmt: skip
+
+
+def _plain_feature(target: Target) -> tuple[Feature, ...]:
+    return (Feature(target.column, 1, ()),)
+
+
+def _name(row: Row) -> str:
+    return row.number if row.fact is None else f"fact {row.fact}"
+
+
+def _informative(row: Row, answer: Answer | None) -> bool:
+    if row.lo is not None or row.hi is not None:
+        return True
+    return row.noise is not None and answer is not None and answer.value is not None
+
+
+def _reading(row: Row, answer: Answer | None) -> tuple[float, float, float, float, int]:
+    """(y, lo, hi, scale, law) of a row."""
+    noise = row.noise if row.noise is not None else (answer.noise if answer is not None else None)
+    if noise is not None and noise.kind in ("laplace", "gaussian") and answer is not None:
+        y = float(Fraction(answer.value or 0) * row.scale - row.offset)
+        if noise.scale == 0:
+            return y, y, y, 0.0, Law.EXACT
+        law = Law.LAPLACE if noise.kind == "laplace" else Law.GAUSSIAN
+        return y, -np.inf, np.inf, float(noise.scale * abs(row.scale)), law
+    lo = -np.inf if row.lo is None else float(row.lo)
+    hi = np.inf if row.hi is None else float(row.hi)
+    if row.exact or lo == hi:
+        middle = float((row.lo + row.hi) / 2) if row.lo is not None and row.hi is not None else lo
+        return middle, middle, middle, hi - lo, Law.EXACT
+    middle = (lo + hi) / 2 if np.isfinite(lo) and np.isfinite(hi) else lo if np.isfinite(lo) else hi
+    return middle, lo, hi, hi - lo, Law.INTERVAL
+
+
+def _bounds(target: Target, system: System) -> tuple[Floats, Floats, frozenset[str]]:
+    """Bounds of every unknown, and which kinds of inequality knowledge they came from."""
+    K, features = system.atoms.K, system.features or _plain_feature(target)
+    lower, upper = np.full(len(features) * K, -np.inf), np.full(len(features) * K, np.inf)
+    wishes = set()
+    for f, feature in enumerate(features):
+        part = slice(f * K, (f + 1) * K)
+        lower[part], upper[part] = feature_range(target, feature)
+    if np.isfinite(target.lower) or np.isfinite(target.upper):
+        wishes.add("bounds")
+    whole = [f for f, feature in enumerate(features) if feature.column == target.column and not feature.cells]
+    for bound in system.bounds:
+        if bound.column != target.column:
+            continue
+        mask = system.atoms.mask(bound.predicate)
+        wishes.add("facts")
+        if len(whole) != 1:
+            raise CannotHonour(
+                f"fact {bound.fact} bounds single values of {target.column!r}, but the log splits that column into "
+                "private cells; state it as a sum over the group, or attack without private conditions"
+            )
+        part = slice(whole[0] * K, (whole[0] + 1) * K)
+        if bound.lo is not None:
+            lower[part] = np.where(mask, np.maximum(lower[part], float(bound.lo)), lower[part])
+        if bound.hi is not None:
+            upper[part] = np.where(mask, np.minimum(upper[part], float(bound.hi)), upper[part])
+    return lower, upper, frozenset(wishes)
+
+
+def feature_range(target: Target, feature: Feature) -> tuple[float, float]:
+    """The values one record can have in a feature."""
+    if feature.column is None:
+        return 0.0, 1.0
+    if feature.column != target.column:
+        return -np.inf, np.inf
+    lo, hi = target.lower, target.upper
+    if feature.power == 2:
+        top = max(lo * lo, hi * hi)
+        lo, hi = (0.0 if lo <= 0 <= hi else min(lo * lo, hi * hi)), top
+    return (lo, hi) if not feature.cells else (min(lo, 0.0), max(hi, 0.0))
+
+
+def join(a: Problem, b: Problem) -> Problem:
+    """Both blocks as one problem: atoms are refined so that every row of either is constant on them.
+
+    Blocks of one `Evidence` share their atoms and only stack. Blocks whose private conditions differ cannot be joined
+    after the fact (their cells differ): gather the whole log at once instead.
+    """
+    if not b.m and b.K == 1 and not b.wishes:
+        return a
+    if not a.m and a.K == 1 and not a.wishes:
+        return b
+    if a.features != b.features:
+        raise CannotHonour("the blocks split the private column into different cells: observe the whole log at once")
+    if not np.array_equal(a.of, b.of):
+        pairs = a.of.astype(np.int64) * b.K + b.of
+        keys, first, of, sizes = np.unique(pairs, return_index=True, return_inverse=True, return_counts=True)
+        del keys, first
+        of = of.astype(np.int32).ravel()
+        a, b = _refine(a, of, sizes), _refine(b, of, sizes)
+    seen = {name for name in a.numbers if name.startswith("fact ")}
+    keep = np.array([name not in seen for name in b.numbers], dtype=bool)
+    bits = dense = None
+    if a.bits is not None and b.bits is not None:
+        bits = np.concatenate([a.bits, b.bits[keep]])
+    else:
+        dense = np.concatenate([a.totals(), b.totals()[keep]])
+    return replace(
+        a,
+        bits=bits,
+        dense=dense,
+        y=np.concatenate([a.y, b.y[keep]]),
+        lo=np.concatenate([a.lo, b.lo[keep]]),
+        hi=np.concatenate([a.hi, b.hi[keep]]),
+        scale=np.concatenate([a.scale, b.scale[keep]]),
+        law=np.concatenate([a.law, b.law[keep]]),
+        numbers=a.numbers + tuple(name for name, k in zip(b.numbers, keep, strict=True) if k),
+        lower=np.maximum(a.lower, b.lower),
+        upper=np.minimum(a.upper, b.upper),
+        absent=a.absent | b.absent,
+        wishes=a.wishes | b.wishes,
+    )
+
+
+def _refine(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64]) -> Problem:
+    """The same rows over finer atoms: `of` must never mix two atoms of p."""
+    parent = np.zeros(len(sizes), dtype=np.int64)
+    parent[of] = p.of
+    F = p.p // p.K
+    columns = (np.arange(F)[:, None] * p.K + parent[None, :]).ravel()
+    bits = dense = None
+    if p.bits is not None:
+        bits = pack(unpack(p.bits, p.K)[:, parent]) if p.m else np.zeros((0, (len(sizes) + 63) // 64), dtype=np.uint64)
+    else:
+        dense = p.totals()[:, columns]
+    return replace(
+        p, of=of, sizes=sizes.astype(np.float64), bits=bits, dense=dense,
+        lower=p.lower[columns], upper=p.upper[columns], absent=p.absent[parent],
+    )  # fmt: skip
