@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -30,11 +31,11 @@ SELECT SUM("Blood sugar") FROM people WHERE Gender = 'Female';
 SELECT SUM("Blood sugar") FROM people WHERE ZIP > 32000 AND ZIP < 35000 AND Gender = 'Male';
 """
 
-TRANSCRIPT = """\
-{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people", "answer": 32.1}
-{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people WHERE Gender = 'Female'", "answer": 15.5}
-{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people WHERE ZIP BETWEEN 32001 AND 34999 AND Gender = 'Male'", "answer": 11.4}
-"""
+ANSWERS = (32.1, 15.5, 11.4)
+TRANSCRIPT = "".join(
+    json.dumps({"sql": sql.rstrip(";"), "answer": answer}) + "\n"
+    for sql, answer in zip(LOG.splitlines()[1:], ANSWERS, strict=True)
+)
 
 ROSTER = """\
 Name,ZIP,Gender
