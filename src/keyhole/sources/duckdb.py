@@ -229,7 +229,7 @@ def load_roster(data: object, roles: Columns, *, table: str | None = None, view:
     Private columns that the file has not are taken to be numbers without NULL (text, if their values were declared).
     """
     con = duckdb.connect(":memory:")
-    _open(con, data, table)
+    _open(con, data, table, view)
     names = {str(row[0]) for row in con.execute("SELECT column_name FROM (DESCRIBE loaded)").fetchall()}
     con.close()
     absent = tuple(name for name in roles.private if name not in names)
@@ -243,9 +243,7 @@ def _load(
 ) -> tuple[duckdb.DuckDBPyConnection, Schema]:
     con = duckdb.connect(":memory:")
     con.execute("SET preserve_insertion_order = true")
-    stem = _open(con, data, table)
-    if view is not None:
-        _create_view(con, view, stem)
+    stem = _open(con, data, table, view)
     found = _describe(con, roles, absent)
     for name in absent:
         kind = Kind.DOUBLE if roles.private[name].values is None else Kind.TEXT
@@ -259,13 +257,17 @@ def _load(
     return con, schema
 
 
-def _open(con: duckdb.DuckDBPyConnection, data: object, table: str | None) -> str:
-    """Load the data as table `loaded`; returns its natural name."""
+def _open(con: duckdb.DuckDBPyConnection, data: object, table: str | None, view: str | None) -> str:
+    """Load the data, or the view over it, as table `loaded`; returns its natural name."""
     if not isinstance(data, str | Path):
         con.register("frame", data)
-        con.execute("CREATE TEMP TABLE loaded AS SELECT * FROM frame")
+        stem = table or "people"
+        if view is None:
+            con.execute("CREATE TEMP TABLE loaded AS SELECT * FROM frame")
+        else:
+            _load_view(con, view, {stem: "frame"})
         con.unregister("frame")
-        return table or "people"
+        return stem
     path = Path(data)
     if not path.exists():
         near = [p.name for p in path.parent.glob("*") if p.suffix.lower() in (*_READERS, ".duckdb")][:5]
@@ -274,22 +276,29 @@ def _open(con: duckdb.DuckDBPyConnection, data: object, table: str | None) -> st
     suffix = path.suffix.lower()
     try:
         if suffix in (".duckdb", ".db"):
-            return _attach(con, path, table)
+            return _attach(con, path, table, view)
         if suffix not in _READERS:
             raise DataError(f"cannot read {path.name}: write a .csv, .tsv, .parquet, .json or .duckdb file")
-        con.execute(f"CREATE TEMP TABLE loaded AS SELECT * FROM {_READERS[suffix].format(literal(str(path)))}")
+        reader = _READERS[suffix].format(literal(str(path)))
+        if view is not None:
+            _load_view(con, view, {path.stem: reader})
+        else:
+            con.execute(f"CREATE TEMP TABLE loaded AS SELECT * FROM {reader}")
     except duckdb.Error as error:
         raise DataError(f"cannot read {path.name}: {str(error).splitlines()[0]}") from None
     return path.stem
 
 
-def _attach(con: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> str:
+def _attach(con: duckdb.DuckDBPyConnection, path: Path, table: str | None, view: str | None) -> str:
     con.execute(f"ATTACH {literal(str(path))} AS file (READ_ONLY)")
     found = con.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' UNION ALL "
         "SELECT view_name FROM duckdb_views() WHERE database_name = 'file' AND NOT internal"
     ).fetchall()
     names = [str(row[0]) for row in found]
+    if view is not None:
+        _load_view(con, view, {name: f"file.{quote_name(name)}" for name in names})
+        return table or path.stem
     if table is None and len(names) != 1:
         raise ConfigError(f"{path.name} holds {len(names)} tables ({', '.join(names)}): choose one with --table")
     chosen = table if table is not None else names[0]
@@ -299,13 +308,17 @@ def _attach(con: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> st
     return chosen
 
 
-def _create_view(con: duckdb.DuckDBPyConnection, view: str, stem: str) -> None:
-    con.execute("ALTER TABLE loaded RENAME TO raw")
-    con.execute(f"CREATE TEMP VIEW {quote_name(stem)} AS SELECT * FROM raw")
+def _load_view(con: duckdb.DuckDBPyConnection, view: str, tables: Mapping[str, str]) -> None:
+    """Run the custodian's own SELECT over the tables of the data; one row a person is checked afterwards."""
+    for name, origin in tables.items():
+        con.execute(f"CREATE TEMP VIEW {quote_name(name)} AS SELECT * FROM {origin}")
     try:
-        con.execute(f"CREATE TEMP TABLE loaded AS SELECT * FROM ({view.rstrip().rstrip(';')})")
+        con.execute(f"CREATE TEMP TABLE loaded AS SELECT * FROM ({view.strip().rstrip(';')})")
     except duckdb.Error as error:
-        raise ConfigError(f"--view does not run: {str(error).splitlines()[0]}. The table is called {stem}.") from None
+        listed = ", ".join(tables)
+        raise ConfigError(f"--view does not run: {str(error).splitlines()[0]}. It may read from: {listed}.") from None
+    for name in tables:
+        con.execute(f"DROP VIEW {quote_name(name)}")
 
 
 def _describe(con: duckdb.DuckDBPyConnection, roles: Columns, absent: tuple[str, ...]) -> list[Column]:
