@@ -101,6 +101,9 @@ class Lifting:
     def __init__(self, A: NDArray[Any], B_inverse: Floats, field: Field) -> None:
         self.A, self.B_inverse, self.field = A, B_inverse, field
         self.r = len(B_inverse)
+        # Python integers are cut into float64 limbs, so that the BLAS does the products and only sums are slow.
+        self._shift = 52 - 22 - len(A).bit_length()
+        self._limbs = _float_limbs(A, self._shift) if A.dtype == object else []
 
     def solve(self, targets: NDArray[Any], rows: NDArray[np.int64]) -> list[Combination | None]:
         """For each row c of `targets` (count, K): w with w A = c in every column, or None when there is none."""
@@ -143,8 +146,12 @@ class Lifting:
             quotient = np.rint(rest / p)
             return X, quotient, ~np.any(rest != quotient * p, axis=1)
         X = self.field.product(self.field.residues(head), self.B_inverse)
-        exact = X.astype(np.int64)
-        rest = residual - (exact.astype(object) if residual.dtype == object else exact) @ self.A
+        if residual.dtype == object:
+            rest = residual.copy()
+            for at, limb in enumerate(self._limbs):
+                rest -= (X @ limb).astype(np.int64).astype(object) << at * self._shift
+        else:
+            rest = residual - X.astype(np.int64) @ self.A
         return X, rest // p, ~np.any(rest % p != 0, axis=1)
 
     def _integer(self, target: NDArray[Any], d: int, most: int, rows: NDArray[np.int64]) -> Combination | None:
@@ -167,6 +174,16 @@ class Lifting:
 
     def _combination(self, digits: list[Floats], e: int, d: int, rows: NDArray[np.int64]) -> Combination:
         return Combination(np.array([X[e] for X in digits]).astype(np.int64), self.field.p, d, rows)
+
+
+def _float_limbs(A: NDArray[Any], shift: int) -> list[Floats]:
+    """A = sum_l limbs[l] 2^(l shift) with limbs below 2^shift in magnitude."""
+    sign, rest = np.where(A < 0, -1, 1), np.abs(A)
+    out: list[Floats] = []
+    while rest.any():
+        out.append((rest % (1 << shift) * sign).astype(np.float64))
+        rest = rest >> shift
+    return out
 
 
 def exact_dtype(rows: int, magnitude: int) -> np.dtype[Any]:
