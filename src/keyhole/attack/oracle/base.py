@@ -137,8 +137,7 @@ class StreamAttack(ABC):
         self.queries_seen = 0
         self._law, self._knots, self._tails = noise.law, noise.knots, noise.tails
         self._doubt_counts = np.zeros((2 * subspace.d, 2))
-        self._doubt = np.zeros(1)
-        self._meter = np.zeros(1)  # sum of certified errors so far
+        self._doubt = np.zeros(3)  # log odds against the model, sum of certified errors, answers used
         self._warned = False
 
     # --- to be given by each attack, on subspace coordinates -------------------------------------------------
@@ -148,17 +147,20 @@ class StreamAttack(ABC):
 
     @abstractmethod
     def _aim(self, z: Floats, slack: float) -> float | None:
-        """Threshold for z.c, or None."""
-
-    @abstractmethod
-    def _take(self, z: Floats, slack: float, threshold: float, bit: int) -> None:
-        """Learn one bit."""
+        """Threshold for z.c, or None; z is one row."""
 
     @abstractmethod
     def _consume(
-        self, z: Floats, known: Floats, slack: Floats, hidden: Floats, noise: Floats, errors: Floats
+        self,
+        z: Floats,
+        known: Floats,
+        slack: Floats,
+        hidden: Floats,
+        noise: Floats,
+        errors: Floats,
+        forced: float = math.nan,
     ) -> int:
-        """Compiled loop over a piece; fills `errors`, returns the number of answers used."""
+        """Compiled loop over rows, at `forced` thresholds unless nan; fills `errors`, returns the answers used."""
 
     @abstractmethod
     def _memory(self) -> dict[str, Floats]:
@@ -172,7 +174,7 @@ class StreamAttack(ABC):
     def answer(self, q: Floats) -> float:
         """Present answer to q: coordinates of the estimate times those of q. O(dD)."""
         z, known, _ = self._one(q)
-        return float(z @ self._centre()) + known
+        return float(z[0] @ self._centre()) + known
 
     def threshold(self, q: Floats) -> float | None:
         """Threshold to ask q with, None if the answer would be no use. O(dD)."""
@@ -187,7 +189,10 @@ class StreamAttack(ABC):
         if not math.isfinite(threshold):
             raise ModelError(f"a threshold is a finite number, got {threshold!r}")
         z, known, slack = self._one(q)
-        self._take(z, slack, threshold - known, int(bit))
+        # one row of the compiled loop; an infinite true answer makes the bit what it was
+        one, said, certified = np.zeros(1), np.array([math.inf if bit else -math.inf]), self._doubt[1]
+        self._consume(z, one, np.array([slack]), said, one, np.empty(1), threshold - known)
+        self._doubt[1] = certified
         self._complain()
 
     def estimate(self) -> Floats:
@@ -196,7 +201,7 @@ class StreamAttack(ABC):
 
     @property
     def doubt(self) -> float:
-        """Log odds against the model; by Ville, above log(1/a) with probability at most a (plus delta) if it is right."""
+        """Log odds against the model: above log(1/a) with probability at most a (plus delta) if the model is right."""
         return float(self._doubt[0])
 
     def run(self, queries: Floats | Iterable[Floats], oracle: YesNoOracle) -> Run:
@@ -206,16 +211,14 @@ class StreamAttack(ABC):
         """
         if not isinstance(oracle, ThresholdOracle):
             return self._run_by_steps(queries, oracle)
-        started, before, first = time.perf_counter(), oracle.asked, self._meter[0]
+        started, before, first = time.perf_counter(), oracle.asked, self._doubt[1]
         count, total, trace = 0, 0.0, list[tuple[int, float]]()
-        for piece in _pieces(queries, self.subspace.D):
+        for piece in in_pieces(queries, self.subspace.D):
             z, known, slack = self.subspace.project(piece)
             errors = np.empty(len(piece))
-            asked = self._consume(
-                z, known, slack, oracle.true_answers(piece), oracle.upcoming(len(piece)), errors
-            )
+            asked = self._consume(z, known, slack, oracle.true_answers(piece), oracle.upcoming(len(piece)), errors)
             oracle.advance(asked)
-            trace.extend(_trace(count, total, errors))
+            trace.extend(trace_of(count, total, errors))
             count, total = count + len(piece), total + float(errors.sum())
             self._complain()
         self.queries_seen += count
@@ -226,14 +229,14 @@ class StreamAttack(ABC):
             average_error=total / count if count else math.nan,
             final_error=float(np.linalg.norm(self._centre() - centre)),
             contained=self.holds(oracle.hidden),
-            bound=(self._meter[0] - first) / count if count else math.inf,
+            bound=(self._doubt[1] - first) / count if count else math.inf,
             trace=tuple(trace),
             seconds=time.perf_counter() - started,
         )
 
     def _run_by_steps(self, queries: Floats | Iterable[Floats], oracle: YesNoOracle) -> Run:
         started, before, count = time.perf_counter(), oracle.asked, 0
-        for piece in _pieces(queries, self.subspace.D):
+        for piece in in_pieces(queries, self.subspace.D):
             for q in piece:
                 threshold = self.threshold(q)
                 if threshold is not None:
@@ -247,7 +250,7 @@ class StreamAttack(ABC):
     def save(self, path: Path | str) -> None:
         """Write the memory (a few kilobytes, whatever the length of the stream) as .npz."""
         with Path(path).open("wb") as file:
-            np.savez(file, **self._fingerprint(), **self._shared(), **self._memory())
+            np.savez(file, allow_pickle=False, **(self._fingerprint() | self._shared() | self._memory()))
 
     def restore(self, path: Path | str) -> None:
         """Carry on from a saved state; the attack must have been built with the same basis, box and noise."""
@@ -268,13 +271,12 @@ class StreamAttack(ABC):
             "seen": np.array([float(self.queries_seen)]),
             "doubt": self._doubt,
             "doubt_counts": self._doubt_counts,
-            "meter": self._meter,
         }
 
     def _fingerprint(self) -> dict[str, Floats]:
         space = self.subspace
         return {
-            "is_method": np.array([type(self).__name__]),  # type: ignore[dict-item]
+            "is_method": np.array([type(self).__name__]),
             "is_basis": space.basis,
             "is_lower": space.lower,
             "is_upper": space.upper,
@@ -291,7 +293,7 @@ class StreamAttack(ABC):
         if row.ndim != 1:
             raise ModelError(f"a query is an array of one dimension, got shape {row.shape}")
         z, known, slack = self.subspace.project(row[None, :])
-        return z[0], float(known[0]), float(slack[0])
+        return z, float(known[0]), float(slack[0])
 
     def _complain(self) -> None:
         if not self._warned and self._doubt[0] >= DOUBT:
@@ -304,8 +306,8 @@ class StreamAttack(ABC):
             )
 
 
-def _pieces(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats]:
-    rows = max(64, min(8192, PIECE_BYTES // (8 * width)))
+def in_pieces(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats]:
+    rows = max(64, min(16384, PIECE_BYTES // (8 * width)))
     for block in (queries,) if isinstance(queries, np.ndarray) else queries:
         whole = np.ascontiguousarray(block, dtype=np.float64)
         if whole.ndim != 2:
@@ -314,7 +316,7 @@ def _pieces(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats]:
             yield whole[start : start + rows]
 
 
-def _trace(count: int, total: float, errors: Floats) -> list[tuple[int, float]]:
+def trace_of(count: int, total: float, errors: Floats) -> list[tuple[int, float]]:
     """Checkpoints, evenly spaced on a log scale, that fall into this piece."""
     end = count + len(errors)
     low = math.ceil(CHECKPOINTS_PER_DECADE * math.log10(count + 1))

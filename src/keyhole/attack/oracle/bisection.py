@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from keyhole.attack.oracle.base import StreamAttack
-from keyhole.attack.oracle.box import box_holds, dot, doubt_model
+from keyhole.attack.oracle.box import ALWAYS_BET, BET_MASK, bet, box_holds
 from keyhole.attack.oracle.noise import Floats, Noise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.errors import ModelError
@@ -54,23 +54,9 @@ class PublishedConstants:
         return math.log(horizon) / math.sqrt(horizon)
 
 
-@njit(cache=True)
-def _direction(z: Floats, norm: float, cos_phi: float) -> int:
-    """The basis vector within phi of the query (either sign), or -1."""
-    for j in range(z.size):
-        if abs(z[j]) >= cos_phi * norm:
-            return j
-    return -1
-
-
-@njit(cache=True)
-def _count(
-    z: Floats, x: Floats, y: Floats, hits: Floats, phase: Floats, keep: float, j: int, bit: int
-) -> bool:
-    """One counter step; True when the phase is over and the box was shrunk. phase = (cut rate, N_crit, ...)."""
-    hits[j, 0] += 1.0
-    # a query against the basis vector says "below" where its opposite says "above"
-    hits[j, 1] += bit if z[j] > 0.0 else 1 - bit
+@njit(cache=True, error_model="numpy")
+def _end_phase(x: Floats, y: Floats, hits: Floats, phase: Floats, keep: float) -> bool:
+    """ShrinkHyperCube, if every direction has its answers; True if it was done."""
     for i in range(x.size):
         if hits[i, 0] < phase[1]:
             return False
@@ -85,21 +71,12 @@ def _count(
     return True
 
 
-@njit(cache=True)
-def _centre_and_reach(z: Floats, x: Floats, y: Floats) -> tuple[float, float]:
-    centre, reach = 0.0, 0.0
-    for i in range(z.size):
-        centre += z[i] * (x[i] + y[i])
-        reach += abs(z[i]) * (y[i] - x[i])
-    return 0.5 * centre, 0.5 * reach
-
-
-@njit(cache=True)
+@njit(cache=True, error_model="numpy")
 def _phase_loop(
     start: int,
+    used: int,
     z: Floats,
     known: Floats,
-    slack: Floats,
     hidden: Floats,
     noise: Floats,
     errors: Floats,
@@ -108,35 +85,52 @@ def _phase_loop(
     hits: Floats,
     phase: Floats,
     keep: float,
-    cos_phi: float,
+    cos_squared: float,
     law: Floats,
     knots: Floats,
     tails: Floats,
     counts: Floats,
     doubt: Floats,
-    meter: Floats,
-    used: Floats,
-) -> int:
-    """Rows from `start` until the box shrinks; the index after the last row done."""
-    asking, least = y[0] - x[0] > phase[3], phase[4]
+) -> tuple[int, int]:
+    """Rows from `start` until the box shrinks: (index after the last row done, answers used so far).
+
+    phase = (share of yeses that decides, N_crit, cuts so far, stop side, squared least norm). Flat, as in box.py.
+    """
+    d = x.size
+    asking, least, needed = y[0] - x[0] > phase[3], phase[4], phase[1]
+    sure, seen = doubt[1], int(doubt[2])
     for t in range(start, z.shape[0]):
-        row = z[t]
-        centre, reach = _centre_and_reach(row, x, y)
+        centre, reach, norm, best, j = 0.0, 0.0, 0.0, -1.0, 0
+        for i in range(d):
+            v = z[t, i]
+            square = v * v
+            centre += v * (x[i] + y[i])
+            reach += abs(v) * (y[i] - x[i])
+            norm += square
+            j = i if square > best else j
+            best = square if square > best else best
+        centre *= 0.5
         errors[t] = abs(centre + known[t] - hidden[t])
-        meter[0] += reach + slack[t]
-        if not asking:
+        sure += 0.5 * reach
+        if best < cos_squared * norm or norm < least or not asking:
             continue
-        norm = math.sqrt(dot(row, row))
-        j = _direction(row, norm, cos_phi)
-        if j < 0 or norm < least:
-            continue
-        bit = 1 if hidden[t] + noise[int(used[0])] > centre + known[t] else 0
-        used[0] += 1.0
-        slot = 2 * j + (1 if row[j] < 0.0 else 0)
-        doubt_model(law, knots, tails, counts, doubt, slot, 0.0, reach + slack[t], bit)
-        if _count(row, x, y, hits, phase, keep, j, bit):
-            return t + 1
-    return z.shape[0]
+        bit = 1.0 if hidden[t] + noise[used] > centre + known[t] else 0.0
+        used += 1
+        seen += 1
+        positive = z[t, j] > 0.0
+        if seen <= ALWAYS_BET or (seen & BET_MASK) == 0:
+            slot = 2 * j if positive else 2 * j + 1
+            bet(law, knots, tails, counts, doubt, slot, 0.0, 0.5 * reach, bit)
+        hits[j, 0] += 1.0
+        hits[j, 1] += bit if positive else 1.0 - bit  # against the basis vector, "below" means "above"
+        if hits[j, 0] >= needed and _end_phase(x, y, hits, phase, keep):
+            start = t + 1
+            break
+    else:
+        start = z.shape[0]
+    doubt[1] = sure
+    doubt[2] = seen
+    return start, used
 
 
 class OnlineBisection(StreamAttack):
@@ -173,8 +167,8 @@ class OnlineBisection(StreamAttack):
         self._x, self._y = np.full(subspace.d, -size), np.full(subspace.d, size)
         self._hits = np.zeros((subspace.d, 2))
         stop = constants.stop_side(horizon)
-        self._phase = np.array([0.0, 0.0, 0.0, stop, min_norm * (1 - 1e-9)])
-        self._cos_phi = constants.cos_phi(subspace.d)
+        self._phase = np.array([0.0, 0.0, 0.0, stop, min_norm**2 * (1 - 1e-9)])
+        self._cos_squared = constants.cos_phi(subspace.d) ** 2
         self._recompute()
 
     @property
@@ -205,45 +199,42 @@ class OnlineBisection(StreamAttack):
         self._phase[1] = self.constants.n_crit(self.horizon, dp)
 
     def _centre(self) -> Floats:
-        return (self._x + self._y) / 2
+        return np.asarray((self._x + self._y) / 2, dtype=np.float64)
 
     def _aim(self, z: Floats, slack: float) -> float | None:
-        norm = math.sqrt(dot(z, z))
-        if self.side <= self._phase[3] or norm < self._phase[4] or _direction(z, norm, self._cos_phi) < 0:
+        squares = z[0] * z[0]
+        norm = float(squares.sum())
+        if self.side <= self._phase[3] or norm < self._phase[4] or squares.max() < self._cos_squared * norm:
             return None
-        return float(_centre_and_reach(z, self._x, self._y)[0])
-
-    def _take(self, z: Floats, slack: float, threshold: float, bit: int) -> None:
-        centre, reach = _centre_and_reach(z, self._x, self._y)
-        if abs(threshold - centre) > 1e-9 * (1 + abs(centre)):
-            raise ModelError(
-                f"OnlineBisection counts answers at the middle of the range, {centre:.6g}, not at {threshold:.6g}; "
-                "SequentialBisection takes any threshold"
-            )
-        j = _direction(z, math.sqrt(dot(z, z)), self._cos_phi)
-        if j < 0:
-            return
-        slot = 2 * j + (1 if z[j] < 0 else 0)
-        doubt_model(
-            self._law, self._knots, self._tails, self._doubt_counts, self._doubt, slot, 0.0, reach + slack, bit
-        )
-        if _count(z, self._x, self._y, self._hits, self._phase, self.constants.keep, j, bit):
-            self._recompute()
+        return float(z[0] @ self._centre())
 
     def _consume(
-        self, z: Floats, known: Floats, slack: Floats, hidden: Floats, noise: Floats, errors: Floats
+        self,
+        z: Floats,
+        known: Floats,
+        slack: Floats,
+        hidden: Floats,
+        noise: Floats,
+        errors: Floats,
+        forced: float = math.nan,
     ) -> int:
-        used, at = np.zeros(1), 0
+        middle = float(z[0] @ self._centre())
+        if not math.isnan(forced) and abs(forced - middle) > 1e-9 * (1 + abs(middle)):
+            raise ModelError(
+                f"OnlineBisection counts answers at the middle of the range, {middle:.6g}, not at {forced:.6g}; "
+                "SequentialBisection takes any threshold"
+            )
+        used, at = 0, 0
         while at < len(z):
             cuts = self.cuts
-            at = _phase_loop(
-                at, z, known, slack, hidden, noise, errors, self._x, self._y, self._hits, self._phase,
-                self.constants.keep, self._cos_phi, self._law, self._knots, self._tails, self._doubt_counts,
-                self._doubt, self._meter, used,
+            at, used = _phase_loop(
+                at, used, z, known, hidden, noise, errors, self._x, self._y, self._hits, self._phase,
+                self.constants.keep, self._cos_squared, self._law, self._knots, self._tails,
+                self._doubt_counts, self._doubt,
             )  # fmt: skip
             if self.cuts > cuts:
                 self._recompute()
-        return int(used[0])
+        return used
 
     def _memory(self) -> dict[str, Floats]:
         return {"x": self._x, "y": self._y, "hits": self._hits, "phase": self._phase}

@@ -7,10 +7,15 @@ If the coordinate c_j lies in the low end of the side (seen along the query) the
 the high end, q.w >= q.centre + gap. At most one direction has gap > 0, since th < 1.
 
 Test. For *any* threshold t, Pr(bit = 1) <= p0 = Pr(noise > t - (q.centre - gap)) in the first case and
->= p1 = Pr(noise > t - (q.centre + gap)) in the second. S_j adds log(p1/p0) for a yes, log((1-p1)/(1-p0)) for a no.
-In the first case exp(S_j) is a nonnegative supermartingale, in the second exp(-S_j) is; by Ville's inequality
-[ville1939] either passes e^B with probability at most e^-B. The noise need not be symmetric, thresholds and queries may
-be chosen adaptively, and an upper bound for p0 with a lower bound for p1 keeps all of it true.
+>= p1 = Pr(noise > t - (q.centre + gap)) in the second. The odds W_j are multiplied by p1/p0 for a yes, by
+(1-p1)/(1-p0) for a no. In the first case W_j is a nonnegative supermartingale, in the second 1/W_j is; by Ville's
+inequality [ville1939] either passes a bar b with probability at most 1/b. The noise need not be symmetric, thresholds
+and queries may be chosen adaptively, and an upper bound for p0 with a lower bound for p1 keeps all of it true.
+
+One compiled loop serves the three certified attacks, and one step of an attack is the loop over one row, so
+that a long run and its steps cannot drift apart. Its hot path is written out flat: a view of a row, or an array
+handed to an inlined function, costs a reference count, which is more than the arithmetic. Odds are
+products, not logarithms, for the same reason; they stay within [1/bar, bar] because they return to 1 at each cut.
 """
 
 from __future__ import annotations
@@ -20,67 +25,28 @@ import math
 import numpy as np
 from numba import njit
 
-from keyhole.attack.oracle.noise import Floats, tail_bounds
+from keyhole.attack.oracle.noise import TABLE, Floats, closed_tail, table_tail
+
+CENTRE, EDGE, ESTIMATE = range(3)  # where the threshold goes
+ALWAYS_BET = 1024  # every bit is bet on up to here, then one in BET_MASK + 1
+BET_MASK = 15
 
 
-@njit(cache=True)
-def aim(z: Floats, x: Floats, y: Floats, keep: float, slack: float) -> tuple[int, float, float, float]:
-    """(j, q.centre, gap, half the range of q.w over the box)."""
-    best, total, centre, j = -1.0, 0.0, 0.0, 0
-    for i in range(z.size):
-        reach = abs(z[i]) * (y[i] - x[i])
-        total += reach
-        centre += z[i] * (x[i] + y[i])
-        if reach > best:
-            best, j = reach, i
-    gap = best * (keep - 0.5) - 0.5 * (total - best) - slack
-    return j, 0.5 * centre, gap, 0.5 * total + slack
+@njit(cache=True, error_model="numpy")
+def tail(law: Floats, knots: Floats, tails: Floats, x: float) -> tuple[float, float]:
+    """(lower, upper) with lower <= Pr(noise > x) <= upper: two lines near 0, the law's own tail elsewhere."""
+    kind = int(law[0])
+    if abs(x) > law[5]:
+        if kind == TABLE:
+            return table_tail(knots, tails, x)
+        exact = closed_tail(kind, law[1], x)
+        return exact, exact
+    one, other = law[2] - law[3] * x, law[2] - law[4] * x
+    return min(one, other), max(one, other)
 
 
-@njit(cache=True)
-def weigh(
-    law: Floats, knots: Floats, tails: Floats, threshold: float, centre: float, gap: float, bit: int
-) -> float:
-    """log Pr(bit | q.w = centre + gap) / Pr(bit | q.w = centre - gap), rounded towards 0; may be infinite."""
-    _, p0 = tail_bounds(law, knots, tails, threshold - (centre - gap))
-    p1, _ = tail_bounds(law, knots, tails, threshold - (centre + gap))
-    if p1 <= p0:
-        return 0.0
-    if bit == 1:
-        return math.log(p1 / p0) if p0 > 0.0 else math.inf
-    return math.log((1.0 - p1) / (1.0 - p0)) if p1 < 1.0 else -math.inf
-
-
-@njit(cache=True)
-def test_side(
-    z: Floats,
-    x: Floats,
-    y: Floats,
-    score: Floats,
-    cuts: Floats,
-    keep: float,
-    delta: float,
-    j: int,
-    evidence: float,
-) -> None:
-    """Add evidence (along the query) to direction j's statistic; cut the side when it passes its barrier.
-
-    The barrier log(d (k+1)(k+2) / delta) of the k-th cut sums to delta over all directions and cuts.
-    """
-    score[j] += evidence if z[j] > 0.0 else -evidence
-    barrier = math.log(x.size * (cuts[j] + 1.0) * (cuts[j] + 2.0) / delta)
-    if score[j] >= barrier:
-        x[j] = y[j] - keep * (y[j] - x[j])
-    elif score[j] <= -barrier:
-        y[j] = x[j] + keep * (y[j] - x[j])
-    else:
-        return
-    score[j] = 0.0
-    cuts[j] += 1.0
-
-
-@njit(cache=True)
-def doubt_model(
+@njit(cache=True, error_model="numpy")
+def bet(
     law: Floats,
     knots: Floats,
     tails: Floats,
@@ -89,49 +55,182 @@ def doubt_model(
     slot: int,
     above: float,
     reach: float,
-    bit: int,
+    bit: float,
 ) -> None:
     """Bet against the model: `above` = threshold - q.centre, `reach` = half the range of q.w over the box.
 
     If w is in the box, Pr(bit = 1) lies between two tails. When the running frequency of ones in this slot
     (direction and sign of the query) is outside them, stake on the frequency against the nearer tail: the wealth
-    is a supermartingale under the model. With nothing to bet on, the wealth stays.
+    exp(doubt) is a supermartingale under the model. With nothing to bet on, the wealth stays.
     """
-    ones, zeros = counts[slot, 1], counts[slot, 0]
-    guess = (ones + 0.5) / (ones + zeros + 1.0)
-    counts[slot, bit] += 1.0
-    _, most = tail_bounds(law, knots, tails, above - reach)
+    guess = (counts[slot, 1] + 0.5) / (counts[slot, 0] + 1.0)
+    counts[slot, 0] += 1.0
+    counts[slot, 1] += bit
+    most = tail(law, knots, tails, above - reach * law[6])[1]
     if guess > most:
-        if bit == 1:
-            doubt[0] += math.log(guess / most) if most > 0.0 else math.inf
-        else:
-            doubt[0] += math.log((1.0 - guess) / (1.0 - most))
+        doubt[0] += math.log(guess / most) if bit > 0.0 else math.log((1.0 - guess) / (1.0 - most))
         return
-    least, _ = tail_bounds(law, knots, tails, above + reach)
+    least = tail(law, knots, tails, above + reach * law[6])[0]
     if guess < least:
-        if bit == 0:
-            doubt[0] += math.log((1.0 - guess) / (1.0 - least)) if least < 1.0 else math.inf
+        doubt[0] += math.log(guess / least) if bit > 0.0 else math.log((1.0 - guess) / (1.0 - least))
+
+
+@njit(cache=True, error_model="numpy")
+def _cut(x: Floats, y: Floats, odds: Floats, bars: Floats, keep: float, delta: float, j: int) -> None:
+    """Keep the share `keep` of side j that the odds point to; the k-th bar is d (k+1)(k+2) / delta.
+
+    The chances 1/bar of a wrong cut sum to delta over all directions and cuts.
+    """
+    if odds[j] > 1.0:
+        x[j] = y[j] - keep * (y[j] - x[j])
+    else:
+        y[j] = x[j] + keep * (y[j] - x[j])
+    odds[j] = 1.0
+    bars[j, 1] += 1.0
+    bars[j, 0] = x.size * (bars[j, 1] + 1.0) * (bars[j, 1] + 2.0) / delta
+
+
+@njit(cache=True, error_model="numpy")
+def _smooth(table: Floats, grid: Floats, variance: float) -> tuple[float, float]:
+    """(density at 0, chance of a yes) of noise + N(0, variance), interpolated on the log grid."""
+    at = (math.log(variance) - grid[0]) / grid[1]
+    if at >= table.shape[0] - 1:
+        return 1.0 / math.sqrt(2.0 * math.pi * variance), 0.5
+    k = int(at)
+    part = at - k
+    return (
+        table[k, 0] + part * (table[k + 1, 0] - table[k, 0]),
+        table[k, 1] + part * (table[k + 1, 1] - table[k, 1]),
+    )
+
+
+@njit(cache=True, error_model="numpy")
+def _elsewhere(law: Floats, knots: Floats, tails: Floats, away: float, width: float) -> tuple[float, float]:
+    """Density and tail near `away`, for a threshold somebody else chose: a two-sided difference over +-width."""
+    up, down = tail(law, knots, tails, away - width), tail(law, knots, tails, away + width)
+    high, low = 0.5 * (up[0] + up[1]), 0.5 * (down[0] + down[1])
+    return (high - low) / (2.0 * width), 0.5 * (high + low)
+
+
+@njit(cache=True, error_model="numpy")
+def certified_loop(
+    aiming: int,
+    forced: float,
+    z: Floats,
+    known: Floats,
+    slack: Floats,
+    hidden: Floats,
+    noise: Floats,
+    errors: Floats,
+    x: Floats,
+    y: Floats,
+    odds: Floats,
+    bars: Floats,
+    keep: float,
+    delta: float,
+    edge: float,
+    law: Floats,
+    knots: Floats,
+    tails: Floats,
+    counts: Floats,
+    doubt: Floats,
+    c: Floats,
+    P: Floats,
+    Pz: Floats,
+    table: Floats,
+    grid: Floats,
+) -> int:
+    """Rows of coordinates in, errors and a changed state out; the number of answers used.
+
+    forced: nan, or a threshold imposed on every row. doubt = (log odds against the model, sum of certified errors,
+    answers used so far). A row whose answer cannot help is not asked, unless the estimate can still use it.
+    """
+    d = x.size
+    used, sure, seen = 0, doubt[1], int(doubt[2])
+    kind, scale, p_zero, rho_max, rho_near, near = int(law[0]), law[1], law[2], law[3], law[4], law[5]
+    flat, same = grid[2], 1e-9 * law[1]
+    for t in range(z.shape[0]):
+        best, total, centre, guess, j = -1.0, 0.0, 0.0, 0.0, 0
+        for i in range(d):
+            v = z[t, i]
+            side = abs(v) * (y[i] - x[i])
+            total += side
+            centre += v * (x[i] + y[i])
+            j = i if side > best else j
+            best = side if side > best else best
+        if aiming == ESTIMATE:
+            for i in range(d):
+                guess += z[t, i] * c[i]
+        centre *= 0.5
+        gap = best * (keep - 0.5) - 0.5 * (total - best) - slack[t]
+        reach = 0.5 * total + slack[t]
+        threshold = centre
+        if aiming == ESTIMATE:
+            threshold = guess
+            errors[t] = abs(guess + known[t] - hidden[t])
+            sure += reach + abs(guess - centre)
         else:
-            doubt[0] += math.log(guess / least)
-
-
-@njit(cache=True)
-def clip_into(c: Floats, x: Floats, y: Floats) -> None:
-    """Nearest point of the box, coordinate by coordinate."""
-    for i in range(c.size):
-        if c[i] < x[i]:
-            c[i] = x[i]
-        elif c[i] > y[i]:
-            c[i] = y[i]
-
-
-@njit(cache=True)
-def dot(a: Floats, b: Floats) -> float:
-    """Inner product in a fixed order, so that one step and a long run agree to the last bit."""
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
+            errors[t] = abs(centre + known[t] - hidden[t])
+            sure += reach
+            if gap <= 0.0:
+                continue
+            if aiming == EDGE:
+                threshold = centre - gap + edge
+        if forced == forced:  # not nan
+            threshold = forced
+        bit = 1.0 if hidden[t] + noise[used] > threshold + known[t] else 0.0
+        used += 1
+        seen += 1
+        positive = z[t, j] > 0.0
+        if seen <= ALWAYS_BET or (seen & BET_MASK) == 0:
+            slot = 2 * j if positive else 2 * j + 1
+            bet(law, knots, tails, counts, doubt, slot, threshold - centre, reach, bit)
+        if aiming == ESTIMATE:
+            # moment matching: c += Pz rho (bit - p) / (p (1-p)),  P -= Pz Pz^T rho^2 / (p (1-p))
+            variance = 0.0
+            for i in range(d):
+                part = 0.0
+                for k in range(d):
+                    part += P[i, k] * z[t, k]
+                Pz[i] = part
+                variance += z[t, i] * part
+            rho, p = table[0, 0], table[0, 1]
+            if abs(threshold - guess) > same:
+                rho, p = _elsewhere(law, knots, tails, threshold - guess, math.sqrt(variance) + 1e-3 * law[1])
+            elif variance > flat:
+                rho, p = _smooth(table, grid, variance)
+            spread = p * (1.0 - p)
+            if spread > 1e-12 and rho > 0.0:
+                gain = rho * (bit - p) / spread
+                # at the estimate the share taken off is at most 2/pi; the cap guards thresholds chosen elsewhere
+                shrink = min(rho * rho / spread, 0.999 / variance)
+                for i in range(d):
+                    c[i] += Pz[i] * gain
+                    part = shrink * Pz[i]
+                    for k in range(d):
+                        P[i, k] -= part * Pz[k]
+        if gap > 0.0:
+            low, high = threshold - (centre - gap), threshold - (centre + gap)
+            if abs(low) <= near:
+                p0 = p_zero - (rho_near if low > 0.0 else rho_max) * low
+            else:
+                p0 = closed_tail(kind, scale, low) if kind != TABLE else table_tail(knots, tails, low)[1]
+            if abs(high) <= near:
+                p1 = p_zero - (rho_max if high > 0.0 else rho_near) * high
+            else:
+                p1 = closed_tail(kind, scale, high) if kind != TABLE else table_tail(knots, tails, high)[0]
+            if p1 > p0:  # else rounding ate the gap, or neither end can say yes: nothing to learn
+                factor = (p1 if bit > 0.0 else 1.0 - p1) / (p0 if bit > 0.0 else 1.0 - p0)
+                now = odds[j] * factor if positive else odds[j] / factor
+                odds[j] = now
+                if now >= bars[j, 0] or now * bars[j, 0] <= 1.0:
+                    _cut(x, y, odds, bars, keep, delta, j)
+        if aiming == ESTIMATE:
+            for i in range(d):
+                c[i] = min(max(c[i], x[i]), y[i])
+    doubt[1] = sure
+    doubt[2] = seen
+    return used
 
 
 def box_holds(x: Floats, y: Floats, c: Floats) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.box import EDGE
+from keyhole.attack.oracle.noise import Floats, Noise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.errors import ModelError
@@ -23,15 +24,19 @@ class EdgeBisection(SequentialBisection):
     >>> EdgeBisection(Subspace.blocks(4, 2), Gaussian(1.0))
     Traceback (most recent call last):
     ...
-    keyhole.errors.ModelError: edge thresholds need noise whose density jumps at a known edge (uniform); use OneBitNewton
+    keyhole.errors.ModelError: edge thresholds need noise whose density jumps at a known edge: use OneBitNewton
     """
+
+    _aiming = EDGE
 
     def __init__(self, subspace: Subspace, noise: Noise, *, delta: float = 0.01, keep: float = 0.75) -> None:
         super().__init__(subspace, noise, delta=delta, keep=keep)
         if noise.edge is None:
-            raise ModelError(
-                "edge thresholds need noise whose density jumps at a known edge (uniform); use OneBitNewton"
-            )
+            raise ModelError("edge thresholds need noise whose density jumps at a known edge: use OneBitNewton")
         if noise.edge <= 0 or noise.cdf(noise.edge) < 1:
             raise ModelError(f"the noise's edge {noise.edge:g} must be the positive upper end of its support")
-        self._threshold_offset = noise.edge
+        self._edge = noise.edge
+
+    def _aim(self, z: Floats, slack: float) -> float | None:
+        gap = self._gap(z, slack)
+        return float(z[0] @ self._centre()) - gap + self._edge if gap > 0 else None

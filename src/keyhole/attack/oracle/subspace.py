@@ -3,15 +3,52 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from numba import njit
 
 from keyhole.attack.oracle.noise import Floats
 from keyhole.errors import ModelError
 
 ORTHONORMAL = 1e-9  # largest |<e_i, e_j> - [i = j]| of a basis
 ON_SUBSPACE = 1e-6  # relative distance that counts as "on": the square root of float cancellation, with room
+GROUP = 64  # rows checked together
+WIDE = 64  # from this dimension on numpy's vectorised sum of squares beats a plain loop
+
+
+@njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
+def _first_bad(q: Floats, z: Floats, limit: float) -> int:
+    """The first row of queries that is zero, not finite, or further than limit (squared share) away; or -1.
+
+    What a row has outside the subspace is never negative, so a group whose total is below the limit of its shortest
+    row has no bad row; only a group that fails this quick test is looked at row by row.
+    """
+    D, d = q.shape[1], z.shape[1]
+    flat_q, flat_z = q.ravel(), z.ravel()
+    for start in range(0, q.shape[0], GROUP):
+        end = min(q.shape[0], start + GROUP)
+        total, part, shortest = 0.0, 0.0, math.inf
+        for i in range(start * D, end * D):
+            total += flat_q[i] * flat_q[i]
+        for t in range(start, end):
+            inside = 0.0
+            for i in range(d):
+                inside += flat_z[t * d + i] * flat_z[t * d + i]
+            part += inside
+            shortest = min(shortest, inside)
+        # written so that NaN fails
+        if total - part <= limit * shortest and shortest > 0.0 and total < math.inf:
+            continue
+        for t in range(start, end):
+            total, part = 0.0, 0.0
+            for i in range(D):
+                total += q[t, i] * q[t, i]
+            for i in range(d):
+                part += z[t, i] * z[t, i]
+            if not (total - part <= limit * total and 0.0 < total < math.inf):
+                return t
+    return -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +70,7 @@ class Subspace:
     lower: Floats
     upper: Floats
     neighbourhood: float = 0.0
+    columns: Floats = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         basis = np.ascontiguousarray(self.basis, dtype=np.float64)
@@ -54,6 +92,7 @@ class Subspace:
         if not 0 <= self.neighbourhood < 1:
             raise ModelError(f"the neighbourhood is a share of the query's norm in [0, 1), got {self.neighbourhood!r}")
         object.__setattr__(self, "basis", basis)
+        object.__setattr__(self, "columns", np.ascontiguousarray(basis.T))
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", upper)
 
@@ -72,7 +111,7 @@ class Subspace:
         return int(self.basis.shape[0])
 
     @property
-    def D(self) -> int:
+    def D(self) -> int:  # noqa: N802 - the letter of the literature
         return int(self.basis.shape[1])
 
     @property
@@ -100,29 +139,33 @@ class Subspace:
         """
         if queries.ndim != 2 or queries.shape[1] != self.D:
             raise ModelError(f"a query has {self.D} entries here, got an array of shape {queries.shape}")
-        z = queries @ self.basis.T
-        squares = np.einsum("ij,ij->i", queries, queries)
-        inside = np.einsum("ij,ij->i", z, z)
+        z = queries @ self.columns
         limit = max(self.neighbourhood, ON_SUBSPACE)
-        # one comparison covers the common case; NaN and zero rows fail it too
-        good = (squares - inside <= limit * limit * squares) & (squares > 0) & (squares < math.inf)
-        if not good.all():
-            raise self._complaint(queries, int(np.argmin(good)), squares, inside)
+        if self.D < WIDE:
+            bad = int(_first_bad(queries, z, limit * limit))
+        else:
+            squares, inside = np.vecdot(queries, queries), np.vecdot(z, z)
+            good = (squares - inside <= limit * limit * squares) & (squares > 0) & (squares < math.inf)
+            bad = -1 if good.all() else int(np.argmin(good))
+        if bad >= 0:
+            raise self._complaint(queries[bad], z[bad], bad)
         n = len(queries)
         if self.neighbourhood == 0:
             return z, np.zeros(n), np.zeros(n)
+        squares, inside = np.vecdot(queries, queries), np.vecdot(z, z)
         residual = np.sqrt(np.maximum(0.0, squares - inside))
         residual[residual <= ON_SUBSPACE * np.sqrt(squares)] = 0.0
         known = queries @ self.middle - z @ (self.basis @ self.middle)
         return z, known, residual * (float(np.linalg.norm(self.upper - self.lower)) / 2)
 
-    def _complaint(self, queries: Floats, row: int, squares: Floats, inside: Floats) -> ModelError:
-        if not np.all(np.isfinite(queries[row])):
+    def _complaint(self, q: Floats, z: Floats, row: int) -> ModelError:
+        if not np.all(np.isfinite(q)):
             return ModelError(f"query {row} of the block has an entry that is not a finite number")
-        if squares[row] == 0:
+        square = float(q @ q)
+        if square == 0:
             return ModelError(f"query {row} of the block is zero: it asks nothing; leave it out")
-        away = math.sqrt(max(0.0, squares[row] - inside[row]) / squares[row])
+        away = math.sqrt(max(0.0, square - float(z @ z)) / square)
         return ModelError(
-            f"query {row} of the block is {away:.3g} of its norm away from the {self.d}-dimensional subspace, more than "
-            f"the stated neighbourhood {max(self.neighbourhood, ON_SUBSPACE):.3g}; widen `neighbourhood` or fix the basis"
+            f"query {row} of the block is {away:.3g} of its norm away from the {self.d}-dimensional subspace, more "
+            f"than the stated neighbourhood {max(self.neighbourhood, ON_SUBSPACE):.3g}; widen it or fix the basis"
         )

@@ -1,0 +1,198 @@
+"""Steal a linear classifier that returns nothing but labels, even when it randomises its scores.
+
+The classifier says 1 iff w.x + b + noise > 0. Its threshold is fixed, so other thresholds are realised by changing the
+query: along a known direction v with kappa = w.v > 0, the label of x - t v says whether
+w'.x + b' + noise/kappa > t, with (w', b') = (w, b)/kappa. That is the yes/no oracle for (w', b') and queries (x, 1).
+kappa is not identified by labels alone: the direction of w is learnt, its length only if the noise scale is known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
+from keyhole.attack.oracle.newton import OneBitNewton
+from keyhole.attack.oracle.noise import Floats, Gaussian
+from keyhole.attack.oracle.subspace import Subspace
+from keyhole.errors import ModelError
+
+Label = Callable[[Floats], int]
+
+
+class NoisyScores:
+    """A defence: a linear model whose score gets fresh noise before it is turned into the only output, a label."""
+
+    def __init__(self, weights: Floats, intercept: float, std: float, *, rng: np.random.Generator) -> None:
+        self._w, self._b, self._std, self._rng = np.asarray(weights, dtype=np.float64), intercept, std, rng
+
+    def predict(self, rows: Floats) -> Floats:
+        """Labels 0 or 1, one per row."""
+        scores = rows @ self._w + self._b + self._std * self._rng.standard_normal(len(rows))
+        return (scores > 0).astype(np.float64)
+
+
+class ShiftedOracle:
+    """The yes/no oracle inside a label-only classifier: thresholds by shifting the query along `direction`.
+
+    A query is (x, 1), of length D + 1. Nothing but labels is used.
+    """
+
+    def __init__(self, label: Label, direction: Floats) -> None:
+        self._label, self._v = label, np.asarray(direction, dtype=np.float64)
+        self.asked = 0
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """Label of x - threshold * direction, for q = (x, 1)."""
+        self.asked += 1
+        said = self._label(q[:-1] - threshold * self._v)
+        if said not in (0, 1):
+            raise ModelError(f"a label is 0 or 1, got {said!r}")
+        return int(said)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StolenClassifier:
+    """Weights and intercept up to a positive factor; `scale` is that factor when the noise scale was known.
+
+    `trace`: (queries asked so far, weights, intercept) at each checkpoint.
+    """
+
+    weights: Floats
+    intercept: float
+    scale: float | None
+    noise_in_shifts: float
+    queries: int
+    trace: tuple[tuple[int, Floats, float], ...]
+
+    def predict(self, rows: Floats) -> Floats:
+        """Labels 0 or 1."""
+        return np.asarray(rows @ self.weights + self.intercept > 0, dtype=np.float64)
+
+
+def angle(a: Floats, b: Floats) -> float:
+    """Angle between two vectors, in degrees.
+
+    >>> round(angle(np.array([1.0, 0.0]), np.array([1.0, 1.0])), 6)
+    45.0
+    """
+    cosine = float(a @ b) / (float(np.linalg.norm(a)) * float(np.linalg.norm(b)))
+    return math.degrees(math.acos(max(-1.0, min(1.0, cosine))))
+
+
+def _vote(label: Label, x: Floats, times: int) -> float:
+    return sum(int(label(x)) for _ in range(times)) / times
+
+
+def find_direction(label: Label, candidates: Floats, *, repeats: int, reach: float = 64.0) -> tuple[Floats, Floats]:
+    """A point near the boundary and a direction v along which labels go from 0 to 1.
+
+    Candidates (any inputs, no labels needed) are asked `repeats` times each until one is mostly 0 and one mostly 1; the
+    line between them crosses the boundary. A line is stretched until both ends are clear, up to `reach` times.
+    """
+    low = high = None
+    for x in candidates:
+        share = _vote(label, x, repeats)
+        if share <= 0.25 and low is None:
+            low = x
+        elif share >= 0.75 and high is None:
+            high = x
+        if low is not None and high is not None:
+            break
+    if low is None or high is None:
+        raise ModelError(
+            f"all {len(candidates)} candidates got the same label most of the time; give inputs from both classes"
+        )
+    middle, direction = (low + high) / 2, high - low
+    stretch = 1.0
+    while stretch < reach and not (
+        _vote(label, middle + stretch * direction, repeats) == 1
+        and _vote(label, middle - stretch * direction, repeats) == 0
+    ):
+        stretch *= 2
+    return middle, direction * stretch
+
+
+def noise_along(label: Label, middle: Floats, direction: Floats, *, samples: int, rng: np.random.Generator) -> float:
+    """Standard deviation of the noise in units of shifts along `direction`: a probit fit to labels at random shifts.
+
+    About half of Fisher's information sits within one deviation; a grid over (crossing, deviation) on a
+    log scale is enough for a gain that only has to be right to a factor. 0 means: no noise seen.
+    """
+    low, high = -1.0, 1.0
+    shifts = rng.uniform(low, high, samples)
+    bits = np.array([label(middle + float(t) * direction) for t in shifts], dtype=np.float64)
+    order = np.argsort(shifts)
+    if np.all(np.diff(bits[order]) >= 0):
+        return 0.0
+    best, found = -math.inf, 1.0
+    erf = np.vectorize(math.erf)
+    for deviation in np.geomspace(1e-3, 10, 41):
+        for crossing in np.linspace(low, high, 81):
+            p = 0.5 * (1 + erf((shifts - crossing) / (deviation * math.sqrt(2))))
+            p = np.clip(p, 1e-9, 1 - 1e-9)
+            value = float(np.sum(np.where(bits > 0, np.log(p), np.log(1 - p))))
+            if value > best:
+                best, found = value, float(deviation)
+    return found
+
+
+def steal_classifier(
+    label: Label,
+    inputs: Floats,
+    *,
+    queries: int,
+    bound: float,
+    noise_std: float | None,
+    rng: np.random.Generator,
+    checkpoints: int = 12,
+) -> StolenClassifier:
+    """Learn a linear classifier from labels alone.
+
+    `inputs`: unlabelled inputs the attacker has (they give directions and the range of features); `bound`: w' lies in
+    [-bound, bound]^(D+1) for the unit chosen here, kappa = 1; `noise_std`: the defence's noise in score units if known,
+    which also fixes the scale; None claims direction only. No noise seen: EllipsoidBisection; otherwise OneBitNewton
+    with Gaussian noise of the deviation measured in shifts (a heuristic when the defence's noise is not Gaussian).
+    Queries are random mixtures of the inputs' principal directions, all of unit length after whitening.
+    Cost: O(D^2) time per query.
+    """
+    sample = np.asarray(inputs, dtype=np.float64)
+    if sample.ndim != 2 or len(sample) < 2:
+        raise ModelError(f"inputs are an array with one input per row, at least two; got shape {sample.shape}")
+    D, asked = sample.shape[1], 0
+
+    def counted(x: Floats) -> int:
+        nonlocal asked
+        asked += 1
+        return int(label(x))
+
+    mixed = sample[rng.permutation(len(sample))]
+    middle, direction = find_direction(counted, mixed, repeats=8)
+    deviation = noise_along(counted, middle, direction, samples=400, rng=rng)
+    spread = sample.std(axis=0) + 1e-12
+    oracle = ShiftedOracle(counted, direction)
+    lower, upper = np.full(D + 1, -bound), np.full(D + 1, bound)
+    attack: OneBitNewton | EllipsoidBisection
+    if deviation == 0:
+        attack = EllipsoidBisection(lower, upper, resolution=1e-6)
+    else:
+        attack = OneBitNewton(Subspace(np.eye(D + 1), lower, upper), Gaussian(deviation))
+    marks = {int(v) for v in np.geomspace(max(asked + 1, 2 * asked), queries, checkpoints)}
+    trace = list[tuple[int, Floats, float]]()
+    while asked < queries:
+        # around the boundary's crossing, so that shifts stay moderate
+        x = middle + rng.standard_normal(D) * spread
+        q = np.append(x, 1.0)
+        threshold = attack.threshold(q)
+        if threshold is None:
+            break
+        attack.learn(q, threshold, oracle.above(q, threshold))
+        if asked in marks:
+            found = attack.estimate()
+            trace.append((asked, found[:-1], float(found[-1])))
+    found = attack.estimate()
+    scale = None if noise_std is None or deviation == 0 else noise_std / deviation
+    return StolenClassifier(found[:-1], float(found[-1]), scale, deviation, asked, tuple(trace))
