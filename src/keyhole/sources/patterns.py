@@ -1,20 +1,59 @@
-"""Records grouped by their pattern of matches, inside the engine, with exact bit patterns out."""
+"""Records grouped by their pattern of matches: exact bits, in time that hardly depends on the number of predicates.
+
+A record's bit for a term is the AND of one look-up for each column, so only the codes of its columns matter (see
+patterns_codes). Records are grouped by their codes first, packed into one integer; then the few distinct
+combinations of codes are grouped by their patterns, which are never stored: they are read off the tables where they
+are hashed, compared and written. A hash only says where to look; patterns are compared bit by bit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import Decimal
+from dataclasses import dataclass
 from fractions import Fraction
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.errors import DataError
 from keyhole.evidence import Atoms
 from keyhole.predicate import Predicate, to_sql
 from keyhole.schema import Schema
+from keyhole.sources.patterns_codes import decided, encode, truths
+from keyhole.sources.patterns_plan import Leaves, Pick, Plan, Tree, decide, plan, settle
+from keyhole.sources.patterns_tables import Ints, Keys, Place, Words, join_tables, mask_table, packed
+from keyhole.sources.patterns_weights import weigh
 
-WORD = 62  # bits a word: both ends of BIGINT stay clear of the sign
+DIRECT = 2_000_000  # up to this many (record, predicate) pairs the engine evaluates every predicate on every record
+DIRECT_ROWS = 50_000
+MAX_BYTES = 8 << 30  # patterns beyond this are refused rather than swapped
+
+
+@dataclass(frozen=True, slots=True)
+class _Slot:
+    """How one slot went: its route, how many codes occur, how many classes of codes the log can tell apart."""
+
+    name: str
+    route: str
+    leaves: int
+    units: int
+    values: int
+    classes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Prepared:
+    """Keys of the records, and the tables that turn a key into a pattern."""
+
+    plan: Plan
+    slots: tuple[_Slot, ...]
+    keys: Words  # n rows: the classes of all slots and the codes of all weights, side by side
+    fields: Ints
+    starts: Ints
+    tables: Words
+    weighing: tuple[Place, ...]  # where the weights are in the keys
+    weights: tuple[tuple[Ints, list[Fraction]], ...]
 
 
 def group(
@@ -22,47 +61,248 @@ def group(
 ) -> Atoms:
     """The atoms of `table` under `predicates` and `weights`, numbered by first appearance.
 
-    Cost: one pass of the engine over the table for every 62 predicates, 8 bytes a record and word.
+    Two records share an atom if and only if the same predicates are true of them (NULL is not true) and their
+    weights are equal; no hash decides. Cost: one pass of the engine over each column used, O(n) for the codes and
+    O(K' P / 64) for K' distinct combinations of codes. Memory: 8 bytes a record for the keys (16 from 64 bits on),
+    about 40 bytes a combination, the tables, and the bits themselves, P K / 8 bytes.
+    Small tables take the direct way: the engine evaluates every predicate on every record.
+
+    >>> from keyhole.predicate import Comparison, IsNull
+    >>> from keyhole.schema import Column, Kind
+    >>> con = duckdb.connect()
+    >>> _ = con.execute("CREATE TABLE people AS FROM (VALUES (31), (NULL), (45), (33)) AS t(age)")
+    >>> schema = Schema("people", (Column("age", Kind.INTEGER),))
+    >>> atoms = group(con, "people", schema, [Comparison("age", "<", 40), IsNull("age")], [])
+    >>> atoms.of, atoms.sizes, atoms.first, atoms.mask(0)
+    (array([0, 1, 2, 0], dtype=int32), array([2, 1, 1]), array([0, 1, 2]), array([ True, False, False]))
     """
-    words = [
-        " | ".join(
-            f"(CASE WHEN {to_sql(p)} THEN {1 << b} ELSE 0 END)" for b, p in enumerate(predicates[at : at + WORD])
-        )
-        for at in range(0, len(predicates), WORD)
-    ]
-    n_row = con.execute(f"SELECT count(*) FROM {table}").fetchone()
-    n = int(n_row[0]) if n_row else 0
-    columns: list[NDArray[np.int64]] = []
-    for word in words:
-        columns.append(
-            np.asarray(con.execute(f"SELECT ({word})::BIGINT AS w FROM {table}").fetchnumpy()["w"], np.int64)
-        )
-    values: list[list[Fraction]] = []
-    for weight in weights:
-        raw = con.execute(f"SELECT coalesce(({weight})::VARCHAR, '0') AS v FROM {table}").fetchnumpy()["v"]
-        distinct, inverse = np.unique(np.asarray(raw, dtype=np.str_), return_inverse=True)
-        values.append([Fraction(Decimal(str(v))) for v in distinct])
-        columns.append(inverse.astype(np.int64))
-    of, first = _classes(columns, n)
-    sizes = np.bincount(of, minlength=len(first)).astype(np.int64)
-    K = len(first)
-    bits = np.zeros((len(predicates), (K + 63) // 64), dtype=np.uint64)
-    for p in range(len(predicates)):
-        held = (columns[p // WORD][first] >> (p % WORD)) & 1
-        packed = np.packbits(held.astype(np.uint8), bitorder="little")
+    n = _count(con, table)
+    if _small(con, table, n, len(predicates)):
+        return _direct(con, table, n, predicates, weights)
+    return _grouped(_prepare(con, table, n, schema, predicates, weights), n)
+
+
+def explain(
+    con: duckdb.DuckDBPyConnection, table: str, schema: Schema, predicates: Sequence[Predicate], weights: Sequence[str]
+) -> str:
+    """How `group` would go about it: each column's route, codes and classes, the bits, and the memory it needs.
+
+    Runs the dictionaries but not the grouping.
+    """
+    n = _count(con, table)
+    lines = [f"{n:,} records, {len(predicates):,} predicates, {len(weights):,} weights"]
+    if _small(con, table, n, len(predicates)):
+        lines.append("direct: the engine evaluates every predicate on every record")
+        lines.append(f"memory: {_size(n * len(predicates) * 9 // 8 + 8 * n * len(weights))} of verdicts and patterns")
+        return "\n".join(lines)
+    made = _prepare(con, table, n, schema, predicates, weights)
+    width = max([6, *(len(s.name) for s in made.slots)])
+    lines.append(f"{'column':<{width}}  route       leaves   units   codes classes")
+    for s in made.slots:
+        lines.append(f"{s.name:<{width}}  {s.route:<10} {s.leaves:>7,} {s.units:>7,} {s.values:>7,} {s.classes:>7,}")
+    for text, (_, values) in zip(weights, made.weights, strict=True):
+        lines.append(f"weight {text}: {len(values):,} values")
+    inline = sum(s.leaves for s in made.slots if s.route == "rows")
+    P, T = len(predicates), len(made.plan.terms)
+    lines.append(
+        f"terms: {T:,} bits in {made.tables.shape[1]:,} words; {made.plan.combined:,} predicates combine several"
+    )
+    lines.append(f"inline: {inline:,} leaves evaluated by the engine on every record")
+    used = int((made.fields[:, 3] > 0).sum())
+    lines.append(f"keys: {made.keys.shape[1]} word(s) a record; {used} fields read through {len(made.starts)} tables")
+    fixed = made.keys.nbytes + made.tables.nbytes + 16 * n
+    lines.append(
+        f"memory: keys {_size(made.keys.nbytes)}, tables {_size(made.tables.nbytes)}, at most "
+        f"{_size(fixed + n * (20 + 8 * made.keys.shape[1]) + n * (P if made.plan.direct else P + T) // 8)} "
+        "if every record is an atom"
+    )
+    return "\n".join(lines)
+
+
+def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
+    [(n,)] = con.execute(f"SELECT count(*) FROM {table}").fetchall()
+    return int(n)
+
+
+def _small(con: duckdb.DuckDBPyConnection, table: str, n: int, P: int) -> bool:
+    """Does the direct way win, or is it the only one? The other needs row numbers without gaps."""
+    if n <= DIRECT_ROWS and n * P <= DIRECT:
+        return True
+    try:
+        [row] = con.execute(f"SELECT min(rowid), max(rowid) FROM {table}").fetchall()
+    except duckdb.Error:  # a view
+        return True
+    names = {str(r[0]).casefold() for r in con.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()}
+    return row != (0, n - 1) or "rowid" in names
+
+
+def _direct(
+    con: duckdb.DuckDBPyConnection, table: str, n: int, predicates: Sequence[Predicate], weights: Sequence[str]
+) -> Atoms:
+    """The engine evaluates every predicate on every record."""
+    P = len(predicates)
+    patterns = np.zeros((n, (P + 63) // 64 * 8), dtype=np.uint8)
+    held = np.zeros((8, n), dtype=np.uint8)
+    for p, (yes, _) in enumerate(truths(con, table, [to_sql(p) for p in predicates], n)):
+        held[p % 8] = yes
+        if p % 8 == 7 or p == P - 1:
+            patterns[:, p // 8] = np.packbits(held[: p % 8 + 1], axis=0, bitorder="little")[0]
+    weighed = [weigh(con, table, weight) for weight in weights]
+    columns = [patterns.view(np.uint64), *(codes.astype(np.uint64)[:, None] for codes, _ in weighed)]
+    rows = np.ascontiguousarray(np.concatenate(columns, axis=1))
+    of, first = distinct_rows(rows)
+    bits = np.zeros((P, (len(first) + 63) // 64), dtype=np.uint64)
+    for p in range(P):
+        packed = np.packbits(patterns[first, p // 8] >> p % 8 & 1, bitorder="little")
         bits[p].view(np.uint8)[: len(packed)] = packed
-    per_atom = tuple(tuple(values[j][int(columns[len(words) + j][r])] for r in first) for j in range(len(weights)))
-    return Atoms(of.astype(np.int32), sizes, first, bits, per_atom)
+    return _atoms(of, first, bits, weighed)
 
 
-def _classes(columns: list[NDArray[np.int64]], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number the distinct rows of the columns by first appearance: class of each record, first record of each class."""
-    if not columns or n == 0:
-        return np.zeros(n, dtype=np.int64), np.zeros(min(n, 1), dtype=np.int64)
-    table = np.ascontiguousarray(np.column_stack(columns))
-    keys = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+def _atoms(
+    of: NDArray[np.int32], first: Ints, bits: Words, weighed: Sequence[tuple[NDArray[np.int64], list[Fraction]]]
+) -> Atoms:
+    sizes = np.bincount(of, minlength=len(first)).astype(np.int64)
+    per_atom = tuple(tuple(map(values.__getitem__, codes[first].tolist())) for codes, values in weighed)
+    return Atoms(of, sizes, first, bits, per_atom)
+
+
+def distinct_rows(rows: Words) -> tuple[NDArray[np.int32], Ints]:
+    """Number the distinct rows by first appearance: the class of each row, the first row of each class.
+
+    Sorting for a few rows, a hash table confirmed word by word for many.
+
+    >>> distinct_rows(np.array([[7, 1], [5, 1], [7, 1]], dtype=np.uint64))
+    (array([0, 1, 0], dtype=int32), array([0, 1]))
+    """
+    n = len(rows)
+    if n == 0 or rows.shape[1] == 0:
+        return np.zeros(n, dtype=np.int32), np.zeros(min(n, 1), dtype=np.int64)
+    if n > DIRECT_ROWS:
+        from keyhole.sources import patterns_kernels as kernels
+
+        hashes = np.empty(n, dtype=np.uint64)
+        kernels.spread(kernels.hash_rows, n, 4096, rows, hashes)
+        of = np.empty(n, dtype=np.int32)
+        first = np.empty(n, dtype=np.int64)
+        count = kernels.classes_of_rows(rows, hashes, of, first)
+        return of, first[:count].copy()
+    keys = rows.ravel() if rows.shape[1] == 1 else rows.view(np.dtype((np.void, 8 * rows.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
     return rank[inverse.ravel()], first[order].astype(np.int64)
+
+
+def _prepare(
+    con: duckdb.DuckDBPyConnection,
+    table: str,
+    n: int,
+    schema: Schema,
+    predicates: Sequence[Predicate],
+    weights: Sequence[str],
+) -> _Prepared:
+    known = Leaves()
+    formulas = [settle(p, known) for p in predicates]
+    coded = encode(con, table, n, schema, known.all)
+    slot_of = [""] * len(known.all)
+    for c in coded:
+        for leaf in c.leaves:
+            slot_of[leaf] = c.slot
+    made = plan(formulas, slot_of)
+    width = max(1, (len(made.terms) + 63) // 64)
+    keys = Keys(n)
+    slots, tables, places = [], [], []
+    for c in coded:
+        units = made.units.get(c.slot, [])
+        if not units:
+            continue
+        present, truth = decided(con, table, n, c, known.all)
+        verdicts = np.empty((len(units), len(present)), dtype=np.bool_)
+        for u, unit in enumerate(units):
+            verdicts[u] = decide(unit, truth, len(present))
+        class_of, first = distinct_rows(packed(verdicts))
+        lookup = np.zeros(c.count, dtype=np.uint64)
+        lookup[present] = class_of
+        places.append(keys.add(c.codes, len(first), lookup))
+        unit_of = np.array([term.get(c.slot, -1) for term in made.terms], dtype=np.int64)
+        tables.append(mask_table(verdicts[:, first], unit_of))
+        slots.append(_Slot(c.slot, c.route, len(c.leaves), len(units), len(present), len(first)))
+    weighed = tuple(weigh(con, table, weight) for weight in weights)
+    weighing = [keys.add(codes, len(values)) for codes, values in weighed]
+    return _Prepared(made, tuple(slots), keys.words(), *join_tables(tables, places, width), tuple(weighing), weighed)
+
+
+def _grouped(made: _Prepared, n: int) -> Atoms:
+    """Group by keys, then the distinct keys by patterns, then combine terms."""
+    from keyhole.sources import patterns_kernels as kernels
+
+    key_of, first_of_key = distinct_rows(made.keys)
+    keys = made.keys[first_of_key]
+    count = len(keys)
+    at = np.empty((count, len(made.starts)), dtype=np.int32)
+    kernels.spread(kernels.decode, count, 4096, keys, made.fields, made.starts, at)
+    extra = np.empty((count, len(made.weighing)), dtype=np.uint64)
+    for j, (word, shift, mask) in enumerate(made.weighing):
+        extra[:, j] = keys[:, word] >> np.uint64(shift) & np.uint64(mask)
+    del keys
+    hashes = np.empty(count, dtype=np.uint64)
+    multipliers = np.random.default_rng(0).integers(1 << 63, size=made.tables.shape[1], dtype=np.uint64) * 2 + 1
+    kernels.spread(kernels.hash_patterns, count, 1024, at, made.tables, extra, multipliers, hashes)
+    of = np.empty(count, dtype=np.int32)
+    chosen = np.empty(count, dtype=np.int64)
+    chosen = chosen[: kernels.classes_of_patterns(at, made.tables, extra, hashes, of, chosen)].copy()
+    del hashes
+    K, T, P = len(chosen), len(made.plan.terms), len(made.plan.outputs)
+    _bounded(K, T if made.plan.direct else T + P)
+    bits = np.zeros((T, (K + 63) // 64), dtype=np.uint64)
+    kernels.spread(kernels.write_bits, bits.shape[1], 8, chosen, at, made.tables, bits)
+    if not made.plan.direct:
+        bits = _outputs(made.plan, bits, K)
+    if made.plan.combined:  # atoms that only the parts of a predicate told apart are one
+        patterns = np.zeros((K, max(1, (P + 63) // 64)), dtype=np.uint64)
+        kernels.spread(kernels.transpose_bits, bits.shape[1], 8, bits, patterns)
+        merged, kept = distinct_rows(np.concatenate([patterns, extra[chosen]], axis=1))
+        if len(kept) < K:
+            of, chosen = merged[of], chosen[kept]
+            bits = np.zeros((P, (len(kept) + 63) // 64), dtype=np.uint64)
+            rows = np.arange(K, dtype=np.int32)[:, None]
+            kernels.spread(kernels.write_bits, bits.shape[1], 8, kept, rows, patterns, bits)
+    return _atoms(of[key_of], first_of_key[chosen], bits, made.weights)
+
+
+def _outputs(made: Plan, terms: Words, K: int) -> Words:
+    """The bits of the predicates from those of the terms."""
+    out = np.empty((len(made.outputs), terms.shape[1]), dtype=np.uint64)
+    for p, output in enumerate(made.outputs):
+        out[p] = _combined(output, terms)
+    if K % 64:  # flipping set the bits behind the last atom
+        out[:, -1] &= np.uint64((1 << K % 64) - 1)
+    return out
+
+
+def _combined(output: Pick | Tree, terms: Words) -> Words:
+    if isinstance(output, Pick):
+        row: Words = terms[output.term]
+        return ~row if output.flip else row
+    found = _combined(output.parts[0], terms)
+    for part in output.parts[1:]:
+        found = found & _combined(part, terms) if output.every else found | _combined(part, terms)
+    return found
+
+
+def _bounded(K: int, rows: int) -> None:
+    need = rows * ((K + 63) // 64) * 8
+    if need > MAX_BYTES:
+        raise DataError(
+            f"{K:,} atoms and {rows:,} conditions need {_size(need)} of patterns (at most {_size(MAX_BYTES)}): "
+            "audit the log in parts, or one private column at a time"
+        )
+
+
+def _size(count: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
