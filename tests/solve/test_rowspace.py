@@ -125,7 +125,7 @@ def rank_of_fractions(relations: list[dict[int, Fraction]], m: int) -> int:
 
 
 @pytest.mark.parametrize("path", PATHS)
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=700, deadline=None)
 @given(case=matrices(), seed=st.integers(0, 2**32 - 1))
 def test_equals_brute_force(path: str, case: tuple[Rows, int], seed: int) -> None:
     with PATHS[path]():
