@@ -9,13 +9,13 @@ from fractions import Fraction
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
-from keyhole.predicate import MIRRORED, TRUE, Predicate, conjunction, quote_name
+from keyhole.predicate import MIRRORED, TRUE, Comparison, Opaque, Predicate, conjunction, leaf_truth, leaves, quote_name
 from keyhole.query import Aggregate, Query, Term, Threshold
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.linear import LinearReader, Piece
-from keyhole.sql.public import Public
+from keyhole.sql.public import FINITE, Public
 
 _T = DataType.Type
 SEPARATELY = "ask them separately"
@@ -79,10 +79,40 @@ class AggregateReader(LinearReader):
         bare_ratio = replace(ratio, constant=Fraction(0))
         return self._tested(self._query(bare_ratio, label, left), operator, bound - ratio.constant, node)
 
+    def group_tests(self, node: exp.Expr, keyed: bool) -> list[Query]:
+        """One comparison of HAVING as tests that are all true of a group that is shown.
+
+        A SUM over no record is NULL, which hides the group; since such a sum is 0 by our convention, a test that 0
+        would pass is joined by the test that there is a record at all.
+        """
+        query = self.question(node, "")
+        tests = [replace(query, label=query.label or query.canonical())]
+        test = query.test
+        passes = test is not None and leaf_truth(Comparison("", test.op, test.value), 0)
+        if query.aggregate is Aggregate.SUM and (query.per or passes):
+            for sum_ in node.find_all(exp.Sum, exp.CountIf):
+                tests += self._supported(sum_, keyed)
+        return tests
+
+    def _supported(self, node: exp.Expr, keyed: bool) -> list[Query]:
+        above = node.parent
+        where: Predicate = TRUE
+        if isinstance(above, exp.Filter):
+            where, above = self.condition(above.expression.this), above.parent
+        counts = self._counts([p.guard for p in self.linear(node.this)], where)
+        if isinstance(above, exp.Coalesce) or (keyed and counts == self._counts([TRUE], TRUE)):
+            return []
+        query = Query(Aggregate.SUM, counts, test=Threshold(">", Decimal(0)))
+        return [replace(query, label=query.canonical())]
+
     def _tested(self, query: Query, operator: str, bound: Fraction, node: exp.Expr) -> Query:
         number = to_decimal(bound)
         if number is None:
             raise self.refuse(f"{bound} has no finite decimal form: write the number you mean", node)
+        for leaf in (leaf for term in (*query.terms, *query.per) for leaf in leaves(term.where)):
+            if isinstance(leaf, Opaque) and leaf.sql.startswith(FINITE):
+                # engines rank NaN above every number: a yes would say nothing about the sum
+                raise self.refuse("a comparison with a sum that may be NaN is not judged: ask for the sum", node)
         return replace(query, test=Threshold(operator, Decimal(number)))
 
     def _rounded(self, node: exp.Expr, label: str) -> Query:

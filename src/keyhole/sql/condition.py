@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from decimal import Decimal
@@ -32,6 +33,7 @@ from keyhole.predicate import (
 )
 from keyhole.schema import Column, Kind
 from keyhole.sql.constants import NotConstant, Value, coerce, to_decimal
+from keyhole.sql.functions import REFUSED
 from keyhole.sql.names import Derived, Scope
 from keyhole.sql.public import Public, PublicReader
 
@@ -147,6 +149,9 @@ class ConditionReader(PublicReader):
         return Opaque(f"{made.sql} {operator} {literal(scalar)}", made.columns)
 
     def _two(self, left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr) -> Predicate:
+        for side in (left, right):
+            if isinstance(side, tuple(REFUSED)):
+                raise self.unknown(side)
         if self.touches_private(left) or self.touches_private(right):
             secret = left if self.touches_private(left) else right
             raise self.refuse("a private column may only be compared with constants", secret)
@@ -169,6 +174,9 @@ class ConditionReader(PublicReader):
         bound = (value - shift) / factor
         exact = column.kind in (Kind.INTEGER, Kind.DECIMAL) or (shift == 0 and abs(factor) == 1)
         number = to_decimal(bound)
+        if number is None and column.kind is Kind.INTEGER and operator not in ("=", "<>"):
+            down = operator.startswith("<")  # an integer below 7/3 is at most 2
+            operator, number = ("<=", math.floor(bound)) if down else (">=", math.ceil(bound))
         if not exact or number is None:
             shown = f": write {column.name} {operator} {number}" if number is not None else ""
             raise self.refuse(f"this cannot be solved for {column.name} without rounding{shown}", left)

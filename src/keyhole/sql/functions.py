@@ -77,8 +77,8 @@ FUNCTIONS: dict[type[exp.Expr], Function] = {
     exp.Sqrt: _of("SQRT", NUMBER, Kind.DOUBLE, fallible=True, finite=False),
     exp.Ln: _of("LN", NUMBER, Kind.DOUBLE, fallible=True, finite=False),
     exp.Exp: _of("EXP", NUMBER, Kind.DOUBLE, fallible=True, finite=False),
-    exp.Mod: Function("({} % {})", (("this", NUMBER), ("expression", NUMBER)), None, fallible=True, nullable=True),
-    exp.IntDiv: Function("({} // {})", (("this", NUMBER), ("expression", NUMBER)), None, fallible=True, nullable=True),
+    exp.Mod: Function("({} % {})", (("this", NUMBER), ("expression", NUMBER)), None, nullable=True),
+    exp.IntDiv: Function("({} // {})", (("this", NUMBER), ("expression", NUMBER)), None, nullable=True),
     exp.Pow: Function(
         "POW({}, {})", (("this", NUMBER), ("expression", NUMBER)), Kind.DOUBLE, fallible=True, finite=False
     ),

@@ -162,6 +162,9 @@ class LinearReader(ConditionReader):
             return [_scaled(p, 1 / divisor) for p in self.linear(node.this)]
         if self.touches_private(node.expression):
             raise self.refuse("division by a private column is not judged", node.expression)
+        below = bare(node.expression)
+        if not (isinstance(below, exp.Nullif) and self.fold(below.expression) == 0):
+            raise self.refuse("a divisor may be 0 for some record: write NULLIF(..., 0) around it", node.expression)
         if not self.touches_private(node.this):
             return self._weight(self.public(node), node)
         over = self.public(node.expression)

@@ -76,16 +76,14 @@ class _Lowering:
         conditions, tests = self.having(plain, sets)
         scope = replace(self.scope, where=conjunction(self.scope.where, *conditions)) if conditions else self.scope
         reader = AggregateReader(scope)
-        labels = _labels(source, len(self.items))
+        labels = _labels(source, [bool(item.alias) for item in self.items])
         queries = []
         for item, label in zip(self.items, labels, strict=True):
             if item.is_key or self.is_constant(reader, item) or self.is_key(reader, item):
                 continue
             queries.append(reader.question(item.node, label))
-        asked = []
-        for test in tests:
-            query = reader.question(test, "")
-            asked.append(replace(query, label=query.label or query.canonical()))
+        keyed = bool(self.keys) and () not in sets
+        asked = [query for test in tests for query in reader.group_tests(test, keyed)]
         if not queries:
             raise source.refuse(
                 "there is no aggregate: only SUM, AVG, COUNT, MIN, MAX and their kin are judged", select
@@ -434,10 +432,17 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     return [node, *reversed(parts)]
 
 
-def _labels(source: Source, count: int) -> list[str]:
+def _labels(source: Source, aliased: list[bool]) -> list[str]:
     """The items of the outermost SELECT list as written, without their aliases."""
-    depth, items, start, end = 0, [], -1, -1
+    depth, start, end, before = 0, -1, -1, -1
+    items: list[tuple[int, int]] = []
     seen_alias = False
+
+    def close() -> None:
+        # an alias without AS is the last word of its item
+        bare_alias = not seen_alias and len(items) < len(aliased) and aliased[len(items)]
+        items.append((start, before if bare_alias else end))
+
     tokens = source.tokens
     outer = _outermost_select(source)
     for token in tokens[outer + 1 :]:
@@ -445,7 +450,7 @@ def _labels(source: Source, count: int) -> list[str]:
         if depth == 0 and kind in _ENDS:
             break
         if depth == 0 and kind is TokenType.COMMA:
-            items.append((start, end))
+            close()
             start, seen_alias = -1, False
             continue
         if kind in (TokenType.L_PAREN, TokenType.L_BRACKET):
@@ -459,10 +464,10 @@ def _labels(source: Source, count: int) -> list[str]:
         if start < 0:
             start = token.start
         if not seen_alias:
-            end = token.end + 1
-    items.append((start, end))
+            before, end = end, token.end + 1
+    close()
     texts = [" ".join(source.text[a:b].split()) for a, b in items if a >= 0]
-    return texts if len(texts) == count else [""] * count
+    return texts if len(texts) == len(aliased) else [""] * len(aliased)
 
 
 _ENDS = (

@@ -30,6 +30,7 @@ from keyhole.sql.functions import (
 )
 from keyhole.sql.names import Derived, Scope
 
+FINITE = "ISFINITE"
 _T = DataType.Type
 _CASTS: dict[DType, tuple[str, Kind]] = {
     _T.TINYINT: ("TINYINT", Kind.INTEGER),
@@ -68,7 +69,7 @@ class Public:
         if self.column is not None:
             return negation(IsNull(self.column)) if self.nullable else Constant(True)
         if not self.finite:
-            return Opaque(f"ISFINITE({self.sql})", self.columns)
+            return Opaque(f"{FINITE}({self.sql})", self.columns)
         return Opaque(f"({self.sql}) IS NOT NULL", self.columns) if self.nullable or self.fallible else Constant(True)
 
 
@@ -194,7 +195,9 @@ class PublicReader(ABC):
             raise self.refuse("of two dates only the difference is understood", node)
         sign = _SIGNS[type(node)]
         if sign == "/":
-            return _joined(f"({left.raw} / {right.raw})", Kind.DOUBLE, left, right, fallible=True, finite=False)
+            finite = right.raw.startswith("NULLIF(") and right.raw.endswith(", 0)")
+            finite = finite or (not right.columns and right.raw != "0")
+            return _joined(f"({left.raw} / {right.raw})", Kind.DOUBLE, left, right, fallible=True, finite=finite)
         kind = max((left.kind, right.kind), key=NUMBER.index)
         return _joined(f"({left.raw} {sign} {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
 
@@ -207,7 +210,11 @@ class PublicReader(ABC):
         )
         if not function.nullable:
             return made
-        return Public(made.raw, max((p.kind for p in parts), key=NUMBER.index), made.columns, True, True, made.finite)
+        # MOD and // fail on zero only, so not with a constant divisor
+        fails = not (parts[1].kind is Kind.INTEGER and not parts[1].columns and parts[1].raw.strip("0"))
+        kind = max((p.kind for p in parts), key=NUMBER.index)
+        inner = any(p.fallible for p in parts)
+        return Public(made.raw, kind, made.columns, made.nullable or fails, fails or inner, made.finite)
 
     def _named(self, node: exp.Anonymous) -> Public:
         name, arguments = str(node.this).lower(), node.expressions
@@ -440,8 +447,8 @@ def product(left: Public, right: Public) -> Public:
 
 
 def reciprocal(of: Public) -> Public:
-    """One over a weight: never an error, but not always finite."""
-    return _joined(f"(1 / {of.raw})", Kind.DOUBLE, of, fallible=True, finite=False)
+    """One over a weight that is not 0."""
+    return _joined(f"(1 / {of.raw})", Kind.DOUBLE, of)
 
 
 def _joined(text: str, kind: Kind, *parts: Public, fallible: bool = False, finite: bool = True) -> Public:
