@@ -1,0 +1,188 @@
+"""Laws of every source, and a liar for each. A specimen turns a world into a loaded source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from keyhole.checks.worlds import WORLDS, World
+from keyhole.evidence import Atoms
+from keyhole.predicate import (
+    FALSE,
+    TRUE,
+    Comparison,
+    IsNull,
+    Like,
+    Membership,
+    Predicate,
+    conjunction,
+    disjunction,
+    evaluate,
+    leaf_truth,
+    negation,
+)
+from keyhole.query import Aggregate, Query, Term
+from keyhole.sources import DuckDBSource, Rows, Source
+
+Opener = Callable[[World], Source]
+
+SPECIMENS: dict[str, Opener] = {"DuckDBSource": World.source}
+
+PREDICATES: tuple[Predicate, ...] = (
+    TRUE,
+    FALSE,
+    Comparison("sex", "=", "F"),
+    negation(Comparison("sex", "=", "F")),
+    Comparison("zip", ">", 2),
+    disjunction(Comparison("zip", "<", 3), IsNull("sex")),
+    conjunction(Membership("zip", (1, 4, 32453)), negation(Like("sex", "M%"))),
+    IsNull("x"),
+    negation(disjunction(Comparison("zip", ">=", 4), Comparison("sex", "=", "M"))),
+)
+
+
+def _records(world: World) -> list[dict[str, str | int | None]]:
+    head, *rows = [line.split(",") for line in world.table.strip().splitlines()]
+    found: list[dict[str, str | int | None]] = []
+    for row in rows:
+        record: dict[str, str | int | None] = {k: v or None for k, v in zip(head, row, strict=True)}
+        record["zip"] = int(str(record["zip"])) if record["zip"] is not None else None
+        found.append(record)
+    return found
+
+
+def _matches(predicate: Predicate, record: dict[str, str | int | None]) -> bool:
+    return evaluate(predicate, lambda leaf: leaf_truth(leaf, record[leaf.column])) is True  # type: ignore[union-attr]
+
+
+def support_is_sorted_unique_and_in_range(opened: Opener) -> None:
+    """Row numbers come in order, once each, and exist."""
+    for world in WORLDS:
+        source = opened(world)
+        for predicate in PREDICATES:
+            rows = source.support(Query(Aggregate.SUM, (Term(None, predicate),)))
+            assert rows.tolist() == sorted(set(rows.tolist())), f"{world.name}: {rows}"
+            assert all(0 <= r < source.n for r in rows.tolist()), f"{world.name}: {rows}"
+
+
+def support_is_who_matches(opened: Opener) -> None:
+    """Three-valued logic, NULLs included, as if evaluated record by record."""
+    for world in WORLDS:
+        source = opened(world)
+        for predicate in PREDICATES:
+            rows = source.support(Query(Aggregate.SUM, (Term(None, predicate),)))
+            expected = [i for i, record in enumerate(_records(world)) if _matches(predicate, record)]
+            assert rows.tolist() == expected, f"{world.name}: {predicate}"
+
+
+def evaluate_is_the_aggregate_over_the_support(opened: Opener) -> None:
+    """The engine's sum is the sum of the values of who matches."""
+    for world in WORLDS:
+        source = opened(world)
+        records = _records(world)
+        for predicate in PREDICATES:
+            query = Query(Aggregate.SUM, (Term("x", conjunction(predicate, negation(IsNull("x")))),))
+            values = [Decimal(str(records[r]["x"])) for r in source.support(query)]
+            assert source.evaluate(query) == sum(values, Decimal(0)), f"{world.name}: {predicate}"
+
+
+def atoms_are_direct_evaluation(opened: Opener) -> None:
+    """Two records share an atom iff every predicate and weight treats them alike; bits and sizes say how."""
+    for world in WORLDS:
+        source = opened(world)
+        records = _records(world)
+        atoms = source.atoms(PREDICATES, ("zip",))
+        patterns = [
+            (tuple(_matches(p, record) for p in PREDICATES), Fraction(record["zip"] or 0)) for record in records
+        ]
+        for r, pattern in enumerate(patterns):
+            k = int(atoms.of[r])
+            bits = tuple(bool(atoms.mask(p)[k]) for p in range(len(PREDICATES)))
+            assert (bits, atoms.weights[0][k]) == pattern, f"{world.name}: record {r}"
+        assert len(set(patterns)) == atoms.K, f"{world.name}: {atoms.K} atoms for {len(set(patterns))} patterns"
+        assert atoms.sizes.tolist() == np.bincount(atoms.of).tolist(), world.name
+        assert all(int(atoms.of[r]) == k for k, r in enumerate(atoms.first)), world.name
+
+
+def the_public_half_does_not_depend_on_the_secret(opened: Opener) -> None:
+    """Change every private value (not its being NULL): supports and atoms stay the same."""
+    for world in WORLDS:
+        head, *rows = [line.split(",") for line in world.table.strip().splitlines()]
+        at = head.index("x")
+        other = [[*row[:at], str(i * 7 + 1) if row[at] else "", *row[at + 1 :]] for i, row in enumerate(rows)]
+        changed = replace(world, table="\n".join(",".join(row) for row in [head, *other]) + "\n")
+        first, second = opened(world), opened(changed)
+        for predicate in PREDICATES:
+            query = Query(Aggregate.SUM, (Term(None, predicate),))
+            assert first.support(query).tolist() == second.support(query).tolist(), f"{world.name}: {predicate}"
+        assert first.atoms(PREDICATES, ()).of.tolist() == second.atoms(PREDICATES, ()).of.tolist(), world.name
+
+
+class _Unsorted(DuckDBSource):
+    def support(self, query: Query) -> Rows:
+        return super().support(query)[::-1]
+
+
+class _TwoValued(DuckDBSource):
+    """Takes NOT for "not true": wrong where a column is NULL."""
+
+    def support(self, query: Query) -> Rows:
+        where = query.terms[0].where
+        if type(where).__name__ == "Not":
+            inner = super().support(Query(Aggregate.SUM, (Term(None, where.part),)))  # type: ignore[union-attr]
+            return np.setdiff1d(np.arange(self.n), inner)
+        return super().support(query)
+
+
+class _Generous(DuckDBSource):
+    def evaluate(self, query: Query) -> Decimal | bool | None:
+        value = super().evaluate(query)
+        return value + 1 if isinstance(value, Decimal) else value
+
+
+class _Hashing(DuckDBSource):
+    """Merges two patterns, as a colliding hash would."""
+
+    def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
+        return super().atoms([p for p in predicates if p != Comparison("zip", ">", 2)] + [TRUE], weights)
+
+
+class _Peeking(DuckDBSource):
+    def support(self, query: Query) -> Rows:
+        text = "SELECT row_number() OVER () - 1 AS r FROM everything WHERE x > 4"
+        return np.intersect1d(super().support(query), [r for (r,) in self._con.execute(text).fetchall()])
+
+
+def _as(kind: type[DuckDBSource]) -> Opener:
+    def opened(world: World) -> Source:
+        source = world.source()
+        source.__class__ = kind
+        return source
+
+    return opened
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A sentence that holds for every source, and the liar that it must catch."""
+
+    check: Callable[[Opener], None]
+    liar: Opener
+
+    @property
+    def name(self) -> str:
+        """The law as a sentence."""
+        return self.check.__name__.replace("_", " ")
+
+
+LAWS: tuple[Law, ...] = (
+    Law(support_is_sorted_unique_and_in_range, _as(_Unsorted)),
+    Law(support_is_who_matches, _as(_TwoValued)),
+    Law(evaluate_is_the_aggregate_over_the_support, _as(_Generous)),
+    Law(atoms_are_direct_evaluation, _as(_Hashing)),
+    Law(the_public_half_does_not_depend_on_the_secret, _as(_Peeking)),
+)
