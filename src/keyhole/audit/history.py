@@ -1,0 +1,246 @@
+"""The history of an online auditor on disk: append-only, one checked line a statement, durable before it counts.
+
+A line that was acknowledged is never lost; a line cut short by a crash was not acknowledged, and is removed when the
+file is opened next. A damaged line in the middle is an error. The file belongs to one process at a time, and to the
+people it was made for: the header holds the fingerprint of the roster and the version of the data.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from keyhole.errors import ConfigError, LogError
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - no advisory locks on this platform
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 1
+ANSWERED, PUBLISHED, UNJUDGED = "answered", "published", "unjudged"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One statement of the history. `how`: answered here, published earlier, or published earlier and not judged."""
+
+    number: int
+    sql: str
+    how: str = ANSWERED
+    answer: Any = None
+    error: str = ""
+
+    def fields(self) -> dict[str, Any]:
+        """As JSON-ready data; numbers that are not JSON's are kept as text."""
+        found: dict[str, Any] = {"query": self.number, "sql": self.sql, "how": self.how}
+        if self.answer is not None:
+            found["answer"] = self.answer
+        if self.error:
+            found["error"] = self.error
+        return found
+
+
+class History:
+    """An open history file, locked for this process. Every `append` is on disk (fsync) when it returns.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "history.keyhole"
+    >>> with History.open(path, "f00d", "2026-11-15") as history:
+    ...     history.append(Past(1, "SELECT SUM(x) FROM t"))
+    >>> with History.open(path, "f00d", "2026-11-15") as history:
+    ...     history.past
+    [Past(number=1, sql='SELECT SUM(x) FROM t', how='answered', answer=None, error='')]
+    """
+
+    def __init__(self, path: Path, handle: int, version: str | None, past: list[Past]) -> None:
+        self.path, self.version, self.past = path, version, past
+        self._handle = handle
+
+    @classmethod
+    def open(cls, path: str | Path, fingerprint: str, version: str | None = None) -> History:
+        """Open or begin a history; refuses one that was made for other people, or that another process holds.
+
+        Same people under a new version: the history carries on, as if no private value had changed (the cautious
+        reading), and the new version is written down.
+        """
+        path = Path(path)
+        if not path.exists():
+            _write_whole(path, [_header(fingerprint, version)])
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_APPEND)
+        except OSError as error:
+            raise ConfigError(f"cannot open the history {path}: {error.strerror}") from None
+        try:
+            _lock(handle, path)
+            header, past, versions, end = _read(path)
+            _same_people(path, header, fingerprint, versions[-1], version)
+            if end < os.fstat(handle).st_size:
+                os.ftruncate(handle, end)
+                os.fsync(handle)
+            history = cls(path, handle, versions[-1], past)
+            if version is not None and version != versions[-1]:
+                history._write({"version": version})
+                history.version = version
+        except BaseException:
+            os.close(handle)
+            raise
+        return history
+
+    def append(self, past: Past) -> None:
+        """Add one statement; it is durable when this returns, or an error is raised and the file is as before."""
+        self._write(past.fields())
+        self.past.append(past)
+
+    def extend(self, past: Iterable[Past]) -> None:
+        """Add several statements, all or none: the whole file is replaced."""
+        added = list(past)
+        if not added:
+            return
+        before = self.path.read_bytes().splitlines(keepends=True)
+        _write_whole(self.path, [*before, *(_line(p.fields()) for p in added)])
+        handle = os.open(self.path, os.O_RDWR | os.O_APPEND)
+        _lock(handle, self.path)
+        os.close(self._handle)
+        self._handle = handle
+        self.past.extend(added)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _write(self, fields: dict[str, Any]) -> None:
+        if self._handle < 0:
+            raise ConfigError(f"the history {self.path} is closed")
+        line = _line(fields)
+        size = os.fstat(self._handle).st_size
+        try:
+            written = 0
+            while written < len(line):
+                written += os.write(self._handle, line[written:])
+            os.fsync(self._handle)
+        except OSError as error:
+            os.ftruncate(self._handle, size)
+            raise ConfigError(f"cannot write the history {self.path}: {error.strerror}; nothing was allowed") from None
+
+
+def write_history(path: str | Path, fingerprint: str, version: str | None, past: Iterable[Past]) -> None:
+    """Write a history as a new file: complete or not at all."""
+    _write_whole(Path(path), [_header(fingerprint, version), *(_line(p.fields()) for p in past)])
+
+
+def _header(fingerprint: str, version: str | None) -> bytes:
+    return _line({"keyhole": "history", "format": FORMAT, "fingerprint": fingerprint, "version": version})
+
+
+def _line(fields: dict[str, Any]) -> bytes:
+    body = json.dumps(fields, default=str)
+    return f'{body[:-1]}, "crc": "{zlib.crc32(body.encode()):08x}"}}\n'.encode()
+
+
+def _parse(line: bytes) -> dict[str, Any] | None:
+    """The fields of a line, None if it is not what was written."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not line.endswith(b"\n"):
+        return None
+    found.pop("crc", None)
+    return found if _line(found) == line else None
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[Past], list[str | None], int]:
+    """(header, statements, versions, end of the last whole line)."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    header = _parse(lines[0]) if lines else None
+    if header is None or header.get("keyhole") != "history":
+        raise LogError(f"{path} is not a history of keyhole, or its first line is damaged")
+    if header.get("format") != FORMAT:
+        raise LogError(f"{path} has format {header.get('format')}, this program reads {FORMAT}: use a newer keyhole")
+    past: list[Past] = []
+    versions: list[str | None] = [header.get("version")]
+    end = len(lines[0])
+    for number, line in enumerate(lines[1:], 2):
+        fields = _parse(line)
+        if fields is None:
+            if number == len(lines) and not line.endswith(b"\n"):
+                break  # cut short by a crash: it was never acknowledged
+            raise LogError(
+                f"{path}, line {number} is damaged: a history that has lost a statement cannot say what is safe. "
+                "Restore the file from a backup"
+            )
+        end += len(line)
+        if "sql" in fields:
+            past.append(
+                Past(fields["query"], fields["sql"], fields["how"], fields.get("answer"), fields.get("error", ""))
+            )
+        else:
+            versions.append(fields.get("version"))
+    return header, past, versions, end
+
+
+def _same_people(
+    path: Path, header: dict[str, Any], fingerprint: str, recorded: str | None, version: str | None
+) -> None:
+    if header["fingerprint"] == fingerprint:
+        return
+    if version is not None and version != recorded:
+        what = f"version {version!r} has other people or public values than version {recorded!r}"
+    else:
+        what = f"the people or public values changed, but [source] version is still {recorded!r}"
+    raise ConfigError(
+        f"{path} was made for other data: {what}. What was answered then still counts (the same question before and "
+        "after a change tells the difference), so it is not forgotten: give the data that the history was made for, "
+        "or begin another history (--history NEW) only if the old answers never left the house"
+    )
+
+
+def _lock(handle: int, path: Path) -> None:
+    if fcntl is None:  # pragma: no cover
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise ConfigError(f"another process is using the history {path}: one at a time") from None
+
+
+def _write_whole(path: Path, lines: list[bytes]) -> None:
+    """Temporary file, fsync, rename, fsync of the folder."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise ConfigError(f"cannot write the history {path}: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(b"".join(lines))
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except BaseException as error:
+        Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise ConfigError(f"cannot write the history {path}: {error.strerror}") from None
+        raise
