@@ -9,24 +9,40 @@ import numpy as np
 
 from keyhole.attack.oracle.noise import Floats, Noise
 from keyhole.errors import ModelError
+from keyhole.sources.base import Source
+from keyhole.sql.lower import lower
 
 
 def _name(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-def _literal(value: int | float | str) -> str:
+def _literal(value: float | str) -> str:
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return repr(value)
 
 
+def asking(source: Source) -> Callable[[str], object]:
+    """`ask` for a Source: the text is lowered like any analyst's statement, then answered by the engine.
+
+    >>> import pandas
+    >>> from keyhole.knowledge import Columns, PrivateColumn
+    >>> from keyhole.sources import load
+    >>> frame = pandas.DataFrame({"name": ["Ann", "Bob"], "pay": [4.0, 7.0]})
+    >>> source = load(frame, Columns(id=("name",), private={"pay": PrivateColumn(min=0, max=10)}))
+    >>> asking(source)("SELECT SUM(pay) > 5 FROM staff WHERE name IN ('Bob')")
+    True
+    """
+    return lambda sql: source.evaluate(lower(sql, source.schema).queries[0])
+
+
 class DatabaseOracle:
     """Turns a query vector over records into SQL and sends it through `ask(sql) -> bool`.
 
-    Entry i of a query is the weight of the record with id `ids[i]`; the hidden vector is the private column. A 0/1 query
-    becomes `SELECT SUM("x") > t FROM "table" WHERE "id" IN (...)`; other weights become a CASE over the id inside the
-    SUM. `ask` may be any connection: DuckDB's is `lambda sql: connection.execute(sql).fetchone()[0]`.
+    Entry i of a query is the weight of the record with id `ids[i]`; the hidden vector is the private column. A 0/1
+    query becomes `SELECT SUM("x") > t FROM "table" WHERE "id" IN (...)`; other weights become a CASE over the id inside
+    the SUM. `ask` may be any connection: DuckDB's is `lambda sql: connection.execute(sql).fetchone()[0]`.
     The database sees one statement per answer; nothing but the bit comes back.
 
     >>> statements = []
@@ -41,7 +57,7 @@ class DatabaseOracle:
     """
 
     def __init__(
-        self, ask: Callable[[str], object], *, table: str, column: str, key: str, ids: Sequence[int | float | str]
+        self, ask: Callable[[str], object], *, table: str, column: str, key: str, ids: Sequence[float | str]
     ) -> None:
         if not ids:
             raise ModelError("the database oracle needs the ids of the records, one per entry of a query")
@@ -93,7 +109,7 @@ class NoisyDatabaseOracle(DatabaseOracle):
         table: str,
         column: str,
         key: str,
-        ids: Sequence[int | float | str],
+        ids: Sequence[float | str],
         rng: np.random.Generator,
     ) -> None:
         super().__init__(ask, table=table, column=column, key=key, ids=ids)

@@ -1,0 +1,155 @@
+"""One seeded game of an attack against a simulated oracle, and the summary of several."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from keyhole.attack.oracle.base import ModelWarning, Run, StreamAttack, ThresholdOracle
+from keyhole.attack.oracle.bisection import OnlineBisection, PublishedConstants
+from keyhole.attack.oracle.bounds import (
+    average_error_floor,
+    one_bit_deviation,
+    published_average_error,
+    stream_factor,
+)
+from keyhole.attack.oracle.edge import EdgeBisection
+from keyhole.attack.oracle.newton import OneBitNewton
+from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.oracle_off import OracleOff
+from keyhole.attack.oracle.sequential import SequentialBisection
+from keyhole.attack.oracle.streams import Concentrated, Spread, Stream, blocks
+from keyhole.attack.oracle.subspace import Subspace
+from keyhole.errors import ConfigError
+
+SAMPLE = 20_000  # queries from which a stream's second moments are estimated
+
+
+class Method(StrEnum):
+    """How the hidden vector is learnt."""
+
+    ONLINE_BISECTION = "online-bisection"
+    SEQUENTIAL = "sequential"
+    NEWTON = "newton"
+    EDGE = "edge"
+    ORACLE_OFF = "oracle-off"
+
+
+class StreamKind(StrEnum):
+    """Which queries come."""
+
+    CONCENTRATED = "concentrated"
+    SPREAD = "spread"
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Means over seeds; `contained` is True if the box held w in every run, None for a method without a box."""
+
+    method: str
+    queries: int
+    average_error: float
+    final_error: float
+    contained: bool | None
+    floor: float
+    bound: float
+    seconds: float
+
+
+def build(method: Method, subspace: Subspace, noise: Noise, queries: int, delta: float) -> StreamAttack | OracleOff:
+    """The attack named `method`, with its default setting."""
+    match method:
+        case Method.ONLINE_BISECTION:
+            return OnlineBisection(subspace, noise, horizon=max(3, queries))
+        case Method.SEQUENTIAL:
+            return SequentialBisection(subspace, noise, delta=delta)
+        case Method.NEWTON:
+            return OneBitNewton(subspace, noise, delta=delta)
+        case Method.EDGE:
+            return EdgeBisection(subspace, noise, delta=delta)
+        case Method.ORACLE_OFF:
+            return OracleOff(subspace, noise)
+
+
+def stream_of(kind: StreamKind, subspace: Subspace) -> Stream:
+    """The stream named `kind` on a subspace."""
+    return Concentrated(subspace) if kind is StreamKind.CONCENTRATED else Spread(subspace)
+
+
+def play(method: Method, stream: Stream, noise: Noise, queries: int, *, delta: float, seed: int) -> Run:
+    """One game: w uniform in its box, then `queries` queries, all from the seed. Bits the model cannot explain warn.
+
+    >>> from keyhole.attack.oracle.noise import Uniform
+    >>> run = play(Method.NEWTON, Spread(Subspace.blocks(4, 2)), Uniform(1.0), 2000, delta=0.01, seed=1)
+    >>> run.queries, run.contained, run.average_error < 0.2
+    (2000, True, True)
+    """
+    if queries < 1:
+        raise ConfigError(f"a stream has at least one query, got {queries}")
+    space = stream.subspace
+    for_w, for_queries, for_noise = np.random.default_rng(seed).spawn(3)
+    hidden = for_w.uniform(space.lower, space.upper)
+    oracle = ThresholdOracle(hidden, noise, rng=for_noise)
+    attack = build(method, space, noise, queries, delta)
+    return attack.run(blocks(stream, queries, for_queries), oracle)
+
+
+def floor_of(method: Method, stream: Stream, noise: Noise, queries: int) -> float:
+    """Cramer-Rao floor of the average error: of one bit at a central threshold, or of the raw answer for oracle-off."""
+    sample = stream.block(SAMPLE, np.random.default_rng(0))
+    deviation = noise.std if method is Method.ORACLE_OFF else one_bit_deviation(noise)
+    return average_error_floor(deviation, stream_factor(stream.subspace, sample), queries)
+
+
+def hit_chance(stream: Stream) -> float:
+    """Least share, over basis vectors, of queries within the published angle; from a sample."""
+    space = stream.subspace
+    sample: Floats = stream.block(SAMPLE, np.random.default_rng(0))
+    z = np.abs(sample @ space.basis.T) / np.linalg.norm(sample, axis=1)[:, None]
+    return float(np.min(np.mean(z >= PublishedConstants().cos_phi(space.d) * (1 - 1e-12), axis=0)))
+
+
+def summarise(method: Method, stream: Stream, noise: Noise, queries: int, runs: Sequence[Run]) -> Summary:
+    """Means over the runs, with the floor and the bound: the published one, or the mean of what the box certifies."""
+    bound = float(np.mean([run.bound for run in runs]))
+    if method is Method.ONLINE_BISECTION:
+        bound = published_average_error(noise, stream.subspace, queries, hit_chance(stream))
+    held = [run.contained for run in runs]
+    return Summary(
+        method=str(method),
+        queries=queries,
+        average_error=float(np.mean([run.average_error for run in runs])),
+        final_error=float(np.mean([run.final_error for run in runs])),
+        contained=None if None in held else all(held),
+        floor=floor_of(method, stream, noise, queries),
+        bound=bound,
+        seconds=math.fsum(run.seconds for run in runs),
+    )
+
+
+def play_many(
+    method: Method,
+    stream: Stream,
+    noise: Noise,
+    queries: int,
+    *,
+    delta: float,
+    seeds: int,
+    done: Callable[[int], None] = lambda _: None,
+) -> tuple[list[Run], Summary, list[str]]:
+    """Seeds 0..seeds-1: the runs, their summary and the warnings that were given."""
+    if seeds < 1:
+        raise ConfigError(f"at least one seed is needed, got {seeds}")
+    runs, said = list[Run](), list[str]()
+    for seed in range(seeds):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ModelWarning)
+            runs.append(play(method, stream, noise, queries, delta=delta, seed=seed))
+        said.extend(f"seed {seed}: {w.message}" for w in caught if issubclass(w.category, ModelWarning))
+        done(seed + 1)
+    return runs, summarise(method, stream, noise, queries, runs), said

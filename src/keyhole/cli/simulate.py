@@ -1,0 +1,181 @@
+"""`keyhole simulate oracle`: play an attack against a database that only says "above" or "below"."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from keyhole.attack.oracle.base import Run
+from keyhole.attack.oracle.noise import parse_noise
+from keyhole.attack.oracle.simulate import Method, StreamKind, Summary, play_many, stream_of
+from keyhole.attack.oracle.subspace import Subspace
+from keyhole.cli.terminal import emit, errors_end_well
+from keyhole.errors import ConfigError
+from keyhole.report.oracle_plot import guides_for, plot_errors
+from keyhole.report.page import SUFFIXES
+
+simulate = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Play attacks and defences against simulated databases.",
+)
+
+
+class Format(StrEnum):
+    """How results are shown."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add `keyhole simulate` and what is below it."""
+    app.add_typer(simulate, name="simulate")
+
+
+@simulate.callback()
+def _root() -> None:
+    pass
+
+
+@simulate.command("oracle", no_args_is_help=False)
+def oracle(
+    dimension: Annotated[int, typer.Option("--dimension", min=1, help="D, entries of the hidden vector.")] = 4,
+    subspace: Annotated[
+        int, typer.Option("--subspace", min=1, help="d, dimension of the queries' subspace: equal blocks of entries.")
+    ] = 2,
+    noise: Annotated[
+        str,
+        typer.Option(
+            "--noise",
+            metavar="KIND:u",
+            help="uniform, gaussian, laplace or triangular, with standard deviation D u / sqrt 3.",
+        ),
+    ] = "uniform:0.25",
+    queries: Annotated[int, typer.Option("--queries", min=1, help="T, length of the stream.")] = 1_000_000,
+    stream: Annotated[
+        StreamKind, typer.Option("--stream", help="Queries near the basis vectors, or spread over all directions.")
+    ] = StreamKind.CONCENTRATED,
+    method: Annotated[Method, typer.Option("--method", help="How the hidden vector is learnt.")] = Method.NEWTON,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs, with seeds 0, 1, ...")] = 8,
+    delta: Annotated[
+        float, typer.Option("--delta", help="Chance that the certified box may ever lose the hidden vector.")
+    ] = 0.01,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", help="Error against T, log-log, to this .html, .svg or .png file.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the result here instead of stdout.")] = None,
+    form: Annotated[Format, typer.Option("--format", help="How results are shown.")] = Format.TEXT,
+) -> None:
+    """Learn a hidden database from noisy yes/no answers.
+
+    A hidden vector w in [0,1]^D; each query q is answered by one bit, whether w.q + noise > threshold. The attack
+    answers every query itself before it asks: its error is averaged over the whole stream.
+
+    [bold]Methods.[/] online-bisection: the published algorithm with its constants. sequential: the same box, cut by an
+    anytime-valid test. newton: an optimal-gain estimator inside that box. edge: thresholds at the edge of uniform
+    noise. oracle-off: raw noisy answers and least squares, for comparison.
+
+    [bold]Columns.[/] average error: mean of |answer - truth| over the stream. final error: distance of the estimate
+    from w on the subspace at the end. floor: Cramer-Rao limit for central thresholds. bound: what the method itself
+    guarantees for the average error. contained: the box held w to the end.
+
+    Examples:
+
+      keyhole simulate oracle --method sequential --queries 100000
+
+      keyhole simulate oracle --noise laplace:1 --stream spread --plot error.html
+
+      keyhole simulate oracle --dimension 64 --subspace 16 --stream spread --format json
+
+    Exit codes: 0 done, 2 could not run.
+    """
+    with errors_end_well():
+        if plot is not None and plot.suffix.lower() not in SUFFIXES:
+            raise ConfigError(f"--plot {plot}: write a name that ends in {', '.join(SUFFIXES)}")
+        if subspace > dimension:
+            raise ConfigError(f"--subspace {subspace} is larger than --dimension {dimension}: take d <= D")
+        law = parse_noise(noise, dimension)
+        where = stream_of(stream, Subspace.blocks(dimension, subspace))
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+            task = bar.add_task(f"{method}, seeds", total=seeds)
+            runs, summary, said = play_many(
+                method,
+                where,
+                law,
+                queries,
+                delta=delta,
+                seeds=seeds,
+                done=lambda n: bar.update(task, completed=n),
+            )
+        for line in said:
+            console.print(f"warning: {line}", style="yellow", highlight=False, soft_wrap=True)
+        if plot is not None:
+            trace = _mean_trace(runs)
+            curves = {str(method): trace} | guides_for(trace, summary.floor)
+            title = f"{method}, D={dimension}, d={subspace}, {noise}, {stream}"
+            plot_errors(curves, plot, title=title, dashed=("1/sqrt(T)", "floor"))
+        emit(_json(runs, summary) if form is Format.JSON else _text(runs, summary), out)
+
+
+def _mean_trace(runs: list[Run]) -> list[tuple[float, float]]:
+    return [
+        (float(points[0][0]), math.fsum(error for _, error in points) / len(points))
+        for points in zip(*(run.trace for run in runs), strict=True)
+    ]
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _json(runs: list[Run], summary: Summary) -> str:
+    rows = [
+        {
+            "seed": seed,
+            "average_error": run.average_error,
+            "final_error": run.final_error,
+            "contained": run.contained,
+            "bound": _finite(run.bound),
+            "asked": run.asked,
+            "seconds": run.seconds,
+            "trace": [list(point) for point in run.trace],
+        }
+        for seed, run in enumerate(runs)
+    ]
+    whole = asdict(summary)
+    return json.dumps({"runs": rows, "summary": whole | {"bound": _finite(whole["bound"])}}, indent=2)
+
+
+def _text(runs: list[Run], summary: Summary) -> str:
+    lines = [
+        f"{'seed':>4}  {'average error':>13}  {'final error':>11}  {'contained':>9}  {'asked':>10}  {'seconds':>7}"
+    ]
+    lines.extend(
+        f"{seed:>4}  {run.average_error:>13.6f}  {run.final_error:>11.6f}  {_said(run.contained):>9}  {run.asked:>10}"
+        f"  {run.seconds:>7.3f}"
+        for seed, run in enumerate(runs)
+    )
+    ratio = summary.average_error / summary.floor
+    bound = f"{summary.bound:.6f}" if math.isfinite(summary.bound) else "none"
+    lines.append("")
+    lines.append(
+        f"{summary.method}, {summary.queries:,} queries: average error {summary.average_error:.6f}"
+        f" = {ratio:.2f} x floor {summary.floor:.6f}"
+    )
+    lines.append(f"final error {summary.final_error:.6f}, bound {bound}, contained {_said(summary.contained)}")
+    return "\n".join(lines)
+
+
+def _said(contained: bool | None) -> str:
+    return "-" if contained is None else "yes" if contained else "NO"
