@@ -2,7 +2,7 @@
 
 x_i is determined by A x = y for every y iff e_i is in the row space of A; the weights that give e_i, applied to the
 answers, give the value. Complete for values that range over all reals and conditions on public columns; sound, not
-complete, for bounded or 0/1 columns and private conditions. Reference: [chin1978], [acs-reconstruction].
+complete, for bounded or 0/1 columns and private conditions. Reference: [chin1978], [nabar2008].
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def demo(
         console.print(f"\n[bold]$ {shown}[/]\n")
         verdict = examine(folder / "log.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"])
         console.print(verdict)
-        console.print("\n[bold]The same with two questions that do not cross[/] (safe.sql):\n")
+        console.print("\n[bold]Other questions about the same people, which do not cross[/] (safe.sql):\n")
         console.print(examine(folder / "safe.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"]))
         console.print(
             f"\nThe files are in [bold]{folder}/[/]: change log.sql and run the command again; "

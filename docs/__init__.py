@@ -1,0 +1,1 @@
+"""The docs, and the program that prints their outputs again."""

@@ -1,0 +1,67 @@
+"""Print again every output that README and docs show: `python -m docs.refresh [--check]`.
+
+A block that is to be kept true is preceded by a comment that names its command:
+
+    <!-- run: keyhole demo -->
+    ```console
+    $ keyhole demo
+    ...
+    ```
+
+The command runs in a folder that holds the files of `keyhole demo`; what it prints replaces the block.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"<!-- run: (?P<command>.+?) -->\n```console\n.*?```", re.DOTALL)
+
+
+def pages() -> list[Path]:
+    """Every page that may hold printed output."""
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def printed(command: str, folder: Path) -> str:
+    """What a command prints, as a console block; exit codes other than 0 are shown."""
+    env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}
+    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
+    result = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
+    text = "\n".join(line.rstrip() for line in (result.stdout + result.stderr).rstrip().splitlines())
+    code = f"\n$ echo $?\n{result.returncode}" if result.returncode else ""
+    return f"<!-- run: {command} -->\n```console\n$ {command}\n{text}{code}\n```"
+
+
+def refreshed(text: str, folder: Path) -> str:
+    """A page with every block printed again."""
+    return BLOCK.sub(lambda found: printed(found["command"], folder), text)
+
+
+def main() -> int:
+    """Rewrite the pages, or with --check only say which are out of date."""
+    stale = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        printed("keyhole demo .", folder)
+        for page in pages():
+            text = page.read_text(encoding="utf-8")
+            new = refreshed(text, folder)
+            if new != text:
+                stale.append(page.name)
+                if "--check" not in sys.argv:
+                    page.write_text(new, encoding="utf-8")
+    sys.stdout.write(f"{'stale' if '--check' in sys.argv else 'printed again'}: {', '.join(stale) or 'none'}\n")
+    return 1 if stale and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
