@@ -17,6 +17,7 @@ from keyhole.solve.lstsq import posterior_deviation
 from keyhole.solve.status import Status
 
 DENSE_LIMIT = 40_000_000  # entries of a dense design (320 MB): above it only matrix-free methods run
+_SURE = 1e8  # information of an exact answer, in units of the prior's: an error of 1e-4 of its spread reads as 0
 SPREAD_LIMIT = 3_000  # unknowns up to which standard errors come from one dense inverse
 
 
@@ -108,37 +109,39 @@ def midpoint(problem: Problem) -> Floats:
         return np.where(both, (problem.lower + problem.upper) / 2, np.clip(0.0, problem.lower, problem.upper))
 
 
-def information(problem: Problem) -> Floats:
+def information(problem: Problem, unit: float) -> Floats:
     """Fisher information of every answer about its row value; 0 for one-sided answers, large for exact ones."""
-    weights = problem.weights()
-    spread = problem.target.deviation if np.isfinite(problem.target.deviation) else 1.0
     noise = np.where(problem.scale > 0, problem.scale, np.inf)
     found = np.where(np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN)), 1 / noise**2, 0.0)
     finite = (problem.law == Law.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
     found = np.where(finite, 12 / np.where(finite, problem.scale, 1.0) ** 2, found)
-    typical = float(np.mean(weights)) * spread**2
-    return np.asarray(np.where(problem.law == Law.EXACT, 1e10 / typical, found))
+    return np.asarray(np.where(problem.law == Law.EXACT, _SURE / (unit**2 * float(np.mean(problem.weights()))), found))
 
 
 def standard_errors(problem: Problem, A: Floats) -> Floats:
-    """A standard error per unknown, as that of one record behind it; inf where nothing bounds it."""
-    weights = problem.weights()
+    """A standard error per unknown, as that of one record behind it; inf where nothing bounds it.
+
+    The linear-Gaussian posterior with the prior's spread; an unknown spread is taken as 100 times the largest known one,
+    and what stays near it is called infinite.
+    """
+    weights, width = problem.weights(), problem.upper - problem.lower
     if problem.p > SPREAD_LIMIT:
         return np.full(problem.p, problem.target.deviation)
-    known = np.isfinite(problem.target.deviation)
+    deviation = np.where(np.isfinite(width), width / np.sqrt(12), np.inf)
+    if np.isfinite(problem.target.deviation):
+        deviation = np.minimum(deviation, problem.target.deviation)
     noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
-    spread = problem.target.deviation if known else 1e4 * float(np.max(problem.scale[noisy], initial=1.0))
-    width = problem.upper - problem.lower
-    prior = np.full(problem.p, spread)
-    tight = np.isfinite(width) & (width / np.sqrt(12) < prior)
-    prior = np.where(tight, np.maximum(width / np.sqrt(12), 1e-9 * spread), prior)
-    info = information(problem)
-    if not known:
-        info = np.where(problem.law == Law.EXACT, info / spread**2, info)
-    deviation = posterior_deviation(A, info, weights / prior**2)
-    total = np.sqrt(deviation**2 + prior**2 * (1 - 1 / weights))  # a record varies about its atom's mean
-    total = np.where(total < 1e-4 * prior, 0.0 if not noisy.any() else total, total)
-    return np.asarray(np.where(~np.isfinite(prior) | ((not known) & (total > 0.05 * prior) & ~tight), np.inf, total))
+    known = np.isfinite(deviation)
+    largest = max(float(np.max(deviation[known], initial=0.0)), float(np.max(problem.scale[noisy], initial=0.0)))
+    spread = largest if known.all() and largest > 0 else 100 * (largest or 1.0)
+    prior = np.where(known, np.maximum(deviation, 1e-4 * spread), spread)
+    unit = float(prior.min())
+    found = posterior_deviation(A, information(problem, unit), weights / prior**2)
+    total = np.sqrt(found**2 + prior**2 * (1 - 1 / weights))  # a record varies about its atom's mean
+    if not noisy.any():
+        total = np.where(total < 10 * unit / np.sqrt(_SURE), 0.0, total)
+    total = np.where(known, np.minimum(total, deviation), total)
+    return np.asarray(np.where(~known & (total > 0.05 * spread), np.inf, total))
 
 
 def refuse_contradiction(problem: Problem, A: Floats, fitted: Floats) -> None:

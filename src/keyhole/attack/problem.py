@@ -231,7 +231,7 @@ def join(a: Problem, b: Problem) -> Problem:
         keys, first, of, sizes = np.unique(pairs, return_index=True, return_inverse=True, return_counts=True)
         del keys, first
         of = of.astype(np.int32).ravel()
-        a, b = _refine(a, of, sizes), _refine(b, of, sizes)
+        a, b = refine(a, of, sizes), refine(b, of, sizes)
     seen = {name for name in a.numbers if name.startswith("fact ")}
     keep = np.array([name not in seen for name in b.numbers], dtype=bool)
     bits = dense = None
@@ -256,7 +256,7 @@ def join(a: Problem, b: Problem) -> Problem:
     )
 
 
-def _refine(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64]) -> Problem:
+def refine(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64]) -> Problem:
     """The same rows over finer atoms: `of` must never mix two atoms of p."""
     parent = np.zeros(len(sizes), dtype=np.int64)
     parent[of] = p.of

@@ -4,7 +4,7 @@ One question moves x onto its hyperplane: x += (y - a x)/|a|^2 a. Done one at a 
 it back: two passes over n numbers. But the residuals of k questions in a row depend on x only through a_j x and the
 overlaps a_i a_j, so a block needs one pass for all k dot products, k^2/2 popcounts, and one pass for all k updates:
 
-    r_j = y_j - a_j x - sum_{i<j} c_i <a_j, a_i>,    c_j = relaxation * r_j / |a_j|^2,    x += sum_j c_j a_j
+    r_j = y_j - a_j x - sum_{i<j} c_i <a_j, a_i>,   c_j = relaxation r_j / (|a_j|^2 + softness_j),   x += sum_j c_j a_j
 
 which is what k single steps give, in exact arithmetic.
 
@@ -52,7 +52,9 @@ def block_update(words: Words, C: Floats, X: Floats) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _sequential(dots: Floats, G: Floats, lo: Floats, hi: Floats, relaxation: float) -> tuple[Floats, Floats]:
+def _sequential(
+    dots: Floats, G: Floats, lo: Floats, hi: Floats, softness: Floats, relaxation: float
+) -> tuple[Floats, Floats]:
     """Coefficients of the k steps taken one after the other, and the residual each step met."""
     V, k = dots.shape
     C = np.zeros((V, k))
@@ -69,37 +71,39 @@ def _sequential(dots: Floats, G: Floats, lo: Floats, hi: Floats, relaxation: flo
                 r = hi[v, j] - at
             R[v, j] = r
             if G[j, j] > 0:
-                C[v, j] = relaxation * r / G[j, j]
+                C[v, j] = relaxation * r / (G[j, j] + softness[j])
     return C, R
 
 
-def sweep(words: Words, lo: Floats, hi: Floats, X: Floats, relaxation: float = 1.0) -> Floats:
+def sweep(words: Words, lo: Floats, hi: Floats, X: Floats, softness: Floats, relaxation: float = 1.0) -> Floats:
     """Take the rows in order, each moving every vector of X onto lo <= a x <= hi; X changes in place.
 
-    Gives the residual each step met, (V, k). lo and hi are (V, k); equal for an equation, infinite for no limit.
+    `softness` is 0 for a full projection, noise^2/variance for a damped one. Gives the residual each step met, (V, k).
+    lo and hi are (V, k); equal for an equation, infinite for no limit.
     Cost: two passes over X and k^2 n / 128 word operations.
 
     >>> from keyhole.solve.bitrows import pack, padded
     >>> X = padded(np.zeros(3))[None, :]
     >>> y = np.array([[3.0, 1.0]])
-    >>> sweep(pack(np.array([[1, 1, 1], [1, 0, 0]])), y, y, X)
+    >>> sweep(pack(np.array([[1, 1, 1], [1, 0, 0]])), y, y, X, np.zeros(2))
     array([[3., 0.]])
     >>> X[0, :3]
     array([1., 1., 1.])
     """
     G = overlaps(words).astype(np.float64)
-    C, R = _sequential(block_dots(words, X), G, lo, hi, relaxation)
+    C, R = _sequential(block_dots(words, X), G, lo, hi, softness, relaxation)
     block_update(words, C, X)
     return np.asarray(R)
 
 
-def sweep_dense(A: Floats, lo: Floats, hi: Floats, X: Floats, relaxation: float = 1.0) -> Floats:
+def sweep_dense(A: Floats, lo: Floats, hi: Floats, X: Floats, softness: Floats, relaxation: float = 1.0) -> Floats:
     """The same for rows with weights: A is (k, columns of X), dense.
 
     >>> X = np.zeros((1, 2))
-    >>> sweep_dense(np.array([[1.0, -1.0]]), np.array([[2.0]]), np.array([[2.0]]), X).tolist(), X.tolist()
+    >>> y = np.array([[2.0]])
+    >>> sweep_dense(np.array([[1.0, -1.0]]), y, y, X, np.zeros(1)).tolist(), X.tolist()
     ([[2.0]], [[1.0, -1.0]])
     """
-    C, R = _sequential(X @ A.T, A @ A.T, lo, hi, relaxation)
+    C, R = _sequential(X @ A.T, A @ A.T, lo, hi, softness, relaxation)
     X += C @ A
     return np.asarray(R)

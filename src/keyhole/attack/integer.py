@@ -1,0 +1,211 @@
+"""Values on a grid (0/1, integers, a decimal step): exact search for exact answers, the posterior for noisy ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.attack.base import Floats, Measure, Reconstruction, Target
+from keyhole.attack.batch import Batch, culprits, dense_design, standard_errors
+from keyhole.attack.decode import decode, likelihood
+from keyhole.attack.problem import Law, Problem
+from keyhole.errors import CannotHonour, ContradictionError
+from keyhole.solve.cpsat import solve_integers
+from keyhole.solve.gibbs import ENUMERATED, enumerate_posterior, level_counts, sample_posterior
+from keyhole.solve.status import Status
+
+MODEL_LIMIT = 2_000_000  # nonzeros CP-SAT is given
+STATES_LIMIT = 257  # totals per atom up to which its posterior is tabulated
+WORK_LIMIT = 2e10  # additions Gibbs sampling may take: about half a minute
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Grid:
+    """Atom totals in grid steps above the smallest value: total_k = size_k * base_k + step * z_k, 0 <= z_k <= top_k."""
+
+    C: Floats  # coefficients on z, in units of the answers
+    y: Floats  # answers less the base
+    lo: Floats
+    hi: Floats
+    top: NDArray[np.int64]  # per atom
+    levels: NDArray[np.int64]  # per record of the atom
+    base: Floats
+    step: float
+
+
+class Integer(Batch):
+    """The column's values lie on a grid, and the attack knows it.
+
+    - Exact and interval answers: CP-SAT finds a table that meets them all; it proves it unique (probability 1) or gives
+      the majority over several found (a heuristic share).
+    - Noisy answers: the marginal posterior of every record under the known noise and a uniform prior on the grid,
+      enumerated when small and by Gibbs sampling otherwise; each record's most probable value, with its probability. No
+      attack is right for more records on average under that prior.
+    - Too large, or exact and noisy answers mixed: the maximum-likelihood relaxation (`Bounded`) rounded to the grid.
+
+    `status` and `note` say which of these ran. Needs min, max and step (or 0/1). Honours bounds and facts.
+    References: cohen2018, garfinkel2019, geman1984.
+
+    >>> from decimal import Decimal
+    >>> from keyhole.attack.arrays import from_arrays
+    >>> from keyhole.knowledge import Prior
+    >>> e = from_arrays(np.array([[1, 1, 0], [0, 1, 1]]), [2, 1], prior=Prior(Decimal(0), Decimal(1), Decimal(1)))
+    >>> attack = Integer(Target.of(e))
+    >>> attack.observe(e)
+    >>> found = attack.estimate()
+    >>> found.values.tolist(), found.confidence.tolist(), found.status.value
+    ([1.0, 1.0, 0.0], [1.0, 1.0, 1.0], 'optimal')
+    """
+
+    name: ClassVar[str] = "integer"
+    honours: ClassVar[frozenset[str]] = frozenset({"bounds", "facts", "one-sided answers"})
+
+    def __init__(self, target: Target, *, seconds: float = 20.0, sweeps: int = 2000) -> None:
+        super().__init__(target)
+        if target.categories is None and target.levels is None:
+            raise CannotHonour(
+                f"integer needs the grid of {target.column!r}: give min, max and step (0, 1 and 1 for yes/no), "
+                "or take bounded"
+            )
+        self.seconds, self.sweeps = seconds, sweeps
+
+    def _solve(self, problem: Problem) -> Reconstruction:
+        if len(problem.features) > 1:
+            from keyhole.attack.integer_cells import solve_cells  # one algorithm, one file: private cells
+
+            return solve_cells(problem, self.seconds)
+        A = dense_design(problem, self.name)
+        grid = _grid(problem)
+        noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
+        if not noisy.any():
+            found = self._search(problem, A, grid)
+            if found is not None:
+                return found
+            return self._rounded(problem, A, f"the exact search did not end in {self.seconds:g} s")
+        if not noisy.all():
+            return self._rounded(problem, A, "exact and noisy answers are mixed")
+        states = grid.top + 1
+        if int(states.max()) > STATES_LIMIT or self.sweeps * problem.m * float(states.sum()) > WORK_LIMIT:
+            return self._rounded(problem, A, "too large to sample the posterior")
+        return self._posterior(problem, A, grid)
+
+    def _posterior(self, problem: Problem, A: Floats, grid: _Grid) -> Reconstruction:
+        prior = [level_counts(int(s), int(v)) for s, v in zip(problem.sizes, grid.levels, strict=True)]
+        law, scale = problem.law, problem.scale
+        if float(np.sum(np.log(grid.top + 1.0))) <= np.log(ENUMERATED):
+            totals = enumerate_posterior(grid.C, grid.y, law, scale, grid.top, prior)
+            status, note = Status.OPTIMAL, "marginal posterior, enumerated"
+        else:
+            term, weight = likelihood(problem)
+            relaxed = decode(problem, A, term, weight, np.zeros(problem.m, dtype=bool)).u
+            start = np.clip(np.round((relaxed - grid.base) * problem.sizes / grid.step), 0, grid.top).astype(np.int64)
+            totals = sample_posterior(
+                grid.C, grid.y, law, scale, grid.top, prior, start,
+                rng=np.random.default_rng(problem.m), sweeps=self.sweeps, burn=self.sweeps // 4,
+            )  # fmt: skip
+            status, note = Status.SAMPLED, f"marginal posterior, {self.sweeps} Gibbs sweeps"
+        return _read(problem, A, grid, totals, status, note)
+
+    def _search(self, problem: Problem, A: Floats, grid: _Grid) -> Reconstruction | None:
+        if np.count_nonzero(grid.C) > MODEL_LIMIT:
+            return None
+        C, lo, hi = _integral(grid)
+        found = solve_integers(C, lo, hi, grid.top, seconds=self.seconds)
+        if found.status is Status.INFEASIBLE:
+            names = culprits(problem, A)
+            raise ContradictionError(
+                f"no values on the grid explain the answers to {', '.join(names) or 'the log'}: "
+                "one is wrong, noise was added (state it: --noise laplace:2), or the grid is"
+            )
+        if not len(found.solutions):
+            return None
+        totals = [
+            np.bincount(column, minlength=t + 1) / len(column)
+            for column, t in zip(found.solutions.T, grid.top, strict=True)
+        ]
+        note = (
+            "the only table that meets every answer" if found.unique else f"majority of {len(found.solutions)} tables"
+        )
+        return _read(problem, A, grid, totals, found.status, note)
+
+    def _rounded(self, problem: Problem, A: Floats, why: str) -> Reconstruction:
+        term, weight = likelihood(problem)
+        u = decode(problem, A, term, weight, np.asarray(problem.law == Law.EXACT)).u
+        values = self.target.snap(u)
+        half = float(self.target.prior.step or 1) / 2
+        error = np.maximum(standard_errors(problem, A), 1e-12)
+        sure = np.array([_within(half, e) for e in error])
+        return Reconstruction(
+            values[problem.of], sure[problem.of], problem.residual(A @ values), Status.ROUNDED, Measure.PROBABILITY,
+            f"maximum likelihood, rounded to the grid: {why}",
+        )  # fmt: skip
+
+
+def _within(half: float, deviation: float) -> float:
+    """P(|normal| < half)."""
+    from math import erf, sqrt
+
+    return 0.0 if np.isinf(deviation) else erf(half / (deviation * sqrt(2)))
+
+
+def _grid(problem: Problem) -> _Grid:
+    target = problem.target
+    step, base = float(target.prior.step or 1), target.lower
+    first = np.ceil((problem.lower - base) / step - 1e-9)
+    last = np.floor((problem.upper - base) / step + 1e-9)
+    if (last < first).any():
+        raise ContradictionError(f"the facts leave no grid value of {target.column!r} for some record")
+    bottom = base + step * first
+    B = problem.totals()
+    shift = B @ (problem.sizes * bottom)
+    levels = (last - first).astype(np.int64)
+    return _Grid(
+        B * step, problem.y - shift, problem.lo - shift, problem.hi - shift,
+        levels * problem.sizes.astype(np.int64), levels, bottom, step,
+    )  # fmt: skip
+
+
+def _integral(grid: _Grid) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Rows with integer coefficients and ends, scaled by what makes each row integral."""
+    C = np.zeros(grid.C.shape, dtype=np.int64)
+    lo, hi = np.zeros(len(C), dtype=np.int64), np.zeros(len(C), dtype=np.int64)
+    reach = grid.top.astype(np.float64)
+    for j, row in enumerate(grid.C):
+        parts = [Fraction(float(c)).limit_denominator(10**6) for c in np.unique(row)]
+        factor = lcm(*(p.denominator for p in parts))
+        scaled = np.round(row * factor).astype(np.int64)
+        divisor = int(np.gcd.reduce(scaled)) or 1
+        C[j] = scaled // divisor
+        per = factor / divisor
+        least = float(np.minimum(C[j], 0) @ reach)
+        most = float(np.maximum(C[j], 0) @ reach)
+        lo[j] = int(max(np.ceil(grid.lo[j] * per - 1e-6), least - 1))
+        hi[j] = int(min(np.floor(grid.hi[j] * per + 1e-6), most + 1))
+    return C, lo, hi
+
+
+def _read(problem: Problem, A: Floats, grid: _Grid, totals: list[Floats], status: Status, note: str) -> Reconstruction:
+    """Distribution of each atom's total to the most probable value of one of its records."""
+    values, sure = np.zeros(problem.K), np.zeros(problem.K)
+    means = np.zeros(problem.K)
+    for k, share in enumerate(totals):
+        size, levels = int(problem.sizes[k]), int(grid.levels[k])
+        means[k] = grid.base[k] + grid.step * float(share @ np.arange(len(share))) / size
+        one = share
+        if size > 1:  # P(x = v | total) = ways(size - 1, total - v) / ways(size, total)
+            rest, whole = level_counts(size - 1, levels), level_counts(size, levels)
+            one = np.zeros(levels + 1)
+            for v in range(levels + 1):
+                ratio = np.exp(rest - whole[v : v + len(rest)])
+                one[v] = float(share[v : v + len(rest)] @ ratio)
+        best = int(np.argmax(one))
+        values[k], sure[k] = grid.base[k] + grid.step * best, float(one[best] / one.sum())
+    values = problem.target.snap(values)
+    return Reconstruction(
+        values[problem.of], sure[problem.of], problem.residual(A @ means), status, Measure.PROBABILITY, note
+    )

@@ -1,0 +1,70 @@
+"""Rows over record coordinates, for streaming attacks: a block of evidence as packed bits (or weights) per record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.attack.base import Floats, Target
+from keyhole.attack.matrix_free import row_noise
+from keyhole.attack.problem import Law, assemble
+from keyhole.errors import CannotHonour
+from keyhole.evidence import Evidence
+from keyhole.solve.bitrows import Words, pack, unpack, words_for
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordRows:
+    """k rows over n records: bits (k, words) or dense (k, 64 * words); ends lo..hi; noise standard deviations."""
+
+    bits: Words | None
+    dense: Floats | None
+    lo: Floats
+    hi: Floats
+    noise: Floats
+    laplace: Floats  # Laplace scale where the law is Laplace, else inf: where residuals are clipped
+    lower: Floats
+    upper: Floats
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+    def norms(self) -> Floats:
+        """Squared norm of every row."""
+        if self.bits is not None:
+            return np.asarray(np.bitwise_count(self.bits).sum(axis=1), dtype=np.float64)
+        assert self.dense is not None
+        return np.asarray((self.dense**2).sum(axis=1))
+
+    def take(self, index: slice | NDArray[np.int64]) -> RecordRows:
+        """Some of the rows, in the given order."""
+        return RecordRows(
+            None if self.bits is None else np.ascontiguousarray(self.bits[index]),
+            None if self.dense is None else np.ascontiguousarray(self.dense[index]),
+            self.lo[index], self.hi[index], self.noise[index], self.laplace[index], self.lower, self.upper,
+        )  # fmt: skip
+
+
+def record_rows(target: Target, evidence: Evidence, name: str) -> RecordRows:
+    """The rows of a block over records. Cost: n bits per row."""
+    p = assemble(target, evidence)
+    if len(p.features) > 1:
+        raise CannotHonour(
+            f"{name} works on one number per record, but the log has private conditions: take bounded, l1 or integer"
+        )
+    width = 64 * words_for(target.n)
+    bits = dense = None
+    if p.bits is not None:
+        bits = pack(unpack(p.bits, p.K)[:, p.of]) if p.m else np.zeros((0, width // 64), dtype=np.uint64)
+    else:
+        dense = np.zeros((p.m, width))
+        dense[:, : target.n] = p.totals()[:, p.of]
+    interval = p.law == Law.INTERVAL
+    lo, hi = np.where(interval, p.lo, p.y), np.where(interval, p.hi, p.y)
+    noise = np.where(interval, 0.0, row_noise(p))
+    laplace = np.where(p.law == Law.LAPLACE, p.scale, np.inf)
+    lower, upper = np.zeros(width), np.zeros(width)
+    lower[: target.n], upper[: target.n] = p.lower[p.of], p.upper[p.of]
+    return RecordRows(bits, dense, lo, hi, noise, laplace, lower, upper)
