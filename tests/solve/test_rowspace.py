@@ -404,6 +404,17 @@ def test_bits_and_dense_and_sparse_say_the_same() -> None:
     assert np.array_equal(A.patterns[:, 0] & np.uint64(31), dense.T @ (1 << np.arange(5)))
 
 
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize(("m", "K"), [(0, 3), (3, 0), (1, 1), (64, 64), (65, 130), (200, 70)])
+def test_rows_and_patterns_are_transposes(path: str, m: int, K: int) -> None:
+    dense = np.random.default_rng(m).integers(0, 2, size=(m, K))
+    with PATHS[path]():
+        A = RowMatrix.from_dense(dense)
+        B = RowMatrix.from_patterns(A.patterns, m)
+        assert np.array_equal(A.bits, B.bits)
+        assert np.array_equal(RowMatrix.from_bits(B.bits, K).patterns, A.patterns)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

@@ -136,16 +136,23 @@ class Lifting:
                 digits = [X[keep] for X in digits]
         return found
 
+    def weights_mod_p(self, heads: Floats) -> Floats:
+        """heads B^-1 mod p; columns that are zero in all heads (unit targets) cost nothing."""
+        used = np.flatnonzero(heads.any(axis=0))
+        if 2 * len(used) < self.r:
+            return self.field.product(heads[:, used], self.B_inverse[used])
+        return self.field.product(heads, self.B_inverse)
+
     def _digit(self, residual: NDArray[Any]) -> tuple[Floats, NDArray[Any], NDArray[np.bool_]]:
         """The next digits X, the next residual (residual - X A) / p, and which residuals were divisible by p."""
         p = self.field.p
         head = residual[:, : self.r]
         if residual.dtype == np.float64:
-            X = self.field.product(self.field.reduce(head.copy()), self.B_inverse)
+            X = self.weights_mod_p(self.field.reduce(head.copy()))
             rest = residual - X @ self.A
             quotient = np.rint(rest / p)
             return X, quotient, ~np.any(rest != quotient * p, axis=1)
-        X = self.field.product(self.field.residues(head), self.B_inverse)
+        X = self.weights_mod_p(self.field.residues(head))
         if residual.dtype == object:
             rest = residual.copy()
             for at, limb in enumerate(self._limbs):

@@ -209,7 +209,7 @@ class Factor:
         """Proofs whose d-fold, d = 1..12, is a vector of small integers modulo p: no lifting is needed."""
         F = self.field
         found: list[Combination | None] = [None] * len(heads)
-        W = F.product(F.reduce(heads.copy()), self._B_inverse)
+        W = self._lifting.weights_mod_p(F.reduce(heads.copy()))
         open_ = np.ones(len(heads), dtype=bool)
         for d in range(1, 13):
             scaled = F.reduce(W * d)

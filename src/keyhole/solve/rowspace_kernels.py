@@ -22,8 +22,12 @@ Ints = NDArray[np.int64]
 _ONE = np.uint64(1)
 
 
-@cache
 def _pool() -> tuple[ThreadPoolExecutor, int]:
+    return _pool_of(os.getpid())  # a forked child must not wait for its parent's threads
+
+
+@cache
+def _pool_of(pid: int) -> tuple[ThreadPoolExecutor, int]:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     cores = max(1, min(8, cores))
     return ThreadPoolExecutor(cores, thread_name_prefix="keyhole-rowspace"), cores
@@ -31,14 +35,15 @@ def _pool() -> tuple[ThreadPoolExecutor, int]:
 
 def spread(kernel: Callable[..., Any], count: int, grain: int, *args: Any) -> None:
     """kernel(lo, hi, *args) over 0..count in ranges that are multiples of `grain`, on all cores."""
+    if not count:
+        return
     pool, cores = _pool()
     pieces = min(4 * cores, max(1, count // grain))
     step = -(-count // pieces)
     step = -(-step // grain) * grain
     starts = range(0, count, step)
-    if len(starts) <= 1:
-        if count:
-            kernel(0, count, *args)
+    if len(starts) == 1:
+        kernel(0, count, *args)
         return
     for job in [pool.submit(kernel, s, min(count, s + step), *args) for s in starts]:
         job.result()

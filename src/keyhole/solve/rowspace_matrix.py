@@ -74,6 +74,31 @@ class RowMatrix:
         return cls(words, np.arange(m, dtype=np.int64), {}, m, K)
 
     @classmethod
+    def from_patterns(cls, patterns: NDArray[np.uint64], m: int) -> RowMatrix:
+        """K columns of ceil(m/64) words; row i is bit i % 64 of word i // 64: atoms as their patterns of matches.
+
+        >>> RowMatrix.from_patterns(np.array([[1], [3]], dtype=np.uint64), m=2).row(1).tolist()
+        [0, 1]
+        """
+        words = np.ascontiguousarray(patterns, dtype=np.uint64)
+        width = (m + 63) // 64
+        if words.ndim != 2 or words.shape[1] != width:
+            raise ValueError(f"patterns has shape {words.shape}; {m} rows need (K, {width}) words of 64 bits")
+        if m % 64 and len(words) and np.any(words[:, -1] >> np.uint64(m % 64)):
+            raise ValueError(f"bits are set beyond row {m - 1}; clear the unused bits of the last word")
+        K = len(words)
+        if m <= _SMALL_ROWS and m * K <= _SMALL_CELLS:
+            dense = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little")[:, :m] if K else words[:, :0]
+            return cls.from_bits(_pack(dense.T.reshape(m, K).astype(np.int64), K), K)
+        from keyhole.solve import rowspace_kernels as kernels
+
+        bits = np.zeros((m, (K + 63) // 64), dtype=np.uint64)
+        kernels.spread(kernels.transpose_words, width, 1, words, m, bits)
+        out = cls.from_bits(bits, K)
+        out._patterns = words
+        return out
+
+    @classmethod
     def from_dense(cls, rows: Sequence[Sequence[int]] | NDArray[np.int64]) -> RowMatrix:
         """Rows as lists or as a two-dimensional integer array.
 
