@@ -103,7 +103,7 @@ def explain(
     for text, (_, values) in zip(weights, made.weights, strict=True):
         lines.append(f"weight {text}: {len(values):,} values")
     inline = sum(s.leaves for s in made.slots if s.route == "rows")
-    P, T = len(predicates), len(made.plan.terms)
+    T = len(made.plan.terms)
     lines.append(
         f"terms: {T:,} bits in {made.tables.shape[1]:,} words; {made.plan.combined:,} predicates combine several"
     )
@@ -113,7 +113,7 @@ def explain(
     fixed = made.keys.nbytes + made.tables.nbytes + 16 * n
     lines.append(
         f"memory: keys {_size(made.keys.nbytes)}, tables {_size(made.tables.nbytes)}, at most "
-        f"{_size(fixed + n * (20 + 8 * made.keys.shape[1]) + n * (P if made.plan.direct else P + T) // 8)} "
+        f"{_size(fixed + n * (20 + 8 * made.keys.shape[1]) + n * T // 8)} "
         "if every record is an atom"
     )
     return "\n".join(lines)
@@ -254,11 +254,10 @@ def _grouped(made: _Prepared, n: int) -> Atoms:
     chosen = chosen[: kernels.classes_of_patterns(at, made.tables, extra, hashes, of, chosen)].copy()
     del hashes
     K, T, P = len(chosen), len(made.plan.terms), len(made.plan.outputs)
-    _bounded(K, T if made.plan.direct else T + P)
+    _bounded(K, T)
     bits = np.zeros((T, (K + 63) // 64), dtype=np.uint64)
     kernels.spread(kernels.write_bits, bits.shape[1], 8, chosen, at, made.tables, bits)
-    if not made.plan.direct:
-        bits = _outputs(made.plan, bits, K)
+    bits = _outputs(made.plan, bits, K)
     if made.plan.combined:  # atoms that only the parts of a predicate told apart are one
         patterns = np.zeros((K, max(1, (P + 63) // 64)), dtype=np.uint64)
         kernels.spread(kernels.transpose_bits, bits.shape[1], 8, bits, patterns)
@@ -272,13 +271,13 @@ def _grouped(made: _Prepared, n: int) -> Atoms:
 
 
 def _outputs(made: Plan, terms: Words, K: int) -> Words:
-    """The bits of the predicates from those of the terms."""
-    out = np.empty((len(made.outputs), terms.shape[1]), dtype=np.uint64)
+    """The bits of the predicates, made in place from those of the terms."""
+    last = np.uint64((1 << (K - 1) % 64 + 1) - 1)
     for p, output in enumerate(made.outputs):
-        out[p] = _combined(output, terms)
-    if K % 64:  # flipping set the bits behind the last atom
-        out[:, -1] &= np.uint64((1 << K % 64) - 1)
-    return out
+        if isinstance(output, Tree) or output.flip:
+            terms[p] = _combined(output, terms)
+            terms[p, -1] &= last  # flipping sets the bits behind the last atom
+    return terms[: len(made.outputs)]
 
 
 def _combined(output: Pick | Tree, terms: Words) -> Words:

@@ -87,7 +87,7 @@ def encode(con: duckdb.DuckDBPyConnection, table: str, n: int, schema: Schema, l
 
 def truths(con: duckdb.DuckDBPyConnection, table: str, texts: Sequence[str], n: int) -> Iterator[tuple[Bools, Bools]]:
     """(is true, is false) of each expression on the n rows of a table, by the engine, in row order."""
-    step = max(1, min(500, CELLS // max(1, n)))
+    step = max(1, min(128, CELLS // max(1, n)))
     for at in range(0, len(texts), step):
         chunk = texts[at : at + step]
         listed = ", ".join(f"({text}) AS b{i}" for i, text in enumerate(chunk))

@@ -84,16 +84,15 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`units[slot]` are formulas on that slot; `terms[t]` maps a slot to its unit; `outputs[p]` is predicate p."""
+    """`units[slot]` are formulas on that slot; `terms[t]` maps a slot to its unit; `outputs[p]` is predicate p.
+
+    Predicate p is term p or its opposite, unless it is a tree: then term p is empty, and its parts are among the
+    terms behind those of the predicates. So the bits of the predicates can be made where those of the terms are.
+    """
 
     units: dict[str, list[Formula]]
     terms: list[dict[str, int]]
     outputs: list[Pick | Tree]
-
-    @property
-    def direct(self) -> bool:
-        """True if predicate p is simply the bit of term p."""
-        return len(self.terms) == len(self.outputs) and all(o == Pick(p, False) for p, o in enumerate(self.outputs))
 
     @property
     def combined(self) -> int:
@@ -179,47 +178,66 @@ class _Planner:
     def __init__(self, slots: Sequence[str]) -> None:
         self._slots = slots
         self._units: dict[str, dict[Formula, int]] = {}
-        self._terms: dict[tuple[tuple[str, int], ...], int] = {}
+        self._terms: list[dict[str, int]] = []
+        self._known: dict[tuple[tuple[str, int], ...], int] = {}  # of the terms behind the predicates
 
     def run(self, formulas: Sequence[Formula]) -> Plan:
-        outputs = [self._output(f) for f in formulas]
-        return Plan(
-            {slot: list(units) for slot, units in self._units.items()},
-            [dict(term) for term in self._terms],
-            outputs,
-        )
-
-    def _output(self, formula: Formula) -> Pick | Tree:
-        if isinstance(formula, bool):
-            return self._term({}, not formula)
-        if isinstance(formula, Literal):
-            return self._term({self._slots[formula.leaf]: formula}, False)
-        by_slot: dict[str, list[Formula]] = {}
-        mixed: list[Pick | Tree] = []
-        for part in formula.parts:
-            slot = self._slots[part.leaf] if isinstance(part, Literal) else self._common(part)
-            if slot is None:
-                mixed.append(self._output(part))
+        self._terms = [{} for _ in formulas]
+        outputs = []
+        for p, formula in enumerate(formulas):
+            simple = self._simple(formula)
+            if simple is None:
+                outputs.append(self._tree(formula))
             else:
-                by_slot.setdefault(slot, []).append(part)
-        units: dict[str, Formula] = {
-            slot: parts[0] if len(parts) == 1 else Node(formula.every, tuple(parts)) for slot, parts in by_slot.items()
-        }
-        if not formula.every and len(units) > 1:
-            units = {slot: opposite(unit) for slot, unit in units.items()}
+                self._terms[p] = self._numbered(simple[0])
+                outputs.append(Pick(p, simple[1]))
+        return Plan({slot: list(units) for slot, units in self._units.items()}, self._terms, outputs)
+
+    def _simple(self, formula: Formula) -> tuple[dict[str, Formula], bool] | None:
+        """The units of a formula that is one term, and whether it is the opposite of it."""
+        if isinstance(formula, bool):
+            return {}, not formula
+        if isinstance(formula, Literal):
+            return {self._slots[formula.leaf]: formula}, False
+        units, mixed = self._split(formula)
+        if mixed:
+            return None
+        if formula.every or len(units) == 1:
+            return units, False
+        return {slot: opposite(unit) for slot, unit in units.items()}, True
+
+    def _split(self, formula: Node) -> tuple[dict[str, Formula], list[Formula]]:
+        """The parts that have one slot, together by slot, and the others."""
+        by_slot: dict[str, list[Formula]] = {}
+        mixed: list[Formula] = []
+        for part in formula.parts:
+            slots = {self._slots[found.leaf] for found in literals(part)}
+            if len(slots) == 1:
+                by_slot.setdefault(slots.pop(), []).append(part)
+            else:
+                mixed.append(part)
+        units = {s: parts[0] if len(parts) == 1 else Node(formula.every, tuple(parts)) for s, parts in by_slot.items()}
+        return units, mixed
+
+    def _tree(self, formula: Formula) -> Pick | Tree:
+        simple = self._simple(formula)
+        if simple is not None:
+            numbered = self._numbered(simple[0])
+            key = tuple(sorted(numbered.items()))
+            if key not in self._known:
+                self._known[key] = len(self._terms)
+                self._terms.append(numbered)
+            return Pick(self._known[key], simple[1])
+        assert isinstance(formula, Node)
+        units, mixed = self._split(formula)
+        parts = [self._tree(part) for part in mixed]
         if units:
-            mixed.insert(0, self._term(units, not formula.every and len(units) > 1))
-        return mixed[0] if len(mixed) == 1 else Tree(formula.every, tuple(mixed))
+            parts.insert(0, self._tree(Node(formula.every, tuple(units.values()))))
+        return Tree(formula.every, tuple(parts))
 
-    def _common(self, formula: Formula) -> str | None:
-        """The only slot of a formula, if it has only one."""
-        slots = {self._slots[found.leaf] for found in literals(formula)}
-        return slots.pop() if len(slots) == 1 else None
-
-    def _term(self, units: dict[str, Formula], flip: bool) -> Pick:
-        numbered = []
+    def _numbered(self, units: dict[str, Formula]) -> dict[str, int]:
+        found = {}
         for slot, unit in units.items():
             known = self._units.setdefault(slot, {})
-            numbered.append((slot, known.setdefault(unit, len(known))))
-        key = tuple(sorted(numbered))
-        return Pick(self._terms.setdefault(key, len(self._terms)), flip)
+            found[slot] = known.setdefault(unit, len(known))
+        return found
