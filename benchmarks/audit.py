@@ -1,0 +1,115 @@
+"""The whole audit (parse, atoms, answers, screen, certify, values) against DuckDB running the statements one by one.
+
+python -m benchmarks.audit [--rows 1000000] [--statements 1000] [--format text|json]
+
+Both sides work on tables already in memory, in one process, warm: a small audit runs first, so that imports and
+compilation are reported apart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from benchmarks import workload as work
+from keyhole.audit import Exposure, Rank
+from keyhole.gather import gather, transcribe
+from keyhole.knowledge import Columns, Knowledge, PrivateColumn
+from keyhole.sources import DuckDBSource, load
+from keyhole.transcript import Line
+
+
+def audit(source: DuckDBSource, statements: list[str], laps: dict[str, float]) -> Exposure:
+    """One audit, with the time of each stage."""
+    clock = time.perf_counter
+    start = clock()
+    lines = [Line(i, text, at=i) for i, text in enumerate(statements, 1)]
+    transcript = transcribe(lines, source.roster, source=source)
+    laps["parse"] = clock() - start
+    start = clock()
+    evidence = gather(transcript, source.roster, Knowledge(), source=source)
+    laps["atoms and answers"] = clock() - start
+    start = clock()
+    verdict = Rank().examine(evidence, source.roster)
+    laps["screen, certify, values"] = clock() - start
+    return verdict
+
+
+def measure(rows: int, statements: int, repeats: int) -> dict[str, Any]:
+    """Interleaved runs of both sides; the ratio is of medians."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        small = Path(folder) / "small.parquet"
+        few = work.people(20_000, seed=3)
+        work.parquet(small, few)
+        warm = work.workload(few, 200)
+        audit(_load(small), [s.sql for s in warm.statements], {})
+        warm_up = time.perf_counter() - start
+        people = work.people(rows)
+        path = Path(folder) / "staff.parquet"
+        work.parquet(path, people)
+        log = work.workload(people, statements)
+        texts = [s.sql for s in log.statements]
+        start = time.perf_counter()
+        source = _load(path)
+        loading = time.perf_counter() - start
+        peer = duckdb.connect()
+        peer.execute(f"CREATE TABLE staff AS SELECT * FROM '{path}'")
+    ours, theirs, stages = [], [], []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for text in texts:
+            peer.execute(text).fetchall()
+        theirs.append(time.perf_counter() - start)
+        laps: dict[str, float] = {}
+        start = time.perf_counter()
+        verdict = audit(source, texts, laps)
+        ours.append(time.perf_counter() - start)
+        stages.append(laps)
+    exposed = {f.row for f in verdict.exposed}
+    missing = set(log.planted) - exposed
+    assert not missing, f"planted people were missed: {missing}"
+    ratio = statistics.median(ours) / statistics.median(theirs)
+    return {
+        "rows": rows, "statements": statements, "queries": verdict.queries, "atoms": verdict.atoms,
+        "rank": verdict.rank, "exposed": len(exposed), "planted": len(log.planted),
+        "audit_seconds": round(statistics.median(ours), 3), "duckdb_seconds": round(statistics.median(theirs), 3),
+        "ratio": round(ratio, 3),
+        "stages": {k: round(statistics.median(s[k] for s in stages), 3) for k in stages[0]},
+        "load_seconds": round(loading, 3), "imports_and_compilation_seconds": round(warm_up, 1),
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }  # fmt: skip
+
+
+def _load(path: Path) -> DuckDBSource:
+    return load(path, Columns(private={work.PRIVATE: PrivateColumn()}))
+
+
+def main() -> None:
+    """Print the measurement."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--statements", type=int, default=1_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    args = parser.parse_args()
+    found = measure(args.rows, args.statements, args.repeats)
+    if args.format == "json":
+        json.dump(found, sys.stdout, indent=2)
+        print()
+        return
+    for key, value in found.items():
+        print(f"{key:34} {value}")
+
+
+if __name__ == "__main__":
+    main()
