@@ -36,9 +36,10 @@ SCHEMA = Schema(
         Column("ssn", Kind.TEXT, Role.HIDDEN),
     ),
 )
-DDL = """CREATE OR REPLACE TABLE people ("Name" VARCHAR, zip INTEGER, age INTEGER, sex VARCHAR, born DATE, seen TIMESTAMP,
-height DECIMAL(8, 2), ratio DOUBLE, member BOOLEAN, pay INTEGER, "Blood sugar" DECIMAL(8, 1), score DOUBLE, ill VARCHAR,
-smokes BOOLEAN, "Größe 身高" INTEGER, ssn VARCHAR)"""
+DDL = """CREATE OR REPLACE TABLE people (
+"Name" VARCHAR, zip INTEGER, age INTEGER, sex VARCHAR, born DATE, seen TIMESTAMP, height DECIMAL(8, 2), ratio DOUBLE,
+member BOOLEAN, pay INTEGER, "Blood sugar" DECIMAL(8, 1), score DOUBLE, ill VARCHAR, smokes BOOLEAN,
+"Größe 身高" INTEGER, ssn VARCHAR)"""
 
 Row = tuple[object, ...]
 ROWS: tuple[Row, ...] = (
@@ -84,7 +85,7 @@ def fill(con: duckdb.DuckDBPyConnection, rows: Sequence[Row]) -> None:
 
 
 def meant(statement: Statement, con: duckdb.DuckDBPyConnection) -> list[tuple[object, ...]]:
-    """The rows the lowered statement claims: group by group, each number from `Query.canonical` over the whole table."""
+    """The rows the lowered statement claims: group by group, each number from `Query.canonical` over all records."""
     rows = []
     for chosen in statement.sets:
         keys = [statement.keys[i] for i in chosen]
@@ -95,8 +96,6 @@ def meant(statement: Statement, con: duckdb.DuckDBPyConnection) -> list[tuple[ob
             ).fetchall()
         else:
             groups = [()]
-            if statement.keys and not con.execute(f"SELECT 1 FROM people WHERE {to_sql(statement.where)}").fetchall():
-                groups = [()]  # the grand total of a ROLLUP is shown even of no record
         for values in groups:
             key: dict[str, Scalar | None] = {k.name: v for k, v in zip(keys, values, strict=True)}
             tests = statement.tests(key)
@@ -124,18 +123,31 @@ def check(sql: str, con: duckdb.DuckDBPyConnection) -> Statement:
     width = len(numbers)
     claimed = [row[len(row) - width :] for row in meant(statement, con)]
     assert len(original) == len(claimed), f"{sql}\n{original}\n{claimed}"
-    # rows with a NULL are matched last, since a NULL may stand for the 0 of an empty sum
-    for row in sorted(original, key=lambda r: sum(v is None for v in r)):
-        match = next((c for c in claimed if all(map(agrees, statement.queries, row, c))), None)
-        assert match is not None, f"{sql}\n{row} is not among\n{claimed}"
-        claimed.remove(match)
+    fits = [[i for i, c in enumerate(claimed) if all(map(agrees, statement.queries, row, c))] for row in original]
+    assert matched(fits), f"{sql}\n{original}\nis not\n{claimed}"
     return statement
+
+
+def matched(fits: list[list[int]]) -> bool:
+    """True if every row can be given one of the rows that fit it, each used once (augmenting paths)."""
+    taken: dict[int, int] = {}
+
+    def place(row: int, seen: set[int]) -> bool:
+        for other in fits[row]:
+            if other not in seen:
+                seen.add(other)
+                if other not in taken or place(taken[other], seen):
+                    taken[other] = row
+                    return True
+        return False
+
+    return all(place(row, set()) for row in range(len(fits)))
 
 
 def agrees(query: Query, said: object, claimed: object) -> bool:
     """Equal, up to rounding of floats; a SUM over no record may be NULL, and x/0 no number."""
     if isinstance(said, float) and not math.isfinite(said):
-        return claimed is None or not query.per or isinstance(claimed, float) and not math.isfinite(claimed)
+        return claimed is None or not query.per or (isinstance(claimed, float) and not math.isfinite(claimed))
     if said is None:
         return claimed is None or query.aggregate is Aggregate.SUM
     if claimed is None or isinstance(said, bool) or isinstance(claimed, bool):
