@@ -166,7 +166,7 @@ def float_route(bits: Words, K: int, rng: np.random.Generator) -> NDArray[np.int
     y = vectors[:, keep] @ ((vectors[:, keep].T @ s) / values[keep])
     lift = np.zeros(64 * W)
     spread(project_words, W, 64, bits, y, lift)
-    return np.flatnonzero(np.abs(g - lift)[:K] < 1e-6)
+    return np.flatnonzero(np.abs(g - lift)[:K] < 1e-8)
 
 
 def by_svd(A: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -101,12 +101,10 @@ def peel(matrix: RowMatrix, shadow: Words, sums: Words) -> Peeling:
     sizes = np.bitwise_count(bits).sum(axis=1, dtype=np.int64)
     alive = np.ones(len(bits), dtype=bool)
     known = np.zeros(bits.shape[1], dtype=np.uint64)
-    order = np.argsort(shadow)
-    sorted_shadows = shadow[order]
     shift = 64 - _SIEVE_BITS
-    sieve = np.zeros(1 << (_SIEVE_BITS - 6), dtype=np.uint64)
-    head = sorted_shadows >> np.uint64(shift)
-    np.bitwise_or.at(sieve, (head >> np.uint64(6)).astype(np.int64), np.uint64(1) << (head & np.uint64(63)))
+    flags = np.zeros(1 << _SIEVE_BITS, dtype=bool)
+    flags[shadow >> np.uint64(shift)] = True
+    sieve = np.packbits(flags, bitorder="little")
     steps: list[tuple[int, int, int]] = []
     merges: list[tuple[int, int]] = []
     while True:
@@ -123,13 +121,12 @@ def peel(matrix: RowMatrix, shadow: Words, sums: Words) -> Peeling:
             learn(int(kernels.first_open(bits, known, a)), a, -1, a)
         rows = np.flatnonzero(alive)
         rows = rows[np.argsort(sizes[rows], kind="stable")]
-        pairs = kernels.differing_pairs(rows, sizes, hashes, sorted_shadows, sieve, shift, 4 * len(bits) + 1024)
-        degree = np.bincount(pairs.ravel(), minlength=len(bits))
-        for a, b in pairs.tolist():
+        pairs = kernels.differing_pairs(rows, sizes, hashes, sieve, shift, bits, known, 4 * len(bits) + 1024)
+        degree = np.bincount(pairs[:, :2].ravel(), minlength=len(bits))
+        for a, b, column in pairs.tolist():
             if not (alive[a] and alive[b]):
                 continue  # found again in the next round through the row that replaced it
-            column = int(kernels.same_but(bits, known, a, b))
-            if column < 0 or (int(fresh[column >> 6]) >> (column & 63)) & 1:
+            if (int(fresh[column >> 6]) >> (column & 63)) & 1:
                 continue
             # the hub of many differences stays, so that one round finds them all
             learn(column, a, b, a if degree[a] <= degree[b] else b)

@@ -63,6 +63,8 @@ class RowSpace:
         self.matrix = matrix
         self.complete = True
         self._rng = rng if rng is not None else np.random.default_rng()
+        self._shadow: Words | None = None
+        self._sums: Words | None = None
         self._peeling = self._peel()
         self._parts = split(matrix, self._peeling.rows, self._peeling.columns)
         self._factors = [Factor(part.matrix, self._rng, progress) for part in self._parts]
@@ -86,7 +88,7 @@ class RowSpace:
     def _shadow_of(self, part: Part) -> tuple[Words | None, Words | None]:
         """The shadow sums of a part that kept all columns, from those of the whole less the known columns."""
         known = self._peeling.columns
-        if self.matrix.is_small or part.matrix.K != self.matrix.K or len(known) > 1024:
+        if self._shadow is None or self._sums is None or part.matrix.K != self.matrix.K or len(known) > 1024:
             return None, None
         block = self.matrix.block(part.rows, known, np.dtype(object if part.matrix.general else np.int64))
         wrapped = (block % (1 << 64)).astype(np.uint64) if block.dtype == object else block.astype(np.uint64)
@@ -182,7 +184,10 @@ class RowSpace:
         if len(found) <= 2:
             return found
         if self._short is None:
-            self._short = ShortProofs(self.matrix, self.dependencies, self._rng)
+            if self._shadow is None or self._sums is None:
+                self._shadow = shadow_columns(self.matrix.K, self._rng)
+                self._sums = self.matrix.sums(self._shadow)
+            self._short = ShortProofs(self.matrix, self.dependencies, self._shadow, self._sums)
         return self._short.improve(found, wanted)
 
     def _verified(self, weights: Weights, target: dict[int, int]) -> Weights:

@@ -91,6 +91,9 @@ class Factor:
 
     def _heads(self, rows: Ints) -> NDArray[Any]:
         """Rows of A over the integers, on the columns that a lifting sees."""
+        A = self.matrix
+        if not A.is_small and A.magnitude() < 1 << 20 and len(rows) * 2 > A.m and A.m * len(self._order) < 1 << 26:
+            return A.gather(self._order, self.field.p)[rows]  # such small entries are their own residues
         return self.matrix.block(rows, self._order, exact_dtype(self.matrix.m, self.matrix.magnitude()))
 
     def _absorb_all(self, E: Echelon) -> None:

@@ -290,26 +290,23 @@ class RowMatrix:
                 out[j, hit] = values[spot[hit]]
         return out
 
-    def take_rows(self, rows: Ints) -> RowMatrix:
-        """The given rows, in that order, over the same columns."""
-        if len(rows) == self.m and np.array_equal(rows, np.arange(self.m)):
+    def restricted(self, rows: Ints, known: Ints) -> RowMatrix:
+        """The given rows, in that order, with the columns `known` set to zero; the width stays."""
+        everything = len(rows) == self.m and np.array_equal(rows, np.arange(self.m))
+        if everything and not len(known):
             return self
         which = self._bit_of[rows]
         at = np.flatnonzero(which >= 0)
+        bits = self.bits[which[at]]
         general = {int(j): self.general[int(rows[j])] for j in np.flatnonzero(which < 0)}
-        return RowMatrix(self.bits[which[at]], at.astype(np.int64), general, len(rows), self.K)
-
-    def without(self, columns: Ints) -> RowMatrix:
-        """The same matrix with these columns set to zero."""
-        if not len(columns):
-            return self
-        keep = np.full(self.bits.shape[1], ~np.uint64(0), dtype=np.uint64)
-        np.bitwise_and.at(keep, columns >> 6, ~(np.uint64(1) << (columns & 63).astype(np.uint64)))
-        general = {}
-        for i, (cols, values) in self.general.items():
-            stay = ~np.isin(cols, columns)
-            general[i] = (cols[stay], values[stay])
-        return RowMatrix(self.bits & keep, self.bit_rows, general, self.m, self.K)
+        if len(known):
+            keep = np.full(self.bits.shape[1], ~np.uint64(0), dtype=np.uint64)
+            np.bitwise_and.at(keep, known >> 6, ~(np.uint64(1) << (known & 63).astype(np.uint64)))
+            bits &= keep
+            for i, (cols, values) in general.items():
+                stay = ~np.isin(cols, known)
+                general[i] = (cols[stay], values[stay])
+        return RowMatrix(bits, at.astype(np.int64), general, len(rows), self.K)
 
     def support_bits(self) -> Words:
         """Where each row is non-zero, as bits (m, words)."""

@@ -429,7 +429,7 @@ def _express(matrix: RowMatrix, columns: list[int], rng: np.random.Generator) ->
     if len(columns) == 1:
         return RowSpace(matrix, rng=rng).express({columns[0]: 1})
     # Without the insider's column, the record must be determined outright.
-    return RowSpace(matrix.without(np.array(columns[1:])), rng=rng).express({columns[0]: 1})
+    return RowSpace(matrix.restricted(np.arange(matrix.m), np.array(columns[1:])), rng=rng).express({columns[0]: 1})
 
 
 def _dot(v: Ints, M: Ints, p: int) -> Ints:

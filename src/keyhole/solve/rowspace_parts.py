@@ -44,10 +44,10 @@ def split(matrix: RowMatrix, rows: Ints, known: Ints) -> list[Part]:
     if matrix.is_small:
         if not len(rows):
             return []
-        return [Part(matrix.take_rows(rows), rows, np.arange(matrix.K))]
+        return [Part(matrix.restricted(rows, known), rows, np.arange(matrix.K))]
     if not len(rows):
         return []
-    open_matrix = matrix.take_rows(rows).without(known)
+    open_matrix = matrix.restricted(rows, known)
     labels = _labels(open_matrix)
     names, sizes = np.unique(labels, return_counts=True)
     if len(names) == 1 and len(known) * 2 < matrix.K:
@@ -62,7 +62,7 @@ def split(matrix: RowMatrix, rows: Ints, known: Ints) -> list[Part]:
     for members in np.split(order, cuts):
         if not len(members):
             continue
-        piece, columns = open_matrix.take_rows(members).squeeze()
+        piece, columns = open_matrix.restricted(members, known[:0]).squeeze()
         out.append(Part(piece, rows[members], columns))
     return out
 
@@ -73,7 +73,8 @@ def _labels(matrix: RowMatrix) -> Ints:
 
     support = matrix.support_bits()
     member = np.zeros(matrix.m, dtype=bool)
-    densest = int(np.argmax(np.bitwise_count(support).sum(axis=1, dtype=np.int64)))
+    sample = support[:, :: max(1, support.shape[1] // 512)]
+    densest = int(np.argmax(np.bitwise_count(sample).sum(axis=1, dtype=np.int64)))
     kernels.sweep(support, densest, member)
     labels = np.full(matrix.m, matrix.m, dtype=np.int64)
     rest = np.flatnonzero(~member)

@@ -66,14 +66,14 @@ def first_open(bits: Words, known: Words, a: int) -> int:
 
 @njit(cache=True, nogil=True)
 def differing_pairs(
-    order: Ints, sizes: Ints, hashes: Words, shadows: Words, sieve: Words, shift: int, most: int
+    order: Ints, sizes: Ints, hashes: Words, sieve: NDArray[np.uint8], shift: int, bits: Words, known: Words, most: int
 ) -> Ints:
-    """Pairs (a, b) with sizes[a] = sizes[b] + 1 whose shadow sums differ by the shadow of one column.
+    """(a, b, k): rows that differ in the open column k alone, k in a; at most `most` of them.
 
-    `order` lists rows by ascending size; `shadows` is sorted; bit v of `sieve` says whether some shadow starts with
-    v, so that nearly all pairs end after one look. A hash proposes only: the caller compares the bits.
+    `order` lists rows by ascending size, and only neighbouring sizes are compared. Bit v of `sieve` says whether the
+    shadow of some column starts with v: nearly all pairs end after this one look. The bits decide.
     """
-    out = np.empty((most, 2), dtype=np.int64)
+    out = np.empty((most, 3), dtype=np.int64)
     found = 0
     n = order.shape[0]
     low = 0
@@ -87,13 +87,13 @@ def differing_pairs(
         for i in range(mid, high):
             h = hashes[order[i]]
             for j in range(low, mid):
-                d = h - hashes[order[j]]
-                v = d >> np.uint64(shift)
-                if (sieve[v >> np.uint64(6)] >> (v & np.uint64(63))) & _ONE:
-                    at = np.searchsorted(shadows, d)
-                    if at < shadows.shape[0] and shadows[at] == d:
+                v = (h - hashes[order[j]]) >> np.uint64(shift)
+                if (sieve[v >> np.uint64(3)] >> np.uint8(v & np.uint64(7))) & np.uint8(1):
+                    column = same_but(bits, known, order[i], order[j])
+                    if column >= 0:
                         out[found, 0] = order[i]
                         out[found, 1] = order[j]
+                        out[found, 2] = column
                         found += 1
                         if found == most:
                             return out

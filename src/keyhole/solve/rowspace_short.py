@@ -28,18 +28,18 @@ class ShortProofs:
 
     >>> A = RowMatrix.from_dense([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]])
     >>> relation = {0: Fraction(1), 1: Fraction(1), 2: Fraction(-1)}
-    >>> S = ShortProofs(A, lambda: [relation], np.random.default_rng(0))
+    >>> g = np.random.default_rng(0).integers(0, 1 << 64, size=(4, 3), dtype=np.uint64)
+    >>> S = ShortProofs(A, lambda: [relation], g, A.sums(g))
     >>> S.improve({0: Fraction(-1), 1: Fraction(0), 3: Fraction(1)}, {3: 1})
     {0: Fraction(-1, 1), 3: Fraction(1, 1)}
     """
 
-    def __init__(self, matrix: RowMatrix, relations: Callable[[], list[Weights]], rng: np.random.Generator) -> None:
+    def __init__(self, matrix: RowMatrix, relations: Callable[[], list[Weights]], shadow: Words, sums: Words) -> None:
         self._matrix = matrix
         self._relations = relations
         self._shortest: list[Weights] | None = None
-        shadow = rng.integers(0, 1 << 64, size=(matrix.K, 3), dtype=np.uint64)
-        self._shadow = shadow[:, 0].copy()
-        h = matrix.sums(shadow)[:, 0]
+        self._shadow = shadow[:, 0]
+        h = sums[:, 0]
         signed = np.concatenate([h, np.uint64(0) - h])  # entry j < m is +row j, entry m + j is -row j
         self._signed = signed
         self._order = np.argsort(signed, kind="stable")
