@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.audit.base import Exposure, Finding, Group, Proof, Status, query_order, shown_value
 from keyhole.audit.extreme import Ruling, extremes, rule_out
@@ -19,6 +20,7 @@ from keyhole.audit.groups import determined_groups
 from keyhole.audit.matrix import SystemMatrix, system_matrix
 from keyhole.evidence import Contradiction, Evidence, System, Unjudged
 from keyhole.solve.rowspace import RowSpace
+from keyhole.solve.rowspace_screen import plausible
 from keyhole.sources import Roster
 
 COMPLETE = (
@@ -94,7 +96,7 @@ def _linear(number: int, system: System, built: SystemMatrix, space: RowSpace, r
             candidates = sorted(u - features[0] * K for u in determined if u // K == features[0])
             candidates = [k for k in candidates if system.atoms.sizes[k] == 1]
         else:
-            candidates = alone.tolist()
+            candidates = _screened(system, built, space, alone, features, determined)
         for k in candidates:
             if column in system.present and not system.holds(system.present[column], k):
                 continue
@@ -103,6 +105,26 @@ def _linear(number: int, system: System, built: SystemMatrix, space: RowSpace, r
             )
             if finding is not None:
                 yield finding
+
+
+def _screened(
+    system: System,
+    built: SystemMatrix,
+    space: RowSpace,
+    alone: NDArray[np.int64],
+    features: list[int],
+    determined: set[int],
+) -> list[int]:
+    """Single-record atoms whose value may be determined: all of them screened at once."""
+    K = system.atoms.K
+    label = np.full(built.matrix.K, -1, dtype=np.int64)
+    for f in features:
+        guard = system.features[f].guard
+        use = alone if guard is None else alone[system.atoms.mask(guard)[alone]]
+        label[f * built.stride + use] = use
+    whole = plausible(space, label, K)
+    by_cell = {u % K for u in determined if u // K in features}
+    return [k for k in alone.tolist() if whole[k] or k in by_cell]
 
 
 def _value(number: int, system: System, built: SystemMatrix, space: RowSpace, column: str, k: int) -> Finding | None:
