@@ -36,13 +36,13 @@ def plot_errors(
     guides = [[6, 4] if name in dashed else [1, 0] for name in names]
     chart = (
         altair.Chart(altair.InlineData(values=rows))
-        .mark_line(point={"size": 18})
+        .mark_line()
         .encode(
             x=altair.X("x:Q", title=x, scale=altair.Scale(type="log")),
-            y=altair.Y("y:Q", title=y, scale=altair.Scale(type="log")),
+            y=altair.Y("y:Q", title=y, scale=altair.Scale(type="log", nice=False)),
             color=altair.Color("curve:N", title=None, sort=names),
             strokeDash=altair.StrokeDash(
-                "curve:N", title=None, sort=names, scale=altair.Scale(domain=names, range=guides)
+                "curve:N", legend=None, sort=names, scale=altair.Scale(domain=names, range=guides)
             ),
             tooltip=["curve:N", "x:Q", "y:Q"],
         )

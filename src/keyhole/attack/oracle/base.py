@@ -167,8 +167,14 @@ class StreamAttack(ABC):
         """The arrays that hold everything learnt."""
 
     @abstractmethod
-    def holds(self, hidden: Floats) -> bool | None:
-        """Does the certified box hold this vector? None for a method without a box."""
+    def box(self) -> tuple[Floats, Floats]:
+        """Lower and upper ends of the coordinates that are still possible."""
+
+    def holds(self, hidden: Floats) -> bool:
+        """Is this vector in the box, up to rounding of the projection?"""
+        (x, y), c = self.box(), self.subspace.coordinates(hidden)
+        room = 1e-9 * (1 + np.abs(c))
+        return bool(np.all(c >= x - room) and np.all(c <= y + room))
 
     # --- the protocol ----------------------------------------------------------------------------------------
     def answer(self, q: Floats) -> float:

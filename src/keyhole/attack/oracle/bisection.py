@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from keyhole.attack.oracle.base import StreamAttack
-from keyhole.attack.oracle.box import ALWAYS_BET, BET_MASK, bet, box_holds
+from keyhole.attack.oracle.box import ALWAYS_BET, BET_MASK, bet
 from keyhole.attack.oracle.noise import Floats, Noise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.errors import ModelError
@@ -189,9 +189,6 @@ class OnlineBisection(StreamAttack):
     def box(self) -> tuple[Floats, Floats]:
         """Lower and upper ends of the coordinates."""
         return self._x.copy(), self._y.copy()
-
-    def holds(self, hidden: Floats) -> bool | None:
-        return box_holds(self._x, self._y, self.subspace.coordinates(hidden))
 
     def _recompute(self) -> None:
         low, dp = self.constants.rates(self.noise, self.side, self.min_norm)

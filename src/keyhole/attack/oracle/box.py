@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba import njit
 
 from keyhole.attack.oracle.noise import TABLE, Floats, closed_tail, table_tail
@@ -231,9 +230,3 @@ def certified_loop(
     doubt[1] = sure
     doubt[2] = seen
     return used
-
-
-def box_holds(x: Floats, y: Floats, c: Floats) -> bool:
-    """Is c in the box, up to rounding of the projection?"""
-    room = 1e-9 * (1 + np.abs(c))
-    return bool(np.all(c >= x - room) and np.all(c <= y + room))

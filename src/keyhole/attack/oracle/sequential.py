@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from keyhole.attack.oracle.base import StreamAttack
-from keyhole.attack.oracle.box import CENTRE, box_holds, certified_loop
+from keyhole.attack.oracle.box import CENTRE, certified_loop
 from keyhole.attack.oracle.noise import Floats, Noise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.errors import ModelError
@@ -56,9 +56,6 @@ class SequentialBisection(StreamAttack):
     def box(self) -> tuple[Floats, Floats]:
         """Certified lower and upper ends of the coordinates e_j.w."""
         return self._x.copy(), self._y.copy()
-
-    def holds(self, hidden: Floats) -> bool | None:
-        return box_holds(self._x, self._y, self.subspace.coordinates(hidden))
 
     def _centre(self) -> Floats:
         return (self._x + self._y) / 2
