@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from enum import StrEnum
 from io import StringIO
 from pathlib import Path
@@ -9,10 +11,18 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.cli.terminal import emit, errors_end_well, progress_on_stderr
+from keyhole.gather.log import Log, LogFormat, open_log
+from keyhole.report.baseline import Baseline, fresh, marked
+from keyhole.report.junit import junit
+from keyhole.report.place import everybody, said
+from keyhole.report.sarif import sarif
+
+SHOWN = 20
 
 
 class Format(StrEnum):
@@ -20,12 +30,15 @@ class Format(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
 
 
 HELP = """Prove who is exposed by a log of aggregate queries.
 
 LOG is a .sql file (statements; the answers are computed from the data), a .jsonl transcript
-(one {"sql": ..., "answer": ...} a line), or - for standard input.
+(one {"sql": ..., "answer": ...} a line), the query history of PostgreSQL, DuckDB, BigQuery, Snowflake,
+dbt, Metabase or Superset, or - for standard input.
 
 [bold]Examples[/]
 
@@ -35,10 +48,12 @@ LOG is a .sql file (statements; the answers are computed from the data), a .json
 
   keyhole audit log.sql -c keyhole.toml --group-size 3 --out verdict.json --format json
 
-  psql -c "..." | keyhole audit - --data staff.parquet --private salary
+  keyhole audit postgresql.csv --data staff.parquet --private salary --log-format postgres-csvlog
 
-[bold]Exit code[/]  0 nobody is exposed and every statement was judged; 1 somebody is exposed;
-3 nobody is exposed, but some statement was refused or not judged; 2 could not run.
+  keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
+
+[bold]Exit code[/]  0 nobody is exposed and every statement was judged; 1 somebody is exposed (with
+--baseline: newly exposed); 3 nobody is exposed, but some statement was refused or not judged; 2 could not run.
 """
 
 
@@ -48,7 +63,9 @@ def register(app: typer.Typer) -> None:
 
 
 def audit(
-    log: Annotated[str, typer.Argument(help="A .sql or .jsonl file, or - for standard input.", show_default=False)],
+    log: Annotated[
+        str, typer.Argument(help="A .sql or .jsonl file, a query history, or - for standard input.", show_default=False)
+    ],
     data: Annotated[
         Path | None, typer.Option(help="The table: .csv, .tsv, .parquet, .json or .duckdb, one row per person.")
     ] = None,
@@ -69,7 +86,15 @@ def audit(
     group_size: Annotated[
         int, typer.Option(min=1, help="Also report groups of up to this many people whose total is determined.")
     ] = 1,
-    format: Annotated[Format, typer.Option(help="Text for people, JSON for machines.")] = Format.TEXT,  # noqa: A002
+    log_format: Annotated[
+        LogFormat, typer.Option(help="What LOG was written by; auto goes by its extension and header.")
+    ] = LogFormat.AUTO,
+    baseline: Annotated[
+        Path | None, typer.Option(help="A former JSON verdict: only people newly exposed count for the exit code.")
+    ] = None,
+    format: Annotated[  # noqa: A002
+        Format, typer.Option(help="Text for people, JSON for machines, SARIF or JUnit XML (no values) for pipelines.")
+    ] = Format.TEXT,
     out: Annotated[
         Path | None, typer.Option(help="Write here instead; the file appears complete or not at all.")
     ] = None,
@@ -77,9 +102,11 @@ def audit(
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
     with errors_end_well():
-        with progress_on_stderr() as said:
+        known = Baseline.load(baseline) if baseline is not None else None
+        with progress_on_stderr() as progress:
+            read = open_log(log if log == "-" else Path(log), log_format)
             verdict = examine(
-                log if log == "-" else Path(log),
+                read,
                 data=data,
                 private=private or (),
                 id=id or (),
@@ -88,19 +115,44 @@ def audit(
                 view=view,
                 group_size=group_size,
                 config=config,
-                progress=said,
+                progress=progress,
             )
-        show(verdict, format, out)
-        raise typer.Exit(verdict.exit_code)
+        show(verdict, read, known, format, out)
+        raise typer.Exit(verdict.exit_code if known is None else known.exit_code(verdict))
 
 
-def show(verdict: Exposure, how: Format, out: Path | None) -> None:
+def show(verdict: Exposure, log: Log, known: Baseline | None, how: Format, out: Path | None) -> None:
     """Print the verdict, or write it to a file."""
     if how is Format.JSON:
-        emit(verdict.dumps(), out)
+        data = verdict.dumps() if known is None else json.dumps(marked(verdict, known), ensure_ascii=False, indent=2)
+        emit(data, out)
+    elif how is Format.SARIF:
+        emit(sarif(verdict, log, known), out)
+    elif how is Format.JUNIT:
+        emit(junit(verdict, log, known), out)
     elif out is not None:
         text = StringIO()
-        Console(file=text, width=120).print(verdict)
+        _print(Console(file=text, width=120), verdict, known)
         emit(text.getvalue(), out)
     else:
-        Console(highlight=False, soft_wrap=True).print(verdict)
+        _print(Console(highlight=False, soft_wrap=True), verdict, known)
+
+
+def _print(console: Console, verdict: Exposure, known: Baseline | None) -> None:
+    console.print(verdict)
+    if known is not None:
+        for line in _compared(verdict, known):
+            console.print(line)
+
+
+def _compared(verdict: Exposure, known: Baseline) -> Iterator[Text]:
+    """Who is new against the baseline, and who was known."""
+    found = everybody(verdict)
+    new = fresh(found, known)
+    old = [f for f in found if known.knows(f)]
+    yield Text(f"\nAgainst the baseline: {len(new)} new, {len(old)} known.", style="bold")
+    for word, listed in (("new", new), ("known", old)):
+        for each in listed[:SHOWN]:
+            yield Text(f"  {word}: {said(each)}")
+        if len(listed) > SHOWN:
+            yield Text(f"  ... and {len(listed) - SHOWN} more {word} (--format json lists all)")

@@ -1,37 +1,202 @@
-"""A log file to lines: `.sql` (statements), `.jsonl` (statements with answers), or `-` for standard input."""
+"""A log to lines: SQL statements, JSON lines with answers, or the query history of another system."""
 
 from __future__ import annotations
 
+import json
+import re
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 
 from keyhole.errors import LogError
+from keyhole.gather.importers import (
+    bigquery,
+    dbt,
+    duckdb,
+    metabase,
+    pg_stat_statements,
+    postgres_csvlog,
+    snowflake,
+    superset,
+)
+from keyhole.gather.importers.found import Found
+from keyhole.gather.importers.records import csv_rows
 from keyhole.sql import split
-from keyhole.transcript import Line, read_jsonl
+from keyhole.transcript import Line, Refusal, read_jsonl
+
+
+class LogFormat(StrEnum):
+    """What a log is written in."""
+
+    AUTO = "auto"
+    SQL = "sql"
+    JSONL = "jsonl"
+    POSTGRES_CSVLOG = "postgres-csvlog"
+    PG_STAT_STATEMENTS = "pg-stat-statements"
+    DUCKDB = "duckdb"
+    BIGQUERY = "bigquery"
+    SNOWFLAKE = "snowflake"
+    DBT = "dbt"
+    METABASE = "metabase"
+    SUPERSET = "superset"
+
+
+IMPORTERS: dict[LogFormat, Callable[[str, str], Iterator[Found]]] = {
+    LogFormat.POSTGRES_CSVLOG: postgres_csvlog.read,
+    LogFormat.PG_STAT_STATEMENTS: pg_stat_statements.read,
+    LogFormat.DUCKDB: duckdb.read,
+    LogFormat.BIGQUERY: bigquery.read,
+    LogFormat.SNOWFLAKE: snowflake.read,
+    LogFormat.DBT: dbt.read,
+    LogFormat.METABASE: metabase.read,
+    LogFormat.SUPERSET: superset.read,
+}
+
+# Fields that give an export away, most telling first: all of a group must be there.
+_TELLING: tuple[tuple[frozenset[str], LogFormat], ...] = (
+    (frozenset({"query_text"}), LogFormat.SNOWFLAKE),
+    (frozenset({"dataset_query"}), LogFormat.METABASE),
+    (frozenset({"protopayload"}), LogFormat.BIGQUERY),
+    (frozenset({"query", "job_id"}), LogFormat.BIGQUERY),
+    (frozenset({"query", "statement_type"}), LogFormat.BIGQUERY),
+    (frozenset({"query", "queryid"}), LogFormat.PG_STAT_STATEMENTS),
+    (frozenset({"query", "calls"}), LogFormat.PG_STAT_STATEMENTS),
+    (frozenset({"message", "type"}), LogFormat.DUCKDB),
+    (frozenset({"query_name"}), LogFormat.DUCKDB),
+    (frozenset({"metadata", "nodes"}), LogFormat.DBT),
+    (frozenset({"metadata", "results"}), LogFormat.DBT),
+    (frozenset({"unique_id", "status"}), LogFormat.DBT),
+    (frozenset({"sql", "label"}), LogFormat.SUPERSET),
+    (frozenset({"sql", "executed_sql"}), LogFormat.SUPERSET),
+    (frozenset({"sql", "client_id"}), LogFormat.SUPERSET),
+)
+_TRANSCRIPT = frozenset({"sql", "answer", "noise"})
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log that was read: its statements, and what could not be turned into one, numbered in one order."""
+
+    name: str
+    format: LogFormat
+    lines: tuple[Line, ...]
+    refused: tuple[Refusal, ...] = ()
+    at: tuple[tuple[str, int], ...] = ()  # line of each refused entry
+
+    def places(self) -> dict[str, int]:
+        """The line of the file on which each statement starts, by its number."""
+        return {**{str(line.number): line.at for line in self.lines}, **dict(self.at)}
+
+
+def open_log(log: str | Path, format: LogFormat = LogFormat.AUTO) -> Log:  # noqa: A002 - the word of the option
+    """Read a log from a path, from standard input (`-`), or from text that holds a SELECT.
+
+    `auto` goes by the extension (.sql, .jsonl), then by the header or the fields. What an importer cannot read is
+    listed in `refused`.
+
+    >>> open_log("query,calls\\nSELECT SUM(x) FROM t,3\\nSELECT SUM(x) FROM t WHERE a = $1,3").format
+    <LogFormat.PG_STAT_STATEMENTS: 'pg-stat-statements'>
+    """
+    text, name = _text(log)
+    text = text.removeprefix("\ufeff")
+    kind = detect(text, name) if format is LogFormat.AUTO else format
+    if kind not in IMPORTERS:
+        return Log(name, kind, tuple(_plain(text, name, kind)))
+    lines: list[Line] = []
+    refused: list[Refusal] = []
+    at: list[tuple[str, int]] = []
+    for number, found in enumerate(IMPORTERS[kind](text, name), 1):
+        if found.fault:
+            refused.append(Refusal(str(number), found.sql, f"line {found.at}: {found.fault}"))
+            at.append((str(number), found.at))
+        else:
+            lines.append(Line(number, found.sql, at=found.at))
+    return Log(name, kind, tuple(lines), tuple(refused), tuple(at))
 
 
 def read_log(log: str | Path) -> list[Line]:
-    """Read a log from a path or from standard input (`-`); JSON lines are recognised by their first character.
-
-    A text that ends in neither .sql nor .jsonl and holds a SELECT is taken as the log itself.
+    """The statements of a .sql or .jsonl log, of standard input (`-`), or of a text that holds a SELECT.
 
     >>> [line.sql for line in read_log("SELECT SUM(x) FROM t; SELECT AVG(x) FROM t")]
     ['SELECT SUM(x) FROM t', 'SELECT AVG(x) FROM t']
     """
-    name = str(log)
-    if name == "-":
-        text, name = sys.stdin.read(), "standard input"
-    elif isinstance(log, str) and ("\n" in log or "select" in log.lower()) and not _is_file(log):
-        text, name = log, "the log"
-    else:
-        text = _read(Path(log))
-    return read_text(text, name)
+    return read_text(*_text(log))
 
 
 def read_text(text: str, name: str) -> list[Line]:
     """Statements or JSON lines, whichever the text holds."""
     text = text.removeprefix("\ufeff")
-    if text.lstrip()[:1] == "{":
+    return _plain(text, name, LogFormat.JSONL if text.lstrip()[:1] == "{" else LogFormat.SQL)
+
+
+def detect(text: str, name: str) -> LogFormat:
+    """What a log is written in, by its name and its first record.
+
+    >>> detect("SELECT 1", "-"), detect('{"sql": "SELECT 1", "answer": 1}', "x")
+    (<LogFormat.SQL: 'sql'>, <LogFormat.JSONL: 'jsonl'>)
+    """
+    suffix = Path(name).suffix.lower() if len(name) < 1000 else ""
+    start = text.lstrip()[:1]
+    if suffix == ".sql":
+        return LogFormat.SQL
+    fields = _json_fields(text) if start in ("{", "[") else _csv_fields(text)
+    if start == "{" and "sql" in fields and fields <= _TRANSCRIPT:
+        return LogFormat.JSONL
+    for telling, kind in _TELLING:
+        if telling <= fields:
+            return kind
+    if start == "{" or suffix == ".jsonl":
+        return LogFormat.JSONL
+    if start != "[" and _is_csvlog(text):
+        return LogFormat.POSTGRES_CSVLOG
+    if start != "[" and suffix not in (".csv", ".json"):
+        return LogFormat.SQL
+    known = ", ".join(kind for kind in LogFormat if kind is not LogFormat.AUTO)
+    raise LogError(f"cannot tell what {name} was written by: say it with --log-format, one of {known}")
+
+
+def _json_fields(text: str) -> frozenset[str]:
+    """Names of the first object's fields, and of the first object in the lists it holds."""
+    start = text.lstrip()
+    if start[0] == "[":
+        start = start[1:].lstrip()
+    try:
+        first, _ = json.JSONDecoder().raw_decode(start)
+    except ValueError:
+        return frozenset()
+    names: set[str] = set()
+    for part in (
+        (first, *(v[0] for v in first.values() if isinstance(v, list) and v)) if isinstance(first, dict) else ()
+    ):
+        if isinstance(part, dict):
+            names |= {str(k).lower() for k in part}
+    return frozenset(names)
+
+
+def _csv_fields(text: str) -> frozenset[str]:
+    row = next((row for row, _ in csv_rows(text)), [])
+    return frozenset(part.strip().lower() for part in row)
+
+
+def _is_csvlog(text: str) -> bool:
+    row = next((row for row, _ in csv_rows(text)), [])
+    return len(row) in postgres_csvlog.COLUMNS and _TIME.match(row[0]) is not None
+
+
+def _text(log: str | Path) -> tuple[str, str]:
+    name = str(log)
+    if name == "-":
+        return sys.stdin.read(), "standard input"
+    if isinstance(log, str) and ("\n" in log or "select" in log.lower()) and not _is_file(log):
+        return log, "the log"
+    return _read(Path(log)), name
+
+
+def _plain(text: str, name: str, kind: LogFormat) -> list[Line]:
+    if kind is LogFormat.JSONL:
         return list(read_jsonl(text.splitlines(), name))
     return [Line(number, part.sql, at=part.line) for number, part in enumerate(split(text), 1)]
 

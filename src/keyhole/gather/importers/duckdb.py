@@ -1,0 +1,29 @@
+"""DuckDB's query log: `CALL enable_logging('QueryLog')`, then `COPY (FROM duckdb_logs) TO 'log.csv'` (or .json).
+
+A profile written by `PRAGMA enable_profiling = 'json'` is read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keyhole.gather.importers.found import NO_PARAMETERS, Found, faulty, has_parameters, statements
+from keyhole.gather.importers.records import records
+
+
+def read(text: str, name: str) -> Iterator[Found]:
+    """The statements of an export; entries of other log types are no statements.
+
+    >>> [f.sql for f in read("type,message\\nQueryLog,SELECT SUM(x) FROM t\\nFileSystem,open", "log.csv")]
+    ['SELECT SUM(x) FROM t']
+    """
+    for record in records(text, name):
+        if str(record.fields.get("type") or "QueryLog").lower() != "querylog":
+            continue
+        sql = record.text("message", "query_name", "query")
+        if record.fault or not sql:
+            yield faulty(str(record.fields or ""), record.at, record.fault or "it has no message")
+        elif has_parameters(sql):
+            yield faulty(sql, record.at, NO_PARAMETERS)
+        else:
+            yield from statements(sql, record.at)

@@ -1,0 +1,27 @@
+"""Superset: the JSON of GET /api/v1/saved_query/ (saved queries) or GET /api/v1/query/ (the history of SQL Lab)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keyhole.gather.importers.found import NO_TEMPLATE, Found, faulty, is_template, statements
+from keyhole.gather.importers.records import records
+
+
+def read(text: str, name: str) -> Iterator[Found]:
+    """The statements; of a query that was run, the text that was sent to the database.
+
+    >>> [f.sql for f in read('{"count": 1, "result": [{"label": "pay", "sql": "SELECT SUM(x) FROM t"}]}', "saved.json")]
+    ['SELECT SUM(x) FROM t']
+    """
+    for record in records(text, name):
+        if str(record.fields.get("status") or "success").lower() in ("failed", "stopped", "timed_out"):
+            continue
+        sql = record.text("executed_sql", "sql")
+        if record.fault or not sql:
+            yield faulty(str(record.fields or ""), record.at, record.fault or "it has no sql")
+        elif is_template(sql):
+            yield faulty(sql, record.at, NO_TEMPLATE)
+        else:
+            for found in statements(sql, record.at):
+                yield Found(found.sql, record.at)

@@ -1,0 +1,82 @@
+"""A verdict as JUnit XML, for the test tab of a pipeline: one test case a statement.
+
+A statement fails if it completes the exposure of somebody, is an error if it was refused or not judged, and passes
+otherwise. With a baseline, people who were exposed before are only mentioned. Private values are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from keyhole.audit.base import Exposure, query_order
+from keyhole.gather.log import Log
+from keyhole.report.baseline import Baseline
+from keyhole.report.place import completed_by, everybody, said
+
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML 1.0
+_WHOLE = "0"  # what belongs to no statement
+
+
+def junit(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
+    """The XML text."""
+    failures: dict[str, list[str]] = {}
+    known: dict[str, list[str]] = {}
+    errors: dict[str, list[str]] = {}
+    for found in everybody(verdict):
+        into = known if baseline is not None and baseline.knows(found) else failures
+        into.setdefault(_statement(completed_by(found)), []).append(said(found))
+    for c in verdict.contradictions:
+        errors.setdefault(_statement(c.queries[-1] if c.queries else None), []).append(c.reason)
+    for u in verdict.unjudged:
+        errors.setdefault(_statement(u.number), []).append(f"not judged: {u.reason}")
+    for r in verdict.refused:
+        errors.setdefault(_statement(r.number), []).append(f"refused: {r.error}")
+    texts = {str(line.number): line.sql for line in log.lines} | {r.number: r.sql for r in log.refused}
+    numbers = sorted({*texts, *failures, *known, *errors}, key=query_order)
+    places = log.places()
+    suite = ElementTree.Element(
+        "testsuite",
+        name=_clean(f"keyhole audit {log.name}"),
+        tests=str(len(numbers)),
+        failures=str(len(failures)),
+        errors=str(len(errors.keys() - failures.keys())),
+        skipped="0",
+    )
+    for number in numbers:
+        title = "the log as a whole" if number == _WHOLE else f"Q{number}: {_short(texts.get(number, ''))}"
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname=_clean(log.name),
+            name=_clean(title),
+            file=_clean(log.name),
+            line=str(places.get(number, 1)),
+        )
+        if number in failures:
+            _say(case, "failure", f"{len(failures[number])} exposed", failures[number])
+        elif number in errors:
+            _say(case, "error", _clean(errors[number][0].splitlines()[0]), errors[number])
+        if number in known:
+            ElementTree.SubElement(case, "system-out").text = _clean("\n".join("known: " + k for k in known[number]))
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _say(case: ElementTree.Element, kind: str, message: str, lines: list[str]) -> None:
+    ElementTree.SubElement(case, kind, message=message, type=kind).text = _clean("\n".join(lines))
+
+
+def _statement(number: str | None) -> str:
+    return _WHOLE if number is None else number.split(".")[0]
+
+
+def _clean(text: str) -> str:
+    return _ILLEGAL.sub("\ufffd", text)
+
+
+def _short(sql: str, width: int = 100) -> str:
+    flat = " ".join(sql.split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"

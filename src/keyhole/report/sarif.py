@@ -1,0 +1,115 @@
+"""A verdict as SARIF 2.1.0, for code scanning: everybody exposed is a result at the statement that completed it.
+
+Private values are left out: reports of a pipeline are read by more people than the verdict is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from keyhole import __version__
+from keyhole.audit.base import Exposure, Finding, Group
+from keyhole.gather.log import Log
+from keyhole.report.baseline import Baseline
+from keyhole.report.place import completed_by, everybody, said, used
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+RULES = (
+    ("exposed", "A person's private value is determined", "error"),
+    ("inferred", "A person's private value is narrowed down", "error"),
+    ("group", "The total of a few people is determined", "error"),
+    ("contradiction", "Answers contradict each other", "warning"),
+    ("unjudged", "A statement was not judged", "warning"),
+    ("refused", "A statement was not understood", "warning"),
+)
+_INDEX = {name: i for i, (name, _, _) in enumerate(RULES)}
+
+
+def sarif(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
+    """The SARIF text. With a baseline, results say `new` or `unchanged`, and known ones are notes."""
+    place = _Place(log)
+    results = [_person(f, place, baseline) for f in everybody(verdict)]
+    for c in verdict.contradictions:
+        results.append(_result("contradiction", c.reason, place.at(c.queries[-1:])))
+    results += [_result("unjudged", f"Q{u.number}: {u.reason}", place.at([u.number])) for u in verdict.unjudged]
+    results += [_result("refused", f"Q{r.number}: {_first(r.error)}", place.at([r.number])) for r in verdict.refused]
+    driver = {
+        "name": "keyhole",
+        "version": __version__,
+        "rules": [
+            {
+                "id": name,
+                "shortDescription": {"text": text},
+                "defaultConfiguration": {"level": level},
+            }
+            for name, text, level in RULES
+        ],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The folder keyhole was run in."}}},
+        "results": results,
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2)
+
+
+class _Place:
+    """Locations in the log file."""
+
+    def __init__(self, log: Log) -> None:
+        self._lines = log.places()
+        path = Path(log.name)
+        self._artifact: dict[str, Any] = {"uri": quote(log.name.replace(" ", "-"))}
+        if path.is_file():
+            try:
+                inside = path.resolve().relative_to(Path.cwd())
+                self._artifact = {"uri": quote(inside.as_posix()), "uriBaseId": "SRCROOT"}
+            except ValueError:
+                self._artifact = {"uri": path.resolve().as_uri()}
+
+    def at(self, numbers: list[str] | tuple[str, ...]) -> list[dict[str, Any]]:
+        """One location for each query; the file itself where there is none."""
+        lines = [self._lines.get(n.split(".")[0], 1) for n in numbers] or [1]
+        return [
+            {"physicalLocation": {"artifactLocation": self._artifact, "region": {"startLine": line}}} for line in lines
+        ]
+
+
+def _person(found: Finding | Group, place: _Place, baseline: Baseline | None) -> dict[str, Any]:
+    rule = "group" if isinstance(found, Group) else str(found.status)
+    last = completed_by(found)
+    result = _result(rule, said(found), place.at([last] if last is not None else []))
+    earlier = used(found)[:-1]
+    if earlier:
+        result["relatedLocations"] = [
+            {**location, "id": i, "message": {"text": f"Q{q}"}}
+            for i, (q, location) in enumerate(zip(earlier, place.at(earlier), strict=True), 1)
+        ]
+    who = [dict(r) for r in found.records] if isinstance(found, Group) else [dict(found.record)]
+    text = json.dumps([who, found.column, rule], default=str, sort_keys=True)
+    result["partialFingerprints"] = {"keyholePerson/v1": hashlib.sha256(text.encode()).hexdigest()[:32]}
+    if baseline is not None:
+        known = baseline.knows(found)
+        result["baselineState"] = "unchanged" if known else "new"
+        if known:
+            result["level"] = "note"
+    return result
+
+
+def _result(rule: str, text: str, locations: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "ruleId": rule,
+        "ruleIndex": _INDEX[rule],
+        "level": RULES[_INDEX[rule]][2],
+        "message": {"text": text},
+        "locations": locations,
+    }
+
+
+def _first(text: str) -> str:
+    return text.splitlines()[0] if text else text
