@@ -45,7 +45,6 @@ class ShortProofs:
         self._order = np.argsort(signed, kind="stable")
         self._sorted = signed[self._order]
         self._pair_sums: Words | None = None
-        self._pair_order: NDArray[np.int64] | None = None
 
     def improve(self, weights: Weights, wanted: Mapping[int, int]) -> Weights:
         """The shortest proof found; never longer than `weights`. Exact whenever `weights` is."""
@@ -73,20 +72,20 @@ class ShortProofs:
         m = self._matrix.m
         if m > _TRIPLES_UP_TO:
             return []
-        if self._pair_sums is None or self._pair_order is None:
-            left, right = np.triu_indices(2 * m, k=1)
-            sums = self._signed[left] + self._signed[right]
-            order = np.argsort(sums)
-            self._pair_sums, self._pair_order = sums[order], (left * (2 * m) + right)[order]
+        if self._pair_sums is None:
+            signed = self._signed
+            self._pair_sums = np.sort(np.concatenate([signed[j] + signed[j + 1 :] for j in range(2 * m)]))
         asked = goal - self._signed
-        at = np.searchsorted(self._pair_sums, asked)
-        hit = np.flatnonzero(self._pair_sums[np.minimum(at, len(self._pair_sums) - 1)] == asked)
+        at = np.minimum(np.searchsorted(self._pair_sums, asked), len(self._pair_sums) - 1)
         out: list[dict[int, int]] = []
-        for c in hit[:64].tolist():
-            a, b = divmod(int(self._pair_order[at[c]]), 2 * m)
-            proof = self._proof(a, b, c)
-            if len(proof) == 3:
-                out.append(proof)
+        for c in np.flatnonzero(self._pair_sums[at] == asked)[:64].tolist():
+            # only the sums were sorted, which is quick; the few hits find their pair again
+            first, second = self._hits(asked[c] - self._signed)
+            for a, b in zip(first.tolist(), second.tolist(), strict=True):
+                proof = self._proof(a, b, c)
+                if len(proof) == 3:
+                    out.append(proof)
+                    break
         return out[:8]
 
     def _hits(self, asked: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
