@@ -149,20 +149,18 @@ class Desk:
         """Answer all statements, in order."""
         setting = self.setting
         posed = [self._pose(sql) for sql in statements]
+        left = setting.ledger.left(setting.analyst)
         results = iter(self._till.answer([q for q in posed if isinstance(q, Question)]))
         neighbours = setting.histogram.neighbours
         made = []
         for sql, q in zip(statements, posed, strict=True):
             result = q if isinstance(q, str) else next(results)
-            left = setting.ledger.left(setting.analyst)
             if isinstance(q, str) or isinstance(result, str):
                 made.append(Answered(sql, False, (), setting.beta, Fraction(0), left, neighbours, "", str(result)))
                 continue
             releases, cost = result
             groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, setting.n))
-            if releases:
-                how, left = releases[-1].how, releases[-1].left
-            else:
-                how = "public: the number of people is no secret under replace-one neighbours"
+            left -= cost
+            how = releases[-1].how if releases else "public: under replace-one neighbours n is no secret"
             made.append(Answered(sql, q.grouped, groups, setting.beta, cost, left, neighbours, how))
         return made

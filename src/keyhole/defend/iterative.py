@@ -76,6 +76,11 @@ def plan_offline(
             raise PrivacyParameterError("a construction is planned from epsilon or from accuracy: give one")
         price = positive(epsilon, "epsilon")
         alpha = theorem.alpha_for(float(price), float(slack))
+        if alpha * n + 1 >= n:
+            raise PrivacyParameterError(
+                f"epsilon {float(price):.4g} buys answers within {alpha * n:.0f} of {n} people, which says nothing: "
+                f"within a tenth of them needs epsilon {theorem.epsilon_for(0.1, float(slack)):.4g}. Use laplace"
+            )
     rounds = theorem.rounds(alpha)
     if slack == 0:
         epsilon0 = price / (2 * rounds)

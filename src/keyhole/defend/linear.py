@@ -79,6 +79,9 @@ class LinearQuery:
 
 def _stacked(queries: Sequence[LinearQuery], power: int) -> tuple[NDArray[np.int64], list[int], int]:
     """Per cell the sum of weights**power, per query the range**power, all over one common denominator."""
+    if len(queries) == 1:
+        low, high = int(queries[0].weights.min()), int(queries[0].weights.max())
+        return np.array([high**power], dtype=np.int64), [(high - low) ** power], queries[0].unit ** power
     common = math.lcm(*(q.unit for q in queries)) ** power
     if common * len(queries) > 2**62:
         raise PrivacyParameterError("these weights have no common grid within 64 bits: round them to a coarser unit")

@@ -95,6 +95,12 @@ def plan_online(
             raise PrivacyParameterError("a run is planned from epsilon or from accuracy: give one")
         price = positive(epsilon, "epsilon")
         steps = math.ceil(theorem.alpha_for(float(price), float(slack)) * n)
+        if 3 * steps + 1 >= n:
+            raise PrivacyParameterError(
+                f"epsilon {float(price):.4g} buys answers within {3 * steps + 1} of {n} people, which says nothing: "
+                f"within a tenth of them needs epsilon {theorem.epsilon_for(1 / 30, float(slack)):.4g}. "
+                "Use laplace, or ask fewer questions"
+            )
     alpha = steps / n
     return OnlinePlan(
         n, cells, queries, alpha, beta, str(price), str(slack), firings(alpha), 2 * steps + 1, 3 * steps + 1
@@ -225,12 +231,15 @@ class OnlineIC(Generic[State]):
         plan = self.plan
         if gap is None:
             value, alpha = Fraction(guess, unit), Fraction(plan.bar)
-            how = f"online-ic ({self.update.name}): from the hypothesis, {self.fired} of {plan.firings} firings used"
-            return self._released(value, alpha, how, None)
+            return self._released(value, alpha, self._story("from the hypothesis"), None)
         value, alpha = Fraction(guess, unit) + sign * gap, Fraction(plan.threshold - 1, 2)
         self.state = self.update.update(self.state, query, float(value / n))
-        how = f"online-ic ({self.update.name}): measured, {self.fired} of {plan.firings} firings used"
+        how = self._story("measured")
         return self._released(value, alpha, how, self._sparse.scales.answer)
+
+    def _story(self, origin: str) -> str:
+        used = f"{self.fired} of {self.plan.firings} firings used"
+        return f"online-ic ({self.update.name}): {origin}, {used}, bars hold for all answers of the run together"
 
     def _released(self, value: Fraction, alpha: Fraction, how: str, scale: Fraction | None) -> Release:
         left = self._budget.left(self._analyst)

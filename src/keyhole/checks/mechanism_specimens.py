@@ -1,0 +1,319 @@
+"""Every mechanism as a small game on neighbouring databases, with the exact law of what it shows.
+
+The games are chosen small (a handful of people, large epsilon) so that the law is sharp: noise that is ten per cent off
+moves some outcome by many standard errors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from keyhole.checks.exact_laws import (
+    Law,
+    bucket,
+    buckets,
+    gate_pattern,
+    gaussian_mass,
+    laplace_at_least,
+    laplace_mass,
+    sparse_law,
+)
+from keyhole.defend.above_threshold import AboveThreshold
+from keyhole.defend.budget import Budget, Cap
+from keyhole.defend.gaussian import Gaussian
+from keyhole.defend.histogram import Histogram
+from keyhole.defend.iterative import IterativeConstruction, OfflinePlan
+from keyhole.defend.laplace import Laplace
+from keyhole.defend.linear import LinearQuery
+from keyhole.defend.loss import Loss
+from keyhole.defend.multiplicative_weights import MultiplicativeWeights
+from keyhole.defend.noise import Noise
+from keyhole.defend.numeric_sparse import NumericSparse, numeric_sparse_scales
+from keyhole.defend.online_ic import OnlineIC, OnlinePlan
+from keyhole.defend.sparse import Sparse, sparse_scale
+
+Play = Callable[[Histogram, Budget, Noise], Hashable]
+Counts = tuple[int, ...]
+LawOf = Callable[[Counts, float], Law]
+
+
+@dataclass(frozen=True, slots=True)
+class Specimen:
+    """A mechanism at play: one run shows one outcome; `pair` are neighbours.
+
+    `law(counts, factor)` gives the outcomes' probabilities with every noise scale multiplied by the factor (1: honest).
+
+    `cost` is the loss it claims, `epsilon` and `delta` the guarantee that this is (for a rho, by conversion).
+    """
+
+    name: str
+    play: Play
+    pair: tuple[Counts, Counts]
+    law: LawOf
+    cost: Loss
+    epsilon: float
+    delta: float = 0.0
+    trials: int = 8000
+
+    def purse(self) -> Budget:
+        """A budget that never runs out."""
+        return Budget(Cap(Loss(self.cost.unit, Fraction(10**9), Fraction(10**9), self.cost.neighbours)))
+
+
+# --- one number -----------------------------------------------------------------------------------------------------
+
+ONE, NUMBER_PAIR = LinearQuery.of([1, 0]), ((30, 10), (29, 11))
+CUTS = (23, 25, 27, 29, 30, 31, 33, 35, 37)
+
+
+def play_laplace(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+    """One count with Laplace noise of scale 2."""
+    release = Laplace(histogram, budget, Fraction(1, 2), 0.05, None, noise).release([ONE])[0]
+    return bucket(int(release.value), CUTS)
+
+
+def laplace_law(counts: Counts, factor: float) -> Law:
+    """Its exact law."""
+    points, masses = laplace_mass(2.0 * factor)
+    return dict(enumerate(buckets(points + counts[0], masses, CUTS)))
+
+
+def play_gaussian(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+    """One count with Gaussian noise of deviation 2."""
+    release = Gaussian(histogram, budget, Fraction(1, 8), 0.05, None, noise).release([ONE])[0]
+    return bucket(int(release.value), CUTS)
+
+
+def gaussian_law(counts: Counts, factor: float) -> Law:
+    """Its exact law."""
+    points, masses = gaussian_mass(4.0 * factor**2)
+    return dict(enumerate(buckets(points + counts[0], masses, CUTS)))
+
+
+# --- sparse vectors: cells are (low ones, high ones); a person moves from high to low -------------------------------
+
+LOW, HIGH = LinearQuery.of([1, 0]), LinearQuery.of([0, 1])
+SPARSE_PAIR = ((4, 13), (5, 12))
+THRESHOLD = 8
+
+
+def values_of(counts: Counts, questions: tuple[LinearQuery, ...]) -> list[int]:
+    """The true answers."""
+    return [int(sum(w * c for w, c in zip(q.weights.tolist(), counts, strict=True))) for q in questions]
+
+
+SEARCH = (LOW, LOW, HIGH)
+
+
+def play_above_threshold(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+    """Low, low, high at epsilon 2: which one is TOP?"""
+    run = AboveThreshold(histogram, budget, threshold=THRESHOLD, epsilon=2, noise=noise)
+    shown: list[bool] = []
+    for q in SEARCH:
+        shown.append(run.ask(q))
+        if run.halted:
+            break
+    return tuple(shown)
+
+
+def above_threshold_law(counts: Counts, factor: float) -> Law:
+    """Its exact law: scales 2/epsilon and 4/epsilon."""
+    return sparse_law(values_of(counts, SEARCH), THRESHOLD, 1, factor, 2 * factor)
+
+
+STREAM = (LOW, HIGH, LOW, HIGH)
+
+
+def _play_sparse(epsilon: int, delta: Fraction) -> Play:
+    def play(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+        run = Sparse(histogram, budget, threshold=THRESHOLD, firings=2, epsilon=epsilon, delta=delta, noise=noise)
+        shown: list[bool] = []
+        for q in STREAM:
+            shown.append(run.ask(q))
+            if run.halted:
+                break
+        return tuple(shown)
+
+    return play
+
+
+def _sparse_law(epsilon: int, delta: Fraction) -> LawOf:
+    def law(counts: Counts, factor: float) -> Law:
+        scale = factor * float(sparse_scale(2, epsilon, delta))
+        return sparse_law(values_of(counts, STREAM), THRESHOLD, 2, scale, 2 * scale)
+
+    return law
+
+
+ANSWER_CUTS = (-30, -10, 5, 9, 12, 14, 17, 22, 36, 56)
+
+
+def _play_numeric(epsilon: int, delta: Fraction) -> Play:
+    def play(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+        run = NumericSparse(
+            histogram, budget, threshold=THRESHOLD, firings=1, epsilon=epsilon, delta=delta, noise=noise
+        )
+        for i, q in enumerate((LOW, HIGH)):
+            if (answer := run.ask(q)) is not None:
+                return i, bucket(int(answer), ANSWER_CUTS)
+        return None
+
+    return play
+
+
+def _numeric_law(epsilon: int, delta: Fraction) -> LawOf:
+    scales = numeric_sparse_scales(1, epsilon, delta)
+
+    def law(counts: Counts, factor: float) -> Law:
+        threshold, query, answer = (factor * float(s) for s in (scales.threshold, scales.query, scales.answer))
+        values = values_of(counts, (LOW, HIGH))
+        found: dict[object, float] = {}
+        points, masses = laplace_mass(answer)
+        for i, value in enumerate(values):
+            fires = gate_pattern(values[: i + 1], THRESHOLD, threshold, query)
+            for b, chance in enumerate(buckets(points + value, masses, ANSWER_CUTS)):
+                found[(i, b)] = fires * chance
+        found[None] = 1 - sum(found.values())
+        return found
+
+    return law
+
+
+# --- the iterative constructions ------------------------------------------------------------------------------------
+
+ONLINE_PLAN = OnlinePlan(20, 2, 5, 0.1, 0.1, "4", "0", 2, 3, 7)
+ONLINE_PAIR = ((17, 3), (16, 4))
+ONLINE_CUTS = (4, 8, 12, 15, 17, 19, 22, 27)
+
+
+def play_online(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+    """One question to OnlineIC; the uniform hypothesis says 10 of 20. Which side fired, and what was said?"""
+    run = OnlineIC(histogram, budget, ONLINE_PLAN, MultiplicativeWeights(2, 0.1), noise=noise)
+    answer = run.answer(ONE)
+    if run.fired == 0:
+        return None
+    rose = run.update.value(run.state, ONE) > 0.5
+    return rose, bucket(int(answer.value), ONLINE_CUTS)
+
+
+def online_law(counts: Counts, factor: float) -> Law:
+    """Its exact law. The update rises exactly if the number given is at least the hypothesis' 10."""
+    scales = numeric_sparse_scales(2, 4)
+    query = factor * float(scales.query)
+    points, masses = laplace_mass(factor * float(scales.threshold))
+    gap, level = counts[0] - 10, ONLINE_PLAN.threshold + points
+    up = laplace_at_least(level - gap, query)
+    down = (1 - up) * laplace_at_least(level + gap, query)
+    fires = float((masses * (up + down)).sum())
+    noise, weight = laplace_mass(factor * float(scales.answer))
+    said = counts[0] + noise
+    law: dict[object, float] = {None: 1 - fires}
+    for rose, kept in ((False, said < 10), (True, said >= 10)):
+        for b, chance in enumerate(buckets(said[kept], weight[kept], ONLINE_CUTS)):
+            law[(rose, b)] = fires * chance
+    return {outcome: chance for outcome, chance in law.items() if chance > 0}
+
+
+OFFLINE_PLAN = OfflinePlan(20, 3, 2, 0.1875, 0.1, Fraction(2), Fraction(0), 1, Fraction(1), 5)
+OFFLINE_PAIR = ((12, 7, 1), (11, 7, 2))
+OFFLINE_QUESTIONS = (LinearQuery.of([1, 0, 0]), LinearQuery.of([0, 1, 0]))
+
+
+def play_offline(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+    """One round of IterativeConstruction: which question was learned from, and in which direction?"""
+    made = IterativeConstruction(histogram, budget, OFFLINE_PLAN, MultiplicativeWeights, None, noise).construct(
+        OFFLINE_QUESTIONS
+    )
+    shift = [made.update.value(made.state, q) - 1 / 3 for q in OFFLINE_QUESTIONS]
+    if made.rounds == 0:
+        return "stopped"
+    moved = max(range(2), key=lambda i: abs(shift[i]))
+    return moved, shift[moved] > 0
+
+
+def offline_law(counts: Counts, factor: float) -> Law:
+    """Its exact law: exponential mechanism at scale 2, then Laplace noise of scale 1, stopping within 3 of 7."""
+    values = values_of(counts, OFFLINE_QUESTIONS)
+    odds = [math.exp(abs(v - 7) / (2 * factor)) for v in values]
+    law: dict[object, float] = {"stopped": 0.0}
+    points, masses = laplace_mass(factor)
+    for i, value in enumerate(values):
+        chosen = odds[i] / sum(odds)
+        measured = value + points
+        # below 7 - 3 it falls, above 7 + 3 it rises; the rate is compared with the exact 20/3
+        for name, kept in (
+            ("stopped", abs(measured - 7) < 3),
+            ((i, False), measured <= 4),
+            ((i, True), measured >= 10),
+        ):
+            law[name] = law.get(name, 0.0) + chosen * float(masses[kept].sum())
+    return law
+
+
+def _zcdp_epsilon(rho: float, delta: float) -> float:
+    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+
+
+HALF, TINY = Fraction(1, 2), Fraction(1, 100)
+
+NONE = Fraction(0)
+
+# Trials: so many that noise ten per cent off is expected at 48 on a scale where the alarm sounds at 19 (nats).
+SPECIMENS: tuple[Specimen, ...] = (
+    Specimen("laplace", play_laplace, NUMBER_PAIR, laplace_law, Loss.of_epsilon(HALF), 0.5, trials=18_000),
+    Specimen(
+        "gaussian",
+        play_gaussian,
+        NUMBER_PAIR,
+        gaussian_law,
+        Loss.of_rho(Fraction(1, 8)),
+        _zcdp_epsilon(0.125, 1e-3),
+        1e-3,
+        11_000,
+    ),
+    Specimen(
+        "above-threshold",
+        play_above_threshold,
+        SPARSE_PAIR,
+        above_threshold_law,
+        Loss.of_epsilon(2),
+        2.0,
+        trials=11_500,
+    ),
+    Specimen("sparse", _play_sparse(4, NONE), SPARSE_PAIR, _sparse_law(4, NONE), Loss.of_epsilon(4), 4.0, 0.0, 8_500),
+    Specimen(
+        "sparse, delta",
+        _play_sparse(8, TINY),
+        SPARSE_PAIR,
+        _sparse_law(8, TINY),
+        Loss.of_epsilon(8, TINY),
+        8.0,
+        0.01,
+        16_500,
+    ),
+    Specimen(
+        "numeric-sparse",
+        _play_numeric(4, NONE),
+        SPARSE_PAIR,
+        _numeric_law(4, NONE),
+        Loss.of_epsilon(4),
+        4.0,
+        0.0,
+        11_000,
+    ),
+    Specimen(
+        "numeric-sparse, delta",
+        _play_numeric(8, TINY),
+        SPARSE_PAIR,
+        _numeric_law(8, TINY),
+        Loss.of_epsilon(8, TINY),
+        8.0,
+        0.01,
+        11_500,
+    ),
+    Specimen("online-ic", play_online, ONLINE_PAIR, online_law, Loss.of_epsilon(4), 4.0, 0.0, 12_500),
+    Specimen("iterative-construction", play_offline, OFFLINE_PAIR, offline_law, Loss.of_epsilon(2), 2.0, 0.0, 15_000),
+)
