@@ -5,6 +5,7 @@ An attack sees a `Target` (which column, how many records, what was known before
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -21,6 +22,9 @@ from keyhole.solve.status import Status
 
 Floats = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
+Watch = Callable[
+    [int, float], None
+]  # (step, residual or gap) of an iterative solver; raising KeyboardInterrupt stops it
 
 
 class Measure(StrEnum):

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attack.base import Floats, Reconstruction, State, Target, prior_reconstruction
+from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch, prior_reconstruction
 from keyhole.attack.problem import Law, Problem, assemble, join
 from keyhole.attack.readout import read_values
 from keyhole.errors import CannotHonour, ContradictionError
@@ -17,7 +17,7 @@ from keyhole.solve.lstsq import posterior_deviation
 from keyhole.solve.status import Status
 
 DENSE_LIMIT = 40_000_000  # entries of a dense design (320 MB): above it only matrix-free methods run
-_SURE = 1e8  # information of an exact answer, in units of the prior's: an error of 1e-4 of its spread reads as 0
+_SURE = 1e8  # information of an exact answer in units of the prior's; errors below 1e-3 of the spread read 0
 SPREAD_LIMIT = 3_000  # unknowns up to which standard errors come from one dense inverse
 
 
@@ -29,7 +29,13 @@ class Batch(ABC):
 
     def __init__(self, target: Target) -> None:
         self.target = target
+        self.watch: Watch | None = None  # called at every step of an iterative solver
         self._problem: Problem | None = None
+
+    @property
+    def problem(self) -> Problem | None:
+        """Everything observed so far, as one decoding problem."""
+        return self._problem
 
     def observe(self, evidence: Evidence) -> None:
         """Take in a block."""
@@ -121,8 +127,8 @@ def information(problem: Problem, unit: float) -> Floats:
 def standard_errors(problem: Problem, A: Floats) -> Floats:
     """A standard error per unknown, as that of one record behind it; inf where nothing bounds it.
 
-    The linear-Gaussian posterior with the prior's spread; an unknown spread is taken as 100 times the largest known one,
-    and what stays near it is called infinite.
+    The linear-Gaussian posterior with the prior's spread; an unknown spread is taken as 100 times the largest known
+    one, and what stays near it is called infinite.
     """
     weights, width = problem.weights(), problem.upper - problem.lower
     if problem.p > SPREAD_LIMIT:

@@ -10,6 +10,7 @@ from keyhole.attack.base import Reconstruction
 from keyhole.attack.batch import Batch, dense_design, reconstruct, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.problem import Law, Problem
+from keyhole.solve.status import Status
 
 
 class Bounded(Batch):
@@ -37,6 +38,7 @@ class Bounded(Batch):
     def _solve(self, problem: Problem) -> Reconstruction:
         A = dense_design(problem, self.name)
         term, weight = likelihood(problem)
-        solution = decode(problem, A, term, weight, np.asarray(problem.law == Law.EXACT))
-        refuse_contradiction(problem, A, A @ solution.u)
+        solution = decode(problem, A, term, weight, np.asarray(problem.law == Law.EXACT), watch=self.watch)
+        if solution.status is not Status.INTERRUPTED:
+            refuse_contradiction(problem, A, A @ solution.u)
         return reconstruct(problem, solution.u, A, solution.status, f"{solution.iterations} interior-point steps")

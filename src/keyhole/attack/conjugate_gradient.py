@@ -29,5 +29,5 @@ class ConjugateGradient(Batch):
     name: ClassVar[str] = "conjugate-gradient"
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        u, status = solve_cg(problem, problem.y)
+        u, status = solve_cg(problem, problem.y, self.watch)
         return reconstruct_matrix_free(problem, u, status, solve_cg)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Floats
+from keyhole.attack.base import Floats, Watch
 from keyhole.attack.batch import midpoint
 from keyhole.attack.problem import Law, Problem
 from keyhole.attack.structure import cell_rows
 from keyhole.solve.bitrows import overlaps, transpose
 from keyhole.solve.interior import Rows, Solution, Term, minimise
+from keyhole.solve.status import Status
 
 Terms = NDArray[np.int8]
 
@@ -47,6 +48,7 @@ def decode(
     stiff: NDArray[np.bool_],
     lasso: Floats | None = None,
     common: float = 0.0,
+    watch: Watch | None = None,
 ) -> Solution:
     """Minimise the losses over the bounds. `stiff` rows must be met: |r| with a weight that makes the penalty exact.
 
@@ -71,10 +73,14 @@ def decode(
         rows.weight[:m][stiff] = heavy
         solution = minimise(
             rows, problem.lower, problem.upper, start=midpoint(problem), lasso=lasso, gram=gram,
-            centre=np.full(problem.p, common),
+            centre=np.full(problem.p, common), watch=watch,
         )  # fmt: skip
         missed = np.abs(A[stiff] @ solution.u - problem.y[stiff])
-        if pull == 0 or not (missed > 1e-7 * (1 + np.abs(problem.y[stiff]))).any():
+        if (
+            solution.status is Status.INTERRUPTED
+            or pull == 0
+            or not (missed > 1e-7 * (1 + np.abs(problem.y[stiff]))).any()
+        ):
             break
         heavy *= 100
     return solution

@@ -44,8 +44,8 @@ class Integer(Batch):
     - Exact and interval answers: CP-SAT finds a table that meets them all; it proves it unique (probability 1) or gives
       the majority over several found (a heuristic share).
     - Noisy answers: the marginal posterior of every record under the known noise and a uniform prior on the grid,
-      enumerated when small and by Gibbs sampling otherwise; each record's most probable value, with its probability. No
-      attack is right for more records on average under that prior.
+      enumerated when small and by Gibbs sampling otherwise; each record's median, with its probability. No attack has a
+      smaller mean absolute error under that prior; on 0/1 none is right for more records.
     - Too large, or exact and noisy answers mixed: the maximum-likelihood relaxation (`Bounded`) rounded to the grid.
 
     `status` and `note` say which of these ran. Needs min, max and step (or 0/1). Honours bounds and facts.
@@ -86,7 +86,7 @@ class Integer(Batch):
             found = self._search(problem, A, grid)
             if found is not None:
                 return found
-            return self._rounded(problem, A, f"the exact search did not end in {self.seconds:g} s")
+            return self._rounded(problem, A, f"the exact search did not end (limit {self.seconds:g} s)")
         if not noisy.all():
             return self._rounded(problem, A, "exact and noisy answers are mixed")
         states = grid.top + 1
@@ -115,7 +115,10 @@ class Integer(Batch):
         if np.count_nonzero(grid.C) > MODEL_LIMIT:
             return None
         C, lo, hi = _integral(grid)
-        found = solve_integers(C, lo, hi, grid.top, seconds=self.seconds)
+        try:
+            found = solve_integers(C, lo, hi, grid.top, seconds=self.seconds)
+        except KeyboardInterrupt:  # the search is stopped; the rounded relaxation is the best so far
+            return None
         if found.status is Status.INFEASIBLE:
             names = culprits(problem, A)
             raise ContradictionError(
@@ -129,7 +132,9 @@ class Integer(Batch):
             for column, t in zip(found.solutions.T, grid.top, strict=True)
         ]
         note = (
-            "the only table that meets every answer" if found.unique else f"majority of {len(found.solutions)} tables"
+            "the only group totals that meet every answer"
+            if found.unique
+            else f"majority of {len(found.solutions)} tables"
         )
         return _read(problem, A, grid, totals, found.status, note)
 
@@ -190,7 +195,7 @@ def _integral(grid: _Grid) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
 
 
 def _read(problem: Problem, A: Floats, grid: _Grid, totals: list[Floats], status: Status, note: str) -> Reconstruction:
-    """Distribution of each atom's total to the most probable value of one of its records."""
+    """Distribution of each atom's total to the median of one of its records (the most probable value, if above 1/2)."""
     values, sure = np.zeros(problem.K), np.zeros(problem.K)
     means = np.zeros(problem.K)
     for k, share in enumerate(totals):
@@ -203,8 +208,9 @@ def _read(problem: Problem, A: Floats, grid: _Grid, totals: list[Floats], status
             for v in range(levels + 1):
                 ratio = np.exp(rest - whole[v : v + len(rest)])
                 one[v] = float(share[v : v + len(rest)] @ ratio)
-        best = int(np.argmax(one))
-        values[k], sure[k] = grid.base[k] + grid.step * best, float(one[best] / one.sum())
+        one = one / one.sum()
+        best = int(np.searchsorted(np.cumsum(one), 0.5 - 1e-12))  # the median
+        values[k], sure[k] = grid.base[k] + grid.step * best, float(one[best])
     values = problem.target.snap(values)
     return Reconstruction(
         values[problem.of], sure[problem.of], problem.residual(A @ means), status, Measure.PROBABILITY, note

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attack.base import Floats, Reconstruction
+from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.batch import Batch, midpoint
 from keyhole.attack.matrix_free import operator, reconstruct_matrix_free
 from keyhole.attack.problem import Law, Problem
@@ -33,26 +33,23 @@ class Jacobi(Batch):
     honours: ClassVar[frozenset[str]] = frozenset({"bounds", "facts", "one-sided answers"})
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        u, status = solve_jacobi(problem, problem.y)
-        return reconstruct_matrix_free(problem, u, status, solve_jacobi_free)
+        u, status = _solve(problem, problem.y, problem.lower, problem.upper, midpoint(problem), self.watch)
+        return reconstruct_matrix_free(problem, u, status, _free)
 
 
-def solve_jacobi(problem: Problem, y: Floats) -> tuple[Floats, Status]:
-    """Box least squares for answers y."""
-    return _solve(problem, y, problem.lower, problem.upper, midpoint(problem))
-
-
-def solve_jacobi_free(problem: Problem, y: Floats) -> tuple[Floats, Status]:
-    """The same without bounds: for shadows, whose secrets are centred on 0."""
+def _free(problem: Problem, y: Floats) -> tuple[Floats, Status]:
+    """Without bounds: for shadows, whose secrets are centred on 0."""
     free = np.full(problem.p, np.inf)
     return _solve(problem, y, -free, free, np.zeros(problem.p))
 
 
-def _solve(problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats) -> tuple[Floats, Status]:
+def _solve(
+    problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None = None
+) -> tuple[Floats, Status]:
     op, root = operator(problem), np.sqrt(problem.weights())
     interval = problem.law == Law.INTERVAL
     shift = y - problem.y
     lo = np.where(interval, problem.lo + shift, y) * op.rows
     hi = np.where(interval, problem.hi + shift, y) * op.rows
-    t, status, _ = projected_jacobi(op, lo, hi, lower * root, upper * root, start * root)
+    t, status, _ = projected_jacobi(op, lo, hi, lower * root, upper * root, start * root, watch=watch)
     return t / root, status

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from importlib import import_module
+from typing import Any, ClassVar
 
 import numpy as np
 
-from keyhole.attack.base import Floats, Reconstruction
+from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.batch import Batch, midpoint
 from keyhole.attack.matrix_free import operator, reconstruct_matrix_free
 from keyhole.attack.problem import Law, Problem
@@ -36,7 +37,7 @@ class LBFGS(Batch):
     honours: ClassVar[frozenset[str]] = frozenset({"bounds", "facts", "one-sided answers"})
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        u, status = _minimise(problem, problem.y, problem.lower, problem.upper, midpoint(problem))
+        u, status = _minimise(problem, problem.y, problem.lower, problem.upper, midpoint(problem), self.watch)
         return reconstruct_matrix_free(problem, u, status, _free)
 
 
@@ -45,9 +46,11 @@ def _free(problem: Problem, y: Floats) -> tuple[Floats, Status]:
     return _minimise(problem, y, -free, free, np.zeros(problem.p))
 
 
-def _minimise(problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats) -> tuple[Floats, Status]:
+def _minimise(
+    problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None = None
+) -> tuple[Floats, Status]:
     try:
-        from scipy.optimize import Bounds, minimize
+        optimize: Any = import_module("scipy.optimize")
     except ImportError:
         raise MissingExtra("the lbfgs attack", "attack") from None
     op, root = operator(problem), np.sqrt(problem.weights())
@@ -64,9 +67,21 @@ def _minimise(problem: Problem, y: Floats, lower: Floats, upper: Floats, start: 
         value = np.where(laplace, soft - corner, r**2 / 2)
         return float(value.sum()), op.adjoint(np.where(laplace, r / soft, r))
 
-    found = minimize(
-        loss, start * root, jac=True, method="L-BFGS-B", bounds=Bounds(lower * root, upper * root),
+    latest, steps = start * root, 0
+
+    def seen(t: Floats) -> None:
+        nonlocal latest, steps
+        latest, steps = t.copy(), steps + 1
+        if watch is not None:
+            watch(steps, problem.residual(op.apply(t) / op.rows))
+
+    try:
+        found = optimize.minimize(
+        loss, start * root, jac=True, method="L-BFGS-B", callback=seen,
+            bounds=optimize.Bounds(lower * root, upper * root),
         options={"maxiter": 20_000, "maxfun": 40_000, "ftol": 0.0, "gtol": 1e-11, "maxcor": 20},
     )  # fmt: skip
+    except KeyboardInterrupt:  # the best so far is the answer
+        return np.clip(latest / root, lower, upper), Status.INTERRUPTED
     status = Status.ITERATION_LIMIT if found.status == 1 else Status.CONVERGED
     return np.clip(found.x / root, lower, upper), status

@@ -35,7 +35,7 @@ class LeastSquares(Batch):
 
     def _solve(self, problem: Problem) -> Reconstruction:
         if problem.m * problem.p > DENSE_LIMIT:
-            u, status = solve_cg(problem, problem.y)
+            u, status = solve_cg(problem, problem.y, self.watch)
             return reconstruct_matrix_free(problem, u, status, solve_cg)
         A = problem.design()
         u = least_norm_over_records(problem, A, problem.y)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from keyhole.attack.base import Floats, Reconstruction
+from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.problem import Law, Problem
 from keyhole.attack.readout import read_values
 from keyhole.errors import ContradictionError
@@ -17,7 +17,7 @@ from keyhole.solve.status import Status
 SHADOWS = 8
 _STIFF = 1e-4  # an exact answer among noisy ones is given this share of the least noise
 
-Solve = Callable[[Problem, Floats], tuple[Floats, Status]]
+Solve = Callable[[Problem, Floats], tuple[Floats, Status]]  # (problem, answers) -> means, status
 
 
 def row_noise(problem: Problem) -> Floats:
@@ -43,10 +43,10 @@ def plain_operator(problem: Problem) -> Operator:
     return Operator(problem.bits, problem.dense, problem.weights(), np.ones(problem.m))
 
 
-def solve_cg(problem: Problem, y: Floats) -> tuple[Floats, Status]:
+def solve_cg(problem: Problem, y: Floats, watch: Watch | None = None) -> tuple[Floats, Status]:
     """Minimum-norm weighted least squares by conjugate gradients."""
     op = operator(problem)
-    t, status, _ = cgls(op, op.rows * y)
+    t, status, _ = cgls(op, op.rows * y, watch=watch)
     return t / np.sqrt(problem.weights()), status
 
 
@@ -87,6 +87,8 @@ def reconstruct_matrix_free(problem: Problem, u: Floats, status: Status, solve: 
     fitted = plain_operator(problem).apply(u)
     if status is Status.CONVERGED:
         refuse_misfit(problem, fitted)
-    errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
+    errors = np.full(problem.p, problem.target.deviation)
+    if status is not Status.INTERRUPTED:
+        errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
     values, confidence, measure = read_values(problem, u, errors)
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure)

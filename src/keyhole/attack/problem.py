@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
-from keyhole.errors import CannotHonour
+from keyhole.cells import Cell
+from keyhole.errors import CannotHonour, ConfigError, ContradictionError
 from keyhole.evidence import Evidence, Feature, Row, System
 from keyhole.solve.bitrows import Words, pack, unpack
 from keyhole.transcript import Answer
@@ -49,6 +51,9 @@ class Problem:
     upper: Floats
     absent: NDArray[np.bool_]  # atoms whose records have no value (NULL)
     wishes: frozenset[str] = frozenset()  # inequality knowledge the evidence carried: what a method must honour
+    cells: tuple[Cell, ...] = ()  # the private cells of the target column, if the log has conditions on it
+    least: Floats | None = None  # per atom, bounds of the value itself where cells split it
+    most: Floats | None = None
 
     @property
     def m(self) -> int:
@@ -122,12 +127,48 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     law = np.zeros(len(rows), dtype=np.int8)
     for j, row in enumerate(rows):
         y[j], lo[j], hi[j], scale[j], law[j] = _reading(row, answers.get(row.number))
-    lower, upper, wishes = _bounds(target, system)
+    features = _whole_first(target, system)
+    lower, upper, least, most, wishes = _bounds(target, system, features)
     present = system.present.get(target.column)
     absent = np.zeros(K, dtype=bool) if present is None else ~system.atoms.mask(present)
-    return Problem(
-        target, system.atoms.of, system.atoms.sizes.astype(np.float64), system.features or _plain_feature(target),
-        bits, dense, y, lo, hi, scale, law, tuple(_name(r) for r in rows), lower, upper, absent, wishes,
+    cells = tuple(c for p in system.partitions if p.column.name == target.column for c in p.cells if not c.null)
+    found = Problem(
+        target, system.atoms.of, system.atoms.sizes.astype(np.float64), features, bits, dense, y, lo, hi, scale, law,
+        tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most,
+    )  # fmt: skip
+    return _equalities(found, system)
+
+
+def _whole_first(target: Target, system: System) -> tuple[Feature, ...]:
+    """The features, with no cells where one covers them all: the column itself."""
+    every = prod(len(p.cells) for p in system.partitions)
+    found = tuple(replace(f, cells=()) if len(f.cells) == every else f for f in system.features)
+    return found or _plain_feature(target)
+
+
+def _equalities(problem: Problem, system: System) -> Problem:
+    """Facts that give a record's value are equations, which every method honours."""
+    known = [b for b in system.bounds if b.column == problem.target.column and b.lo is not None and b.lo == b.hi]
+    summed = [f for f, x in enumerate(problem.features) if x.column == problem.target.column and x.power == 1]
+    if not known or not summed:
+        return problem
+    K, names, answers, rows = problem.K, [], [], []
+    for bound in known:
+        for k in np.flatnonzero(system.atoms.mask(bound.predicate)):
+            row = np.zeros(problem.p)
+            row[[f * K + k for f in summed]] = 1.0
+            rows.append(row)
+            answers.append(float(bound.lo or 0) * problem.sizes[k])
+            names.append(f"fact {bound.fact}")
+    y, none = np.array(answers), np.zeros(len(answers))
+    packed = problem.bits is not None and len(problem.features) == 1
+    return replace(
+        problem,
+        bits=np.concatenate([problem.bits, pack(np.array(rows))]) if packed and problem.bits is not None else None,
+        dense=None if packed else np.concatenate([problem.totals(), np.array(rows)]),
+        y=np.concatenate([problem.y, y]), lo=np.concatenate([problem.lo, y]), hi=np.concatenate([problem.hi, y]),
+        scale=np.concatenate([problem.scale, none]), law=np.concatenate([problem.law, none.astype(np.int8)]),
+        numbers=(*problem.numbers, *names),
     )  # fmt: skip
 
 
@@ -172,9 +213,11 @@ def _reading(row: Row, answer: Answer | None) -> tuple[float, float, float, floa
     return middle, lo, hi, hi - lo, Law.INTERVAL
 
 
-def _bounds(target: Target, system: System) -> tuple[Floats, Floats, frozenset[str]]:
-    """Bounds of every unknown, and which kinds of inequality knowledge they came from."""
-    K, features = system.atoms.K, system.features or _plain_feature(target)
+def _bounds(
+    target: Target, system: System, features: tuple[Feature, ...]
+) -> tuple[Floats, Floats, Floats, Floats, frozenset[str]]:
+    """Bounds of every unknown and of every atom's value, and the kinds of inequality knowledge they came from."""
+    K = system.atoms.K
     lower, upper = np.full(len(features) * K, -np.inf), np.full(len(features) * K, np.inf)
     wishes = set()
     for f, feature in enumerate(features):
@@ -182,23 +225,28 @@ def _bounds(target: Target, system: System) -> tuple[Floats, Floats, frozenset[s
         lower[part], upper[part] = feature_range(target, feature)
     if np.isfinite(target.lower) or np.isfinite(target.upper):
         wishes.add("bounds")
-    whole = [f for f, feature in enumerate(features) if feature.column == target.column and not feature.cells]
+    least, most = np.full(K, target.lower), np.full(K, target.upper)
     for bound in system.bounds:
         if bound.column != target.column:
             continue
+        if bound.lo is None or bound.lo != bound.hi:
+            wishes.add("facts")
         mask = system.atoms.mask(bound.predicate)
-        wishes.add("facts")
-        if len(whole) != 1:
-            raise CannotHonour(
-                f"fact {bound.fact} bounds single values of {target.column!r}, but the log splits that column into "
-                "private cells; state it as a sum over the group, or attack without private conditions"
-            )
-        part = slice(whole[0] * K, (whole[0] + 1) * K)
+        if not mask.any():
+            raise ConfigError(f"fact {bound.fact} is about no record of the roster: is the name or condition right?")
         if bound.lo is not None:
-            lower[part] = np.where(mask, np.maximum(lower[part], float(bound.lo)), lower[part])
+            least = np.where(mask, np.maximum(least, float(bound.lo)), least)
         if bound.hi is not None:
-            upper[part] = np.where(mask, np.minimum(upper[part], float(bound.hi)), upper[part])
-    return lower, upper, frozenset(wishes)
+            most = np.where(mask, np.minimum(most, float(bound.hi)), most)
+    if (least > most).any():
+        raise ContradictionError(
+            f"the facts leave no value of {target.column!r} for {int((least > most).sum())} group(s) of records: "
+            "a stated minimum lies above a stated maximum"
+        )
+    for f, feature in enumerate(features):
+        if feature.column == target.column and feature.power == 1 and not feature.cells:
+            lower[f * K : (f + 1) * K], upper[f * K : (f + 1) * K] = least, most
+    return lower, upper, least, most, frozenset(wishes)
 
 
 def feature_range(target: Target, feature: Feature) -> tuple[float, float]:
@@ -253,6 +301,8 @@ def join(a: Problem, b: Problem) -> Problem:
         upper=np.minimum(a.upper, b.upper),
         absent=a.absent | b.absent,
         wishes=a.wishes | b.wishes,
+        least=None if a.least is None or b.least is None else np.maximum(a.least, b.least),
+        most=None if a.most is None or b.most is None else np.minimum(a.most, b.most),
     )
 
 
@@ -270,4 +320,5 @@ def refine(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64]) -> Probl
     return replace(
         p, of=of, sizes=sizes.astype(np.float64), bits=bits, dense=dense,
         lower=p.lower[columns], upper=p.upper[columns], absent=p.absent[parent],
+        least=None if p.least is None else p.least[parent], most=None if p.most is None else p.most[parent],
     )  # fmt: skip

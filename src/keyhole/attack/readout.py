@@ -30,20 +30,24 @@ def read_values(problem: Problem, u: Floats, deviation: Floats) -> tuple[NDArray
 
 
 def _read_cells(problem: Problem, shaped: Floats) -> tuple[NDArray[Any], Floats, Measure]:
+    """Shares of the column's cells; a feature over several cells is split evenly, the rest goes to uncounted cells."""
     column, target = problem.target.column, problem.target
-    share: dict[object, Floats] = {}
-    left = np.ones(problem.K)
+    every: list[object] = list(dict.fromkeys(_label(cell, problem) for cell in problem.cells))
+    share = {label: np.zeros(problem.K) for label in [*every, *(target.categories or ())]}
+    left, counted = np.ones(problem.K), set()
     for f, feature in enumerate(problem.features):
-        if feature.column is not None or not feature.cells:
+        if feature.column is not None:
             continue
-        cell = next((c for c in feature.cells[0] if c.column == column), None)
-        label = _label(cell, problem)
-        share[label] = share.get(label, np.zeros(problem.K)) + np.clip(shaped[f], 0, 1)
-        left = left - np.clip(shaped[f], 0, 1)
-    rest = [c for c in (target.categories or ()) if c not in share]
-    others: list[object] = [*rest] or [target.mean if target.categories is None else None]
-    for label in others:
-        share[label] = share.get(label, np.zeros(problem.K)) + np.maximum(left, 0) / max(1, len(rest))
+        cells = {c for joint in feature.cells for c in joint if c.column == column and not c.null}
+        labels = list(dict.fromkeys(_label(cell, problem) for cell in sorted(cells, key=str)))
+        part = np.clip(shaped[f], 0, 1)
+        for label in labels:
+            share[label] += part / len(labels)
+        counted.update(labels)
+        left = left - part
+    rest = [label for label in share if label not in counted] or list(share)
+    for label in rest:
+        share[label] += np.maximum(left, 0) / len(rest)
     labels = list(share)
     table = np.stack([share[label] for label in labels])
     if target.categories is None and all(isinstance(label, float) for label in labels):
@@ -51,17 +55,18 @@ def _read_cells(problem: Problem, shaped: Floats) -> tuple[NDArray[Any], Floats,
         mean = levels @ table / np.maximum(table.sum(axis=0), 1e-12)
         spread = np.sqrt(np.maximum((levels**2) @ table / np.maximum(table.sum(axis=0), 1e-12) - mean**2, 0))
         return np.where(problem.absent, np.nan, mean)[problem.of], spread[problem.of], Measure.STANDARD_ERROR
-    best = table.argmax(axis=0)
     names = np.empty(len(labels), dtype=object)
     names[:] = labels
     sure = table.max(axis=0) / np.maximum(table.sum(axis=0), 1e-12)
-    return names[best][problem.of], sure[problem.of], Measure.PROBABILITY
+    chosen = names[table.argmax(axis=0)]
+    chosen[problem.absent] = None
+    return chosen[problem.of], sure[problem.of], Measure.PROBABILITY
 
 
-def _label(cell: Cell | None, problem: Problem) -> object:
-    """The value a cell stands for: its point, or the middle of its range."""
-    if cell is None:
-        return problem.target.mean
+def _label(cell: Cell, problem: Problem) -> object:
+    """The value a cell stands for: its point, or the middle of its range; "other" for all text not named."""
+    if any(piece.other for piece in cell.pieces):
+        return "other"
     if problem.target.categories is not None or cell.point is not None:
         point = cell.point
         return point if problem.target.categories is not None or isinstance(point, str | bool) else float(str(point))

@@ -20,7 +20,7 @@ class Score:
     """Shares of records and mean error of the attack, of guessing the prior, and of guessing the commonest value.
 
     `exact` counts guesses equal to the truth (after rounding to the grid, if there is one); `within` those within
-    `tolerance` of it. The majority guess knows the true commonest value: no guess of one value for all scores more exact.
+    `tolerance` of it. The majority guess knows the true commonest value: no one value for all scores more.
     Errors are None for categories. NULL values are left out.
     """
 

@@ -10,6 +10,7 @@ from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.batch import Batch, dense_design, reconstruct, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.problem import Law, Problem
+from keyhole.solve.status import Status
 
 
 class Sparse(Batch):
@@ -46,7 +47,9 @@ class Sparse(Batch):
             pulls = np.sqrt(((A[noisy] / problem.scale[noisy][:, None]) ** 2).sum(axis=0)) / problem.weights()
             penalty = float(np.sqrt(2 * np.log(max(2, problem.p))) * np.median(pulls))
         solution = decode(
-            problem, A, term, weight, np.asarray(problem.law == Law.EXACT), penalty * problem.weights(), self.common
-        )
-        refuse_contradiction(problem, A, A @ solution.u)
+            problem, A, term, weight, np.asarray(problem.law == Law.EXACT), penalty * problem.weights(), self.common,
+            self.watch,
+        )  # fmt: skip
+        if solution.status is not Status.INTERRUPTED:
+            refuse_contradiction(problem, A, A @ solution.u)
         return reconstruct(problem, solution.u, A, solution.status, f"{solution.iterations} interior-point steps")

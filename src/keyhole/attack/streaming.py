@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from keyhole.attack.base import Floats, Reconstruction, State, Target
+from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch
 from keyhole.attack.records import RecordRows, record_rows
 from keyhole.evidence import Evidence
 from keyhole.solve.bitrows import unpack
@@ -129,7 +129,7 @@ def replay(
     passes: int = 1000,
     tolerance: float = 1e-10,
     rng: np.random.Generator | None = None,
-    watch: Callable[[int, float], None] | None = None,
+    watch: Watch | None = None,
 ) -> int:
     """Replay a log until the residual stops falling; gives the passes made.
 
@@ -157,7 +157,11 @@ def replay(
             attack.walk(tape.rows.take(index[start : start + BLOCK]))
         history.append(attack.residual)
         if watch is not None:
-            watch(done, attack.residual)
+            try:
+                watch(done, attack.residual)
+            except KeyboardInterrupt:  # between two passes: the best so far is the answer
+                attack.status = Status.INTERRUPTED
+                return done
         if attack.residual <= small:
             attack.status = Status.CONVERGED
             return done

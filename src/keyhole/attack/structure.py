@@ -19,26 +19,29 @@ def cell_rows(problem: Problem) -> tuple[Floats, Floats, Floats]:
     none = np.zeros((0, problem.p)), np.zeros(0), np.zeros(0)
     if len(features) < 2:
         return none
-    found: list[tuple[dict[int, float], float, float]] = []
-    shares = [f for f, feature in enumerate(features) if feature.column is None]
+    found: list[tuple[dict[int, float], float | Floats, float | Floats]] = []
+    shares = {f: frozenset(feature.cells) for f, feature in enumerate(features) if feature.column is None}
     if len(shares) > 1:
         found.append((dict.fromkeys(shares, 1.0), -np.inf, 1.0))
-    same = {feature.cells: f for f, feature in enumerate(features) if feature.column is None}
-    for f, feature in enumerate(features):
-        if feature.column != problem.target.column or feature.power != 1:
-            continue
-        lo, hi = _range(problem.target, feature.cells)
-        share = same.get(feature.cells)
-        if share is not None:  # lo * share <= sum <= hi * share
-            if np.isfinite(lo):
-                found.append(({f: 1.0, share: -lo}, 0.0, np.inf))
-            if np.isfinite(hi):
-                found.append(({f: 1.0, share: -hi}, -np.inf, 0.0))
-        elif shares:  # the cell that was left out: its share is one minus the others
-            if np.isfinite(lo):
-                found.append(({f: 1.0, **dict.fromkeys(shares, lo)}, lo, np.inf))
-            if np.isfinite(hi):
-                found.append(({f: 1.0, **dict.fromkeys(shares, hi)}, -np.inf, hi))
+    guarded = any(feature.guard is not None for feature in features)
+    summed = [f for f, x in enumerate(features) if x.column == problem.target.column and x.power == 1]
+    for f in summed if shares and not guarded else ():
+        inside, (lo, hi) = frozenset(features[f].cells), _range(problem.target, features[f].cells)
+        touching = {g: 1.0 for g, cells in shares.items() if cells & inside}
+        within = {g: 1.0 for g, cells in shares.items() if cells <= inside}
+        rest = not inside <= frozenset().union(*shares.values())  # the group without an indicator: 1 - the others
+        above = {g: touching.get(g, 0.0) - 1.0 for g in shares} if rest else touching
+        at_most, at_least = (above, 1.0 if rest else 0.0), (within, 0.0)
+        # lo * share <= sum <= hi * share, with the share between at_least and at_most
+        for end, (share, constant), side in (
+            (hi, at_most if hi >= 0 else at_least, 1.0),
+            (lo, at_least if lo >= 0 else at_most, -1.0),
+        ):
+            if np.isfinite(end):
+                row = {f: side, **{g: -side * end * c for g, c in share.items() if c}}
+                found.append((row, -np.inf, side * end * constant))
+    if len(summed) > 1 and problem.least is not None and problem.most is not None:
+        found.append((dict.fromkeys(summed, 1.0), problem.least, problem.most))
     if not found:
         return none
     A = np.zeros((len(found) * K, problem.p))

@@ -74,8 +74,9 @@ def sample_posterior(
 ) -> list[Floats]:
     """The same marginals by Gibbs sampling, averaged over conditionals (Rao-Blackwell), after an annealed start.
 
-    Each sweep draws every unknown from its exact conditional, then tries K swaps of one step; the first `burn` sweeps cool from temperature 4 to 1 so
-    that the start does not matter. Cost: sweeps * m * sum(top + 1). References: geman1984, gelfand1990.
+    Each sweep draws every unknown from its exact conditional, then tries K swaps of one step; the first `burn` sweeps
+    cool from temperature 4 to 1 so that the start does not matter. Cost: sweeps * m * sum(top + 1). References:
+    geman1984, gelfand1990.
     """
     offset = np.concatenate([[0], np.cumsum(top + 1)]).astype(np.int64)
     prior = np.concatenate(log_prior)

@@ -264,6 +264,7 @@ def minimise(
     gram: Floats | None = None,
     tolerance: float = 1e-8,
     iterations: int = 100,
+    watch: Callable[[int, float], None] | None = None,
 ) -> Solution:
     """Solve the decoding problem of this module's head. `gram` may carry A^T W A of the quadratic rows, if known.
 
@@ -301,6 +302,12 @@ def minimise(
     status, gap, best, stuck = Status.ITERATION_LIMIT, np.inf, np.inf, 0
     step = 0
     for step in range(1, iterations + 1):
+        if watch is not None:
+            try:
+                watch(step, gap)
+            except KeyboardInterrupt:  # between two steps all is consistent: the best so far is the answer
+                status = Status.INTERRUPTED
+                break
         total, count = (sum(c) for c in zip(*(b.complementarity() for b in blocks), strict=True))
         mu = total / max(1, count)
         values = [*v, u, u]

@@ -42,20 +42,24 @@ def projected_jacobi(
     omega = 1 / _largest_eigenvalue(operator, np.sqrt(inverse))
     x = np.clip(start, lower, upper)
     ahead, t = x, 1.0
-    for step in range(1, iterations + 1):
-        v = operator.apply(ahead)
-        r = np.minimum(hi - v, 0.0) + np.maximum(lo - v, 0.0)
-        fresh = np.clip(ahead + omega * inverse * operator.adjoint(r), lower, upper)
-        move = fresh - x
-        misfit = float(r @ r)
-        if float((ahead - fresh) @ (D * move)) > 0:  # momentum points uphill: restart it
-            t = 1.0
-        later = (1 + np.sqrt(1 + 4 * t * t)) / 2
-        ahead, t, x = fresh + ((t - 1) / later) * move, later, fresh
-        if watch is not None:
-            watch(step, float(np.sqrt(misfit / max(1, r.size))))
-        if float(np.max(np.abs(move), initial=0.0)) <= tolerance * (1 + float(np.max(np.abs(x), initial=0.0))):
-            return x, Status.CONVERGED, step
+    step = 0
+    try:
+        for step in range(1, iterations + 1):
+            v = operator.apply(ahead)
+            r = np.minimum(hi - v, 0.0) + np.maximum(lo - v, 0.0)
+            fresh = np.clip(ahead + omega * inverse * operator.adjoint(r), lower, upper)
+            move = fresh - x
+            misfit = float(r @ r)
+            if float((ahead - fresh) @ (D * move)) > 0:  # momentum points uphill: restart it
+                t = 1.0
+            later = (1 + np.sqrt(1 + 4 * t * t)) / 2
+            ahead, t, x = fresh + ((t - 1) / later) * move, later, fresh
+            if watch is not None:
+                watch(step, float(np.sqrt(misfit / max(1, r.size))))
+            if float(np.max(np.abs(move), initial=0.0)) <= tolerance * (1 + float(np.max(np.abs(x), initial=0.0))):
+                return x, Status.CONVERGED, step
+    except KeyboardInterrupt:  # the best so far is the answer
+        return x, Status.INTERRUPTED, step
     return x, Status.ITERATION_LIMIT, iterations
 
 

@@ -68,18 +68,22 @@ def cgls(
     s = operator.adjoint(r)
     d, gamma = s, float(s @ s)
     stop = max(tolerance**2 * gamma, 1e-300)
-    for step in range(1, iterations + 1):
-        if gamma <= stop:
-            return x, Status.CONVERGED, step - 1
-        q = operator.apply(d)
-        alpha = gamma / float(q @ q)
-        x = x + alpha * d
-        r = r - alpha * q
-        s = operator.adjoint(r)
-        fresh = float(s @ s)
-        d, gamma = s + (fresh / gamma) * d, fresh
-        if watch is not None:
-            watch(step, float(np.sqrt(np.mean(r**2))) if r.size else 0.0)
+    step = 0
+    try:
+        for step in range(1, iterations + 1):
+            if gamma <= stop:
+                return x, Status.CONVERGED, step - 1
+            q = operator.apply(d)
+            alpha = gamma / float(q @ q)
+            x = x + alpha * d
+            r = r - alpha * q
+            s = operator.adjoint(r)
+            fresh = float(s @ s)
+            d, gamma = s + (fresh / gamma) * d, fresh
+            if watch is not None:
+                watch(step, float(np.sqrt(np.mean(r**2))) if r.size else 0.0)
+    except KeyboardInterrupt:  # the best so far is the answer
+        return x, Status.INTERRUPTED, step
     return x, Status.ITERATION_LIMIT, iterations
 
 

@@ -1,0 +1,119 @@
+"""Which attack fits the evidence, and one call that runs any of them to its end."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from keyhole.attack.base import Reconstruction, Target, Watch, prior_reconstruction
+from keyhole.attack.batch import DENSE_LIMIT, Batch
+from keyhole.attack.bounded import Bounded
+from keyhole.attack.conjugate_gradient import ConjugateGradient
+from keyhole.attack.convex import Convex
+from keyhole.attack.extended_kaczmarz import ExtendedKaczmarz
+from keyhole.attack.integer import MODEL_LIMIT, STATES_LIMIT, WORK_LIMIT, Integer
+from keyhole.attack.jacobi import Jacobi
+from keyhole.attack.kaczmarz import Kaczmarz
+from keyhole.attack.l1 import L1
+from keyhole.attack.lbfgs import LBFGS
+from keyhole.attack.least_squares import LeastSquares
+from keyhole.attack.problem import Law, Problem, assemble
+from keyhole.attack.sgd import SigmoidSGD
+from keyhole.attack.sparse import Sparse
+from keyhole.attack.streaming import Streaming, Tape, replay
+from keyhole.errors import ConfigError, ContradictionError
+from keyhole.evidence import Evidence
+
+BATCH: Final[dict[str, type[Batch]]] = {
+    cls.name: cls
+    for cls in (
+        LeastSquares, Bounded, L1, Integer, Sparse, Convex, ConjugateGradient, LBFGS, Jacobi, ExtendedKaczmarz,
+    )
+}  # fmt: skip
+STREAMING: Final[dict[str, type[Streaming]]] = {cls.name: cls for cls in (Kaczmarz, SigmoidSGD)}
+METHODS: Final[tuple[str, ...]] = (*BATCH, *STREAMING)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A method and why it was taken."""
+
+    method: str
+    why: str
+
+
+def choose(problem: Problem) -> Choice:
+    """The attack that makes most of the evidence and still fits in memory and time.
+
+    >>> from keyhole.attack.arrays import from_arrays
+    >>> e = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
+    >>> choose(assemble(Target.of(e), e)).method
+    'least-squares'
+    """
+    size = f"{problem.m} answers about {problem.target.n} records in {problem.K} groups"
+    noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
+    if problem.m == 0 and "facts" not in problem.wishes:
+        return Choice("bounded" if problem.wishes else "least-squares", "nothing was observed: the prior is the answer")
+    if problem.m * problem.p > DENSE_LIMIT:
+        if problem.wishes:
+            return Choice("lbfgs", f"{size}: too large for a dense matrix, and bounds are known")
+        return Choice("conjugate-gradient", f"{size}: too large for a dense matrix")
+    if problem.target.categories is not None:
+        return Choice("integer", f"{size}: categories, so whole records are counted")
+    if problem.target.levels is not None and len(problem.features) == 1:
+        states = problem.sizes * (problem.target.levels - 1) + 1
+        grid = f"values on a grid of {problem.target.levels}"
+        if noisy.all() and states.max() <= STATES_LIMIT and 2000 * problem.m * states.sum() <= WORK_LIMIT:
+            return Choice("integer", f"{size}: {grid} and known noise, so each record's posterior can be computed")
+        if not noisy.any() and problem.m * problem.p <= MODEL_LIMIT:
+            return Choice("integer", f"{size}: {grid} and no noise, so whole tables can be searched")
+    laws = "noise of a known law" if noisy.any() else "no noise"
+    interval = (problem.law == Law.INTERVAL).any()
+    if problem.wishes or interval or (problem.law == Law.LAPLACE).any() or len(problem.features) > 1:
+        reasons = [
+            reason
+            for reason, holds in (
+                ("bounds or facts", bool(problem.wishes)),
+                ("interval answers", bool(interval)),
+                ("Laplace noise", bool((problem.law == Law.LAPLACE).any())),
+                ("private conditions", len(problem.features) > 1),
+            )
+            if holds
+        ]
+        return Choice("bounded", f"{size}, {laws}: maximum likelihood with {', '.join(reasons)}")
+    return Choice("least-squares", f"{size}, {laws}, nothing else known: the minimum-norm fit")
+
+
+def run(
+    method: str, target: Target, evidence: Evidence, *, watch: Watch | None = None
+) -> tuple[Choice, Reconstruction]:
+    """Attack with a method by name (`auto` chooses), iterative ones until the residual stops falling.
+
+    >>> from keyhole.attack.arrays import from_arrays
+    >>> e = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
+    >>> choice, found = run("auto", Target.of(e), e)
+    >>> choice.method, found.values.tolist()
+    ('least-squares', [1.0, 2.0, 3.0])
+    """
+    if evidence.contradictions:
+        raise ContradictionError("; ".join(c.reason for c in evidence.contradictions[:5]))
+    choice = choose(assemble(target, evidence)) if method == "auto" else Choice(method, "asked for")
+    if choice.method in BATCH:
+        attack = BATCH[choice.method](target)
+        attack.watch = watch
+        attack.observe(evidence)
+        return choice, attack.estimate()
+    if choice.method not in STREAMING:
+        raise ConfigError(f"unknown method {method!r}: write auto or one of {', '.join(METHODS)}")
+    stream = STREAMING[choice.method](target)
+    with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
+        tape = Tape.record(target, [evidence], folder)
+        if not len(tape.rows):
+            return choice, prior_reconstruction(target)
+        replay(stream, tape, watch=watch)
+        found = stream.estimate()
+        del tape  # unmap the file before its folder goes
+    return choice, found
