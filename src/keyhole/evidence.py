@@ -99,6 +99,16 @@ class OrderFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Equal:
+    """A variance of zero: everybody under a predicate has the same value, the average that `partner` answered."""
+
+    number: str
+    partner: str
+    column: str
+    predicate: int
+
+
+@dataclass(frozen=True, slots=True)
 class Bound:
     """Known bounds of single records of a system's column: those that satisfy a predicate lie in [lo, hi]."""
 
@@ -120,6 +130,7 @@ class System:
     rows: tuple[Row, ...]
     order: tuple[OrderFact, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    equal: tuple[Equal, ...] = ()
     present: dict[str, int] = field(default_factory=dict)  # column -> predicate "IS NOT NULL", absent if never NULL
 
     @property

@@ -18,7 +18,9 @@ from keyhole.audit.base import Exposure, Finding, Group, Proof, Status, query_or
 from keyhole.audit.extreme import Ruling, extremes, rule_out
 from keyhole.audit.groups import determined_groups
 from keyhole.audit.matrix import SystemMatrix, system_matrix
+from keyhole.audit.variance import equal_values, roots
 from keyhole.evidence import Contradiction, Evidence, System, Unjudged
+from keyhole.query import Aggregate
 from keyhole.solve.rowspace import RowSpace
 from keyhole.solve.rowspace_screen import plausible
 from keyhole.sources import Roster
@@ -31,6 +33,14 @@ SOUND = (
     "sound, not complete: every exposure is proved, but conditions on private columns are tied to the values in "
     "ways the rank test does not see"
 )
+
+_REASONS = {
+    Aggregate.MIN: "MIN: needs the order-statistic auditor",
+    Aggregate.MAX: "MAX: needs the order-statistic auditor",
+    Aggregate.MEDIAN: "MEDIAN: needs the order-statistic auditor",
+    Aggregate.VAR: "a variance is judged where SUM or AVG of the same people was asked too",
+    Aggregate.PUBLIC: "a public figure under a private condition is not linear in the private values",
+}
 
 Progress = Callable[[str, int, int], None]
 
@@ -60,7 +70,14 @@ class Rank:
             linear = list(_linear(number, system, built, space, roster))
             drafts.extend(linear)
             known = {(f.row, f.column) for f in linear}
-            drafts.extend(f for f in _ruled(number, system, built, space) if (f.row, f.column) not in known)
+            for f in (
+                *equal_values(number, system),
+                *_ruled(number, system, built, space),
+                *_squares(number, system, built, space, evidence),
+            ):
+                if (f.row, f.column) not in known:
+                    known.add((f.row, f.column))
+                    drafts.append(f)
             if self.group_size > 1:
                 groups.extend(determined_groups(number, system, built, space, self.group_size, linear))
         findings = _named(drafts, roster)
@@ -166,6 +183,28 @@ def _cell_value(
     return None
 
 
+def _squares(
+    number: int, system: System, built: SystemMatrix, space: RowSpace, evidence: Evidence
+) -> Iterator[Finding]:
+    """Records whose square is determined (from variances and SUM(x*x))."""
+    if all(feature.power == 1 for feature in system.features):
+        return
+    for column in space.determined().tolist():
+        unknown = built.unknown(column)
+        f, k = divmod(unknown, system.atoms.K)
+        feature = system.features[f]
+        whole = system.value_of(feature.column, k, 2) if feature.column is not None else None
+        if feature.power != 2 or system.atoms.sizes[k] != 1 or whole != {unknown: 1}:
+            continue
+        weights = space.weights(column)
+        if weights is not None:
+            assert feature.column is not None
+            proof = linear_proof(number, built, weights, {unknown: 1})
+            finding = roots(proof, system, feature.column, k, evidence.knowledge)
+            if finding is not None:
+                yield finding
+
+
 def linear_proof(number: int, built: SystemMatrix, weights: dict[int, Fraction], target: dict[int, int]) -> Proof:
     """A certificate as a proof over queries."""
     by_query = built.weights(weights)
@@ -229,8 +268,7 @@ def _unjudged(evidence: Evidence) -> Iterator[Unjudged]:
             if not row.exact and row.fact is None:
                 yield Unjudged(row.number, evidence.sql_of(row.number), f"{row.judged_as}: needs the interval auditor")
         for fact in system.order:
-            name = fact.query.aggregate.value
-            yield Unjudged(fact.number, evidence.sql_of(fact.number), f"{name}: needs the order-statistic auditor")
+            yield Unjudged(fact.number, evidence.sql_of(fact.number), _REASONS[fact.query.aggregate])
 
 
 def _named(drafts: list[Finding], roster: Roster) -> list[Finding]:

@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 
 from keyhole.errors import ConfigError, QueryError, UnsupportedQuery
-from keyhole.evidence import Bound, Contradiction, Evidence, OrderFact, Row, System, Unjudged
+from keyhole.evidence import Bound, Contradiction, Equal, Evidence, OrderFact, Row, System, Unjudged
 from keyhole.evidence import Entry as Addend
 from keyhole.gather.features import ONE, Registry, Unknowns, private_leaves
 from keyhole.gather.totals import Form, Totals
@@ -79,6 +79,8 @@ def _admissible(transcript: Transcript, roster: Roster) -> tuple[list[Entry], li
     for entry in transcript.entries:
         number = entry.number.split(".")[0]
         for term in (*entry.query.terms, *entry.query.per):
+            if entry.query.aggregate is Aggregate.PUBLIC:
+                continue
             opaque = [leaf for leaf in leaves(term.where) if isinstance(leaf, Opaque)]
             for part, weight in [(leaf, None) for leaf in opaque] + ([(TRUE, term.weight)] if term.weight else []):
                 if (part, weight) not in known:
@@ -179,6 +181,8 @@ class _Builder:
         for e in linear:
             terms += [*e.query.terms, *e.query.per]
             terms += self._counting(e)
+        averaged = self._averaged(linear)
+        terms += [replace(e.query.terms[0], power=2) for e, _ in averaged]
         unknowns = Unknowns(terms, self.roster.schema, self.knowledge, self.registry)
         asked = [
             _Asked(e, unknowns.form(e.query.terms), unknowns.form(e.query.per), self._empty_form(e, unknowns))
@@ -189,15 +193,26 @@ class _Builder:
             column = self.roster.schema.find(name)
             if column is not None and column.nullable:
                 present[name] = self.registry.predicate(negation(IsNull(name)))
-        order = self._order()
+        for e, _ in averaged:
+            unknowns.form([replace(e.query.terms[0], power=2)])  # its predicate must be among the atoms
+        order = self._order({e.number for e, _ in averaged})
         bounds = self._bounds()
         atoms = self.roster.atoms(tuple(self.registry.predicates), tuple(self.registry.weights))
         self.totals = Totals(atoms, unknowns.features, unknowns.partitions, self.source)
         rows = [row for a in asked for row in self._row(a)]
         rows += self._fact_rows(unknowns)
+        squares, equal = self._square_rows(averaged, unknowns, rows)
         self.features = tuple(unknowns.features)
         return System(
-            self.columns, unknowns.partitions, self.features, atoms, tuple(rows), tuple(order), tuple(bounds), present
+            self.columns,
+            unknowns.partitions,
+            self.features,
+            atoms,
+            (*rows, *squares),
+            tuple(order),
+            tuple(bounds),
+            tuple(equal),
+            present,
         )
 
     def _counting(self, entry: Entry) -> list[Term]:
@@ -210,11 +225,64 @@ class _Builder:
         terms = self._counting(entry)
         return unknowns.form(terms) if terms else None
 
-    def _order(self) -> list[OrderFact]:
+    def _averaged(self, linear: Sequence[Entry]) -> list[tuple[Entry, Entry]]:
+        """Variances of a set whose SUM or AVG was asked too: each with that query."""
+        sums = {
+            e.query.terms[0]: e
+            for e in linear
+            if len(e.query.terms) == 1 and e.query.digits is None and e.query.test is None
+        }
+        return [
+            (e, sums[e.query.terms[0]])
+            for e in self.entries
+            if e.query.aggregate is Aggregate.VAR
+            and e.query.digits is None
+            and e.query.test is None
+            and e.query.terms[0] in sums
+            and not self._conditional(e.query)
+        ]
+
+    def _square_rows(
+        self, averaged: Sequence[tuple[Entry, Entry]], unknowns: Unknowns, rows: Sequence[Row]
+    ) -> tuple[list[Row], list[Equal]]:
+        """A variance with its sum S over n people is an equation for the squares: n VAR_POP + S^2 / n."""
+        by_number = {row.number: row for row in rows}
+        found, equal = [], []
+        for e, partner in averaged:
+            term = e.query.terms[0]
+            entries = unknowns.form([replace(term, power=2)])
+            n = self.totals.form(entries).matched
+            answer = e.answer
+            if answer is None and self.source is not None and n:
+                value = self.source.evaluate(e.query)
+                answer = NULL_ANSWER if value is None else _double(Fraction(value), Decimal(value))
+                self.answers[e.number] = answer
+            known = by_number.get(partner.number)
+            if n == 0 or known is None:
+                continue
+            lo = hi = None
+            if answer is not None and answer.lo is not None and answer.hi is not None and known.lo is not None:
+                assert known.hi is not None
+                squared = _squared(known.lo, known.hi)
+                ends = (answer.lo, answer.hi)
+                if e.query.label.startswith("STDDEV"):
+                    ends = _squared(max(ends[0], Fraction(0)), ends[1])
+                if answer.value == 0:
+                    ends = (Fraction(0), Fraction(0))
+                    equal.append(Equal(e.number, partner.number, term.column or "", entries[0].predicate))
+                spread = n if "POP" in e.query.label else n - 1
+                slack = (n + 2) * ULP * (abs(ends[1]) * spread + squared[1] / n) if ends[1] else Fraction(0)
+                lo, hi = (ends[0] * spread + squared[0] / n - slack, ends[1] * spread + squared[1] / n + slack)
+            found.append(Row(e.number, tuple(entries), Fraction(0), Fraction(0), lo, hi))
+        return found, equal
+
+    def _order(self, done: set[str]) -> list[OrderFact]:
         found = []
         for e in self.entries:
-            if e.query.aggregate is Aggregate.SUM:
+            if e.query.aggregate is Aggregate.SUM or e.number in done:
                 continue
+            if e.query.aggregate is Aggregate.PUBLIC and not self._conditional(e.query):
+                continue  # public knowledge
             where = e.query.terms[0].where
             at = -1 if private_leaves(where, self.secret) else self.registry.predicate(where)
             answer = e.answer
@@ -407,6 +475,15 @@ class _Builder:
         if (lo is not None and truth.hi < lo) or (hi is not None and truth.lo > hi):
             data = simplest_decimal(truth.lo, truth.hi)
             self.contradictions.append(Contradiction((entry.number,), f"{said}, but the data give {data}"))
+
+
+def _squared(lo: Fraction, hi: Fraction) -> tuple[Fraction, Fraction]:
+    low = Fraction(0) if lo <= 0 <= hi else min(lo * lo, hi * hi)
+    return low, max(lo * lo, hi * hi)
+
+
+def _double(value: Fraction, shown: Decimal) -> Answer:
+    return Answer(shown, value - 4 * ULP * abs(value), value + 4 * ULP * abs(value))
 
 
 def _why(query: Query) -> str:

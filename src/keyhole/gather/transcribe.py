@@ -67,15 +67,55 @@ def _expand(
         for key, values in groups:
             for q, given in zip(statement.group(key), values, strict=True):
                 asked.append((q, parse_answer(given, law if not isinstance(given, bool) else None)))
-    if grouped and (line.answer is not ABSENT or source is not None) and not statement.having:
+    if statement.having:
+        asked = _having(statement, asked, shown, roster, source if line.answer is ABSENT else None)
+    elif grouped and (line.answer is not ABSENT or source is not None):
         asked.extend(_absent(statement, shown, roster, knowledge))
-    tests = [q for key in (shown if grouped else [{}]) for q in statement.tests(key)]
-    asked.extend((q, Answer(True, None, None)) for q in tests)
     single = len(asked) == 1 and not grouped
     return [
         Entry(number if single else f"{number}.{part}", line.sql, query, answer)
         for part, (query, answer) in enumerate(asked, 1)
     ]
+
+
+def _having(
+    statement: Statement,
+    asked: list[tuple[Query, Answer | None]],
+    shown: Sequence[GroupKey],
+    roster: Roster,
+    source: Source | None,
+) -> list[tuple[Query, Answer | None]]:
+    """HAVING: which groups are shown is itself an answer, a threshold one where the test is private.
+
+    With a source the shown groups are those that pass; from a transcript they are the ones it lists.
+    """
+    secret = frozenset(c.name for c in roster.schema.columns if c.secret)
+
+    def informative(query: Query) -> bool:
+        looks = any(
+            not isinstance(leaf, IsNull | Opaque) and leaf.column in secret
+            for t in query.terms
+            for leaf in leaves(t.where)
+        )
+        return bool(query.columns) or looks
+
+    every = shown if source is not None or not statement.keys else roster.keys(statement)
+    listed = {_text(key) for key in shown}
+    kept: list[tuple[Query, Answer | None]] = []
+    for key in every if statement.keys else [{}]:
+        tests = statement.tests(key)
+        passed = all(source.evaluate(q) is True for q in tests) if source is not None else _text(key) in listed
+        if passed:
+            named = tuple((k, v) for k, v in key.items())
+            kept.extend((q, a) for q, a in asked if _text(dict(q.key)) == _text(dict(named)))
+            kept.extend((q, Answer(True, None, None)) for q in tests if informative(q))
+        elif len(tests) == 1 and informative(tests[0]):
+            kept.append((tests[0], Answer(False, None, None)))
+    return kept
+
+
+def _text(key: GroupKey) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((k, str(v)) for k, v in key.items()))
 
 
 def _absent(
@@ -89,7 +129,7 @@ def _absent(
     )
     if not private_keys and not conditional:
         return []
-    seen = {tuple(sorted((k, str(v)) for k, v in key.items())) for key in shown}
+    seen = {_text(key) for key in shown}
     values: list[list[Scalar | None]] = []
     for k in private_keys:
         listed: list[Scalar | None] = list(dict.fromkeys(key[k.name] for key in shown if key.get(k.name) is not None))
@@ -99,7 +139,7 @@ def _absent(
     for public in roster.keys(statement):
         for chosen in product(*values):
             key = {**public, **{k.name: v for k, v in zip(private_keys, chosen, strict=True)}}
-            if tuple(sorted((k, str(v)) for k, v in key.items())) in seen:
+            if _text(key) in seen:
                 continue
             for q in statement.group(key):
                 zero = q.aggregate is Aggregate.SUM and not q.per and not q.columns

@@ -1,0 +1,65 @@
+"""Variances, HAVING and grouping sets, from SQL to the verdict."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+
+import keyhole
+from keyhole.audit import Exposure, Status
+
+PEOPLE = pa.table({"n": list("abcdef"), "g": [1, 1, 1, 2, 2, 3], "x": [3, 3, 3, 4, 8, 5]})
+
+
+def audit(*log: str, private: str = "x:0..100") -> Exposure:
+    return keyhole.examine(list(log), data=PEOPLE, private=[private], id="n")
+
+
+def exposed(verdict: Exposure) -> dict[str, object]:
+    for finding in verdict:
+        assert finding.proof is not None
+        assert finding.proof.verify(verdict.evidence)
+    return {f.who: f.value for f in verdict.exposed}
+
+
+def test_a_variance_of_zero_exposes_everybody() -> None:
+    for name in ("VAR_SAMP", "VAR_POP", "STDDEV", "STDDEV_POP"):
+        verdict = audit(f"SELECT AVG(x), {name}(x) FROM t WHERE g = 1")
+        assert exposed(verdict) == dict.fromkeys("abc", Decimal(3)), name
+
+
+def test_a_difference_of_variances_exposes_a_square() -> None:
+    log = ("SELECT AVG(x), VAR_POP(x) FROM t WHERE g >= 2", "SELECT VAR_SAMP(x) FROM t WHERE g = 2")
+    assert exposed(audit(*log)) == {}
+    squares = ("SELECT SUM(x*x) FROM t WHERE g >= 2", "SELECT SUM(x*x) FROM t WHERE g = 2")
+    assert exposed(audit(*squares)) == {"f": Decimal(5)}
+    unsigned = audit(*squares, private="x")
+    assert [(f.status, f.allowed) for f in unsigned] == [(Status.INFERRED, (Decimal(-5), Decimal(5)))]
+
+
+def test_a_variance_without_its_average_is_not_judged() -> None:
+    verdict = audit("SELECT VAR_POP(x) FROM t WHERE g >= 2")
+    assert (verdict.exit_code, len(verdict.unjudged)) == (3, 1)
+
+
+def test_having_on_public_counts_hides_small_groups() -> None:
+    assert audit("SELECT g, SUM(x) FROM t GROUP BY g HAVING COUNT(*) >= 2").exit_code == 0
+    assert exposed(audit("SELECT g, SUM(x) FROM t GROUP BY g HAVING COUNT(*) >= 1")) == {"f": Decimal(5)}
+
+
+def test_having_on_private_sums_is_a_threshold_question() -> None:
+    verdict = audit("SELECT g, SUM(x) FROM t GROUP BY g HAVING SUM(x) >= 9")
+    shown = [e.query.key for e in verdict.evidence.transcript.entries if e.query.test is None]
+    assert shown == [(("g", 1),), (("g", 2),)]
+    assert len(verdict.unjudged) == 3  # two groups passed, one did not: each says something
+    assert verdict.exit_code == 3
+
+
+def test_rollup_gives_the_groups_and_the_total() -> None:
+    verdict = audit("SELECT g, SUM(x) FROM t GROUP BY ROLLUP (g) HAVING COUNT(*) >= 2")
+    assert exposed(verdict) == {"f": Decimal(5)}  # the total less the groups shown
+
+
+def test_public_figures_are_not_counted_as_unjudged() -> None:
+    assert audit("SELECT COUNT(DISTINCT g), MAX(g) FROM t").exit_code == 0
