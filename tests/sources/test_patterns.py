@@ -10,9 +10,11 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
+from benchmarks.workload import people, table, workload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from keyhole.errors import DataError
 from keyhole.evidence import Atoms
 from keyhole.predicate import (
     FALSE,
@@ -28,10 +30,12 @@ from keyhole.predicate import (
     Opaque,
     Or,
     Predicate,
+    conjunction,
     to_sql,
 )
 from keyhole.schema import Column, Kind, Schema
 from keyhole.sources import patterns, patterns_codes
+from keyhole.sources import patterns_kernels as kernels
 
 SCHEMA = Schema(
     "people",
@@ -186,3 +190,232 @@ def test_atoms_equal_direct_evaluation(
 ) -> None:
     con = build(records)
     check(con, SCHEMA, predicates, weights)
+
+
+@pytest.mark.parametrize("count", [0, 1, 61, 62, 63, 64, 65, 125, 130])
+def test_any_number_of_predicates_fills_its_words(way: str, count: int) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE people AS SELECT (i * 37 % 131)::INTEGER AS age, i % 3 AS g FROM range(200) t(i)")
+    schema = Schema("people", (Column("age", Kind.INTEGER), Column("g", Kind.INTEGER)))
+    predicates: list[Predicate] = [
+        conjunction(Comparison("age", ">=", i), Comparison("g", "=", i % 3)) for i in range(count)
+    ]
+    check(con, schema, predicates, [])
+    check(con, schema, predicates, ["g"])
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_tables_of_no_and_one_record(way: str, n: int) -> None:
+    con = build([(1, None, 0.5, None, "a", True, None, None, None)] * n)
+    mixed = And((Or((Comparison("Age", "=", 1), IsNull("v"))), Or((Comparison("score", ">", 2), IsNull("small")))))
+    check(con, SCHEMA, [Comparison("Age", "=", 1), mixed, Not(mixed), Like("v", "b%")], ['"Age"'])
+    check(con, SCHEMA, [], [])
+
+
+def test_columns_whose_names_the_engine_or_we_use_ourselves(way: str) -> None:
+    con = duckdb.connect()
+    con.execute('CREATE TABLE people (c VARCHAR, r VARCHAR, d VARCHAR, t VARCHAR, "ro""w" VARCHAR, b0 INTEGER)')
+    con.execute("INSERT INTO people VALUES ('a','b','c','d','e',1), ('b','b','c',NULL,'e',2), ('a','x','c','d','f',9)")
+    names = ("c", "r", "d", "t", 'ro"w')
+    schema = Schema("people", (*(Column(x, Kind.TEXT) for x in names), Column("b0", Kind.INTEGER)))
+    check(con, schema, [*(Comparison(x, "=", "b") for x in names), Comparison("b0", ">", 1)], ["b0"])
+
+
+def test_texts_that_a_collation_calls_equal_are_told_apart_by_length_and_like(way: str) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE people (name VARCHAR COLLATE NOCASE)")
+    con.execute("INSERT INTO people VALUES ('Ann'), ('ann'), ('bob'), ('BOB'), (NULL), ('Cy'), ('dee'), ('eve')")
+    schema = Schema("people", (Column("name", Kind.TEXT),))
+    check(con, schema, [Comparison("name", "=", "ANN"), Membership("name", ("Bob", "bob"))], [])
+    check(con, schema, [Comparison("name", "=", "ANN"), Opaque("name COLLATE \"C\" = 'ann'", frozenset({"name"}))], [])
+    check(con, schema, [Opaque("ascii(name) = 97", frozenset({"name"})), Comparison("name", "<", "bob")], [])
+
+
+NUMERIC = [
+    ("BIGINT", ["9007199254740992", "9007199254740993", "9223372036854775807", "-9223372036854775808", "NULL"]),
+    ("UBIGINT", ["18446744073709551615", "9007199254740993", "0", "NULL"]),
+    ("HUGEINT", ["170141183460469231731687303715884105727", "9007199254740993", "5", "NULL"]),
+    ("DECIMAL(18,9)", ["999999999.999999999", "0.000000001", "5", "5.000000001", "NULL"]),
+    ("DECIMAL(30,2)", ["9007199254740993.01", "9007199254740993.02", "5", "NULL"]),
+    ("DOUBLE", ["9007199254740992", "'nan'", "'inf'", "'-inf'", "5", "5.000000000000001", "NULL"]),
+    ("FLOAT", ["16777216", "0.1", "5", "5.0000005", "'nan'", "NULL"]),
+    ("TINYINT", ["-128", "127", "5", "NULL"]),
+]
+CONSTANTS = [
+    5,
+    9007199254740993,
+    Decimal("5.0"),
+    Decimal("5.000000000000000000000000000000000000000001"),
+    Decimal("4.9999999999999999"),
+    Decimal("0.1"),
+    Decimal("0.000000001"),
+]
+
+
+@pytest.mark.parametrize(("type_", "values"), NUMERIC)
+def test_numbers_at_the_edge_of_their_type(way: str, type_: str, values: list[str]) -> None:
+    con = duckdb.connect()
+    con.execute(f"CREATE TABLE people (x {type_})")
+    con.execute(f"INSERT INTO people VALUES {', '.join(f'(({v})::{type_})' for v in values)}")
+    schema = Schema("people", (Column("x", Kind.OTHER),))
+    predicates: list[Predicate] = []
+    for constant in CONSTANTS:
+        for op in ("=", "<", "<=", "<>"):
+            p = Comparison("x", op, constant)
+            try:
+                con.execute(f"SELECT count(*) FROM people WHERE {to_sql(p)}").fetchall()
+            except duckdb.Error:
+                continue
+            predicates.append(p)
+    assert len(predicates) >= 8
+    check(con, schema, predicates, [])
+
+
+def test_moments_without_a_number(way: str) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE people (d DATE, m TIMESTAMP, z TIMESTAMPTZ)")
+    con.execute("INSERT INTO people VALUES ('infinity','infinity','infinity'), ('-infinity','-infinity','-infinity')")
+    con.execute("INSERT INTO people VALUES ('2020-01-01','2020-01-01 10:00','2020-01-01 10:00+00'), (NULL, NULL, NULL)")
+    schema = Schema("people", tuple(Column(c, Kind.OTHER) for c in "dmz"))
+    moments = (dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 10))
+    check(con, schema, [Comparison(c, op, v) for c in "dmz" for op in ("=", "<", ">=") for v in moments], [])
+    check(con, schema, [Comparison(c, ">=", "2020-01-01") for c in "dmz"], [])
+
+
+def test_constants_that_python_calls_equal_are_asked_apart(way: str) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE people AS FROM (VALUES ('1'), ('1.0'), ('1.00'), ('true')) AS t(x)")
+    schema = Schema("people", (Column("x", Kind.TEXT),))
+    asked = [Opaque(f"x = '{t}'", frozenset({"x"})) for t in ("1", "1.0", "true")]
+    check(con, schema, [*asked, Comparison("x", "=", "1"), Comparison("x", "=", "1.00")], [])
+    numbers = duckdb.connect()
+    numbers.execute("CREATE TABLE people AS SELECT * FROM (VALUES (TRUE), (FALSE), (NULL)) AS t(x)")
+    check(numbers, schema, [Comparison("x", "=", True), Comparison("x", "=", 1), Comparison("x", "=", 0)], [])
+
+
+def test_weights_are_exact_and_grouped_by_value(way: str) -> None:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE people (w DOUBLE, d DECIMAL(18,4), h HUGEINT, f FLOAT)")
+    con.execute(
+        "INSERT INTO people VALUES (0.1, 0.1, 1, 0.1), (NULL, NULL, NULL, NULL), (0.0, 0, 0, 0), (-0.0, 0, 0, -0.0), "
+        "(1e-7, 99999999999999.9999, 170141183460469231731687303715884105727, 1e10), (3, 3, 3, 3)"
+    )
+    schema = Schema("people", tuple(Column(c, Kind.OTHER) for c in "wdhf"))
+    atoms = check(con, schema, [], list("wdhf"))
+    assert atoms.of.tolist() == [0, 1, 1, 1, 2, 3]
+    assert atoms.weights[0] == (Fraction(1, 10), Fraction(0), Fraction(1, 10**7), Fraction(3))
+    assert atoms.weights[3][0] == Fraction(1, 10)
+    check(con, schema, [Comparison("w", ">", 0)], ["w", "d - 1", "h"])
+
+
+@pytest.mark.parametrize("value", ["'inf'", "'nan'"])
+def test_a_weight_must_be_finite(way: str, value: str) -> None:
+    con = duckdb.connect()
+    con.execute(f"CREATE TABLE people AS SELECT {value}::DOUBLE AS w")
+    with pytest.raises(DataError, match="finite"):
+        patterns.group(con, "people", Schema("people", (Column("w", Kind.DOUBLE),)), [], ["w"])
+
+
+def test_keys_of_several_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "DIRECT", -1)
+    con = duckdb.connect()
+    parts = ", ".join(f"(i * {p} % 1009)::INTEGER AS c{p}" for p in (2, 3, 5, 7, 11, 13, 17, 19))
+    con.execute(f"CREATE TABLE people AS SELECT {parts} FROM range(1500) t(i)")
+    names = [f"c{p}" for p in (2, 3, 5, 7, 11, 13, 17, 19)]
+    schema = Schema("people", tuple(Column(name, Kind.INTEGER) for name in names))
+    predicates: list[Predicate] = [Comparison(name, "<", v) for name in names for v in range(0, 1009, 100)]
+    check(con, schema, predicates, names)
+    assert "keys: 2 word(s)" in patterns.explain(con, "people", schema, predicates, names)
+
+
+def test_a_view_or_a_table_with_gaps_goes_the_direct_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "DIRECT", -1)
+    con = duckdb.connect()
+    con.execute("CREATE TABLE base AS SELECT i AS x, i AS y FROM range(10) t(i)")
+    schema = Schema("people", (Column("x", Kind.INTEGER), Column("y", Kind.INTEGER)))
+    asked = [Comparison("x", ">", 4), Comparison("y", "=", 2)]
+    con.execute("CREATE VIEW people AS SELECT * FROM base")
+    check(con, schema, asked, [])
+    con.execute("DROP VIEW people; DELETE FROM base WHERE x = 3; ALTER TABLE base RENAME TO people")
+    check(con, schema, asked, [])
+    assert "direct" in patterns.explain(con, "people", schema, asked, [])
+    con.execute("CREATE OR REPLACE TABLE people AS SELECT 5 - i AS rowid, i AS x FROM range(6) t(i)")
+    check(con, schema, [Comparison("x", ">", 4), Comparison("rowid", "=", 2)], [])
+
+
+def test_a_hash_decides_nothing() -> None:
+    """With one hash for all, every class is found by comparison alone."""
+    rng = np.random.default_rng(5)
+    tables = rng.integers(0, 4, size=(6, 2), dtype=np.uint64)
+    at = rng.integers(0, 6, size=(500, 2)).astype(np.int32)
+    extra = rng.integers(0, 2, size=(500, 1), dtype=np.uint64)
+    full = np.concatenate([tables[at[:, 0]] & tables[at[:, 1]], extra], axis=1)
+    expected, first = patterns.distinct_rows(full)
+    of, found, same = np.empty(500, np.int32), np.empty(500, np.int64), np.zeros(500, np.uint64)
+    assert kernels.classes_of_patterns(at, tables, extra, same, of, found) == len(first)
+    assert of.tolist() == expected.tolist()
+    assert found[: len(first)].tolist() == first.tolist()
+    assert kernels.classes_of_rows(full, same, of, found) == len(first)
+    assert of.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("weights", [[], ["grade"]])
+def test_a_realistic_log_equals_the_engine_grouping_by_all_booleans(weights: list[str]) -> None:
+    n = 60_000
+    rows = people(n)
+    log = workload(rows, 150)
+    con = duckdb.connect()
+    table(con, rows)
+    predicates = log.predicates
+    predicates += [Or((predicates[0], predicates[1])), Not(And((predicates[2], Or((predicates[3], predicates[4])))))]
+    predicates.append(Opaque("zip % 100 > age", frozenset({"zip", "age"})))
+    schema = Schema("staff", tuple(Column(c, Kind.OTHER) for c in ("age", "zip", "dept", "sex", "grade", "hired")))
+    atoms = patterns.group(con, "staff", schema, predicates, weights)
+    words = [
+        "".join(f"((CASE WHEN {to_sql(p)} THEN 1 ELSE 0 END)::VARCHAR) || " for p in predicates[at : at + 20]) + "''"
+        for at in range(0, len(predicates), 20)
+    ]
+    listed = ", ".join([*words, *(f"coalesce({w}, 0)::VARCHAR" for w in weights)])
+    con.execute(f"CREATE TABLE direct AS SELECT rowid AS r, concat_ws(' ', {listed}) AS k FROM staff")
+    truth = con.execute("SELECT min(r) OVER (PARTITION BY k) AS f, k FROM direct ORDER BY r").fetchall()
+    assert atoms.first[atoms.of].tolist() == [f for f, _ in truth]
+    assert atoms.first.tolist() == sorted({f for f, _ in truth})
+    assert np.array_equal(np.bincount(atoms.of), atoms.sizes)
+    expected = ["".join(truth[r][1].split(" ")[: len(words)]) for r in atoms.first]
+    masks = np.array([atoms.mask(p) for p in range(len(predicates))])
+    assert ["".join(column) for column in np.where(masks, "1", "0").T] == expected
+    if weights:
+        assert atoms.weights[0] == tuple(Fraction(truth[r][1].split(" ")[-1]) for r in atoms.first)
+
+
+def test_explain_names_routes_bits_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    con = duckdb.connect()
+    con.execute(
+        "CREATE TABLE people AS SELECT i AS id, 'name ' || i AS name, (i % 7)::INTEGER AS age, "
+        "i / 3.0::DOUBLE AS score, 'g' || i % 5 AS team FROM range(70000) t(i)"
+    )
+    schema = Schema("people", tuple(Column(c, Kind.OTHER) for c in ("id", "name", "age", "score", "team")))
+    predicates: list[Predicate] = [
+        Comparison("id", ">", 500),
+        Comparison("name", "=", "name 7"),
+        And((Comparison("age", "<", 3), Or((Comparison("score", "<", 2), Like("team", "g%"))))),
+        Opaque("age > score", frozenset({"age", "score"})),
+    ] * 10
+    text = patterns.explain(con, "people", schema, predicates, ["age"])
+    routes = {line.split()[0]: line.split()[1] for line in text.splitlines()[2:7]}
+    assert routes == {"id": "cuts", "name": "constants", "age": "values", "score": "cuts", "team": "dictionary"}
+    assert "10 predicates combine several" in text
+    assert "inline: 1 leaves" in text
+    assert "weight age: 7 values" in text
+    assert "memory: keys 560.0 kB" in text
+    check(con, schema, predicates[:4], ["age"])
+    assert "direct" in patterns.explain(duckdb_small(), "people", schema, [Comparison("age", ">", 1)], [])
+    monkeypatch.setattr(patterns, "MAX_BYTES", 10)
+    with pytest.raises(DataError, match="audit the log in parts"):
+        patterns.group(con, "people", schema, predicates, [])
+
+
+def duckdb_small() -> duckdb.DuckDBPyConnection:
+    con = duckdb.connect()
+    con.execute("CREATE TABLE people AS SELECT 5 AS age")
+    return con

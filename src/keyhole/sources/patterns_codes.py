@@ -181,7 +181,7 @@ def _integers(
     if span <= NARROW or (not whole and span <= DICTIONARY):
         return Coded(name, "values", _offsets(con, table, text, lo, span), span + 1, tuple(asked), name)
     points = {side for c in cuts.values() if c is not None for q_ in c for side in (q_.__floor__(), q_.__ceil__())}
-    edges = np.array(sorted(p for p in points if lo - 1 <= p <= hi + 1), dtype=np.int64)
+    edges = np.array(sorted(p for p in points if lo <= p <= hi), dtype=np.int64)
     if span <= LOOKUP:
         inside = _interval(edges, np.arange(lo, hi + 1, dtype=np.int64))
         lookup = np.concatenate([np.zeros(1, dtype=inside.dtype), inside])

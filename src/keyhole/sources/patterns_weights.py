@@ -29,9 +29,16 @@ def weigh(con: duckdb.DuckDBPyConnection, table: str, weight: str) -> tuple[NDAr
         if form[1] == 1:
             return codes, list(map(Fraction, distinct.tolist()))
         return codes, [Fraction(v, form[1]) for v in distinct.tolist()]
-    raw = con.execute(f"SELECT coalesce(({weight})::VARCHAR, '0') AS v FROM {table}").fetchnumpy()["v"]
-    texts, codes = _codes(np.asarray(raw, dtype=np.str_))
-    # two texts may be one number: 0, 0.0 and -0.0
+    if type_ in ("DOUBLE", "FLOAT"):
+        raw = con.execute(f"SELECT coalesce({weight}, 0::{type_}) AS v FROM {table}").fetchnumpy()["v"]
+        numbers, codes = _codes(np.asarray(raw))
+        con.register("keyhole_weights", {"v": numbers})
+        texts = con.execute("SELECT v::VARCHAR AS v FROM keyhole_weights").fetchnumpy()["v"]
+        con.unregister("keyhole_weights")
+    else:
+        raw = con.execute(f"SELECT coalesce(({weight})::VARCHAR, '0') AS v FROM {table}").fetchnumpy()["v"]
+        texts, codes = _codes(np.asarray(raw, dtype=np.str_))
+    # two texts may be one number: 1 and 1.0
     known: dict[Fraction, int] = {}
     same = np.array([known.setdefault(_exact(str(t), weight), len(known)) for t in texts], dtype=np.int64)
     return same[codes] if len(same) else codes, list(known)
