@@ -139,13 +139,16 @@ class Subspace:
         """
         if queries.ndim != 2 or queries.shape[1] != self.D:
             raise ModelError(f"a query has {self.D} entries here, got an array of shape {queries.shape}")
-        z = queries @ self.columns
-        limit = max(self.neighbourhood, ON_SUBSPACE)
+        with np.errstate(invalid="ignore", over="ignore"):  # infinite entries are complained about below
+            z = queries @ self.columns
+        limit = max(self.neighbourhood * (1 + 1e-9), ON_SUBSPACE)
         if self.D < WIDE:
             bad = int(_first_bad(queries, z, limit * limit))
         else:
-            squares, inside = np.vecdot(queries, queries), np.vecdot(z, z)
-            good = (squares - inside <= limit * limit * squares) & (squares > 0) & (squares < math.inf)
+            with np.errstate(invalid="ignore", over="ignore"):
+                squares, inside = np.vecdot(queries, queries), np.vecdot(z, z)
+                away = squares - inside
+            good = (away <= limit * limit * squares) & (squares > 0) & (squares < math.inf)
             bad = -1 if good.all() else int(np.argmin(good))
         if bad >= 0:
             raise self._complaint(queries[bad], z[bad], bad)
