@@ -100,19 +100,24 @@ def open_table(
     if not answered:
         source = load(data, columns, table=table, view=view)
         return source.roster, source
-    public = load_roster(data, columns, table=table, view=view)
-    absent = [name for name in columns.private if not public.has(name)]
-    if not absent:
+    public = open_roster(data, columns, table=table, view=view)
+    if all(public.has(name) for name in columns.private):
         source = load(data, columns, table=table, view=view)
         return source.roster, source
+    return public, None
+
+
+def open_roster(data: object, columns: Columns, *, table: str | None, view: str | None) -> DuckDBRoster:
+    """The public half alone; a private column may be missing from the data, unless its name looks misspelt."""
+    public = load_roster(data, columns, table=table, view=view)
     others = Schema(
         "", tuple(Column(c.name, Kind.OTHER) for c in public.schema.columns if c.name not in columns.private)
     )
-    for name in absent:
+    for name in columns.private:
         near = others.nearest(name)
-        if near is not None:
+        if near is not None and not public.has(name):
             raise ConfigError(f"the table has no column {name!r} to be private; did you mean {near!r}?")
-    return public, None
+    return public
 
 
 def _log(log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]]) -> Log:

@@ -205,7 +205,11 @@ def _same_people(
     if version is not None and version != recorded:
         what = f"version {version!r} has other people or public values than version {recorded!r}"
     else:
-        what = f"the people or public values changed, but [source] version is still {recorded!r}"
+        what = (
+            f"people or public values changed, but [source] version is still {recorded!r}"
+            if recorded
+            else "people or public values changed"
+        )
     raise ConfigError(
         f"{path} was made for other data: {what}. What was answered then still counts (the same question before and "
         "after a change tells the difference), so it is not forgotten: give the data that the history was made for, "

@@ -127,6 +127,7 @@ class _Plan:
     verdict: Verdict
     statement: Statement | None
     at: int  # how many statements the history had
+    forms: list[Released] = field(default_factory=list)
     moves: list[tuple[str, Any, _Source]] = field(default_factory=list)  # column, decision, source
     forks: dict[str, _Column] = field(default_factory=dict)
 
@@ -206,28 +207,44 @@ class OnlineAuditor:
         """
         return self._record(query, answer, ANSWERED)
 
-    def load(self, lines: Iterable[Line]) -> tuple[Refusal, ...]:
+    def unjudged(self, lines: Iterable[Line]) -> tuple[Refusal, ...]:
+        """The earlier publications that the history has not and could not represent; changes nothing."""
+        found = []
+        known = {past.sql for past in self._past}
+        for line in lines:
+            if line.sql in known:
+                continue
+            plan = self._plan_of(line.sql, str(line.number))
+            if plan.statement is None:
+                found.append(Refusal(str(line.number), line.sql, plan.verdict.reason))
+        return tuple(found)
+
+    def load(self, lines: Iterable[Line], refused: Iterable[Refusal] = ()) -> tuple[Refusal, ...]:
         """Take earlier publications into the history; returns those that it cannot represent.
 
-        They are written down too, but no later verdict accounts for them: whoever goes on should know. All lines or
-        none reach the disk.
+        They (and those `refused` already when the log was read) are written down too, but no later verdict accounts
+        for them: whoever goes on should know. Statements that the history has already are passed over, so a log may
+        be loaded again. All lines or none reach the disk.
         """
         history, self._history = self._history, None
         start = len(self._past)
-        refused: list[Refusal] = []
+        known = {past.sql for past in self._past}
+        left: list[Refusal] = []
         try:
             for line in lines:
+                if line.sql in known:
+                    continue
+                known.add(line.sql)
                 try:
                     self._record(line.sql, None if line.answer is ABSENT else line.answer, PUBLISHED)
                 except QueryError as error:
-                    self._asked += 1
-                    self._past.append(Past(self._asked, line.sql, UNJUDGED, None, str(error)))
-                    refused.append(Refusal(str(self._asked), line.sql, str(error)))
+                    left.append(self._unjudged(line.sql, str(error)))
+            left += [self._unjudged(r.sql, r.error) for r in refused if r.sql not in known]
             if history is not None:
                 history.extend(self._past[start:])
         finally:
             self._history = history
-        return tuple(refused)
+        return tuple(left)
 
     def save(self, path: str | Path, fingerprint: str, version: str | None = None) -> None:
         """Write the whole history to a new file: complete or not at all."""
@@ -259,8 +276,9 @@ class OnlineAuditor:
 
     # -- judging ------------------------------------------------------------------------------------------------
 
-    def _judge(self, query: Asked, number: str) -> _Plan:
-        text = query if isinstance(query, str) else query.text if isinstance(query, Statement) else query.canonical()
+    def _plan_of(self, query: Asked, number: str) -> _Plan:
+        """A statement read, its rows made; `statement` is None if it is refused."""
+        text = _text(query)
         try:
             statement = self._statement(query)
             why = objection(statement, self.roster.schema, self._families)
@@ -269,19 +287,29 @@ class OnlineAuditor:
             forms = released(statement, self.roster)
         except QueryError as error:
             return _Plan(Verdict(number, text, Ruling.REFUSED, str(error)), None, len(self._past))
-        plan = _Plan(Verdict(number, text, Ruling.ALLOW, ""), statement, len(self._past))
+        return _Plan(Verdict(number, text, Ruling.ALLOW, ""), statement, len(self._past), forms)
+
+    def _judge(self, query: Asked, number: str) -> _Plan:
+        plan = self._plan_of(query, number)
+        if plan.statement is None:
+            return plan
+        forms, text = plan.forms, plan.verdict.sql
         who: list[dict[str, Any]] = []
         proof: tuple[Mapping[str, Any], ...] = ()
+        proved: dict[str, Any] = {"insider": None}  # prefer the proof of somebody exposed to everybody
         dependent = True
         for name in dict.fromkeys(form.column for form in forms):
             mine = [form for form in forms if form.column == name]
             for state, decision, source in self._probed(plan, name, mine, text):
                 dependent = dependent and bool(decision.dependent)
                 exposed = [(record, None) for record in decision.exposes] + list(decision.pairs)
-                if exposed and not proof:
-                    proof = _proof(state, decision, source, exposed)
-                who.extend(self._named(name, exposed))
-        plan.verdict = Verdict(number, text, *_ruling(forms, who, dependent), _each_once(who), proof)
+                listed = self._named(name, exposed)
+                if exposed and (not proof or ("insider" in proved and decision.exposes)):
+                    at, proof = _proof(state, decision, source, exposed)
+                    proved = listed[at]
+                who.extend(listed)
+        who = _each_once([proved, *who]) if who else who
+        plan.verdict = Verdict(number, text, *_ruling(forms, who, dependent), tuple(who), proof)
         return plan
 
     def _statement(self, query: Asked) -> Statement:
@@ -344,6 +372,11 @@ class OnlineAuditor:
         self._asked += 1
         return plan.verdict.number
 
+    def _unjudged(self, sql: str, error: str) -> Refusal:
+        self._asked += 1
+        self._past.append(Past(self._asked, sql, UNJUDGED, None, error))
+        return Refusal(str(self._asked), sql, error)
+
     def _take(self, plan: _Plan) -> None:
         self._columns.update(plan.forks)
         for name, decision, source in plan.moves:
@@ -385,20 +418,20 @@ def _ruling(forms: list[Released], who: list[dict[str, Any]], dependent: bool) -
     return Ruling.ALLOW, "nobody is exposed"
 
 
-def _each_once(who: list[dict[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """Those exposed to everybody first; of the others each with one insider."""
+def _each_once(who: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Those exposed to everybody first (whom the proof is about before all); the others each with one insider."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for item in sorted(who, key=lambda w: "insider" in w):
         found.setdefault((str(item["record"]), item["column"]), item)
-    return tuple(found.values())
+    return list(found.values())
 
 
 def _proof(
     state: _Column, decision: Any, source: _Source, exposed: list[tuple[int, int | None]]
-) -> tuple[Mapping[str, Any], ...]:
-    """The first exposure that has an exact certificate, as the proof of the JSON contract."""
+) -> tuple[int, tuple[Mapping[str, Any], ...]]:
+    """The first exposure that has an exact certificate: which it is, and the proof of the JSON contract."""
     sources = [*state.sources, source]
-    for record, insider in exposed:
+    for place, (record, insider) in enumerate(exposed):
         weights = state.space.certificate(decision, record, insider)
         if weights is None:
             continue
@@ -413,5 +446,5 @@ def _proof(
             known -= weight * used.offset
         if known:
             items.append({"known": str(known), "weight": "1"})
-        return tuple(items)
-    return ()
+        return place, tuple(items)
+    return 0, ()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from keyhole import __version__
-from keyhole.cli import audit, demo
+from keyhole.cli import audit, demo, watch
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,7 +24,7 @@ Start with [bold]keyhole demo[/], then audit your own log:
 """,
 )
 
-for command in (audit, demo):
+for command in (audit, demo, watch):
     command.register(app)
 
 
