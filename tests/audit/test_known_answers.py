@@ -243,16 +243,17 @@ def test_transcript_faults() -> None:
             keyhole.examine([(LOG[0], answer)], data=roster, private=["Blood sugar"], id="Name")
 
 
-def test_facts_are_used_and_named() -> None:
+@pytest.mark.parametrize("said", ["sum_min = 4.3\nsum_max = 4.3", "equals = 4.3"])
+def test_facts_are_used_and_named(said: str) -> None:
     from keyhole.knowledge import Config
 
     config = Config.parse(
-        '[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\n'
-        "[[facts]]\nwhere = \"Name = 'John Smith'\"\nsum_min = 4.3\nsum_max = 4.3"
+        f'[columns]\nid = ["Name"]\n[columns.private."Blood sugar"]\n[[facts]]\nwhere = "Name = \'John Smith\'"\n{said}'
     )
     verdict = keyhole.examine(LOG, data=pa.table(HOSPITAL), config=config)
     found = {f.who: f for f in verdict}
     assert found["Joseph Sky"].value == Decimal("7.1")
+    assert "John Smith" not in found  # what the fact says is not news
     proof = verdict.to_json()["exposed"]
     joseph = next(e for e in proof if e["record"]["Name"] == "Joseph Sky")
     assert {"fact": 1, "weight": "-1"} in joseph["proof"]

@@ -272,7 +272,8 @@ def _unjudged(evidence: Evidence) -> Iterator[Unjudged]:
 
 
 def _named(drafts: list[Finding], roster: Roster) -> list[Finding]:
-    """Put names to row numbers, in the order of the table."""
+    """Put names to row numbers, in the order of the table. What a fact says by itself is not news."""
+    drafts = [f for f in drafts if f.proof is None or not all(q.startswith("fact") for q in f.proof.weights)]
     drafts = sorted(drafts, key=lambda f: (f.row, f.column))
     rows = np.array([f.row for f in drafts], dtype=np.int64)
     if not len(rows):

@@ -17,7 +17,7 @@ from keyhole.evidence import Entry as Addend
 from keyhole.gather.features import ONE, Registry, Unknowns, private_leaves
 from keyhole.gather.totals import Form, Totals
 from keyhole.knowledge import Fact, Knowledge
-from keyhole.predicate import TRUE, IsNull, Opaque, Predicate, leaves, negation
+from keyhole.predicate import TRUE, IsNull, Opaque, Predicate, conjunction, leaves, negation
 from keyhole.query import Aggregate, Query, Term
 from keyhole.schema import Kind
 from keyhole.sources import Roster, Source
@@ -299,17 +299,25 @@ class _Builder:
             if fact.lo is not None or fact.hi is not None:
                 lo, hi = (None if end is None else Fraction(end) for end in (fact.lo, fact.hi))
                 found.append(Bound(fact.column, self.registry.predicate(where), lo, hi, number))
-            if fact.sum_lo is not None or fact.sum_hi is not None:
-                self.registry.predicate(where)
+            self.registry.predicate(self._present(where, fact.column))
         return found
 
+    def _present(self, where: Predicate, column: str) -> Predicate:
+        """A condition on those who have a value."""
+        found = self.roster.schema.find(column)
+        nullable = found is not None and found.nullable
+        return conjunction(where, negation(IsNull(column))) if nullable else where
+
     def _fact_rows(self, unknowns: Unknowns) -> list[Row]:
-        """Totals of groups that are known beforehand."""
+        """Totals of groups that are known beforehand; `equals` over a group gives its total too."""
         rows = []
         for number, fact, where in self.facts:
+            at = self.registry.predicates[self._present(where, fact.column)]
             if fact.sum_lo is None and fact.sum_hi is None:
-                continue
-            at = self.registry.predicates[where]
+                if fact.lo is None or fact.lo != fact.hi:
+                    continue
+                matched = self.totals.form([Addend(ONE, at)]).matched
+                fact = replace(fact, sum_lo=fact.lo * matched, sum_hi=fact.lo * matched)
             entries = tuple(
                 Addend(f, at)
                 for f, feature in enumerate(unknowns.features)
