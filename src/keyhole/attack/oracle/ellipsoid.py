@@ -63,8 +63,8 @@ class EllipsoidBisection:
             raise ModelError(f"an answer is 0 or 1, got {bit!r}")
         n, sign = row.size, 1.0 if bit else -1.0
         half = math.sqrt(max(0.0, float(row @ self._A @ row)))
-        if half == 0:
-            return
+        if half <= 1e-13 * (1 + float(np.abs(row) @ np.abs(self._c))):
+            return  # as narrow as rounding: a cut could only do harm
         depth = sign * (threshold - float(row @ self._c)) / half
         if depth >= 1:
             warnings.warn(
