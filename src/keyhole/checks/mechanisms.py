@@ -74,7 +74,7 @@ def the_exact_law_keeps_the_claimed_epsilon(specimen: Specimen, noise: Noise) ->
 
 def empirical_epsilon(specimen: Specimen, noise: Noise, trials: int | None = None) -> float:
     """A lower bound on the true epsilon: the best event of one half of the runs, tested on the other half."""
-    trials = trials or specimen.trials // 2
+    trials = trials or specimen.trials // 6
     first, second = ([observe(specimen, c, noise, trials) for _ in range(2)] for c in specimen.pair)
     best = 0.0
     for here, there in ((first, second), (second, first)):

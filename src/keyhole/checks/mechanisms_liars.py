@@ -118,9 +118,9 @@ def _crowd(fresh: bool) -> games.Play:
 
 CROWD = ((10, 10), (11, 9))
 CROWD_FRESH = Specimen(
-    "query noise not scaled with c, a crowd", _crowd(True), CROWD, _no_law, Loss.of_epsilon(1), 1.0, 0.0, 2000
+    "query noise not scaled with c, a crowd", _crowd(True), CROWD, _no_law, Loss.of_epsilon(1), 1.0, 0.0, 6000
 )
-CROWD_FIXED = Specimen("TOPs without end, a crowd", _crowd(False), CROWD, _no_law, Loss.of_epsilon(1), 1.0, 0.0, 2000)
+CROWD_FIXED = Specimen("TOPs without end, a crowd", _crowd(False), CROWD, _no_law, Loss.of_epsilon(1), 1.0, 0.0, 6000)
 
 
 # --- bad manners with the budget ------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ LIARS: tuple[Liar, ...] = (
     Liar(
         "pays when it fires",
         laws.costs_and_refusals_are_the_same_on_neighbours,
-        replace(_named("above-threshold"), play=pays_when_it_fires),
+        replace(_named("above-threshold"), play=pays_when_it_fires, pair=((4, 8), (5, 7))),
     ),
     Liar(
         "an error that tells",
