@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -85,11 +86,6 @@ def blocks(evidence: Evidence, size: int) -> list[Evidence]:
     found = []
     longest = max((len(s.rows) for s in evidence.systems), default=0)
     for start in range(0, longest, size):
-        systems = tuple(
-            System(
-                s.columns, s.partitions, s.features, s.atoms, s.rows[start : start + size], s.order, s.bounds, s.present
-            )
-            for s in evidence.systems
-        )
-        found.append(Evidence(evidence.n, evidence.transcript, evidence.knowledge, systems))
+        systems = tuple(replace(s, rows=s.rows[start : start + size]) for s in evidence.systems)
+        found.append(replace(evidence, systems=systems))
     return found or [evidence]

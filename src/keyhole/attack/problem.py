@@ -7,6 +7,7 @@ atom k, so its bounds are those of a single record, and records that no question
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
 from math import prod
@@ -136,7 +137,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
         target, system.atoms.of, system.atoms.sizes.astype(np.float64), features, bits, dense, y, lo, hi, scale, law,
         tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most,
     )  # fmt: skip
-    return _equalities(found, system)
+    return _equalities(found, system, answers)
 
 
 def _whole_first(target: Target, system: System) -> tuple[Feature, ...]:
@@ -146,21 +147,30 @@ def _whole_first(target: Target, system: System) -> tuple[Feature, ...]:
     return found or _plain_feature(target)
 
 
-def _equalities(problem: Problem, system: System) -> Problem:
-    """Facts that give a record's value are equations, which every method honours."""
-    known = [b for b in system.bounds if b.column == problem.target.column and b.lo is not None and b.lo == b.hi]
+def _equalities(problem: Problem, system: System, answers: dict[str, Answer | None]) -> Problem:
+    """Facts that give a record's value, and variances of zero, are equations, which every method honours."""
+    column = problem.target.column
+    known = [
+        (b.predicate, float(b.lo), f"fact {b.fact}")
+        for b in system.bounds
+        if b.column == column and b.lo is not None and b.lo == b.hi
+    ]
+    for same in system.equal:
+        average = answers.get(same.partner)
+        if same.column == column and average is not None and isinstance(average.value, Decimal):
+            known.append((same.predicate, float(average.value), same.number))
     summed = [f for f, x in enumerate(problem.features) if x.column == problem.target.column and x.power == 1]
     if not known or not summed:
         return problem
-    K, names, answers, rows = problem.K, [], [], []
-    for bound in known:
-        for k in np.flatnonzero(system.atoms.mask(bound.predicate)):
+    K, names, totals, rows = problem.K, [], [], []
+    for predicate, value, name in known:
+        for k in np.flatnonzero(system.atoms.mask(predicate)):
             row = np.zeros(problem.p)
             row[[f * K + k for f in summed]] = 1.0
             rows.append(row)
-            answers.append(float(bound.lo or 0) * problem.sizes[k])
-            names.append(f"fact {bound.fact}")
-    y, none = np.array(answers), np.zeros(len(answers))
+            totals.append(value * problem.sizes[k])
+            names.append(name)
+    y, none = np.array(totals), np.zeros(len(totals))
     packed = problem.bits is not None and len(problem.features) == 1
     return replace(
         problem,
