@@ -109,26 +109,26 @@ def conjunction(*parts: Predicate) -> Predicate:
     >>> conjunction(TRUE, IsNull("a"))
     IsNull(column='a')
     """
-    flat: list[Predicate] = []
+    flat: dict[Predicate, None] = {}  # keeps the order, drops repetitions, and stays linear for thousands of parts
     for part in parts:
         for p in part.parts if isinstance(part, And) else (part,):
             if p == FALSE:
                 return FALSE
-            if p != TRUE and p not in flat:
-                flat.append(p)
-    return TRUE if not flat else flat[0] if len(flat) == 1 else And(tuple(flat))
+            if p != TRUE:
+                flat[p] = None
+    return TRUE if not flat else next(iter(flat)) if len(flat) == 1 else And(tuple(flat))
 
 
 def disjunction(*parts: Predicate) -> Predicate:
     """OR, flattened and simplified."""
-    flat: list[Predicate] = []
+    flat: dict[Predicate, None] = {}
     for part in parts:
         for p in part.parts if isinstance(part, Or) else (part,):
             if p == TRUE:
                 return TRUE
-            if p != FALSE and p not in flat:
-                flat.append(p)
-    return FALSE if not flat else flat[0] if len(flat) == 1 else Or(tuple(flat))
+            if p != FALSE:
+                flat[p] = None
+    return FALSE if not flat else next(iter(flat)) if len(flat) == 1 else Or(tuple(flat))
 
 
 def negation(part: Predicate) -> Predicate:
