@@ -56,7 +56,7 @@ ROW = st.tuples(
     maybe(st.booleans()),
     maybe(st.integers(150, 155)),
 )
-TABLES = st.lists(ROW, max_size=7).map(lambda rows: [(f"p{i}", *row, "secret") for i, row in enumerate(rows)])
+TABLES = st.lists(ROW, max_size=6).map(lambda rows: [(f"p{i}", *row, "secret") for i, row in enumerate(rows)])
 
 
 def grammar() -> dict[str, list[str]]:
@@ -87,7 +87,7 @@ def statements(draw: st.DrawFn) -> str:
     return grow("statement", 0)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(statements(), TABLES)
 def test_a_text_and_its_lowering_give_the_same_answers(
     con: duckdb.DuckDBPyConnection, sql: str, rows: list[tuple[object, ...]]

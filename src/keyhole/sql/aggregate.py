@@ -14,6 +14,7 @@ from keyhole.query import Aggregate, Query, Term, Threshold
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
+from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.linear import LinearReader, Piece
 from keyhole.sql.public import FINITE, Public
 
@@ -57,7 +58,7 @@ class AggregateReader(LinearReader):
         node = bare(node)
         operator = OPERATORS.get(type(node))
         if operator is None:
-            if isinstance(node, exp.Predicate | exp.Connector | exp.Not) and not isinstance(node, exp.AggFunc):
+            if isinstance(node, CONDITIONS):
                 raise self.refuse(
                     "a question about an aggregate is one comparison (SUM(x) > 100): ask one at a time", node
                 )
@@ -175,7 +176,10 @@ class AggregateReader(LinearReader):
                 return inner
             raise self.refuse("a cast that may round an aggregate is not judged here: leave it out, or use ROUND", node)
         if isinstance(node, exp.Coalesce) and len(node.expressions) == 1 and self.fold(node.expressions[0]) == 0:
-            return self._ratio(node.this)  # an empty sum is 0 already
+            inner = self._ratio(node.this)
+            if inner.per or not isinstance(bare(node.this), exp.Sum | exp.Filter | exp.Count | exp.CountIf):
+                raise self.refuse("COALESCE(..., 0) is judged around one SUM: leave it out", node)
+            return inner  # an empty sum is 0 already
         return self._aggregate(node)
 
     def _added(self, left: Ratio, right: Ratio, node: exp.Expr) -> Ratio:
@@ -237,7 +241,9 @@ class AggregateReader(LinearReader):
             return self.refuse(f"MIN, MAX, MEDIAN and VAR are not judged inside arithmetic: {SEPARATELY}", node)
         if isinstance(node, exp.Round):
             return self.refuse(f"ROUND is judged around the whole item only: {SEPARATELY}", node)
-        if isinstance(node, exp.AggFunc):
+        if isinstance(node, exp.IntDiv):
+            return self.refuse("// rounds: use /", node)
+        if isinstance(node, exp.AggFunc) and not isinstance(node, tuple(REFUSED)):
             words = "SUM, AVG, COUNT, MIN, MAX, MEDIAN, VAR_SAMP, STDDEV_SAMP"
             return self.refuse(f"{node.sql_name()} is not judged: the aggregates are {words}", node)
         return self.unknown(node)
@@ -260,6 +266,8 @@ class AggregateReader(LinearReader):
         return _merged(tuple(Term(None, conjunction(self.scope.where, where, g)) for g in guards))
 
     def _count(self, node: exp.Count, where: Predicate) -> tuple[Term, ...]:
+        if node.expressions:
+            raise self.refuse("COUNT takes one column", node)
         self.only(node, "this", "big_int")
         inner = node.this
         if inner is None or isinstance(inner, exp.Star):
@@ -308,6 +316,9 @@ class AggregateReader(LinearReader):
             return self._public_figure(kind, argument, where, node, label)
         if isinstance(argument, exp.Distinct):
             raise self.unknown(argument)
+        for column in self._columns(argument):
+            if isinstance(bare(argument), exp.Column) and column.secret and not column.kind.numeric:
+                raise self.refuse(f"{kind} of {column.name}, which is {column.kind.value}, is not judged", node)
         pieces = self.linear(argument)
         if len(pieces) != 1 or len(pieces[0].powers) != 1:
             raise self.refuse(f"{kind} is judged for a private column alone: {kind}(column)", node)
@@ -329,6 +340,8 @@ class AggregateReader(LinearReader):
             self.only(inner, "this", "big_int")
             return "COUNT", inner.this.expressions[0]
         if type(inner) in _ORDER:
+            if inner.args.get("count"):
+                raise self.refuse(f"{_ORDER[type(inner)].value} takes one column", inner)
             self.only(inner, "this")
             return _ORDER[type(inner)].value, inner.this
         if type(inner) in _SPREAD:

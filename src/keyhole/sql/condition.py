@@ -16,6 +16,7 @@ from keyhole.predicate import (
     MIRRORED,
     NULL,
     TRUE,
+    And,
     Comparison,
     Constant,
     IsNull,
@@ -33,7 +34,7 @@ from keyhole.predicate import (
 )
 from keyhole.schema import Column, Kind
 from keyhole.sql.constants import NotConstant, Value, coerce, to_decimal
-from keyhole.sql.functions import REFUSED
+from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.names import Derived, Scope
 from keyhole.sql.public import Public, PublicReader
 
@@ -96,6 +97,8 @@ class ConditionReader(PublicReader):
             if found.kind is not Kind.BOOLEAN:
                 raise self.refuse(f"{found.name} is {found.kind.value}, not true or false: compare it", node)
             return Comparison(found.name, "=", True)
+        if isinstance(node, tuple(REFUSED)):
+            raise self.unknown(node)
         if self.touches_private(node):
             raise self._private(node)
         made = self.public(node)
@@ -134,8 +137,10 @@ class ConditionReader(PublicReader):
                 return self.within(found.scope)._against(bare(found.node), operator, value, right)
             if value is None:
                 return NULL
-            return Comparison(found.name, operator, coerce(value, found.kind, found.name, right, self.source))
-        if isinstance(value, bool) and isinstance(left, exp.Predicate | exp.Connector | exp.Not):
+            return comparison(found, operator, coerce(value, found.kind, found.name, right, self.source))
+        if isinstance(left, exp.AggFunc | exp.Filter):
+            raise self.unknown(left)
+        if isinstance(value, bool) and isinstance(left, CONDITIONS):
             inner = self.condition(left)
             if operator not in ("=", "<>"):
                 raise self.refuse("a condition is only compared with = TRUE or = FALSE", left)
@@ -146,7 +151,7 @@ class ConditionReader(PublicReader):
         if value is None:
             return NULL
         scalar = coerce(value, made.kind, "this expression", right, self.source)
-        return Opaque(f"{made.sql} {operator} {literal(scalar)}", made.columns)
+        return _guarded(f"{made.raw} {operator} {literal(scalar)}", made)
 
     def _two(self, left: exp.Expr, operator: str, right: exp.Expr, node: exp.Expr) -> Predicate:
         for side in (left, right):
@@ -157,7 +162,7 @@ class ConditionReader(PublicReader):
             raise self.refuse("a private column may only be compared with constants", secret)
         a, b = self.public(left), self.public(right)
         self._alike([a, b], node)
-        return Opaque(f"{a.sql} {operator} {b.sql}", a.columns | b.columns)
+        return _guarded(f"{a.raw} {operator} {b.raw}", a, b)
 
     def _private(self, node: exp.Expr) -> Exception:
         return self.refuse("a function of a private column is not judged: compare the column with constants", node)
@@ -174,13 +179,12 @@ class ConditionReader(PublicReader):
         bound = (value - shift) / factor
         exact = column.kind in (Kind.INTEGER, Kind.DECIMAL) or (shift == 0 and abs(factor) == 1)
         number = to_decimal(bound)
-        if number is None and column.kind is Kind.INTEGER and operator not in ("=", "<>"):
-            down = operator.startswith("<")  # an integer below 7/3 is at most 2
-            operator, number = ("<=", math.floor(bound)) if down else (">=", math.ceil(bound))
+        if number is None and column.kind is Kind.INTEGER:
+            number = Decimal(math.floor(bound)) + Decimal("0.5")  # no integer lies between this and the bound
         if not exact or number is None:
             shown = f": write {column.name} {operator} {number}" if number is not None else ""
             raise self.refuse(f"this cannot be solved for {column.name} without rounding{shown}", left)
-        return Comparison(column.name, operator, number)
+        return comparison(column, operator, number)
 
     def line(self, node: exp.Expr) -> tuple[Column, Fraction, Fraction] | None:
         """(column, factor, shift) if the expression is factor * private column + shift with constants, else None."""
@@ -213,6 +217,8 @@ class ConditionReader(PublicReader):
         return conjunction(self.compare(node.this, ">=", low, node), self.compare(node.this, "<=", high, node))
 
     def _in(self, node: exp.In) -> Predicate:
+        if isinstance(node.args.get("query"), exp.Expr):
+            raise self.refuse(REFUSED[exp.Any], node.args["query"])
         self.only(node, "this", "expressions")
         items = node.expressions
         if not items:
@@ -224,20 +230,25 @@ class ConditionReader(PublicReader):
                     self.scope.resolve(item)
                 raise self.refuse("IN takes a list of constants here", item)
         left = bare(node.this)
-        if not isinstance(left, exp.Column):
+        if self.touches_private(left) and not isinstance(left, exp.Column):
             return disjunction(*(self.compare(node.this, "=", i, node) for i in items))
-        found = self.scope.resolve(left)
+        unknown = NULL if None in values else FALSE
+        found = self.scope.resolve(left) if isinstance(left, exp.Column) else self.public(left)
         if isinstance(found, Derived):
             return disjunction(*(self.compare(node.this, "=", i, node) for i in items))
+        name = found.name if isinstance(found, Column) else "this expression"
         listed = tuple(
             dict.fromkeys(
-                coerce(value, found.kind, found.name, item, self.source)  # type: ignore[arg-type]
+                coerce(value, found.kind, name, item, self.source)  # type: ignore[arg-type]
                 for item, value in zip(items, values, strict=True)
                 if value is not None
             )
         )
-        unknown = NULL if len(listed) < len(items) and None in values else FALSE
-        return disjunction(_member(found.name, listed), unknown)
+        if isinstance(found, Column):
+            return disjunction(_member(found, listed), unknown)
+        if not listed:
+            return unknown
+        return disjunction(_guarded(f"{found.raw} IN ({', '.join(map(literal, listed))})", found), unknown)
 
     def _like(self, node: exp.Expr) -> Predicate:
         self.only(node, "this", "expression", "negate")
@@ -285,7 +296,7 @@ class ConditionReader(PublicReader):
         if not self.touches_private(node):
             made = self.public(node)
             return Opaque(f"({made.sql}) IS NULL", made.columns)
-        if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
+        if isinstance(node, CONDITIONS):
             part = self.condition(node)
             return conjunction(negation(is_true(part)), negation(is_true(negation(part))))
         if (line := self.line(node)) is not None:
@@ -302,7 +313,7 @@ class ConditionReader(PublicReader):
                 raise self.refuse("a private column may only be compared with constants", node)
             a, b = self.public(left), self.public(right)
             self._alike([a, b], node)
-            same = Opaque(f"{a.sql} IS NOT DISTINCT FROM {b.sql}", a.columns | b.columns)
+            same = _guarded(f"{a.raw} IS NOT DISTINCT FROM {b.raw}", a, b)
         else:
             same = is_true(self.compare(left, "=", right, node))
         return same if isinstance(node, exp.NullSafeEQ) else negation(same)
@@ -326,10 +337,34 @@ def _same(part: Predicate) -> Predicate:
     return part
 
 
-def _member(name: str, values: tuple[Scalar, ...]) -> Predicate:
+def comparison(column: Column, operator: str, value: Scalar) -> Predicate:
+    """`column operator value`; an integer column is only ever compared with integers.
+
+    >>> comparison(Column("n", Kind.INTEGER), ">", Decimal("2.5"))
+    Comparison(column='n', op='>=', value=3)
+    """
+    if column.kind is not Kind.INTEGER or not isinstance(value, Decimal):
+        return Comparison(column.name, operator, value)
+    if operator in ("=", "<>"):
+        never = And((Comparison(column.name, "<", 0), Comparison(column.name, ">", 0)))  # NULL stays NULL
+        return never if operator == "=" else negation(never)
+    down = operator.startswith("<")
+    return Comparison(column.name, "<=" if down else ">=", math.floor(value) if down else math.ceil(value))
+
+
+def _member(column: Column, values: tuple[Scalar, ...]) -> Predicate:
+    if column.kind is Kind.INTEGER:
+        whole = tuple(v for v in values if not isinstance(v, Decimal))
+        values = whole or values[:1]
     if not values:
         return FALSE
-    return Comparison(name, "=", values[0]) if len(values) == 1 else Membership(name, values)
+    return comparison(column, "=", values[0]) if len(values) == 1 else Membership(column.name, values)
+
+
+def _guarded(text: str, *parts: Public) -> Opaque:
+    """A comparison the engine evaluates: NULL where it would fail on a value (also when casting one side)."""
+    fails = any(p.fallible or (p.kind is Kind.DECIMAL and p.column is None) for p in parts)
+    return Opaque(f"TRY({text})" if fails else text, frozenset().union(*(p.columns for p in parts)))
 
 
 _METHODS: dict[type[exp.Expr], Callable[..., Predicate]] = {
@@ -344,4 +379,4 @@ _METHODS: dict[type[exp.Expr], Callable[..., Predicate]] = {
     exp.If: ConditionReader._choose,
 }
 
-__all__ = ["OPERATORS", "ConditionReader", "Decimal", "Public", "bare"]
+__all__ = ["OPERATORS", "ConditionReader", "bare", "comparison"]

@@ -19,6 +19,7 @@ from keyhole.sql.parse import Source
 Value: TypeAlias = Fraction | str | bool | dt.date | dt.datetime | None
 
 MAX_DIGITS = 38  # what a DECIMAL holds
+MAX_WHOLE, MAX_SCALE = 18, 12  # digits before and behind the point that any DECIMAL column can be compared with
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
 
@@ -169,6 +170,12 @@ def _to_number(value: Value, kind: Kind, name: str, node: exp.Expr, source: Sour
     number = to_decimal(value)
     if number is None:
         raise source.refuse(f"{value} has no finite decimal form: write the number you mean", node)
+    if isinstance(number, Decimal) and kind is not Kind.DOUBLE:
+        # comparing with a DECIMAL of many digits makes the engine cast the column, which fails on large values
+        if -number.as_tuple().exponent > MAX_SCALE or number.adjusted() >= MAX_WHOLE:  # type: ignore[operator]
+            raise source.refuse(f"write at most {MAX_WHOLE} digits before and {MAX_SCALE} behind the point", node)
+    elif isinstance(number, int) and kind is Kind.DECIMAL and abs(number) >= 10**MAX_WHOLE:
+        raise source.refuse(f"write at most {MAX_WHOLE} digits before and {MAX_SCALE} behind the point", node)
     return number
 
 

@@ -96,6 +96,12 @@ NAMED: dict[str, tuple[str, tuple[tuple[Kind, ...], ...], Kind]] = {
 TRUNCATIONS = frozenset(["year", "month", "day", "quarter", "week", "hour", "minute", "second", "decade", "century"])
 PARTS = TRUNCATIONS | {"dow", "isodow", "doy", "isoyear"}
 
+# expressions that state a condition
+CONDITIONS: tuple[type[exp.Expr], ...] = (
+    *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.ILike, exp.Is),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Not),
+)
+
 # what people reach for, and why it is refused
 REFUSED: dict[type[exp.Expr], str] = {
     exp.Window: "window functions are not judged: use GROUP BY",
@@ -120,6 +126,7 @@ REFUSED: dict[type[exp.Expr], str] = {
     exp.Star: "* stands for all columns: only COUNT(*) takes it",
     exp.Tuple: "rows of values are not compared here: compare the columns one by one",
     exp.Distinct: "DISTINCT is judged only in COUNT(DISTINCT id) and COUNT(DISTINCT public column)",
+    exp.Grouping: "GROUPING() tells nothing that is judged: leave it out",
     exp.Order: "ORDER BY inside an aggregate changes nothing that is judged: leave it out",
 }
 NOT_REPEATABLE = frozenset(

@@ -16,6 +16,7 @@ from keyhole.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, conjun
 from keyhole.schema import Column, Kind
 from keyhole.sql.condition import ConditionReader, bare
 from keyhole.sql.constants import NotConstant, to_decimal
+from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.names import Derived, Scope
 from keyhole.sql.public import Public, product, reciprocal
 
@@ -83,7 +84,7 @@ class LinearReader(ConditionReader):
             return self._cases(node)
         if isinstance(node, exp.Coalesce):
             return self._coalesce(node)
-        if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
+        if isinstance(node, CONDITIONS):
             return _indicator(self.condition(node))
         if not self.touches_private(node):
             return self._weight(self.public(node), node)
@@ -92,8 +93,12 @@ class LinearReader(ConditionReader):
             return base if self.fold(node.expression) == 1 else self._product(base, base, node)
         if isinstance(node, exp.Cast):
             return self._widened(node)
+        if isinstance(node, exp.Pow):
+            raise self.refuse("a private column may be squared, not raised further", node)
         if isinstance(node, exp.AggFunc):
             raise self.refuse("an aggregate inside an aggregate is not judged", node)
+        if isinstance(node, tuple(REFUSED)):
+            raise self.unknown(node)
         raise self.refuse("only sums and products of a private column can be judged: this is another function", node)
 
     def _of_column(self, node: exp.Column) -> list[Piece]:
@@ -200,7 +205,7 @@ class LinearReader(ConditionReader):
     def _widened(self, node: exp.Cast) -> list[Piece]:
         self.only(node, "this", "to", "safe")
         inner, target = bare(node.this), node.to.this
-        if isinstance(inner, exp.Predicate | exp.Connector | exp.Not) and target in (_T.INT, _T.BIGINT, _T.DOUBLE):
+        if isinstance(inner, CONDITIONS) and target in (_T.INT, _T.BIGINT, _T.DOUBLE):
             return _indicator(self.condition(inner))
         kinds = {c.kind for c in self._columns(inner)}
         if kinds == {Kind.BOOLEAN} and target in (_T.INT, _T.BIGINT) and isinstance(inner, exp.Column):

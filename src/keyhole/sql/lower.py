@@ -63,6 +63,8 @@ class _Lowering:
         self.check(select, _SELECT)
         self.scope = _scope(source, schema, select, {})
         self.items = [_Item(node) for node in select.expressions]
+        for item, label in zip(self.items, _labels(source, [bool(i.alias) for i in self.items]), strict=True):
+            item.label = label
         self.keys: list[Key] = []
         self.key_of: dict[str, int] = {}  # canonical text of a key -> its index
 
@@ -76,12 +78,11 @@ class _Lowering:
         conditions, tests = self.having(plain, sets)
         scope = replace(self.scope, where=conjunction(self.scope.where, *conditions)) if conditions else self.scope
         reader = AggregateReader(scope)
-        labels = _labels(source, [bool(item.alias) for item in self.items])
         queries = []
-        for item, label in zip(self.items, labels, strict=True):
+        for item in self.items:
             if item.is_key or self.is_constant(reader, item) or self.is_key(reader, item):
                 continue
-            queries.append(reader.question(item.node, label))
+            queries.append(reader.question(item.node, item.label))
         keyed = bool(self.keys) and () not in sets
         asked = [query for test in tests for query in reader.group_tests(test, keyed)]
         if not queries:
@@ -196,6 +197,8 @@ class _Lowering:
         made = reader.public(node)
         if not made.columns:
             raise self.source.refuse("GROUP BY takes a column or an expression over columns", node)
+        if isinstance(node, exp.Column):
+            name = name or node.name
         if made.column is not None:
             return self.add(Key(name or made.column, made.sql, made.column))
         return self.add(Key(name or self.written(made.sql, reader), made.sql, None, made.columns))
@@ -209,19 +212,19 @@ class _Lowering:
         return column.name
 
     def written(self, sql: str, reader: AggregateReader) -> str:
+        """The name of a key expression: the SELECT item's alias or text, else its canonical text."""
         for item in self.items:
-            if item.alias and not reader.aggregates(item.node) and not reader.touches_private(item.node):
-                if not isinstance(reader.fold(item.node), NotConstant):
-                    continue
-                if reader.public(item.node).sql == sql:
-                    return item.alias
+            if reader.aggregates(item.node) or self.is_constant(reader, item) or reader.touches_private(item.node):
+                continue
+            if reader.public(item.node).sql == sql:
+                return item.alias or item.label or sql
         return sql
 
     def add(self, key: Key) -> int:
         if key.sql in self.key_of:
             return self.key_of[key.sql]
         taken = {k.name for k in self.keys}
-        name = key.name if key.name not in taken else key.sql
+        name = next(n for n in (key.name, key.column, key.sql) if n and n not in taken)
         self.keys.append(replace(key, name=name))
         self.key_of[key.sql] = len(self.keys) - 1
         return len(self.keys) - 1
@@ -233,6 +236,12 @@ class _Lowering:
         if self.scope.names is None and self.scope.schema.find(node.name) is not None:
             return None
         if self.scope.names is not None and node.name.casefold() in self.scope.names:
+            return None
+        return self.item_named(node)
+
+    def item_named(self, node: exp.Column) -> _Item | None:
+        """The SELECT item whose alias this is: in HAVING and ORDER BY an alias goes before a column."""
+        if len(node.parts) > 1:
             return None
         return next((i for i in self.items if i.alias and i.alias.casefold() == node.name.casefold()), None)
 
@@ -257,7 +266,8 @@ class _Lowering:
         return conditions, tests
 
     def refers_to_aggregate(self, part: exp.Expr) -> bool:
-        return any(self.aliased(column) is not None for column in part.find_all(exp.Column))
+        named = (self.item_named(column) for column in part.find_all(exp.Column))
+        return any(item is not None and not item.is_key for item in named)
 
     def tests(self, part: exp.Expr) -> list[exp.Expr]:
         part = self.unaliased(part)
@@ -272,7 +282,8 @@ class _Lowering:
         """The expression with the aliases of SELECT items replaced by what they stand for."""
 
         def replaced(part: exp.Expr) -> exp.Expr:
-            if isinstance(part, exp.Column) and (item := self.aliased(part)) is not None:
+            inside = part.find_ancestor(exp.AggFunc) is not None  # there a column is meant, as in SUM(pay) AS pay
+            if isinstance(part, exp.Column) and not inside and (item := self.item_named(part)) is not None:
                 return exp.Paren(this=item.node.copy())
             return part
 
@@ -285,7 +296,10 @@ class _Lowering:
             return
         shown = {replace(q, label="") for q in queries}
         for ordered in order.expressions:
-            node = self.unaliased(ordered.this)
+            node = bare(ordered.this)
+            if isinstance(node, exp.Column) and self.item_named(node) is not None:
+                continue  # it is shown
+            node = self.unaliased(node)
             if isinstance(node, exp.Var | exp.Literal) and (node.name.upper() == "ALL" or node.name.isdigit()):
                 if node.name.isdigit() and not 1 <= int(node.name) <= len(self.items):
                     raise self.source.refuse(f"ORDER BY {node.name}: the SELECT list has {len(self.items)} items", node)
@@ -332,12 +346,13 @@ class _Lowering:
 class _Item:
     """One item of the SELECT list."""
 
-    __slots__ = ("alias", "is_key", "node")
+    __slots__ = ("alias", "is_key", "label", "node")
 
     def __init__(self, node: exp.Expr) -> None:
         self.alias = node.alias if isinstance(node, exp.Alias) else ""
         self.node: exp.Expr = node.this if isinstance(node, exp.Alias) else node
         self.is_key = False
+        self.label = ""  # as written, without the alias
 
 
 def _check(source: Source, select: exp.Select, known: tuple[str, ...]) -> None:

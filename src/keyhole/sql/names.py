@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from keyhole.errors import UnknownColumn
-from keyhole.predicate import TRUE, Predicate
+from keyhole.predicate import TRUE, Predicate, literal
 from keyhole.schema import Column, Role, Schema
 from keyhole.sql.parse import Source
 
@@ -49,7 +49,12 @@ class Scope:
             )
         found = self.schema.find(name) if self.names is None else self.names.get(name.casefold())
         if found is None:
-            raise UnknownColumn(self._unknown(name, bool(identifier.quoted)), self.source.text, self.at(node))
+            # in double quotes, or where a value is compared: most likely text is meant
+            as_text = bool(identifier.quoted) or (
+                isinstance(node.parent, exp.EQ | exp.NEQ | exp.In) and node.arg_key != "this"
+            )
+            message = self._unknown(name, bool(identifier.quoted), as_text)
+            raise UnknownColumn(message, self.source.text, self.at(node))
         if isinstance(found, Column) and found.role is Role.HIDDEN:
             raise self.source.refuse(f"column {found.name} is hidden: nobody may ask about it", node)
         return found
@@ -58,17 +63,15 @@ class Scope:
         """The caret under a node."""
         return self.source.position(node)
 
-    def _unknown(self, name: str, quoted: bool) -> str:
-        hint = ""
-        if self.names is None:
-            nearest = self.schema.nearest(name)
-            hint = f"; did you mean {nearest}?" if nearest else ""
-            if not hint:
-                known = [c.name for c in self.schema.columns if c.role is not Role.HIDDEN]
-                hint = f"; the columns are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
-        else:
+    def _unknown(self, name: str, quoted: bool, as_text: bool) -> str:
+        nearest = self.schema.nearest(name) if self.names is None else None
+        hint = f"; did you mean {nearest}?" if nearest else ""
+        if self.names is not None:
             hint = "; the subquery does not pass it on"
-        if quoted:
-            text = "'" + name.replace("'", "''") + "'"
-            return f'there is no column "{name}". Text takes single quotes: {text}{hint}'
-        return f"there is no column {name}{hint}"
+        elif not nearest and not as_text:
+            known = [c.name for c in self.schema.columns if c.role is not Role.HIDDEN]
+            hint = f"; the columns are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}"
+        shown = f'"{name}"' if quoted else name
+        if as_text:
+            return f"there is no column {shown}. Text takes single quotes: {literal(name)}{hint}"
+        return f"there is no column {shown}{hint}"

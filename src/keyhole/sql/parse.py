@@ -21,7 +21,7 @@ _STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
 _WORDS = (TokenType.VAR, TokenType.IDENTIFIER)
-_ONLY_SELECT = "only SELECT is judged: one SELECT with aggregates over the one table"
+_ONLY_SELECT = "only a SELECT with aggregates over the one table is judged"
 
 
 class Source:
@@ -38,11 +38,21 @@ class Source:
         while node is not None:
             starts = [n.meta["start"] for n in node.walk() if n._meta is not None and "start" in n._meta]
             if starts:
-                return int(min(starts))
+                return self._name_of(node, int(min(starts)))
             if (found := self._literal(node)) is not None:
                 return found
             node = node.parent
         return self.tokens[0].start if self.tokens else 0
+
+    def _name_of(self, node: exp.Expr, start: int) -> int:
+        # some functions have no place of their own: step back from the argument over NAME(
+        if isinstance(node, exp.Func) and not (node._meta and "start" in node._meta):
+            at = next((i for i, t in enumerate(self.tokens) if t.start == start), 0)
+            if at >= 2 and self.tokens[at - 1].token_type is TokenType.L_PAREN:
+                name = self.tokens[at - 2]
+                if name.text.upper() in (*node.sql_names(), node.key.upper(), "QUANTILE_CONT"):
+                    return int(name.start)
+        return start
 
     def _literal(self, node: exp.Expr) -> int | None:
         # nodes without a place of their own are found again by their spelling
@@ -154,7 +164,7 @@ def _not_select(text: str, token: Token) -> QueryError:
     word = token.text.upper()
     if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER):
         return ParseError(f"a statement starts with SELECT or WITH, not with {token.text}", text, token.start)
-    return UnsupportedQuery(f"{word} is not judged: {_ONLY_SELECT}", text, token.start)
+    return UnsupportedQuery(f"{_ONLY_SELECT}, not {word}", text, token.start)
 
 
 def _syntax_error(text: str, error: SqlglotParseError, tokens: Sequence[Token]) -> ParseError:
@@ -173,4 +183,6 @@ def _syntax_error(text: str, error: SqlglotParseError, tokens: Sequence[Token]) 
 def _plain(description: str) -> str:
     if description.startswith("Invalid expression"):
         return "this word does not fit here"
+    if description.startswith("Required keyword"):
+        return "something is missing after this"
     return description[:1].lower() + description[1:].replace("<class 'sqlglot.expressions.", "").replace("'>", "")

@@ -17,6 +17,7 @@ from keyhole.predicate import columns as columns_of
 from keyhole.schema import Column, Kind
 from keyhole.sql.constants import NOT_CONSTANT, NotConstant, Value, coerce, fold, to_decimal
 from keyhole.sql.functions import (
+    CONDITIONS,
     DAY,
     FUNCTIONS,
     NAMED,
@@ -134,7 +135,7 @@ class PublicReader(ABC):
             return self._call(node, function)
         if (method := _METHODS.get(type(node))) is not None:
             return method(self, node)
-        if isinstance(node, exp.Predicate | exp.Connector | exp.Not):
+        if isinstance(node, CONDITIONS):
             return self._boolean(node)
         raise self.unknown(node)
 
@@ -145,6 +146,8 @@ class PublicReader(ABC):
                 return self.refuse(reason, node)
         if isinstance(node, exp.AggFunc | exp.WithinGroup | exp.Filter):
             return self.refuse("an aggregate cannot stand here: it belongs in SELECT or HAVING", node)
+        if node.find(exp.AggFunc) is not None:
+            return self.refuse("a function of an aggregate is not judged: ask for the aggregate", node)
         if node.name.lower() in NOT_REPEATABLE:
             return self.refuse(f"{node.name.upper()}() gives another value each time: write the value", node)
         return self.refuse(f"{_word(node)} is not among the functions that are judged (see docs/sql.md)", node)
@@ -328,7 +331,8 @@ class PublicReader(ABC):
             raise self.refuse("NULL alone has no meaning here", node)
         families = {_family(p.kind) for p in parts}
         if len(families) > 1 or Kind.OTHER in families:
-            raise self.refuse(f"{_word(node)} mixes {' and '.join(sorted(p.kind.value for p in parts))}", node)
+            kinds = " and ".join(sorted({p.kind.value for p in parts}))
+            raise self.refuse(f"{kinds} do not go together here: cast one of them", node)
         return parts
 
     def _nullif(self, node: exp.Nullif) -> Public:
