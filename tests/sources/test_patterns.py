@@ -351,12 +351,13 @@ def test_a_hash_decides_nothing() -> None:
     extra = rng.integers(0, 2, size=(500, 1), dtype=np.uint64)
     full = np.concatenate([tables[at[:, 0]] & tables[at[:, 1]], extra], axis=1)
     expected, first = patterns.distinct_rows(full)
-    of, found, same = np.empty(500, np.int32), np.empty(500, np.int64), np.zeros(500, np.uint64)
-    assert kernels.classes_of_patterns(at, tables, extra, same, of, found) == len(first)
-    assert of.tolist() == expected.tolist()
-    assert found[: len(first)].tolist() == first.tolist()
-    assert kernels.classes_of_rows(full, same, of, found) == len(first)
-    assert of.tolist() == expected.tolist()
+    same = np.zeros(500, np.uint64)
+    for of, found in (
+        kernels.classes(same, kernels.pattern_leaders, at, tables, extra),
+        kernels.classes(same, kernels.row_leaders, full),
+    ):
+        assert of.tolist() == expected.tolist()
+        assert found.tolist() == first.tolist()
 
 
 @pytest.mark.parametrize("weights", [[], ["grade"]])

@@ -182,10 +182,7 @@ def distinct_rows(rows: Words) -> tuple[NDArray[np.int32], Ints]:
 
         hashes = np.empty(n, dtype=np.uint64)
         kernels.spread(kernels.hash_rows, n, 4096, rows, hashes)
-        of = np.empty(n, dtype=np.int32)
-        first = np.empty(n, dtype=np.int64)
-        count = kernels.classes_of_rows(rows, hashes, of, first)
-        return of, first[:count].copy()
+        return kernels.classes(hashes, kernels.row_leaders, rows)
     keys = rows.ravel() if rows.shape[1] == 1 else rows.view(np.dtype((np.void, 8 * rows.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -249,9 +246,7 @@ def _grouped(made: _Prepared, n: int) -> Atoms:
     hashes = np.empty(count, dtype=np.uint64)
     multipliers = np.random.default_rng(0).integers(1 << 63, size=made.tables.shape[1], dtype=np.uint64) * 2 + 1
     kernels.spread(kernels.hash_patterns, count, 1024, at, made.tables, extra, multipliers, hashes)
-    of = np.empty(count, dtype=np.int32)
-    chosen = np.empty(count, dtype=np.int64)
-    chosen = chosen[: kernels.classes_of_patterns(at, made.tables, extra, hashes, of, chosen)].copy()
+    of, chosen = kernels.classes(hashes, kernels.pattern_leaders, at, made.tables, extra)
     del hashes
     K, T, P = len(chosen), len(made.plan.terms), len(made.plan.outputs)
     _bounded(K, T)

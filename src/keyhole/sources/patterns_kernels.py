@@ -40,7 +40,7 @@ def spread(kernel: Callable[..., Any], count: int, grain: int, *args: Any) -> No
 
 @njit(cache=True, nogil=True)
 def hash_rows(lo: int, hi: int, rows: Words, out: Words) -> None:
-    """A hash of each row of words."""
+    """A hash of each row of words; of one word it is a bijection (odd multiples and shifts can be undone)."""
     for r in range(lo, hi):
         h = np.uint64(0)
         for w in range(rows.shape[1]):
@@ -50,49 +50,70 @@ def hash_rows(lo: int, hi: int, rows: Words, out: Words) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _grown(table: Rows, hashes: Words, first: Ints, count: int) -> Rows:
-    """The table of twice the size with the classes 0..count in it."""
-    out = np.full(2 * table.shape[0], -1, dtype=np.int32)
-    mask = np.uint64(out.shape[0] - 1)
-    for k in range(count):
-        at = hashes[first[k]] & mask
-        while out[at] >= 0:
-            at = (at + np.uint64(1)) & mask
-        out[at] = k
-    return out
+def partition(hashes: Words, bits: int, starts: Ints, order: Rows, sorted_hashes: Words) -> None:
+    """Rows by the leading bits of their hash, in their old order within a bucket: one pass to count, one to move."""
+    shift = np.uint64(64 - bits)
+    for r in range(hashes.shape[0]):
+        b = np.int64(hashes[r] >> shift) if bits else np.int64(0)
+        starts[b + 1] += 1
+    for k in range(1, starts.shape[0]):
+        starts[k] += starts[k - 1]
+    at = starts[:-1].copy()
+    for r in range(hashes.shape[0]):
+        b = np.int64(hashes[r] >> shift) if bits else np.int64(0)
+        order[at[b]] = r
+        sorted_hashes[at[b]] = hashes[r]
+        at[b] += 1
 
 
 @njit(cache=True, nogil=True)
-def classes_of_rows(rows: Words, hashes: Words, of: Rows, first: Ints) -> int:
-    """Number the distinct rows by first appearance; returns how many. `first` has room for all."""
-    n, width = rows.shape
-    table = np.full(1024, -1, dtype=np.int32)
-    mask = np.uint64(table.shape[0] - 1)
+def _room(count: int) -> NDArray[np.int64]:
+    size = 16
+    while size < 2 * count:
+        size *= 2
+    return np.full(size, -1, dtype=np.int64)
+
+
+@njit(cache=True, nogil=True)
+def row_leaders(lo: int, hi: int, starts: Ints, order: Rows, hashes: Words, rows: Words, leader: Rows) -> None:
+    """leader[r] = the first row equal to row r, for the buckets lo..hi."""
+    width = rows.shape[1]
+    for b in range(lo, hi):
+        table = _room(starts[b + 1] - starts[b])
+        mask = np.uint64(table.shape[0] - 1)
+        for i in range(starts[b], starts[b + 1]):
+            r = order[i]
+            slot = hashes[i] & mask
+            leader[r] = r
+            while table[slot] >= 0:
+                j = table[slot]
+                if hashes[j] == hashes[i]:
+                    same = True
+                    # the hash of a single word can be inverted, so equal hashes are equal words
+                    if width > 1:
+                        for w in range(width):
+                            if rows[r, w] != rows[order[j], w]:
+                                same = False
+                                break
+                    if same:
+                        leader[r] = order[j]
+                        break
+                slot = (slot + np.uint64(1)) & mask
+            if leader[r] == r:
+                table[slot] = i
+
+
+@njit(cache=True, nogil=True)
+def number(leader: Rows, of: Rows, first: Ints) -> int:
+    """Number the leaders from 0 in their order; returns how many."""
     count = 0
-    for r in range(n):
-        at = hashes[r] & mask
-        while True:
-            k = table[at]
-            if k < 0:
-                break
-            other = first[k]
-            same = True
-            for w in range(width):
-                if rows[r, w] != rows[other, w]:
-                    same = False
-                    break
-            if same:
-                break
-            at = (at + np.uint64(1)) & mask
-        if k < 0:
-            k = count
-            first[k] = r
-            table[at] = k
+    for r in range(leader.shape[0]):
+        if leader[r] == r:
+            of[r] = count
+            first[count] = r
             count += 1
-            if 2 * count > table.shape[0]:
-                table = _grown(table, hashes, first, count)
-                mask = np.uint64(table.shape[0] - 1)
-        of[r] = k
+        else:
+            of[r] = of[leader[r]]
     return count
 
 
@@ -151,66 +172,99 @@ def _same_pattern(r: int, s: int, at: Rows, tables: Words, extra: Words) -> bool
 
 
 @njit(cache=True, nogil=True)
-def classes_of_patterns(at: Rows, tables: Words, extra: Words, hashes: Words, of: Rows, first: Ints) -> int:
-    """Number the distinct patterns by first appearance; returns how many. Every match is confirmed bit by bit."""
-    table = np.full(1024, -1, dtype=np.int32)
-    mask = np.uint64(table.shape[0] - 1)
-    count = 0
-    for r in range(at.shape[0]):
-        h = hashes[r]
-        slot = h & mask
-        while True:
-            k = table[slot]
-            if k < 0 or (hashes[first[k]] == h and _same_pattern(r, first[k], at, tables, extra)):
-                break
-            slot = (slot + np.uint64(1)) & mask
-        if k < 0:
-            k = count
-            first[k] = r
-            table[slot] = k
-            count += 1
-            if 2 * count > table.shape[0]:
-                table = _grown(table, hashes, first, count)
-                mask = np.uint64(table.shape[0] - 1)
-        of[r] = k
-    return count
+def pattern_leaders(
+    lo: int, hi: int, starts: Ints, order: Rows, hashes: Words, at: Rows, tables: Words, extra: Words, leader: Rows
+) -> None:
+    """leader[r] = the first pattern equal to pattern r, every match confirmed bit by bit, for the buckets lo..hi."""
+    for b in range(lo, hi):
+        table = _room(starts[b + 1] - starts[b])
+        mask = np.uint64(table.shape[0] - 1)
+        for i in range(starts[b], starts[b + 1]):
+            r = order[i]
+            slot = hashes[i] & mask
+            leader[r] = r
+            while table[slot] >= 0:
+                j = table[slot]
+                if hashes[j] == hashes[i] and _same_pattern(r, order[j], at, tables, extra):
+                    leader[r] = order[j]
+                    break
+                slot = (slot + np.uint64(1)) & mask
+            if leader[r] == r:
+                table[slot] = i
+
+
+def classes(hashes: Words, leaders: Callable[..., Any], *args: Any) -> tuple[Rows, Ints]:
+    """Number classes by first appearance: the class of each row, the first row of each class.
+
+    Equal rows have equal hashes, so they meet in one bucket; `leaders` settles each bucket, small enough for the
+    cache, by comparison. A bad hash costs time, never a class.
+    """
+    n = len(hashes)
+    bits = min(12, max(0, (n >> 12).bit_length()))
+    starts = np.zeros((1 << bits) + 1, dtype=np.int64)
+    order, sorted_hashes = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.uint64)
+    partition(hashes, bits, starts, order, sorted_hashes)
+    leader = np.empty(n, dtype=np.int32)
+    spread(leaders, 1 << bits, 1, starts, order, sorted_hashes, *args, leader)
+    del order, sorted_hashes
+    of, first = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64)
+    return of, first[: number(leader, of, first)].copy()
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _swap(block: Words, step: int, mask: int) -> None:
+    for base in range(0, 64, 2 * step):
+        for i in range(base, base + step):
+            t = ((block[i] >> np.uint64(step)) ^ block[i + step]) & np.uint64(mask)
+            block[i + step] ^= t
+            block[i] ^= t << np.uint64(step)
 
 
 @njit(cache=True, nogil=True)
 def _transpose(block: Words) -> None:
-    """64 x 64 bits in place, bit i of word j to bit j of word i (Hacker's Delight, 7-3)."""
-    j = 32
-    mask = np.uint64(0x00000000FFFFFFFF)
-    while j:
-        k = 0
-        while k < 64:
-            t = ((block[k] >> np.uint64(j)) ^ block[k + j]) & mask
-            block[k + j] ^= t
-            block[k] ^= t << np.uint64(j)
-            k = (k + j + 1) & ~j
-        j >>= 1
-        mask ^= mask << np.uint64(j)
+    """64 x 64 bits in place, bit i of word j to bit j of word i: swap ever smaller squares off the diagonal."""
+    _swap(block, 32, 0x00000000FFFFFFFF)
+    _swap(block, 16, 0x0000FFFF0000FFFF)
+    _swap(block, 8, 0x00FF00FF00FF00FF)
+    _swap(block, 4, 0x0F0F0F0F0F0F0F0F)
+    _swap(block, 2, 0x3333333333333333)
+    _swap(block, 1, 0x5555555555555555)
 
 
 @njit(cache=True, nogil=True)
 def write_bits(lo: int, hi: int, chosen: Ints, at: Rows, tables: Words, out: Words) -> None:
-    """out[t] = bit t of the patterns `chosen`, 64 of them a word, for the words lo..hi."""
+    """out[t] = bit t of the patterns `chosen`, 64 of them a word, for the words lo..hi.
+
+    Eight words at a time, so that each row of `out` is touched once for every cache line of it.
+    """
+    words = tables.shape[1]
+    rows = np.zeros((512, words), dtype=np.uint64)
     block = np.empty(64, dtype=np.uint64)
-    count = chosen.shape[0]
-    for b in range(lo, hi):
-        filled = min(64, count - 64 * b)
-        for w in range(tables.shape[1]):
-            for i in range(filled):
-                r = chosen[64 * b + i]
-                word = tables[at[r, 0], w]
-                for j in range(1, at.shape[1]):
-                    word &= tables[at[r, j], w]
-                block[i] = word
-            for i in range(filled, 64):
-                block[i] = np.uint64(0)
-            _transpose(block)
+    lines = np.empty((64, 8), dtype=np.uint64)
+    for start in range(lo, hi, 8):
+        count = min(8, hi - start)
+        filled = min(64 * count, chosen.shape[0] - 64 * start)
+        for i in range(filled):
+            r = chosen[64 * start + i]
+            row = rows[i]
+            more = tables[at[r, 0]]
+            for w in range(words):
+                row[w] = more[w]
+            for j in range(1, at.shape[1]):
+                more = tables[at[r, j]]
+                for w in range(words):
+                    row[w] &= more[w]
+        rows[filled:] = np.uint64(0)
+        for w in range(words):
+            for b in range(count):
+                for i in range(64):
+                    block[i] = rows[64 * b + i, w]
+                _transpose(block)
+                for i in range(64):
+                    lines[i, b] = block[i]
             for i in range(min(64, out.shape[0] - 64 * w)):
-                out[64 * w + i, b] = block[i]
+                for b in range(count):
+                    out[64 * w + i, start + b] = lines[i, b]
 
 
 @njit(cache=True, nogil=True)
