@@ -1,0 +1,320 @@
+"""Laws of every online auditor, and a liar for each.
+
+from keyhole.checks.online import LAWS
+for law in LAWS:
+    law.check(Specimen(make=..., reopen=...))
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Protocol
+
+from keyhole.audit.online import OnlineAuditor, Ruling, Verdict
+from keyhole.checks.streams import OTHER_SECRET, PEOPLE, SECRET, Ask, Vector, determined, roster, stream
+from keyhole.sources import Roster
+from keyhole.sources.fingerprint import fingerprint
+
+SEEDS = range(6)
+
+
+class Online(Protocol):
+    """What a law asks of an online auditor."""
+
+    def admit(self, query: str) -> Verdict:
+        """May it be answered?"""
+
+    def seen(self) -> None:
+        """The statement just judged was not answered."""
+
+    def record(self, query: str, answer: object = None) -> str:
+        """It was answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Specimen:
+    """An implementation: how to begin one, and how to go on from its saved state."""
+
+    make: Callable[[Roster, int], Online]
+    reopen: Callable[[Online, Roster, int], Online]
+
+
+def play(auditor: Online, asks: list[Ask], secret: tuple[int, ...] = SECRET) -> tuple[list[Verdict], list[Vector]]:
+    """Run a stream; returns the verdicts, and the rows of what was answered."""
+    verdicts: list[Verdict] = []
+    answered: list[Vector] = []
+    for one in asks:
+        said = auditor.admit(one.sql)
+        verdicts.append(said)
+        if said.verdict is Ruling.ALLOW:
+            auditor.record(one.sql, [None if a is None else str(a) for a in one.answers(secret)])
+            answered.extend(one.rows)
+        else:
+            auditor.seen()
+    return verdicts, answered
+
+
+def the_stream_of_answers_exposes_nobody(specimen: Specimen) -> None:
+    """Whatever is asked: who answers only what is allowed exposes nobody (brute force), insiders included."""
+    for insiders in (0, 1):
+        for seed in SEEDS:
+            _, answered = play(specimen.make(roster(), insiders), stream(seed))
+            exposed = determined(answered, insiders=insiders)
+            assert not exposed, f"seed {seed}, insiders {insiders}: {sorted(exposed)} exposed"
+
+
+def every_denied_query_would_have_exposed_somebody(specimen: Specimen) -> None:
+    """Nothing is denied in vain, with or without insiders (brute force)."""
+    for insiders in (0, 1):
+        for seed in SEEDS:
+            auditor = specimen.make(roster(), insiders)
+            answered: list[Vector] = []
+            for one in stream(seed):
+                said, rows = play(auditor, [one])
+                assert said[0].verdict is not Ruling.REFUSED, f"seed {seed}: {one.sql} is refused: {said[0].reason}"
+                vain = said[0].verdict is Ruling.DENY and not determined([*answered, *one.rows], insiders=insiders)
+                assert not vain, f"seed {seed}, insiders {insiders}: {one.sql} is denied in vain"
+                answered += rows
+
+
+def a_denial_changes_no_state(specimen: Specimen) -> None:
+    """An auditor that was asked for what it denied decides like one that was not."""
+    for seed in SEEDS:
+        asks = stream(seed)
+        verdicts, _ = play(specimen.make(roster(), 0), asks)
+        allowed = [one for one, said in zip(asks, verdicts, strict=True) if said.verdict is Ruling.ALLOW]
+        again, _ = play(specimen.make(roster(), 0), allowed)
+        assert all(said.verdict is Ruling.ALLOW for said in again), f"seed {seed}: a denial left its mark"
+        probes = stream(seed + 100)
+        first, second = (specimen.make(roster(), 0) for _ in range(2))
+        play(first, asks)
+        play(second, allowed)
+        for probe in probes:
+            both = first.admit(probe.sql).verdict, second.admit(probe.sql).verdict
+            assert both[0] is both[1], f"seed {seed}: {probe.sql}: {both}"
+
+
+def what_follows_from_earlier_answers_is_allowed(specimen: Specimen) -> None:
+    """The same question again, and any combination of answered ones, is never denied."""
+    for insiders in (0, 1):
+        auditor = specimen.make(roster(), insiders)
+        for sql in ("SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE zip IN (1, 4)"):
+            assert auditor.admit(sql).verdict is Ruling.ALLOW, sql
+            auditor.record(sql)
+        again = ("SELECT SUM(x) FROM t", "SELECT AVG(x) FROM t WHERE zip = 2 OR zip = 3", "SELECT SUM(x) * 3 FROM t")
+        for sql in again:
+            assert auditor.admit(sql).verdict is Ruling.ALLOW, f"insiders {insiders}: {sql} follows, yet is denied"
+
+
+def decisions_are_equal_on_neighbouring_data(specimen: Specimen) -> None:
+    """Two tables that differ in private values only, and the answers that go with them: the same verdicts."""
+    for seed in SEEDS:
+        one, _ = play(specimen.make(roster(SECRET), 0), stream(seed), SECRET)
+        two, _ = play(specimen.make(roster(OTHER_SECRET), 0), stream(seed), OTHER_SECRET)
+        assert [(v.verdict, v.reason) for v in one] == [(v.verdict, v.reason) for v in two], f"seed {seed}"
+
+
+def restored_in_mid_stream_it_decides_as_if_uninterrupted(specimen: Specimen) -> None:
+    """Saved and opened again after every few statements, it says the same."""
+    for seed in SEEDS:
+        asks = stream(seed)
+        whole, _ = play(specimen.make(roster(), 0), asks)
+        auditor = specimen.make(roster(), 0)
+        parts: list[Verdict] = []
+        for start in range(0, len(asks), 4):
+            parts += play(auditor, asks[start : start + 4])[0]
+            auditor = specimen.reopen(auditor, roster(), 0)
+        assert [v.verdict for v in whole] == [v.verdict for v in parts], f"seed {seed}"
+
+
+def what_could_be_extreme_is_refused(specimen: Specimen) -> None:
+    """Private conditions, extremes, medians, variances, squares and yes/no questions are refused, and leave no mark."""
+    auditor = specimen.make(roster(), 0)
+    for sql in (
+        "SELECT COUNT(*) FROM t WHERE x > 3",
+        "SELECT SUM(x) FROM t WHERE x > 3",
+        "SELECT MAX(x) FROM t",
+        "SELECT MIN(x) FROM t",
+        "SELECT MEDIAN(x) FROM t",
+        "SELECT VAR_POP(x) FROM t",
+        "SELECT SUM(x * x) FROM t",
+        "SELECT SUM(x) > 5 FROM t",
+        "SELECT zip, SUM(x) FROM t GROUP BY zip HAVING SUM(x) > 5",
+        "SELECT x, COUNT(*) FROM t GROUP BY x",
+        "SELECT SUM(nothing) FROM t",
+    ):
+        assert auditor.admit(sql).verdict is Ruling.REFUSED, f"{sql} is not refused"
+        auditor.seen()
+    assert auditor.admit("SELECT SUM(x) FROM t").verdict is Ruling.ALLOW
+
+
+def a_statement_is_admitted_whole_or_not_at_all(specimen: Specimen) -> None:
+    """One group that would expose somebody denies the statement, and the harmless groups are then still to be had."""
+    auditor = specimen.make(roster(), 0)
+    assert auditor.admit("SELECT zip, SUM(x) FROM t GROUP BY zip").verdict is Ruling.DENY  # zip 4: Gus alone
+    auditor.seen()
+    assert auditor.admit("SELECT zip, SUM(x) FROM t WHERE zip <= 2 GROUP BY zip").verdict is Ruling.ALLOW
+    auditor.record("SELECT zip, SUM(x) FROM t WHERE zip <= 2 GROUP BY zip")
+    # Both groups count now: Ann alone would follow from Bob, so a sum over one of each zip is still harmless.
+    assert auditor.admit("SELECT SUM(x) FROM t WHERE age = 31").verdict is Ruling.ALLOW
+    assert auditor.admit("SELECT SUM(x) FROM t WHERE zip = 1 AND age = 31").verdict is Ruling.DENY
+
+
+def the_proof_of_a_denial_gives_the_value_it_names(specimen: Specimen) -> None:
+    """Weights times true answers, this one's included, are exactly the private value of the first person named."""
+    denied = 0
+    for seed in SEEDS:
+        for secret in (SECRET, OTHER_SECRET):
+            auditor = specimen.make(roster(), 0)
+            answers: dict[str, Fraction | None] = {}
+            for one in stream(seed):
+                said = play(auditor, [one], secret)[0][0]
+                values = one.answers(secret)
+                grouped = "GROUP BY" in one.sql
+                for part, value in enumerate(values, 1):
+                    answers[f"{said.number}.{part}" if grouped else said.number] = value
+                if said.verdict is not Ruling.DENY:
+                    continue
+                denied += 1
+                assert said.who, f"{one.sql}: nobody is named"
+                assert said.proof, f"{one.sql}: without a proof"
+                total = Fraction(0)
+                for item in said.proof:
+                    value = Fraction(item["known"]) if "known" in item else answers[item["query"]]
+                    assert value is not None, f"{one.sql}: the proof uses NULL"
+                    total += Fraction(item["weight"]) * value
+                at = [p.name for p in PEOPLE].index(said.who[0]["record"]["name"])
+                assert total == secret[at], f"{one.sql}: {total} is not {said.who[0]}"
+    assert denied, "no stream had a denial: the law was not tried"
+
+
+def _make(table: Roster, insiders: int) -> Online:
+    return OnlineAuditor(table, insiders=insiders)
+
+
+def _reopen(auditor: Online, table: Roster, insiders: int) -> Online:
+    assert isinstance(auditor, OnlineAuditor)
+    mark = fingerprint(roster())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history.keyhole"
+        auditor.save(path, mark)
+        return OnlineAuditor.open(path, table, mark, insiders=insiders)
+
+
+SPECIMENS: dict[str, Specimen] = {"OnlineAuditor": Specimen(_make, _reopen)}
+
+
+class _Tampered(OnlineAuditor):
+    """An honest auditor whose verdicts are tampered with."""
+
+    def __init__(self, table: Roster, insiders: int = 0) -> None:
+        super().__init__(table, insiders=insiders)
+        self.marks: list[object] = []
+
+    def admit(self, query: object) -> Verdict:
+        assert isinstance(query, str)
+        return self.tamper(query, super().admit(query))
+
+    def tamper(self, sql: str, said: Verdict) -> Verdict:
+        raise NotImplementedError
+
+
+class _Generous(_Tampered):
+    """Denies nothing."""
+
+    def tamper(self, sql: str, said: Verdict) -> Verdict:
+        return replace(said, verdict=Ruling.ALLOW) if said.verdict is Ruling.DENY else said
+
+
+class _Stingy(_Tampered):
+    """Denies every third new thing."""
+
+    def tamper(self, sql: str, said: Verdict) -> Verdict:
+        self.marks.append(sql)
+        return replace(said, verdict=Ruling.DENY) if len(self.marks) % 3 == 0 else said
+
+
+class _Resentful(_Tampered):
+    """After a denial it denies everything."""
+
+    def tamper(self, sql: str, said: Verdict) -> Verdict:
+        if self.marks:
+            return replace(said, verdict=Ruling.DENY)
+        if said.verdict is Ruling.DENY:
+            self.marks.append(sql)
+        return said
+
+
+class _Pedantic(_Tampered):
+    """Denies whatever was answered already."""
+
+    def tamper(self, sql: str, said: Verdict) -> Verdict:
+        return replace(said, verdict=Ruling.DENY) if said.reason.startswith("it follows") else said
+
+
+class _Peeping(_Tampered):
+    """Looks at the answers: after one above 25 it grows careful."""
+
+    def tamper(self, sql: str, said: Verdict) -> Verdict:
+        return replace(said, reason="the last answer was large") if self.marks else said
+
+    def record(self, query: object, answer: object = None) -> str:
+        assert isinstance(query, str)
+        if isinstance(answer, list) and any(a is not None and Fraction(a) > 25 for a in answer):
+            self.marks.append(answer)
+        return super().record(query, answer)
+
+
+class _Curious(_Tampered):
+    """Answers extremes too."""
+
+    def tamper(self, sql: str, said: Verdict) -> Verdict:
+        return replace(said, verdict=Ruling.ALLOW) if "MAX" in sql else said
+
+
+class _Hasty(_Tampered):
+    """Judges the first group only."""
+
+    def tamper(self, sql: str, said: Verdict) -> Verdict:
+        return replace(said, verdict=Ruling.ALLOW) if "GROUP BY" in sql and len(said.who) < 3 else said
+
+
+class _Careless(_Tampered):
+    """Proofs with doubled weights."""
+
+    def tamper(self, sql: str, said: Verdict) -> Verdict:
+        return replace(said, proof=tuple({**p, "weight": str(2 * Fraction(p["weight"]))} for p in said.proof))
+
+
+def _forget(auditor: Online, table: Roster, insiders: int) -> Online:
+    return OnlineAuditor(table, insiders=insiders)
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """A sentence that holds for every online auditor, and the liar that it must catch."""
+
+    check: Callable[[Specimen], None]
+    liar: Specimen
+
+    @property
+    def name(self) -> str:
+        """The law as a sentence."""
+        return self.check.__name__.replace("_", " ")
+
+
+LAWS: tuple[Law, ...] = (
+    Law(the_stream_of_answers_exposes_nobody, Specimen(_Generous, _reopen)),
+    Law(every_denied_query_would_have_exposed_somebody, Specimen(_Stingy, _reopen)),
+    Law(a_denial_changes_no_state, Specimen(_Resentful, _reopen)),
+    Law(what_follows_from_earlier_answers_is_allowed, Specimen(_Pedantic, _reopen)),
+    Law(decisions_are_equal_on_neighbouring_data, Specimen(_Peeping, _reopen)),
+    Law(restored_in_mid_stream_it_decides_as_if_uninterrupted, Specimen(_make, _forget)),
+    Law(what_could_be_extreme_is_refused, Specimen(_Curious, _reopen)),
+    Law(a_statement_is_admitted_whole_or_not_at_all, Specimen(_Hasty, _reopen)),
+    Law(the_proof_of_a_denial_gives_the_value_it_names, Specimen(_Careless, _reopen)),
+)
