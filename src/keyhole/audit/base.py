@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Protocol
 
 from keyhole.evidence import Contradiction, Evidence, Row, System, Unjudged
@@ -327,6 +328,15 @@ def query_order(number: str) -> tuple[int, ...]:
 def shown_value(ends: tuple[Fraction, Fraction] | None) -> Decimal | None:
     """The value of a proof as a decimal."""
     return None if ends is None else simplest_decimal(*ends)
+
+
+def outward(lo: Fraction, hi: Fraction) -> tuple[Decimal, Decimal]:
+    """An interval as decimals of nine digits, rounded outwards.
+
+    >>> outward(Fraction(1, 3), Fraction(2, 3))
+    (Decimal('0.333333333'), Decimal('0.666666667'))
+    """
+    return Decimal(floor(lo * 10**9)).scaleb(-9), Decimal(ceil(hi * 10**9)).scaleb(-9)
 
 
 def _range(prior: Prior) -> tuple[Decimal | None, Decimal | None]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Exposure, Finding, Group, Proof, Status, query_order, shown_value
+from keyhole.audit.base import Exposure, Finding, Group, Proof, Status, outward, query_order, shown_value
 from keyhole.audit.extreme import Ruling, extremes, rule_out
 from keyhole.audit.groups import determined_groups
 from keyhole.audit.matrix import SystemMatrix, system_matrix
@@ -216,7 +216,10 @@ def linear_proof(number: int, built: SystemMatrix, weights: dict[int, Fraction],
 def _exposed(system: System, column: str, k: int, proof: Proof) -> Finding:
     ends = proof.interval(system)
     value = shown_value(ends)
-    return Finding({}, int(system.atoms.first[k]), column, Status.EXPOSED, value, value, value, proof)
+    lo = hi = value
+    if ends is not None and ends[1] - ends[0] > max(Fraction(1), abs(ends[0])) / 10**9:
+        lo, hi = outward(*ends)  # printed answers leave this much room
+    return Finding({}, int(system.atoms.first[k]), column, Status.EXPOSED, value, lo, hi, proof)
 
 
 def _ruled(number: int, system: System, built: SystemMatrix, space: RowSpace) -> Iterator[Finding]:

@@ -8,23 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from fractions import Fraction
 
-from keyhole.errors import ConfigError, QueryError, UnsupportedQuery
+from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.evidence import Bound, Contradiction, Equal, Evidence, OrderFact, Row, System, Unjudged
 from keyhole.evidence import Entry as Addend
+from keyhole.gather.answers import ULP, Interval, described, double, finish, interval, radius, squared
+from keyhole.gather.blocks import admissible, blocks_of, known_facts
 from keyhole.gather.features import ONE, Registry, Unknowns, private_leaves
 from keyhole.gather.totals import Form, Totals
 from keyhole.knowledge import Fact, Knowledge
-from keyhole.predicate import TRUE, IsNull, Opaque, Predicate, conjunction, leaves, negation
+from keyhole.predicate import IsNull, Predicate, conjunction, negation
 from keyhole.query import Aggregate, Query, Term
-from keyhole.schema import Kind
 from keyhole.sources import Roster, Source
-from keyhole.sql import lower
-from keyhole.transcript import NULL_ANSWER, Answer, Entry, Refusal, Transcript, simplest_decimal
-
-ULP = Fraction(1, 2**52)
+from keyhole.transcript import NULL_ANSWER, Answer, Entry, Transcript, simplest_decimal
 
 Progress = Callable[[str, int, int], None]
 
@@ -42,9 +40,9 @@ def gather(
     secret = frozenset(c.name for c in roster.schema.columns if c.secret)
     if not secret:
         raise ConfigError("no column is private, so there is nothing to protect: name one with --private COL")
-    entries, refused = _admissible(transcript, roster)
-    blocks, public = _blocks(entries, secret)
-    facts = _facts(knowledge, roster)
+    entries, refused = admissible(transcript, roster)
+    blocks, public = blocks_of(entries, secret)
+    facts = known_facts(knowledge, roster)
     contradictions: list[Contradiction] = []
     unjudged: list[Unjudged] = []
     systems: list[System] = []
@@ -69,70 +67,6 @@ def gather(
     filled = tuple(replace(e, answer=answers.get(e.number, e.answer)) for e in entries)
     log = Transcript(filled, (*transcript.refused, *refused))
     return Evidence(roster.n, log, knowledge, tuple(systems), tuple(contradictions), tuple(unjudged))
-
-
-def _admissible(transcript: Transcript, roster: Roster) -> tuple[list[Entry], list[Refusal]]:
-    """Leave out statements whose engine-evaluated parts the engine itself refuses."""
-    kept: list[Entry] = []
-    refused: dict[str, Refusal] = {}
-    known: dict[tuple[Predicate, str | None], str | None] = {}
-    for entry in transcript.entries:
-        number = entry.number.split(".")[0]
-        for term in (*entry.query.terms, *entry.query.per):
-            if entry.query.aggregate is Aggregate.PUBLIC:
-                continue
-            opaque = [leaf for leaf in leaves(term.where) if isinstance(leaf, Opaque)]
-            for part, weight in [(leaf, None) for leaf in opaque] + ([(TRUE, term.weight)] if term.weight else []):
-                if (part, weight) not in known:
-                    known[part, weight] = roster.fault(part, weight)
-                objection = known[part, weight]
-                if objection is not None:
-                    refused[number] = Refusal(number, entry.sql, f"the engine refuses it: {objection}")
-        kept.append(entry)
-    return [e for e in kept if e.number.split(".")[0] not in refused], list(refused.values())
-
-
-def _blocks(
-    entries: Sequence[Entry], secret: frozenset[str]
-) -> tuple[list[tuple[tuple[str, ...], list[Entry]]], list[Entry]]:
-    """Private columns that some query mentions together share a system (union-find)."""
-    parent: dict[str, str] = {}
-
-    def root(name: str) -> str:
-        while parent.setdefault(name, name) != name:
-            name = parent[name]
-        return name
-
-    touched: list[frozenset[str]] = []
-    for entry in entries:
-        used = set(entry.query.columns)
-        for term in (*entry.query.terms, *entry.query.per):
-            used |= {leaf.column for leaf in private_leaves(term.where, secret) if hasattr(leaf, "column")}
-        touched.append(frozenset(used))
-        for name in used:
-            parent[root(name)] = root(min(used))
-    blocks: dict[str, list[Entry]] = {}
-    public = []
-    for entry, names in zip(entries, touched, strict=True):
-        if names:
-            blocks.setdefault(root(min(names)), []).append(entry)
-        else:
-            public.append(entry)
-    named = [(tuple(sorted(n for n in parent if root(n) == r)), block) for r, block in blocks.items()]
-    return named, public
-
-
-def _facts(knowledge: Knowledge, roster: Roster) -> tuple[tuple[int, Fact, Predicate], ...]:
-    found = []
-    for number, fact in enumerate(knowledge.facts, 1):
-        try:
-            where = lower(
-                f"SELECT COUNT(*) FROM {roster.schema.table!r} WHERE {fact.where}".replace("'", '"', 2), roster.schema
-            )
-        except QueryError as error:
-            raise ConfigError(f"fact {number}: {error.message}") from None
-        found.append((number, fact, where.where))
-    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +189,7 @@ class _Builder:
             answer = e.answer
             if answer is None and self.source is not None and n:
                 value = self.source.evaluate(e.query)
-                answer = NULL_ANSWER if value is None else _double(Fraction(value), Decimal(value))
+                answer = NULL_ANSWER if value is None else double(Fraction(value), Decimal(value))
                 self.answers[e.number] = answer
             known = by_number.get(partner.number)
             if n == 0 or known is None:
@@ -263,16 +197,16 @@ class _Builder:
             lo = hi = None
             if answer is not None and answer.lo is not None and answer.hi is not None and known.lo is not None:
                 assert known.hi is not None
-                squared = _squared(known.lo, known.hi)
+                sums = squared(known.lo, known.hi)
                 ends = (answer.lo, answer.hi)
                 if e.query.label.startswith("STDDEV"):
-                    ends = _squared(max(ends[0], Fraction(0)), ends[1])
+                    ends = squared(max(ends[0], Fraction(0)), ends[1])
                 if answer.value == 0:
                     ends = (Fraction(0), Fraction(0))
                     equal.append(Equal(e.number, partner.number, term.column or "", entries[0].predicate))
                 spread = n if "POP" in e.query.label else n - 1
-                slack = (n + 2) * ULP * (abs(ends[1]) * spread + squared[1] / n) if ends[1] else Fraction(0)
-                lo, hi = (ends[0] * spread + squared[0] / n - slack, ends[1] * spread + squared[1] / n + slack)
+                slack = (n + 2) * ULP * (abs(ends[1]) * spread + sums[1] / n) if ends[1] else Fraction(0)
+                lo, hi = (ends[0] * spread + sums[0] / n - slack, ends[1] * spread + sums[1] / n + slack)
             found.append(Row(e.number, tuple(entries), Fraction(0), Fraction(0), lo, hi))
         return found, equal
 
@@ -288,7 +222,7 @@ class _Builder:
             answer = e.answer
             if answer is None and self.source is not None:
                 value = self.source.evaluate(replace(e.query, test=None, digits=None))
-                answer = _finish(None if value is None else Fraction(value), Fraction(0), e.query)
+                answer = finish(None if value is None else Fraction(value), Fraction(0), e.query)
                 self.answers[e.number] = answer
             found.append(OrderFact(e.number, e.query, at, answer))
         return found
@@ -346,12 +280,12 @@ class _Builder:
         hidden_per = any(e.feature != ONE for e in asked.per)
         if query.per and not hidden_per and per.public == 0:
             return []  # a quotient over nobody says nothing
-        lo, hi, exact, why = self._interval(query, answer, top)
+        said = self._said(entry, answer, top)
         if hidden_per:
-            return self._ratio_row(entry, asked, answer, lo, hi, exact, why, top, per)
+            return self._ratio_row(asked, said, top, per)
         scale = per.public if query.per else Fraction(1)
         entries = tuple(e for e in asked.top if e.feature != ONE)
-        low, high = (None if end is None else end * scale - top.public for end in (lo, hi))
+        low, high = (None if end is None else end * scale - top.public for end in (said.lo, said.hi))
         if scale < 0:
             low, high = high, low
         if not entries:
@@ -363,7 +297,7 @@ class _Builder:
                 )
             return []
         noise = answer.noise if answer is not None else None
-        return [Row(entry.number, entries, scale, top.public, low, high, noise, exact, why)]
+        return [Row(entry.number, entries, scale, top.public, low, high, noise, said.exact, said.why)]
 
     def _null_row(self, asked: _Asked, top: Form, per: Form) -> list[Row]:
         """NULL: nobody matched. Under a private condition that is a count of zero."""
@@ -379,26 +313,15 @@ class _Builder:
             )
         return []
 
-    def _ratio_row(
-        self,
-        entry: Entry,
-        asked: _Asked,
-        answer: Answer | None,
-        lo: Fraction | None,
-        hi: Fraction | None,
-        exact: bool,
-        why: str,
-        top: Form,
-        per: Form,
-    ) -> list[Row]:
+    def _ratio_row(self, asked: _Asked, said: Interval, top: Form, per: Form) -> list[Row]:
         """AVG under a private condition: SUM - a COUNT lies within the radius of a, times the group."""
-        if lo is None or hi is None or answer is None:
-            self.unjudged.append(
-                Unjudged(entry.number, entry.sql, "an average under a private condition without its value")
-            )
+        entry = asked.entry
+        if said.lo is None or said.hi is None:
+            reason = "an average under a private condition without its value"
+            self.unjudged.append(Unjudged(entry.number, entry.sql, reason))
             return []
-        a = (lo + hi) / 2
-        spread = max(hi - a, a - lo) * self.roster.n
+        a = (said.lo + said.hi) / 2
+        spread = (said.hi - said.lo) / 2 * self.roster.n
         found: dict[tuple[int, int, int | None], Fraction] = {}
         for sign, part in ((Fraction(1), asked.top), (-a, asked.per)):
             for e in part:
@@ -407,120 +330,33 @@ class _Builder:
                     found[at] = found.get(at, Fraction(0)) + sign * e.factor
         entries = tuple(Addend(f, p, c, w) for (f, p, w), c in found.items() if c)
         offset = top.public - a * per.public
-        return [Row(entry.number, entries, Fraction(0), offset, -offset - spread, -offset + spread, None, exact, why)]
+        low, high = -offset - spread, -offset + spread
+        return [Row(entry.number, entries, Fraction(0), offset, low, high, None, said.exact, said.why)]
 
-    def _interval(
-        self, query: Query, answer: Answer | None, top: Form
-    ) -> tuple[Fraction | None, Fraction | None, bool, str]:
-        """The answer as an interval, whether it is an equation, and if not why."""
-        if answer is None:
-            return None, None, query.digits is None and query.test is None, _why(query)
-        if query.test is not None:
-            if not isinstance(answer.value, bool):
-                return answer.lo, answer.hi, False, "a threshold question"
-            at = Fraction(query.test.value)
-            above = query.test.op in (">", ">=")
-            if query.test.op in ("=", "<>"):
-                return (
-                    (at, at, True, "") if answer.value == (query.test.op == "=") else (None, None, False, "inequality")
-                )
-            return (
-                (at, None, False, "a threshold question")
-                if above == answer.value
-                else (None, at, False, "a threshold question")
-            )
-        lo, hi = answer.lo, answer.hi
-        if query.digits is not None:
-            half = Fraction(1, 2) / Fraction(10) ** query.digits
-            if isinstance(answer.value, Decimal) and lo == hi:
-                lo, hi = Fraction(answer.value) - half, Fraction(answer.value) + half
-            return lo, hi, False, "a rounded answer"
-        if answer.noise is not None:
-            return lo, hi, False, "a noisy answer"
-        if answer.value is None:
-            return lo, hi, lo is not None and lo == hi, "an interval"
-        if lo == hi and lo is not None:
-            radius = self._radius(query, lo, top.matched)
-            lo, hi = lo - radius, lo + radius
-        return lo, hi, True, ""
-
-    def _radius(self, query: Query, value: Fraction, matched: int) -> Fraction:
-        """How far a printed DOUBLE may lie from the true sum, whatever the order of summation."""
-        if self.source is not None and not any(self.totals.floating(c) for c in query.columns) and not query.per:
-            exact_kind = all(self._kind(c) is not Kind.DOUBLE for c in query.columns)
-            if exact_kind:
-                return Fraction(0)
-        if not query.per and all(self._kind(c) in (Kind.INTEGER, Kind.DECIMAL) for c in query.columns):
-            return Fraction(0)
-        size = abs(value)
-        for name in query.columns:
-            prior = self.knowledge.prior(name)
-            if prior.lo is not None and prior.hi is not None:
-                most = max(abs(Fraction(prior.lo)), abs(Fraction(prior.hi)))
-                size = max(size, most if query.per else most * matched)
-        return (matched + 2) * ULP * size
-
-    def _kind(self, name: str) -> Kind | None:
-        column = self.roster.schema.find(name)
-        return column.kind if column is not None else None
+    def _said(self, entry: Entry, answer: Answer | None, top: Form) -> Interval:
+        """An answer as an interval. What we computed ourselves is as exact as it says; what was printed is not."""
+        printed = entry.answer is not None and isinstance(entry.answer.value, Decimal)
+        dust = Fraction(0)
+        if printed and entry.answer is not None and entry.answer.lo is not None:
+            dust = radius(entry.query, entry.answer.lo, top.matched, self.roster.schema, self.knowledge)
+        return interval(entry.query, answer, dust)
 
     def _computed(self, query: Query, top: Form, per: Form) -> Answer:
         """The true answer, from the totals over atoms."""
         below = per.total if query.per else Fraction(1)
         if below == 0 or (query.columns and not query.per and top.matched == 0):
             return NULL_ANSWER
-        return _finish(top.total / below, top.radius / abs(below), query)
+        return finish(top.total / below, top.radius / abs(below), query)
 
     def _compare(self, entry: Entry, answer: Answer, top: Form, per: Form) -> None:
         if answer.null or answer.noise is not None:
             return
         truth = self._computed(replace(entry.query, digits=None, test=None), top, per)
-        said = f"Q{entry.number} was answered {_shown(answer)}"
+        said = f"Q{entry.number} was answered {described(answer)}"
         if truth.lo is None or truth.hi is None:
             self.contradictions.append(Contradiction((entry.number,), f"{said}, but in the data nobody matches it"))
             return
-        lo, hi, _, _ = self._interval(entry.query, answer, top)
-        if (lo is not None and truth.hi < lo) or (hi is not None and truth.lo > hi):
+        given = self._said(entry, answer, top)
+        if (given.lo is not None and truth.hi < given.lo) or (given.hi is not None and truth.lo > given.hi):
             data = simplest_decimal(truth.lo, truth.hi)
             self.contradictions.append(Contradiction((entry.number,), f"{said}, but the data give {data}"))
-
-
-def _squared(lo: Fraction, hi: Fraction) -> tuple[Fraction, Fraction]:
-    low = Fraction(0) if lo <= 0 <= hi else min(lo * lo, hi * hi)
-    return low, max(lo * lo, hi * hi)
-
-
-def _double(value: Fraction, shown: Decimal) -> Answer:
-    return Answer(shown, value - 4 * ULP * abs(value), value + 4 * ULP * abs(value))
-
-
-def _why(query: Query) -> str:
-    return "a threshold question" if query.test is not None else "a rounded answer" if query.digits is not None else ""
-
-
-def _shown(answer: Answer) -> str:
-    return str(answer.value) if answer.value is not None else f"an interval up to {answer.hi}"
-
-
-def _finish(value: Fraction | None, radius: Fraction, query: Query) -> Answer:
-    """Apply ROUND and a threshold to a true value."""
-    if value is None:
-        return NULL_ANSWER
-    if query.test is not None:
-        at = Fraction(query.test.value)
-        truth = {
-            "=": value == at,
-            "<>": value != at,
-            "<": value < at,
-            "<=": value <= at,
-            ">": value > at,
-            ">=": value >= at,
-        }
-        return Answer(truth[query.test.op], None, None)
-    shown = simplest_decimal(value - radius, value + radius)
-    if query.digits is not None:
-        step = Decimal(1).scaleb(-query.digits)
-        rounded = (Decimal(value.numerator) / Decimal(value.denominator)).quantize(step, rounding=ROUND_HALF_UP)
-        half = Fraction(step) / 2
-        return Answer(rounded, Fraction(rounded) - half, Fraction(rounded) + half)
-    return Answer(shown, value - radius, value + radius)

@@ -1,0 +1,127 @@
+"""An answer as an interval that holds the truth: rounding, thresholds, and the dust of floating-point sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+
+from keyhole.knowledge import Knowledge
+from keyhole.query import Query
+from keyhole.schema import Kind, Schema
+from keyhole.transcript import NULL_ANSWER, Answer, simplest_decimal
+
+ULP = Fraction(1, 2**52)
+THRESHOLD = "a threshold question"
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """lo <= true answer <= hi (None: unbounded); `exact`: an equation up to a stated radius, else `why` not."""
+
+    lo: Fraction | None
+    hi: Fraction | None
+    exact: bool
+    why: str = ""
+
+
+def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
+    """What an answer says of the true value; `radius` is how far a printed number may lie from it."""
+    if answer is None:
+        why = THRESHOLD if query.test is not None else "a rounded answer" if query.digits is not None else ""
+        return Interval(None, None, not why, why)
+    if query.test is not None:
+        return _threshold(query, answer)
+    lo, hi = answer.lo, answer.hi
+    if query.digits is not None:
+        half = Fraction(1, 2) / Fraction(10) ** query.digits
+        if isinstance(answer.value, Decimal) and lo == hi:
+            lo, hi = Fraction(answer.value) - half, Fraction(answer.value) + half
+        return Interval(lo, hi, False, "a rounded answer")
+    if answer.noise is not None:
+        return Interval(lo, hi, False, "a noisy answer")
+    if answer.value is None:
+        return Interval(lo, hi, lo is not None and lo == hi, "an interval")
+    if lo is not None and lo == hi:
+        lo, hi = lo - radius, lo + radius
+    return Interval(lo, hi, True)
+
+
+def _threshold(query: Query, answer: Answer) -> Interval:
+    assert query.test is not None
+    at = Fraction(query.test.value)
+    if not isinstance(answer.value, bool):
+        return Interval(answer.lo, answer.hi, False, THRESHOLD)
+    if query.test.op in ("=", "<>"):
+        equal = answer.value == (query.test.op == "=")
+        return Interval(at, at, True) if equal else Interval(None, None, False, THRESHOLD)
+    above = (query.test.op in (">", ">=")) == answer.value
+    return Interval(at, None, False, THRESHOLD) if above else Interval(None, at, False, THRESHOLD)
+
+
+def radius(query: Query, value: Fraction, matched: int, schema: Schema, knowledge: Knowledge) -> Fraction:
+    """How far a printed answer may lie from the truth, whatever the order in which an engine summed.
+
+    Sums of integers and decimals are exact, and their averages are rounded once. A DOUBLE sum of n terms is off by at
+    most n ulp of the sum of absolute values; that sum is taken from the declared range, or from the answer itself.
+    """
+    kinds = {column.kind for name in query.columns if (column := schema.find(name)) is not None}
+    if Kind.DOUBLE not in kinds:
+        return 2 * ULP * abs(value) if query.per else Fraction(0)
+    size = abs(value)
+    for name in query.columns:
+        prior = knowledge.prior(name)
+        if prior.lo is not None and prior.hi is not None:
+            most = max(abs(Fraction(prior.lo)), abs(Fraction(prior.hi)))
+            size = max(size, most if query.per else most * matched)
+    return (matched + 2) * ULP * size
+
+
+def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
+    """A true value as the answer to a query: with its ROUND and its threshold applied."""
+    if value is None:
+        return NULL_ANSWER
+    if query.test is not None:
+        return Answer(holds(value, query.test.op, Fraction(query.test.value)), None, None)
+    if query.digits is not None:
+        step = Decimal(1).scaleb(-query.digits)
+        rounded = (Decimal(value.numerator) / Decimal(value.denominator)).quantize(step, rounding=ROUND_HALF_UP)
+        half = Fraction(step) / 2
+        return Answer(rounded, Fraction(rounded) - half, Fraction(rounded) + half)
+    return Answer(simplest_decimal(value - spread, value + spread), value - spread, value + spread)
+
+
+def holds(left: Fraction, op: str, right: Fraction) -> bool:
+    """A comparison of exact numbers.
+
+    >>> holds(Fraction(1, 3), "<", Fraction(1, 2))
+    True
+    """
+    return {
+        "=": left == right,
+        "<>": left != right,
+        "<": left < right,
+        "<=": left <= right,
+        ">": left > right,
+        ">=": left >= right,
+    }[op]
+
+
+def squared(lo: Fraction, hi: Fraction) -> tuple[Fraction, Fraction]:
+    """The range of x^2 for x in [lo, hi].
+
+    >>> squared(Fraction(-2), Fraction(1))
+    (Fraction(0, 1), Fraction(4, 1))
+    """
+    low = Fraction(0) if lo <= 0 <= hi else min(lo * lo, hi * hi)
+    return low, max(lo * lo, hi * hi)
+
+
+def double(value: Fraction, shown: Decimal) -> Answer:
+    """A number that an engine printed as DOUBLE after a few roundings."""
+    return Answer(shown, value - 4 * ULP * abs(value), value + 4 * ULP * abs(value))
+
+
+def described(answer: Answer) -> str:
+    """An answer in words, for messages."""
+    return str(answer.value) if answer.value is not None else f"between {answer.lo} and {answer.hi}"
