@@ -1,7 +1,8 @@
 """Query -> rows, atoms, truth: the engines."""
 
 from keyhole.sources.base import GroupKey, PrivateValues, Roster, Rows, Source
-from keyhole.sources.duckdb import DuckDBRoster, DuckDBSource, load, load_roster
+from keyhole.sources.duckdb import DuckDBRoster, DuckDBSource
+from keyhole.sources.duckdb_load import load, load_roster
 
 __all__ = [
     "DuckDBRoster",
