@@ -14,9 +14,9 @@ from keyhole.query import Aggregate, Query, Term, Threshold
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
+from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.linear import LinearReader, Piece
-from keyhole.sql.public import FINITE, Public
 
 _T = DataType.Type
 SEPARATELY = "ask them separately"
@@ -215,7 +215,8 @@ class AggregateReader(LinearReader):
             if not isinstance(node.this, exp.Sum | exp.Avg | exp.Count | exp.CountIf):
                 raise self._no_aggregate(node)
             return self._aggregate(node.this, conjunction(where, self.condition(node.expression.this)))
-        where = where if isinstance(node.parent, exp.Filter) else TRUE
+        if isinstance(node, exp.Sum | exp.Avg | exp.CountIf) and node.this is None:
+            raise self.refuse("an argument is missing", node)
         if isinstance(node, exp.Sum | exp.Avg):
             self.only(node, "this")
             if isinstance(node.this, exp.Distinct):
@@ -336,6 +337,8 @@ class AggregateReader(LinearReader):
         return Query(aggregate, (Term(power.column, where, factor),), label=label)
 
     def _statistic(self, inner: exp.Expr) -> tuple[str, exp.Expr]:
+        if inner.this is None:
+            raise self.refuse("an argument is missing", inner)
         if isinstance(inner, exp.Count):
             self.only(inner, "this", "big_int")
             return "COUNT", inner.this.expressions[0]

@@ -34,9 +34,10 @@ from keyhole.predicate import (
 )
 from keyhole.schema import Column, Kind
 from keyhole.sql.constants import NotConstant, Value, coerce, to_decimal
+from keyhole.sql.expression import Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.names import Derived, Scope
-from keyhole.sql.public import Public, PublicReader
+from keyhole.sql.public import PublicReader
 
 OPERATORS: dict[type[exp.Expr], str] = {
     exp.EQ: "=",

@@ -36,11 +36,13 @@ EXACT_TYPES = (_T.DOUBLE, _T.BIGINT, _T.INT128, _T.INT, _T.DECIMAL)
 TIMESTAMPS = (_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.DATETIME)
 
 
-def fold(node: exp.Expr, source: Source) -> Value | NotConstant:
+def fold(node: exp.Expr | None, source: Source) -> Value | NotConstant:
     """The value of a constant expression: numbers as exact fractions, dates from their text.
 
     `NOT_CONSTANT` if a column or a function is involved; refuses what has no exact value (`1/0`, `DATE 'soon'`).
     """
+    if node is None:  # the parser lets SUM() through
+        raise source.refuse("an argument is missing")
     if isinstance(node, exp.Literal):
         return str(node.this) if node.is_string else _number(str(node.this), node, source)
     if isinstance(node, exp.Column):

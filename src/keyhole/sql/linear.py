@@ -15,10 +15,10 @@ from sqlglot.expressions import DataType
 from keyhole.predicate import FALSE, TRUE, Comparison, IsNull, Predicate, conjunction, is_true, negation
 from keyhole.schema import Column, Kind
 from keyhole.sql.condition import ConditionReader, bare
-from keyhole.sql.constants import NotConstant, to_decimal
+from keyhole.sql.constants import NotConstant
+from keyhole.sql.expression import Public, product, reciprocal
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.names import Derived, Scope
-from keyhole.sql.public import Public, product, reciprocal
 
 MAX_PIECES = 64
 MAX_PUBLIC_BRANCHES = 4  # a longer CASE over public columns alone becomes one weight
@@ -272,6 +272,3 @@ def _collected(powers: tuple[tuple[Power, Fraction], ...]) -> tuple[tuple[Power,
     for power, factor in powers:
         total[power] = total.get(power, Fraction(0)) + factor
     return tuple((p, f) for p, f in total.items() if f)
-
-
-__all__ = ["LinearReader", "Piece", "Power", "to_decimal"]

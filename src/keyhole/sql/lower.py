@@ -8,33 +8,19 @@ from fractions import Fraction
 from itertools import product
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
-from keyhole.errors import QueryError, UnknownColumn, UnsupportedQuery
-from keyhole.predicate import TRUE, Predicate, conjunction, quote_name
+from keyhole.errors import UnsupportedQuery
+from keyhole.predicate import Predicate, conjunction, quote_name
 from keyhole.query import Aggregate, Key, Query, Statement
 from keyhole.schema import Column, Schema
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant
-from keyhole.sql.names import Derived, Scope
+from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
+from keyhole.sql.labels import labels
 from keyhole.sql.parse import MAX_DEPTH, Source, parse
 
 MAX_SETS = 256
-
-_SELECT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_")
-_INNER = ("expressions", "from_", "where", "with_")
-_CLAUSES = {
-    "joins": "joins are not judged: put the join in --view (one row per person)",
-    "distinct": "SELECT DISTINCT is not judged: the groups of GROUP BY are distinct already",
-    "windows": "window functions are not judged: use GROUP BY",
-    "qualify": "QUALIFY is not judged: use HAVING",
-    "laterals": "LATERAL is not judged: put it in --view",
-    "sample": "a sample changes from run to run: leave it out",
-    "into": "SELECT INTO writes a table: only reading is judged",
-    "locks": "FOR UPDATE is not judged: leave it out",
-    "pivots": "PIVOT is not judged: use GROUP BY",
-}
 
 
 def lower(text: str, schema: Schema) -> Statement:
@@ -60,16 +46,13 @@ class _Lowering:
     def __init__(self, source: Source, schema: Schema, select: exp.Select) -> None:
         self.source = source
         self.select = select
-        self.check(select, _SELECT)
-        self.scope = _scope(source, schema, select, {})
+        check_clauses(source, select, SELECT)
+        self.scope = scope_of(source, schema, select, {})
         self.items = [_Item(node) for node in select.expressions]
-        for item, label in zip(self.items, _labels(source, [bool(i.alias) for i in self.items]), strict=True):
+        for item, label in zip(self.items, labels(source, [bool(i.alias) for i in self.items]), strict=True):
             item.label = label
         self.keys: list[Key] = []
         self.key_of: dict[str, int] = {}  # canonical text of a key -> its index
-
-    def check(self, select: exp.Select, known: tuple[str, ...]) -> None:
-        _check(self.source, select, known)
 
     def statement(self) -> Statement:
         source, select = self.source, self.select
@@ -355,89 +338,6 @@ class _Item:
         self.label = ""  # as written, without the alias
 
 
-def _check(source: Source, select: exp.Select, known: tuple[str, ...]) -> None:
-    for name, value in select.args.items():
-        if value and name not in known:
-            where = value[0] if isinstance(value, list) else value
-            at = where if isinstance(where, exp.Expr) else select
-            raise source.refuse(_CLAUSES.get(name, f"{name.strip('_').upper()} is not judged here: leave it out"), at)
-
-
-def _scope(source: Source, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
-    """FROM and WHERE: the names in reach and the condition on each record."""
-    tables = dict(tables)
-    with_ = select.args.get("with_")
-    if with_ is not None:
-        if with_.args.get("recursive"):
-            raise source.refuse("WITH RECURSIVE is not judged", with_)
-        for cte in with_.expressions:
-            if not isinstance(cte.this, exp.Select) or cte.args["alias"].args.get("columns"):
-                raise source.refuse("WITH takes a simple SELECT of columns here", cte)
-            tables[cte.alias.casefold()] = _derived(source, schema, cte.this, tables)
-    from_ = select.args.get("from_")
-    if from_ is None:
-        raise source.refuse(f"there is no FROM: write FROM {quote_name(schema.table)}", select)
-    scope = _from(source, schema, from_.this, tables)
-    where = select.args.get("where")
-    if where is None:
-        return scope
-    return replace(scope, where=conjunction(scope.where, AggregateReader(scope).condition(where.this)))
-
-
-def _from(source: Source, schema: Schema, node: exp.Expr, tables: dict[str, Scope]) -> Scope:
-    alias = node.args.get("alias")
-    if alias is not None and alias.args.get("columns"):
-        raise source.refuse("renaming columns behind an alias is not judged: use AS in a subquery", node)
-    for name, value in node.args.items():
-        if value and name not in ("this", "db", "catalog", "alias"):
-            raise source.refuse(_CLAUSES.get(name, f"{name.upper()} in FROM is not judged: put it in --view"), node)
-    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-        name = node.name
-        qualifiers = frozenset(((alias.name if alias is not None and alias.name else name).casefold(),))
-        if not node.args.get("db") and name.casefold() in tables:
-            return replace(tables[name.casefold()], qualifiers=qualifiers)
-        if schema.strict_table and name.casefold() != schema.table.casefold():
-            raise source.refuse(f"the table here is {schema.table}: write FROM {quote_name(schema.table)}", node)
-        return Scope(source, schema, qualifiers)
-    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
-        inner = _derived(source, schema, node.this, tables)
-        return replace(inner, qualifiers=frozenset((alias.name.casefold(),)) if alias is not None else frozenset())
-    raise source.refuse("FROM takes the one table, or a simple subquery over it: put the rest in --view", node)
-
-
-def _derived(source: Source, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
-    """What a subquery passes on: plain or computed columns of some of the records."""
-    for name, value in select.args.items():
-        if value and name not in _INNER:
-            what = name.strip("_").upper()
-            message = _CLAUSES.get(
-                name, f"{what} in a subquery is not judged: write one SELECT over the table, or use --view"
-            )
-            raise source.refuse(message, value[0] if isinstance(value, list) else value)
-    inner = _scope(source, schema, select, tables)
-    reader = AggregateReader(inner)
-    names: dict[str, Column | Derived] = {}
-    for item in select.expressions:
-        node = bare(item.this if isinstance(item, exp.Alias) else item)
-        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            if isinstance(node, exp.Star):
-                reader.only(node)
-            passed = inner.names
-            names.update(passed if passed is not None else {c.name.casefold(): c for c in schema.columns})
-            continue
-        if reader.aggregates(node):
-            raise source.refuse("aggregates in a subquery are not judged: write one SELECT over the table", node)
-        if isinstance(node, exp.Column):
-            found = inner.resolve(node)
-            names[(item.alias or node.name).casefold()] = found
-        elif isinstance(item, exp.Alias):
-            reader.touches_private(node)  # refuses unknown names here, where they stand
-            names[item.alias.casefold()] = Derived(node, inner)
-        else:
-            raise source.refuse("name this column of the subquery with AS", node)
-    return replace(inner, names=names)
-
-
 def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
     parts: list[exp.Expr] = []
     node = bare(node)
@@ -445,71 +345,3 @@ def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
         parts += reversed(_conjuncts(node.expression))
         node = bare(node.this)
     return [node, *reversed(parts)]
-
-
-def _labels(source: Source, aliased: list[bool]) -> list[str]:
-    """The items of the outermost SELECT list as written, without their aliases."""
-    depth, start, end, before = 0, -1, -1, -1
-    items: list[tuple[int, int]] = []
-    seen_alias = False
-
-    def close() -> None:
-        # an alias without AS is the last word of its item
-        bare_alias = not seen_alias and len(items) < len(aliased) and aliased[len(items)]
-        items.append((start, before if bare_alias else end))
-
-    tokens = source.tokens
-    outer = _outermost_select(source)
-    for token in tokens[outer + 1 :]:
-        kind = token.token_type
-        if depth == 0 and kind in _ENDS:
-            break
-        if depth == 0 and kind is TokenType.COMMA:
-            close()
-            start, seen_alias = -1, False
-            continue
-        if kind in (TokenType.L_PAREN, TokenType.L_BRACKET):
-            depth += 1
-        elif kind in (TokenType.R_PAREN, TokenType.R_BRACKET):
-            depth -= 1
-            if depth < 0:
-                break
-        if depth == 0 and kind is TokenType.ALIAS:
-            seen_alias = True
-        if start < 0:
-            start = token.start
-        if not seen_alias:
-            before, end = end, token.end + 1
-    close()
-    texts = [" ".join(source.text[a:b].split()) for a, b in items if a >= 0]
-    return texts if len(texts) == len(aliased) else [""] * len(aliased)
-
-
-_ENDS = (
-    TokenType.FROM,
-    TokenType.WHERE,
-    TokenType.GROUP_BY,
-    TokenType.HAVING,
-    TokenType.ORDER_BY,
-    TokenType.LIMIT,
-    TokenType.OFFSET,
-    TokenType.SEMICOLON,
-)
-
-
-def _outermost_select(source: Source) -> int:
-    depth = 0
-    wrapped = 0
-    while wrapped < len(source.tokens) and source.tokens[wrapped].token_type is TokenType.L_PAREN:
-        wrapped += 1
-    for index, token in enumerate(source.tokens):
-        if token.token_type is TokenType.L_PAREN:
-            depth += 1
-        elif token.token_type is TokenType.R_PAREN:
-            depth -= 1
-        elif token.token_type is TokenType.SELECT and depth == wrapped:
-            return index
-    return -1
-
-
-__all__ = ["TRUE", "QueryError", "UnknownColumn", "lower"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 from sqlglot import exp
@@ -12,10 +11,11 @@ from sqlglot.expressions import DataType
 from sqlglot.expressions.datatypes import DType
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import Constant, IsNull, Opaque, Predicate, literal, negation, quote_name, to_sql
+from keyhole.predicate import Predicate, literal, quote_name, to_sql
 from keyhole.predicate import columns as columns_of
 from keyhole.schema import Column, Kind
-from keyhole.sql.constants import NOT_CONSTANT, NotConstant, Value, coerce, fold, to_decimal
+from keyhole.sql.constants import NotConstant, Value, coerce, fold, to_decimal
+from keyhole.sql.expression import Public, common, family, joined
 from keyhole.sql.functions import (
     CONDITIONS,
     DAY,
@@ -31,7 +31,6 @@ from keyhole.sql.functions import (
 )
 from keyhole.sql.names import Derived, Scope
 
-FINITE = "ISFINITE"
 _T = DataType.Type
 _CASTS: dict[DType, tuple[str, Kind]] = {
     _T.TINYINT: ("TINYINT", Kind.INTEGER),
@@ -46,32 +45,6 @@ _CASTS: dict[DType, tuple[str, Kind]] = {
     _T.TIMESTAMPNTZ: ("TIMESTAMP", Kind.TIMESTAMP),
     _T.BOOLEAN: ("BOOLEAN", Kind.BOOLEAN),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Public:
-    """An expression over public columns: its SQL, and what may come out."""
-
-    raw: str
-    kind: Kind
-    columns: frozenset[str]
-    nullable: bool
-    fallible: bool = False
-    finite: bool = True
-    column: str | None = None  # set if it is that column and nothing else
-
-    @property
-    def sql(self) -> str:
-        """The text; NULL where the engine would otherwise fail on a value."""
-        return f"TRY({self.raw})" if self.fallible else self.raw
-
-    def present(self) -> Predicate:
-        """The condition that it has a value that can be summed."""
-        if self.column is not None:
-            return negation(IsNull(self.column)) if self.nullable else Constant(True)
-        if not self.finite:
-            return Opaque(f"{FINITE}({self.sql})", self.columns)
-        return Opaque(f"({self.sql}) IS NOT NULL", self.columns) if self.nullable or self.fallible else Constant(True)
 
 
 class PublicReader(ABC):
@@ -104,9 +77,9 @@ class PublicReader(ABC):
         """The value of a constant expression."""
         return fold(node, self.source)
 
-    def touches_private(self, node: exp.Expr) -> bool:
+    def touches_private(self, node: exp.Expr | None) -> bool:
         """True if any column below `node` is private; unknown and hidden columns are refused on the way."""
-        if isinstance(node, exp.Literal):
+        if node is None or isinstance(node, exp.Literal):
             return False
         private = [self._is_private(column) for column in node.find_all(exp.Column)]
         return any(private)
@@ -194,23 +167,21 @@ class PublicReader(ABC):
         right = self.taking(node.args["expression"], (*NUMBER, Kind.DATE), node)
         if Kind.DATE in (left.kind, right.kind):
             if left.kind is right.kind and isinstance(node, exp.Sub):
-                return _joined(f"({left.raw} - {right.raw})", Kind.INTEGER, left, right)
+                return joined(f"({left.raw} - {right.raw})", Kind.INTEGER, left, right)
             raise self.refuse("of two dates only the difference is understood", node)
         sign = _SIGNS[type(node)]
         if sign == "/":
             finite = right.raw.startswith("NULLIF(") and right.raw.endswith(", 0)")
             finite = finite or (not right.columns and right.raw != "0")
-            return _joined(f"({left.raw} / {right.raw})", Kind.DOUBLE, left, right, fallible=True, finite=finite)
+            return joined(f"({left.raw} / {right.raw})", Kind.DOUBLE, left, right, fallible=True, finite=finite)
         kind = max((left.kind, right.kind), key=NUMBER.index)
-        return _joined(f"({left.raw} {sign} {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
+        return joined(f"({left.raw} {sign} {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
 
     def _call(self, node: exp.Expr, function: Function) -> Public:
         self.only(node, *(name for name, _ in function.arguments), *_HARMLESS)
         parts = [self.taking(node.args.get(name), kinds, node) for name, kinds in function.arguments]
         text = function.sql.format(*(p.raw for p in parts))
-        made = _joined(
-            text, function.gives or parts[0].kind, *parts, fallible=function.fallible, finite=function.finite
-        )
+        made = joined(text, function.gives or parts[0].kind, *parts, fallible=function.fallible, finite=function.finite)
         if not function.nullable:
             return made
         # MOD and // fail on zero only, so not with a constant divisor
@@ -227,7 +198,7 @@ class PublicReader(ABC):
             raise self.unknown(node)
         sql, kinds, gives = NAMED[name]
         parts = [self.taking(a, k, node) for a, k in zip(arguments, kinds, strict=True)]
-        return _joined(sql.format(*(p.raw for p in parts)), gives, *parts)
+        return joined(sql.format(*(p.raw for p in parts)), gives, *parts)
 
     def _extract(self, node: exp.Extract) -> Public:
         return self._part(node.this.name, node.expression, node)
@@ -236,7 +207,7 @@ class PublicReader(ABC):
         if not isinstance(part, str) or part.lower() not in PARTS:
             raise self.refuse(f"the part of a date is one of {', '.join(sorted(PARTS))}", node)
         made = self.taking(day, DAY, node)
-        return _joined(f"EXTRACT({part.upper()} FROM {made.raw})", Kind.INTEGER, made)
+        return joined(f"EXTRACT({part.upper()} FROM {made.raw})", Kind.INTEGER, made)
 
     def _truncate(self, node: exp.Expr) -> Public:
         self.only(node, "this", "unit", *_HARMLESS)
@@ -244,7 +215,7 @@ class PublicReader(ABC):
         if unit not in TRUNCATIONS:
             raise self.refuse(f"DATE_TRUNC takes one of {', '.join(sorted(TRUNCATIONS))}", node)
         made = self.taking(node.this, DAY, node)
-        return _joined(f"DATE_TRUNC('{unit}', {made.raw})", Kind.TIMESTAMP, made)
+        return joined(f"DATE_TRUNC('{unit}', {made.raw})", Kind.TIMESTAMP, made)
 
     def _difference(self, node: exp.DateDiff) -> Public:
         self.only(node, "this", "expression", "unit", *_HARMLESS)
@@ -252,7 +223,7 @@ class PublicReader(ABC):
         if unit not in TRUNCATIONS:
             raise self.refuse(f"DATE_DIFF takes one of {', '.join(sorted(TRUNCATIONS))}", node)
         start, end = self.taking(node.expression, DAY, node), self.taking(node.this, DAY, node)
-        return _joined(f"DATE_DIFF('{unit}', {start.raw}, {end.raw})", Kind.INTEGER, start, end)
+        return joined(f"DATE_DIFF('{unit}', {start.raw}, {end.raw})", Kind.INTEGER, start, end)
 
     def _format(self, node: exp.TimeToStr) -> Public:
         self.only(node, "this", "format")
@@ -262,27 +233,27 @@ class PublicReader(ABC):
         ):
             raise self.refuse("STRFTIME takes a text of %Y %m %d %H %M %S %j %B %b %A %a", node)
         made = self.taking(node.this, DAY, node)
-        return _joined(f"STRFTIME({made.raw}, {literal(pattern)})", Kind.TEXT, made)
+        return joined(f"STRFTIME({made.raw}, {literal(pattern)})", Kind.TEXT, made)
 
     def _substring(self, node: exp.Substring) -> Public:
         self.only(node, "this", "start", "length")
         parts = [self.taking(node.this, TEXT, node), self.taking(node.args.get("start"), (Kind.INTEGER,), node)]
         if node.args.get("length"):
             parts.append(self.taking(node.args["length"], (Kind.INTEGER,), node))
-        return _joined(f"SUBSTRING({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts, fallible=True)
+        return joined(f"SUBSTRING({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts, fallible=True)
 
     def _trim(self, node: exp.Trim) -> Public:
         self.only(node, "this", "position")
         name = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(str(node.args.get("position") or "").upper(), "TRIM")
         made = self.taking(node.this, TEXT, node)
-        return _joined(f"{name}({made.raw})", Kind.TEXT, made)
+        return joined(f"{name}({made.raw})", Kind.TEXT, made)
 
     def _concat(self, node: exp.Expr) -> Public:
         operands = [node.this, node.args["expression"]] if isinstance(node, exp.DPipe) else node.expressions
         parts = [self.taking(o, TEXT, node) for o in operands]
         if isinstance(node, exp.DPipe):
-            return _joined(f"({parts[0].raw} || {parts[1].raw})", Kind.TEXT, *parts)
-        made = _joined(f"CONCAT({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts)
+            return joined(f"({parts[0].raw} || {parts[1].raw})", Kind.TEXT, *parts)
+        made = joined(f"CONCAT({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts)
         return Public(made.raw, Kind.TEXT, made.columns, False, made.fallible)
 
     def _whole(self, node: exp.Expr) -> Public:
@@ -297,7 +268,7 @@ class PublicReader(ABC):
             if name != "ROUND" or not isinstance(digits, Fraction) or digits.denominator != 1 or abs(digits) > 30:
                 raise self.refuse(f"{name} takes a constant number of digits", node)
             text = f"ROUND({made.raw}, {digits})"
-        return _joined(text, made.kind, made, fallible=True)
+        return joined(text, made.kind, made, fallible=True)
 
     def _logarithm(self, node: exp.Log) -> Public:
         if node.args.get("expression") is None:
@@ -308,7 +279,7 @@ class PublicReader(ABC):
             raise self.refuse("LOG is judged to base 10 or 2 only: write LN(x) / LN(b)", node)
         made = self.taking(argument, NUMBER, node)
         name = "LOG10" if base == 10 else "LOG2"
-        return _joined(f"{name}({made.raw})", Kind.DOUBLE, made, fallible=True, finite=False)
+        return joined(f"{name}({made.raw})", Kind.DOUBLE, made, fallible=True, finite=False)
 
     def _chosen(self, node: exp.Expr) -> Public:
         # COALESCE, GREATEST, LEAST: as many operands as you like, all of one kind
@@ -316,10 +287,10 @@ class PublicReader(ABC):
         name = _CHOICES[type(node)]
         operands = [node.this, *node.expressions]
         parts = self._alike([self.public(o) for o in operands if not isinstance(o, exp.Null)], node)
-        made = _joined(f"{name}({', '.join(p.raw for p in parts)})", parts[0].kind, *parts)
+        made = joined(f"{name}({', '.join(p.raw for p in parts)})", parts[0].kind, *parts)
         return Public(
             made.raw,
-            _common(parts),
+            common(parts),
             made.columns,
             all(p.nullable or p.fallible for p in parts),
             made.fallible,
@@ -329,7 +300,7 @@ class PublicReader(ABC):
     def _alike(self, parts: list[Public], node: exp.Expr) -> list[Public]:
         if not parts:
             raise self.refuse("NULL alone has no meaning here", node)
-        families = {_family(p.kind) for p in parts}
+        families = {family(p.kind) for p in parts}
         if len(families) > 1 or Kind.OTHER in families:
             kinds = " and ".join(sorted({p.kind.value for p in parts}))
             raise self.refuse(f"{kinds} do not go together here: cast one of them", node)
@@ -337,7 +308,7 @@ class PublicReader(ABC):
 
     def _nullif(self, node: exp.Nullif) -> Public:
         parts = self._alike([self.public(node.this), self.public(node.expression)], node)
-        made = _joined(f"NULLIF({parts[0].raw}, {parts[1].raw})", parts[0].kind, *parts)
+        made = joined(f"NULLIF({parts[0].raw}, {parts[1].raw})", parts[0].kind, *parts)
         return Public(made.raw, made.kind, made.columns, True, made.fallible, made.finite)
 
     def _cast(self, node: exp.Cast) -> Public:
@@ -377,8 +348,8 @@ class PublicReader(ABC):
                 results.append(self.public(result))
                 text += results[-1].raw
         parts = self._alike(results, node)
-        made = _joined(f"{text} END", parts[0].kind, *parts)
-        return Public(made.raw, _common(parts), made.columns | columns, True, made.fallible, made.finite)
+        made = joined(f"{text} END", parts[0].kind, *parts)
+        return Public(made.raw, common(parts), made.columns | columns, True, made.fallible, made.finite)
 
     def branches(self, node: exp.Expr) -> list[tuple[Predicate | None, exp.Expr]]:
         """The WHENs of a CASE (or IF) with their results, and ELSE as (None, result)."""
@@ -444,41 +415,7 @@ _METHODS: dict[type[exp.Expr], Callable[..., Public]] = {
 }
 
 
-def product(left: Public, right: Public) -> Public:
-    """The product of two weights."""
-    kind = max((left.kind, right.kind), key=NUMBER.index)
-    return _joined(f"({left.raw} * {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
-
-
-def reciprocal(of: Public) -> Public:
-    """One over a weight that is not 0."""
-    return _joined(f"(1 / {of.raw})", Kind.DOUBLE, of)
-
-
-def _joined(text: str, kind: Kind, *parts: Public, fallible: bool = False, finite: bool = True) -> Public:
-    return Public(
-        text,
-        kind,
-        frozenset().union(*(p.columns for p in parts)),
-        any(p.nullable for p in parts),
-        fallible or any(p.fallible for p in parts),
-        finite and all(p.finite for p in parts),
-    )
-
-
-def _family(kind: Kind) -> Kind:
-    return Kind.DOUBLE if kind.numeric else Kind.TIMESTAMP if kind in DAY else kind
-
-
-def _common(parts: list[Public]) -> Kind:
-    kinds = [p.kind for p in parts]
-    return max(kinds, key=NUMBER.index) if kinds[0].numeric else Kind.TIMESTAMP if Kind.TIMESTAMP in kinds else kinds[0]
-
-
 def _word(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
         return str(node.this).upper()
     return node.sql_name().upper() if isinstance(node, exp.Func) else node.key.upper()
-
-
-__all__ = ["NOT_CONSTANT", "Public", "PublicReader", "product", "reciprocal"]
