@@ -184,7 +184,7 @@ def _numeric_law(epsilon: int, delta: Fraction) -> LawOf:
 
 # --- the iterative constructions ------------------------------------------------------------------------------------
 
-ONLINE_PLAN = OnlinePlan(20, 2, 5, 0.1, 0.1, "4", "0", 2, 3, 7)
+ONLINE_PLAN = OnlinePlan(20, 2, 5, 0.1, 0.1, "4", "0", 2, 3, 7, 2)
 ONLINE_PAIR = ((17, 3), (16, 4))
 ONLINE_CUTS = (4, 8, 12, 15, 17, 19, 22, 27)
 

@@ -48,7 +48,8 @@ def declared_domain(roles: Columns, schema: Schema) -> Domain:
 def _public(column: Column, given: PublicColumn) -> Declared:
     if given.values is not None:
         return Categories(column.name, tuple(_typed(v, column) for v in given.values))
-    assert given.min is not None and given.max is not None  # checked when the file was read
+    if given.min is None or given.max is None:
+        raise ConfigError(f"column {column.name!r}: write either values = [...] or min, max and width")
     return _range(column, given.min, given.max, given.width, None)
 
 

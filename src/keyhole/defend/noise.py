@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Protocol
 
 from keyhole.errors import MissingExtra, PrivacyParameterError
@@ -74,6 +74,14 @@ def _opendp() -> Any:
     return dp
 
 
+@lru_cache(maxsize=16)
+def _noisy_max(scale: float) -> Any:
+    dp = _opendp()
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
+    # This measure selects Gumbel noise, whose argmax is the exponential mechanism itself.
+    return dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=scale)
+
+
 class ExactNoise:
     """OpenDP's samplers behind the three verbs, with draws made in blocks (10 times faster than one by one).
 
@@ -112,11 +120,7 @@ class ExactNoise:
 
     def choose(self, scores: Sequence[int], scale: Fraction) -> int:
         """The exponential mechanism; scores of sensitivity s then cost epsilon = 2 s / scale."""
-        dp = _opendp()
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
-        # This measure selects Gumbel noise, whose argmax is the exponential mechanism itself.
-        pick = dp.m.make_noisy_max(*space, dp.zero_concentrated_divergence(), scale=float_above(_checked(scale)))
-        return int(pick(list(scores)))
+        return int(_noisy_max(float_above(_checked(scale)))(list(scores)))
 
     def _draw(self, kind: str, scale: float) -> int:
         key = (kind, scale)

@@ -18,7 +18,7 @@ from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss, Number, exact, positive, probability, rounded_up
 from keyhole.defend.noise import Noise
 from keyhole.defend.numeric_sparse import NumericSparse
-from keyhole.defend.theorems import Online
+from keyhole.defend.theorems import answer_scale, numeric_sparse_alpha, smallest
 from keyhole.defend.update import DatabaseUpdate, State
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 
@@ -27,10 +27,14 @@ Factory = Callable[[int, float], DatabaseUpdate[State]]
 
 @dataclass(frozen=True, slots=True)
 class OnlinePlan:
-    """A run planned from public numbers alone. Alpha is a whole number of people over n.
+    """A run planned from public numbers alone; bars in whole people.
 
-    `threshold` = 2A + 1 and `bar` = 3A + 1 people for A = alpha n: the hypothesis is rounded to the query's grid before
-    the comparison, which moves it by half a person at most, and the bar holds for the rounded value that is given out.
+    With probability 1 - beta no comparison is off by more than A1 people and no number given out by more than A2. The
+    hypothesis learns for `alpha` = A/n with A >= A1, A2, so `threshold` = A + A1 + 1: whoever fires is truly wrong by
+    A, more than the number's error, and is pushed the right way (the 1 pays for rounding the hypothesis to the grid).
+    Hence `bar` = A + 2 A1 + 1 for an answer from the hypothesis and `answer_bar` = A2 for a measured one. For delta =
+    0, A = A1: the published 2 alpha and 3 alpha. For delta > 0 the published alpha (theorem 5.15) overlooks the noise
+    of the numbers, which is larger than it allows for; A2 then decides.
     """
 
     n: int
@@ -43,10 +47,55 @@ class OnlinePlan:
     firings: int
     threshold: int
     bar: int
+    answer_bar: int
 
     def as_dict(self) -> dict[str, Any]:
         """For the ledger."""
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """The run that a given epsilon buys."""
+
+    firings: Callable[[float], int]
+    n: int
+    queries: int
+    beta: float
+    delta: Fraction
+
+    def bars(self, firings: int, epsilon: float) -> tuple[float, float]:
+        """A1 and A2: of the comparisons (theorem 3.28, over 2|Q| of them) and of the numbers given out."""
+        slack = float(self.delta)
+        compared = numeric_sparse_alpha(epsilon, queries=2 * self.queries, firings=firings, beta=self.beta, delta=slack)
+        return compared, answer_scale(firings, epsilon, slack) * math.log(2 * firings / self.beta)
+
+    def alpha(self, epsilon: float) -> float:
+        """The smallest alpha with alpha n >= A1, A2."""
+        return smallest(
+            lambda a: max(self.bars(self.firings(a), epsilon)) / self.n,
+            lambda: (
+                f"epsilon {epsilon:.4g} reaches no accuracy at all here: even alpha = 1 needs epsilon "
+                f"{max(self.bars(self.firings(1.0), 1.0)) / self.n:.4g}"
+            ),
+        )
+
+    def bar(self, epsilon: float) -> int:
+        """The bar of an answer from the hypothesis."""
+        alpha = self.alpha(epsilon)
+        return math.ceil(alpha * self.n) + 2 * math.ceil(self.bars(self.firings(alpha), epsilon)[0]) + 1
+
+    def epsilon(self, bar: float) -> float:
+        """The smallest epsilon whose bar is at most this many people (bisection; the bar falls with epsilon)."""
+        low, high = 1e-9, 1e9
+        while high / low > 1 + 1e-7:
+            middle = math.sqrt(low * high)
+            try:
+                enough = self.bar(middle) <= bar
+            except PrivacyParameterError:
+                enough = False
+            low, high = (low, middle) if enough else (middle, high)
+        return high
 
 
 def plan_online(
@@ -62,49 +111,44 @@ def plan_online(
 ) -> OnlinePlan:
     """The run that `epsilon` buys, or the cheapest run whose every answer is within `accuracy` (a share of n).
 
-    Theorems 5.14 and 5.15 (Dwork and Roth 2014): c > T(alpha) firings, threshold 2 alpha, answers within 3 alpha.
+    Theorems 5.14 and 5.15 (Dwork and Roth 2014) with a whole number c > T(alpha) of firings, so that while all goes
+    well the run never halts; see `OnlinePlan` for what differs where delta > 0.
 
     >>> from keyhole.defend.multiplicative_weights import MultiplicativeWeights
     >>> plan = plan_online(MultiplicativeWeights, n=10**6, cells=16, queries=200, beta=0.05, epsilon=1)
     >>> round(plan.alpha, 4), plan.firings
     (0.1194, 778)
     >>> plan_online(MultiplicativeWeights, n=10**6, cells=16, queries=200, beta=0.05, accuracy=0.36).epsilon
-    '9843/10000'
+    '983/1000'
     """
     if n < 1 or queries < 1:
         raise PrivacyParameterError(f"a run needs people and questions, not n = {n} and queries = {queries}")
     slack = probability(delta, "delta", zero=True)
     probability(beta, "beta")
-
-    def firings(alpha: float) -> int:
-        # The next whole number above T(alpha): while all goes well the run makes T(alpha) updates and never halts.
-        return math.floor(factory(cells, alpha).limit(alpha)) + 1
-
-    theorem = Online(firings, n, queries, beta)
+    planner = _Planner(lambda a: math.floor(factory(cells, a).limit(a)) + 1, n, queries, beta, slack)
     if accuracy is not None:
         if not 0 < accuracy <= 1:
             raise PrivacyParameterError(f"accuracy is a share of n, above 0 and at most 1, not {accuracy}")
-        steps = math.floor((accuracy * n - 1) / 3 + 1e-9)
-        if steps < 1:
+        if accuracy * n < 4:
             raise PrivacyParameterError(
                 f"accuracy {accuracy} of {n} people is finer than this mechanism's grid: ask for at least {4 / n:.4g}"
             )
-        price = rounded_up(theorem.epsilon_for(steps / n, float(slack)))
-    else:
-        if epsilon is None:
-            raise PrivacyParameterError("a run is planned from epsilon or from accuracy: give one")
+        price = rounded_up(planner.epsilon(accuracy * n))
+    elif epsilon is not None:
         price = positive(epsilon, "epsilon")
-        steps = math.ceil(theorem.alpha_for(float(price), float(slack)) * n)
-        if 3 * steps + 1 >= n:
+        if (bar := planner.bar(float(price))) >= n:
             raise PrivacyParameterError(
-                f"epsilon {float(price):.4g} buys answers within {3 * steps + 1} of {n} people, which says nothing: "
-                f"within a tenth of them needs epsilon {theorem.epsilon_for(1 / 30, float(slack)):.4g}. "
+                f"epsilon {float(price):.4g} buys answers within {bar} of {n} people, which says nothing: "
+                f"within a tenth of them needs epsilon {planner.epsilon(n / 10):.4g}. "
                 "Use laplace, or ask fewer questions"
             )
-    alpha = steps / n
-    return OnlinePlan(
-        n, cells, queries, alpha, beta, str(price), str(slack), firings(alpha), 2 * steps + 1, 3 * steps + 1
-    )
+    else:
+        raise PrivacyParameterError("a run is planned from epsilon or from accuracy: give one")
+    steps = math.ceil(planner.alpha(float(price)) * n)
+    firings = planner.firings(steps / n)
+    compared, given = (math.ceil(a) for a in planner.bars(firings, float(price)))
+    threshold, bar = steps + compared + 1, steps + 2 * compared + 1
+    return OnlinePlan(n, cells, queries, steps / n, beta, str(price), str(slack), firings, threshold, bar, given)
 
 
 class OnlineIC(Generic[State]):
@@ -137,6 +181,7 @@ class OnlineIC(Generic[State]):
         noise: Noise | None = None,
     ) -> None:
         self._check(histogram, plan)
+        self.state = update.start()  # may refuse (a net too large), and must before the charge
         self._sparse = NumericSparse(
             histogram,
             budget,
@@ -149,7 +194,6 @@ class OnlineIC(Generic[State]):
         )
         self._budget, self._analyst = budget, analyst
         self.plan, self.update, self.asked, self.open = plan, update, 0, False
-        self.state = update.start()
 
     @classmethod
     def resumed(
@@ -232,7 +276,7 @@ class OnlineIC(Generic[State]):
         if gap is None:
             value, alpha = Fraction(guess, unit), Fraction(plan.bar)
             return self._released(value, alpha, self._story("from the hypothesis"), None)
-        value, alpha = Fraction(guess, unit) + sign * gap, Fraction(plan.threshold - 1, 2)
+        value, alpha = Fraction(guess, unit) + sign * gap, Fraction(plan.answer_bar)
         self.state = self.update.update(self.state, query, float(value / n))
         how = self._story("measured")
         return self._released(value, alpha, how, self._sparse.scales.answer)

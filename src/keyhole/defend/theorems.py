@@ -107,6 +107,20 @@ def numeric_sparse_alpha(epsilon: float, *, queries: int, firings: int, beta: fl
     return (ROOT512 + 1) * spread * math.sqrt(firings * math.log(2 / delta)) / epsilon
 
 
+def answer_scale(firings: int, epsilon: float, delta: float = 0.0) -> float:
+    """The scale of the numbers NumericSparse gives out: 9c/epsilon, or (sqrt512 + 1) sqrt(8 c ln(2/delta))/epsilon.
+
+    With probability 1 - beta all c of them are within scale * ln(c/beta). For delta > 0 that is more than theorem 3.28
+    allows for: sqrt8 ln(2c/beta) exceeds ln k + ln(4c/beta) unless k is about (2c/beta)^1.8. A plan must check both.
+
+    >>> answer_scale(10, 1.0), round(answer_scale(10, 1.0, 1e-6), 3)
+    (90.0, 804.961)
+    """
+    if delta == 0:
+        return 9 * firings / epsilon
+    return (ROOT512 + 1) * math.sqrt(8 * firings * math.log(2 / delta)) / epsilon
+
+
 # --- online: theorems 5.13 to 5.15 ------------------------------------------------------------------------------------
 
 
@@ -140,7 +154,13 @@ class Online:
 
     def alpha_for(self, epsilon: float, delta: float = 0.0) -> float:
         """The smallest alpha the theorem allows for this epsilon (answers are then within 3 alpha)."""
-        return _smallest(lambda a: self.needed(a, epsilon, delta), f"epsilon {epsilon:g}", self.epsilon_for, delta)
+        return smallest(
+            lambda a: self.needed(a, epsilon, delta),
+            lambda: (
+                f"epsilon {epsilon:g} reaches no accuracy at all here: even alpha = 1 needs epsilon "
+                f"{self.epsilon_for(1.0, delta):.4g}"
+            ),
+        )
 
     def epsilon_for(self, alpha: float, delta: float = 0.0) -> float:
         """The epsilon at which this alpha is reached: the bound is proportional to 1/epsilon."""
@@ -149,14 +169,14 @@ class Online:
         return self.needed(alpha, 1.0, delta) / alpha
 
 
-def _smallest(
-    needed: Callable[[float], float], given: str, price: Callable[[float, float], float], delta: float
-) -> float:
-    """The smallest alpha in (0, 1] with needed(alpha) <= alpha; `needed` falls with alpha."""
+def smallest(needed: Callable[[float], float], complaint: Callable[[], str]) -> float:
+    """The smallest alpha in (0, 1] with needed(alpha) <= alpha, where `needed` falls with alpha; else the complaint.
+
+    >>> round(smallest(lambda a: 0.25 / a, str), 9)
+    0.5
+    """
     if needed(1.0) > 1:
-        raise PrivacyParameterError(
-            f"{given} reaches no accuracy at all here: even alpha = 1 needs epsilon {price(1.0, delta):.4g}"
-        )
+        raise PrivacyParameterError(complaint())
     low, high = 0.0, 1.0
     for _ in range(200):
         middle = (low + high) / 2
@@ -208,7 +228,13 @@ class Offline:
 
     def alpha_for(self, epsilon: float, delta: float = 0.0) -> float:
         """The smallest alpha the theorem allows for this epsilon."""
-        return _smallest(lambda a: self.needed(a, epsilon, delta), f"epsilon {epsilon:g}", self.epsilon_for, delta)
+        return smallest(
+            lambda a: self.needed(a, epsilon, delta),
+            lambda: (
+                f"epsilon {epsilon:g} reaches no accuracy at all here: even alpha = 1 needs epsilon "
+                f"{self.epsilon_for(1.0, delta):.4g}"
+            ),
+        )
 
     def epsilon_for(self, alpha: float, delta: float = 0.0) -> float:
         """The epsilon at which this alpha is reached."""
