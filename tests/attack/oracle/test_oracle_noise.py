@@ -63,7 +63,7 @@ def test_compiled_tail_brackets_the_true_one(name: str, x: float) -> None:
     lower, upper = tail(noise.law, noise.knots, noise.tails, x)
     true = 1 - noise.cdf(x)
     assert lower - 1e-12 <= true <= upper + 1e-12
-    assert upper - lower <= 0.02 * min(1.0, abs(x) * noise.density_at_zero * 2) + 1e-7
+    assert upper - lower <= 0.05 * min(1.0, abs(x) * noise.density_at_zero * 2) + 1e-7
 
 
 def test_noise_kinds_share_their_deviation() -> None:
@@ -96,5 +96,5 @@ def test_smoothed_density_matches_the_closed_form() -> None:
     grid, table = smoothed_density(noise)
     for k in range(0, len(table), 7):
         s2 = math.exp(grid[0] + k * grid[1])
-        assert math.isclose(table[k, 0], 1 / math.sqrt(2 * math.pi * (4 + s2)), rel_tol=3e-3)
+        assert math.isclose(table[k, 0], 1 / math.sqrt(2 * math.pi * (4 + s2)), rel_tol=6e-3)
         assert math.isclose(table[k, 1], 0.5, abs_tol=1e-9)

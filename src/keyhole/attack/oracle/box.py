@@ -28,7 +28,7 @@ from keyhole.attack.oracle.noise import TABLE, Floats, closed_tail, table_tail
 
 CENTRE, EDGE, ESTIMATE = range(3)  # where the threshold goes
 ALWAYS_BET = 1024  # every bit is bet on up to here, then one in BET_MASK + 1
-BET_MASK = 15
+BET_MASK = 63
 
 
 @njit(cache=True, error_model="numpy")

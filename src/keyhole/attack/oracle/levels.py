@@ -12,7 +12,8 @@ from keyhole.attack.oracle.noise import Floats, Noise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.errors import ModelError
 
-_Z = np.linspace(-6.5, 6.5, 401)
+GRID = 40  # deviations of the estimate for which scores are tabulated
+_Z = np.linspace(-6.5, 6.5, 201)
 _WEIGHT = np.exp(-_Z * _Z / 2) / math.sqrt(2 * math.pi) * (_Z[1] - _Z[0])
 
 
@@ -51,7 +52,7 @@ class LevelNewton:
         self.cuts = np.array([quantile(noise, i / levels) for i in range(1, levels)])
         self._c = subspace.coordinates(subspace.middle)
         self._P = subspace.initial_covariance()
-        self._widths = noise.std * np.geomspace(1e-2, 1e3, 64)
+        self._widths = noise.std * np.geomspace(1e-2, 1e3, GRID)
         tables = [self._scores(float(s)) for s in self._widths]
         self._score = np.array([score for score, _ in tables])
         self._information = np.array([information for _, information in tables])
@@ -77,8 +78,8 @@ class LevelNewton:
         z, _, _ = self._one(q)
         Pz = self._P @ z
         variance = float(z @ Pz)
-        at = float(np.interp(math.log(max(variance, 1e-300)) / 2, np.log(self._widths), np.arange(64)))
-        k = min(62, int(at))
+        at = float(np.interp(math.log(max(variance, 1e-300)) / 2, np.log(self._widths), np.arange(GRID)))
+        k = min(GRID - 2, int(at))
         part = at - k
         score = (1 - part) * self._score[k, level] + part * self._score[k + 1, level]
         information = (1 - part) * self._information[k] + part * self._information[k + 1]

@@ -5,7 +5,7 @@ array `law` and, for a custom law, a table (`knots`, `tails`), which `box.tail` 
 cheap *and* safe. (a) Within `near` of 0 the density lies between `rho_near` and `rho_max`, so the tail lies
 between two straight lines: no transcendental function, and both lines are true bounds. (b) A custom law is read
 at the table's neighbouring knots, rounded outwards, which is a true bound because a cdf is monotone. The tests
-built on these numbers stay valid exactly; only a percent of their power is lost.
+built on these numbers stay valid exactly; only a few per cent of their power are lost.
 """
 
 from __future__ import annotations
@@ -208,8 +208,8 @@ class Laplace:
 
     @property
     def law(self) -> Floats:
-        near, rho = 0.02 * self.scale, self.density_at_zero
-        return _pack(LAPLACE, self.scale, 0.5, rho, rho * math.exp(-0.02), near)
+        near, rho = 0.05 * self.scale, self.density_at_zero
+        return _pack(LAPLACE, self.scale, 0.5, rho, rho * math.exp(-0.05), near)
 
     @property
     def knots(self) -> Floats:
@@ -423,8 +423,8 @@ def smoothed_density(noise: Noise, points: int = 96) -> tuple[Floats, Floats]:
         table[i, 0] = -float(np.sum(values * z * weight)) / width
         table[i, 1] = 1 - float(np.sum(values * weight))
     logs = np.log(s * s)
-    # below the first row that differs by 0.2 % from the limit s -> 0 nothing needs looking up
-    flat = np.abs(table[:, 0] / noise.density_at_zero - 1) < 2e-3
+    # below the first row that differs by 0.5 % from the limit s -> 0 nothing needs looking up
+    flat = np.abs(table[:, 0] / noise.density_at_zero - 1) < 5e-3
     start = 0 if flat.all() else max(0, int(np.argmin(flat)) - 1)
     table[start] = noise.density_at_zero, 1 - noise.cdf(0.0)
     grid = np.array([logs[start], logs[1] - logs[0], s[start] ** 2])

@@ -17,6 +17,24 @@ GROUP = 64  # rows checked together
 WIDE = 64  # from this dimension on numpy's vectorised sum of squares beats a plain loop
 
 
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _shortest(rows: Floats, d: int) -> float:
+    """Smallest squared norm of rows of length d laid end to end; anything if an entry is not finite."""
+    low = math.inf
+    if d == 2:  # a fixed length, which the compiler can vectorise
+        for t in range(rows.size // 2):
+            low = min(low, rows[2 * t] * rows[2 * t] + rows[2 * t + 1] * rows[2 * t + 1])
+        return low
+    at = 0
+    for _ in range(rows.size // d):
+        square = 0.0
+        for _ in range(d):
+            square += rows[at] * rows[at]
+            at += 1
+        low = min(low, square)
+    return low
+
+
 @njit(cache=True, error_model="numpy", fastmath={"reassoc", "contract"})
 def _first_bad(q: Floats, z: Floats, limit: float) -> int:
     """The first row of queries that is zero, not finite, or further than limit (squared share) away; or -1.
@@ -28,15 +46,13 @@ def _first_bad(q: Floats, z: Floats, limit: float) -> int:
     flat_q, flat_z = q.ravel(), z.ravel()
     for start in range(0, q.shape[0], GROUP):
         end = min(q.shape[0], start + GROUP)
-        total, part, shortest = 0.0, 0.0, math.inf
-        for i in range(start * D, end * D):
-            total += flat_q[i] * flat_q[i]
-        for t in range(start, end):
-            inside = 0.0
-            for i in range(d):
-                inside += flat_z[t * d + i] * flat_z[t * d + i]
-            part += inside
-            shortest = min(shortest, inside)
+        rows_q, rows_z = flat_q[start * D : end * D], flat_z[start * d : end * d]
+        total, part = 0.0, 0.0
+        for i in range(rows_q.size):
+            total += rows_q[i] * rows_q[i]
+        for i in range(rows_z.size):
+            part += rows_z[i] * rows_z[i]
+        shortest = _shortest(rows_z, d)
         # written so that NaN fails
         if total - part <= limit * shortest and shortest > 0.0 and total < math.inf:
             continue
