@@ -201,15 +201,24 @@ def test_fractions_of_a_dense_inverse(path: str) -> None:
         assert len(S.dependencies()) == 5
 
 
-def test_unlucky_primes_are_noticed_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("path", PATHS)
+def test_unlucky_primes_are_noticed_and_replaced(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The determinant is the product of two primes; the second row vanishes modulo each of them."""
     bad = [4194319, 4194329]
     assert all(is_prime(p) for p in bad)
     primes = [*bad, 5000011]
     assert is_prime(primes[-1])
     monkeypatch.setattr(rowspace_factor, "random_prime", lambda rng: primes.pop(0))
-    A = RowMatrix.from_sparse([{0: 1, 1: 1}, {0: bad[0] * bad[1]}], K=2)
-    S = RowSpace(A)
+    A = RowMatrix.from_sparse([{0: 1, 1: 1, 2: 1}, {0: bad[0] * bad[1], 1: -1, 2: -1}], K=3)
+    with PATHS[path]():
+        S = RowSpace(A)
+    assert (S.rank, S.determined().tolist()) == (2, [0])
+    assert S.weights(0) == {i: Fraction(1, bad[0] * bad[1] + 1) for i in range(2)}
+    # modulo a prime that divides the determinant the two rows coincide
+    primes = [*bad, 5000011]
+    B = RowMatrix.from_sparse([{0: 1, 1: 1}, {0: bad[0] * bad[1]}], K=2)
+    with PATHS[path]():
+        S = RowSpace(B)
     assert not primes, "both unlucky primes were tried"
     assert (S.rank, S.determined().tolist()) == (2, [0, 1])
     assert S.weights(0) == {1: Fraction(1, bad[0] * bad[1])}

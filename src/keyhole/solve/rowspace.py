@@ -66,6 +66,7 @@ class RowSpace:
         self._shadow: Words | None = None
         self._sums: Words | None = None
         self._peeling = self._peel()
+        self._known = frozenset(self._peeling.columns.tolist())
         self._parts = split(matrix, self._peeling.rows, self._peeling.columns)
         self._factors = [Factor(part.matrix, self._rng, progress) for part in self._parts]
         self.rank = len(self._peeling.columns) + sum(factor.rank for factor in self._factors)
@@ -175,10 +176,6 @@ class RowSpace:
                 wanted = {int(part.columns[k]): v for k, v in functional.items()}
                 weights = {i: Fraction(n) for i, n in local.items()}
                 yield self._verified(self._peeling.settle(part.over_rows(weights), wanted), wanted), wanted
-
-    @property
-    def _known(self) -> frozenset[int]:
-        return frozenset(self._peeling.columns.tolist())
 
     def _shorter(self, found: Weights, wanted: dict[int, int]) -> Weights:
         if len(found) <= 2:

@@ -29,7 +29,7 @@ Words = NDArray[np.uint64]
 Progress = Callable[[str, int, int], None]
 
 _PRIMES = 32  # an unlucky prime has probability below 1/100; this many in a row do not happen
-_LANE_BITS = 40  # shadow entries for the screen: sums over 2^23 columns stay below 2^63
+_LANE_BITS = 40  # shadow entries for the screen; fewer when so many columns could overflow 64 bits
 _BATCH = 256  # targets lifted together
 _SAMPLE = 4096  # columns used to bound the support of a reduced row from below
 
@@ -269,9 +269,9 @@ class Factor:
 
 
 def shadow_columns(K: int, rng: np.random.Generator) -> Words:
-    """(K, 3): a 64-bit lane for hashing rows and two 40-bit lanes for the screen, whose sums cannot overflow."""
+    """(K, 3): a 64-bit lane for hashing rows and two lanes for the screen whose sums cannot overflow."""
     out = rng.integers(0, 1 << 64, size=(K, 3), dtype=np.uint64)
-    out[:, 1:] >>= np.uint64(64 - _LANE_BITS)
+    out[:, 1:] >>= np.uint64(64 - min(_LANE_BITS, 63 - K.bit_length()))
     return out
 
 
