@@ -134,7 +134,9 @@ class AggregateReader(LinearReader):
     def _with_digits(self, query: Query, digits: int, node: exp.Expr) -> Query:
         if query.aggregate is Aggregate.PUBLIC:
             raise self.refuse("rounding a public figure is not carried: ask for it as it is", node)
-        return replace(query, digits=digits if query.digits is None else min(digits, query.digits))
+        if query.digits is not None:
+            raise self.refuse("rounding twice is not judged: round once", node)
+        return replace(query, digits=digits)
 
     def _query(self, ratio: Ratio, label: str, node: exp.Expr, constant: Fraction | None = None) -> Query:
         if not ratio.per and ratio.constant and constant is None:
@@ -281,10 +283,10 @@ class AggregateReader(LinearReader):
         items = inner.expressions
         if len(items) == 1 and isinstance(items[0], exp.Tuple):
             # a row of values is never NULL
-            if ids and {c.name for c in self._columns(items[0])} >= ids:
+            if ids and {c.name for c in self.columns_in(items[0])} >= ids:
                 return self._counts([TRUE], where)
         elif len(items) == 1 and isinstance(bare(items[0]), exp.Column):
-            column = self._columns(items[0])
+            column = self.columns_in(items[0])
             if ids == {c.name for c in column}:
                 return self._counts(self.present(items[0]), where)
             if column and column[0].secret:
@@ -303,7 +305,7 @@ class AggregateReader(LinearReader):
             item = bare(inner.this.expressions[0])
             ids = {c.name for c in self.scope.schema.of_role(Role.ID)}
             if not isinstance(item, exp.Tuple) and not self.touches_private(item):
-                columns = {c.name for c in self._columns(item)}
+                columns = {c.name for c in self.columns_in(item)}
                 return None if columns == ids and isinstance(item, exp.Column) else inner
         return None
 
@@ -317,7 +319,7 @@ class AggregateReader(LinearReader):
             return self._public_figure(kind, argument, where, node, label)
         if isinstance(argument, exp.Distinct):
             raise self.unknown(argument)
-        for column in self._columns(argument):
+        for column in self.columns_in(argument):
             if isinstance(bare(argument), exp.Column) and column.secret and not column.kind.numeric:
                 raise self.refuse(f"{kind} of {column.name}, which is {column.kind.value}, is not judged", node)
         pieces = self.linear(argument)

@@ -29,6 +29,7 @@ _CLAUSES = {
 
 
 def check_clauses(source: Source, select: exp.Select, known: tuple[str, ...]) -> None:
+    """Refuses a SELECT that has clauses other than `known`."""
     for name, value in select.args.items():
         if value and name not in known:
             where = value[0] if isinstance(value, list) else value

@@ -207,18 +207,19 @@ class LinearReader(ConditionReader):
         inner, target = bare(node.this), node.to.this
         if isinstance(inner, CONDITIONS) and target in (_T.INT, _T.BIGINT, _T.DOUBLE):
             return _indicator(self.condition(inner))
-        kinds = {c.kind for c in self._columns(inner)}
+        kinds = {c.kind for c in self.columns_in(inner)}
         if kinds == {Kind.BOOLEAN} and target in (_T.INT, _T.BIGINT) and isinstance(inner, exp.Column):
             return self.linear(inner)
         if kinds and all(target in _WIDER.get(k, ()) for k in kinds) and not node.to.expressions:
             return self.linear(inner)
         raise self.refuse("a cast of a private column may round it or fail on it: leave the cast out", node)
 
-    def _columns(self, node: exp.Expr) -> list[Column]:
+    def columns_in(self, node: exp.Expr) -> list[Column]:
+        """The columns of the table that an expression looks at."""
         found: list[Column] = []
         for name in node.find_all(exp.Column):
             column = self.scope.resolve(name)
-            found += self.within(column.scope)._columns(column.node) if isinstance(column, Derived) else [column]
+            found += self.within(column.scope).columns_in(column.node) if isinstance(column, Derived) else [column]
         return found
 
     def present(self, node: exp.Expr) -> list[Predicate]:

@@ -99,7 +99,7 @@ class _Lowering:
         if not self.keys:
             return False
         if isinstance(bare(item.node), exp.Column):
-            found = reader._columns(item.node)
+            found = reader.columns_in(item.node)
             if len(found) == 1 and quote_name(found[0].name) in self.key_of:
                 return True
         if reader.touches_private(item.node):
@@ -171,10 +171,11 @@ class _Lowering:
         if reader.aggregates(node):
             raise self.source.refuse("GROUP BY cannot take an aggregate", node)
         if isinstance(node, exp.Column):
-            found = reader._columns(node)
+            found = reader.columns_in(node)
             resolved = self.scope.resolve(node)
             if isinstance(resolved, Column):
-                return self.add(Key(name or self.shown(resolved, reader), quote_name(found[0].name), found[0].name))
+                name = name or (self.shown(resolved, reader) if self.scope.names is None else node.name)
+                return self.add(Key(name, quote_name(found[0].name), found[0].name))
         if reader.touches_private(node):
             raise self.source.refuse("GROUP BY takes a private column itself, not a function of it", node)
         made = reader.public(node)
@@ -190,7 +191,7 @@ class _Lowering:
         """The name under which a key column appears in the answer: its alias in SELECT, or its own."""
         for item in self.items:
             node = bare(item.node)
-            if item.alias and isinstance(node, exp.Column) and column in reader._columns(node):
+            if item.alias and isinstance(node, exp.Column) and column in reader.columns_in(node):
                 return item.alias
         return column.name
 
@@ -242,7 +243,7 @@ class _Lowering:
                 tests += self.tests(part)
                 continue
             condition = reader.condition(part)
-            named = {c.name for c in reader._columns(part)}
+            named = {c.name for c in reader.columns_in(part)}
             if len(sets) != 1 or not all(quote_name(n) in self.key_of for n in named):
                 raise self.source.refuse("HAVING without an aggregate belongs in WHERE", part)
             conditions.append(condition)
