@@ -22,7 +22,7 @@ from keyhole.defend.till_online import OnlineTill
 from keyhole.errors import ConfigError, KeyholeError, PrivacyParameterError
 from keyhole.gather.log import read_log
 from keyhole.knowledge import BudgetTable, Config
-from keyhole.sources.duckdb import load
+from keyhole.sources import load
 
 
 class MechanismName(StrEnum):
@@ -250,4 +250,5 @@ def _show_prices(prices: list[Priced], books: Ledger, analyst: str | None, form:
         typer.echo(" ".join(p.sql.split()))
         typer.echo(f"  refused: {p.refused}" if p.refused is not None else f"  would cost {float(p.cost):g}: {p.how}")
     total = sum((p.cost for p in prices), Fraction(0))
-    typer.echo(f"nothing was spent; all would cost {float(total):g} and {cap.unit} {float(left):g} is left")
+    verdict = "more than is left" if total > left else "which is there"
+    typer.echo(f"nothing was spent; all would cost {float(total):g}, {verdict}: {cap.unit} {float(left):g}")

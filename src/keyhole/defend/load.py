@@ -16,7 +16,7 @@ from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
 from keyhole.predicate import Scalar, quote_name
 from keyhole.schema import Column, Kind, Role, Schema
-from keyhole.sources.duckdb import DuckDBSource
+from keyhole.sources import DuckDBSource
 
 
 def declared_domain(roles: Columns, schema: Schema) -> Domain:
