@@ -1,0 +1,398 @@
+"""The yes/no oracle: errors against floors, promises under stress, and speed against one numpy pass.
+
+python -m benchmarks.oracle --format text            # everything, some minutes
+python -m benchmarks.oracle --only speed             # one section
+python -m benchmarks.oracle --plots docs/images      # also the plots of docs/oracle.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from keyhole.attack.oracle.base import StreamAttack, ThresholdOracle
+from keyhole.attack.oracle.bisection import OnlineBisection
+from keyhole.attack.oracle.bounds import minimax_lower_bound, private_laplace_scale
+from keyhole.attack.oracle.edge import EdgeBisection
+from keyhole.attack.oracle.levels import LevelNewton
+from keyhole.attack.oracle.newton import OneBitNewton
+from keyhole.attack.oracle.noise import Gaussian, Laplace, Noise, Uniform, noise_of
+from keyhole.attack.oracle.oracle_off import OracleOff
+from keyhole.attack.oracle.sequential import SequentialBisection
+from keyhole.attack.oracle.simulate import Method, StreamKind, floor_of, play, play_many, stream_of
+from keyhole.attack.oracle.streams import Concentrated, Spread, blocks
+from keyhole.attack.oracle.subspace import Subspace
+from keyhole.report.oracle_plot import guides_for, plot_errors
+
+Rows = list[dict[str, Any]]
+SPACE = Subspace.blocks(4, 2)
+SHAPES = ((4, 2, 1_000_000), (1_000, 10, 20_000), (10_000, 20, 2_000))
+
+
+def published(plots: Path | None) -> Rows:
+    """OnlineBisection with the published constants and SequentialBisection, T = 10^3 .. 10^6, 8 seeds."""
+    rows: Rows = []
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for kind in StreamKind:
+        stream = stream_of(kind, SPACE)
+        for method in (Method.ONLINE_BISECTION, Method.SEQUENTIAL):
+            for T in (1_000, 10_000, 100_000, 1_000_000):
+                noise = noise_of("uniform", 0.25, 4)
+                runs, summary, _ = play_many(method, stream, noise, T, delta=0.01, seeds=8)
+                rows.append(
+                    {
+                        "stream": str(kind),
+                        "method": str(method),
+                        "T": T,
+                        "average_error": summary.average_error,
+                        "final_error": summary.final_error,
+                        "floor": summary.floor,
+                        "ratio": summary.average_error / summary.floor,
+                        "bound": summary.bound,
+                        "contained": summary.contained,
+                    }
+                )
+            curves[f"{method}, {kind}"] = _mean([run.trace for run in runs])
+    if plots:
+        floor = floor_of(Method.SEQUENTIAL, stream_of(StreamKind.CONCENTRATED, SPACE), noise, 1_000_000)
+        all_curves = curves | guides_for(curves["sequential, concentrated"], floor)
+        title = "Published constants and sequential test, uniform:0.25"
+        plot_errors(all_curves, plots / "oracle-bisection.svg", title=title, dashed=("1/sqrt(T)", "floor"))
+    return rows
+
+
+def cuts(_: Path | None) -> Rows:
+    """Cuts made by the published algorithm, 8 seeds."""
+    rows: Rows = []
+    for kind in StreamKind:
+        for T in (10_000, 100_000, 1_000_000, 10_000_000):
+            made = []
+            for seed in range(8 if T < 10_000_000 else 2):
+                rng = np.random.default_rng(seed)
+                attack = OnlineBisection(SPACE, Uniform(1.0), horizon=T)
+                attack.run(
+                    blocks(stream_of(kind, SPACE), T, rng), ThresholdOracle(rng.random(4), Uniform(1.0), rng=rng)
+                )
+                made.append(attack.cuts)
+            rows.append({"stream": str(kind), "T": T, "cuts": float(np.mean(made)), "side": attack.side})
+    return rows
+
+
+def hybrid(_: Path | None, seeds: int = 200) -> Rows:
+    """OneBitNewton against the floor at T = 10^6: noises x streams, mean of 200 seeds."""
+    rows: Rows = []
+    for noise_kind in ("uniform", "gaussian", "laplace"):
+        for kind in StreamKind:
+            noise, stream = noise_of(noise_kind, 0.25, 4), stream_of(kind, SPACE)
+            runs, summary, said = play_many(Method.NEWTON, stream, noise, 1_000_000, delta=0.01, seeds=seeds)
+            errors = np.array([run.average_error for run in runs])
+            rows.append(
+                {
+                    "noise": f"{noise_kind}:0.25",
+                    "stream": str(kind),
+                    "average_error": summary.average_error,
+                    "floor": summary.floor,
+                    "ratio": summary.average_error / summary.floor,
+                    "ratio_se": float(errors.std() / math.sqrt(seeds) / summary.floor),
+                    "lower_bound": minimax_lower_bound(noise, 2, 1_000_000),
+                    "contained": summary.contained,
+                    "warnings": len(said),
+                }
+            )
+    return rows
+
+
+def edge(plots: Path | None) -> Rows:
+    """Edge thresholds against the centred floor, uniform noise, 8 seeds."""
+    rows: Rows = []
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for kind in StreamKind:
+        for u in (0.25, 1.0):
+            noise, stream = noise_of("uniform", u, 4), stream_of(kind, SPACE)
+            for method in (Method.EDGE, Method.NEWTON):
+                runs, summary, _ = play_many(method, stream, noise, 1_000_000, delta=0.01, seeds=8)
+                rows.append(
+                    {
+                        "stream": str(kind),
+                        "noise": f"uniform:{u:g}",
+                        "method": str(method),
+                        "average_error": summary.average_error,
+                        "final_error": summary.final_error,
+                        "floor": summary.floor,
+                        "ratio": summary.average_error / summary.floor,
+                        "contained": summary.contained,
+                    }
+                )
+                if u == 0.25 and kind is StreamKind.CONCENTRATED:
+                    curves[str(method)] = _mean([run.trace for run in runs])
+                    floor = summary.floor
+    if plots:
+        title = "Edge thresholds beat the centred floor, uniform:0.25, concentrated"
+        shown = curves | guides_for(curves["newton"], floor)
+        plot_errors(shown, plots / "oracle-edge.svg", title=title, dashed=("1/sqrt(T)", "floor"))
+    return rows
+
+
+def promise(_: Path | None) -> Rows:
+    """1,000 short runs at delta = .2 with w on the boundary of a hypothesis of the first cut."""
+    rows: Rows = []
+    builders: dict[str, Callable[[Noise], StreamAttack]] = {
+        "SequentialBisection": lambda noise: SequentialBisection(SPACE, noise, delta=0.2),
+        "OneBitNewton": lambda noise: OneBitNewton(SPACE, noise, delta=0.2),
+        "EdgeBisection": lambda noise: EdgeBisection(SPACE, noise, delta=0.2),
+    }
+    for name, build in builders.items():
+        for noise in (Uniform(1.0), Gaussian(0.6), Laplace(0.4)):
+            if name == "EdgeBisection" and not isinstance(noise, Uniform):
+                continue
+            for T in (100, 1_000, 10_000):
+                lost = 0
+                for seed in range(1000):
+                    rng = np.random.default_rng([seed, T])
+                    attack = build(noise)
+                    x, y = attack.box()
+                    keep = 0.75 if name == "EdgeBisection" else 0.85
+                    share = np.where(rng.random(2) < 0.5, keep, 1 - keep)
+                    w = (x + share * (y - x)) @ SPACE.basis
+                    attack.run(Concentrated(SPACE).block(T, rng), ThresholdOracle(w, noise, rng=rng))
+                    lost += not attack.holds(w)
+                rows.append({"method": name, "noise": type(noise).__name__, "T": T, "lost": lost, "allowed": 200})
+    return rows
+
+
+def dimensions(plots: Path | None) -> Rows:
+    """Spread streams in d = 2 .. 16: the estimate keeps working where axis boxes stall. T = 300,000, 4 seeds."""
+    rows: Rows = []
+    for d in (2, 4, 8, 16):
+        stream, noise = Spread(Subspace.blocks(2 * d, d)), Uniform(1.0)
+        for method in (Method.NEWTON, Method.SEQUENTIAL):
+            runs, summary, _ = play_many(method, stream, noise, 300_000, delta=0.01, seeds=4)
+            rows.append(
+                {
+                    "d": d,
+                    "method": str(method),
+                    "average_error": summary.average_error,
+                    "floor": summary.floor,
+                    "ratio": summary.average_error / summary.floor,
+                    "share_asked": float(np.mean([run.asked for run in runs])) / 300_000,
+                    "contained": summary.contained,
+                }
+            )
+    if plots:
+        curves = {
+            method: [(float(row["d"]), float(row["average_error"])) for row in rows if row["method"] == method]
+            for method in ("newton", "sequential")
+        }
+        curves["floor"] = [(float(row["d"]), float(row["floor"])) for row in rows if row["method"] == "newton"]
+        title = "Spread queries, T = 300,000"
+        plot_errors(
+            curves, plots / "oracle-dimension.svg", title=title, x="dimension d", y="average error", dashed=("floor",)
+        )
+    return rows
+
+
+def privacy(plots: Path | None) -> Rows:
+    """Laplace noise for epsilon over a cap of 1,000 answers: error against epsilon, 40 seeds."""
+    rows: Rows = []
+    cap, sensitivity = 1_000, 1 / math.sqrt(2)  # a record moves a unit query of two equal entries by at most that
+    rng = np.random.default_rng(0)
+    w, q = rng.random((20_000, 4)), Concentrated(SPACE).block(20_000, rng)
+    prior = float(np.mean(np.abs(np.einsum("ij,ij->i", w - 0.5, q))))
+    for epsilon in (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0):
+        noise = Laplace(private_laplace_scale(epsilon, cap, sensitivity))
+        _, summary, _ = play_many(Method.NEWTON, Concentrated(SPACE), noise, cap, delta=0.01, seeds=40)
+        rows.append(
+            {
+                "epsilon": epsilon,
+                "noise_scale": noise.scale,
+                "average_error": summary.average_error,
+                "prior_error": prior,
+                "share_of_prior": summary.average_error / prior,
+            }
+        )
+    if plots:
+        curves = {
+            "newton": [(row["epsilon"], row["average_error"]) for row in rows],
+            "prior": [(row["epsilon"], prior) for row in rows],
+        }
+        title = "A cap of 1,000 answers with epsilon-private noise"
+        plot_errors(
+            curves, plots / "oracle-privacy.svg", title=title, x="epsilon", y="average error", dashed=("prior",)
+        )
+    return rows
+
+
+def levels(_: Path | None) -> Rows:
+    """The price of one bit: k levels and the raw answer, Gaussian noise, T = 5,000, 20 seeds."""
+    rows: Rows = []
+    noise, stream, T = Gaussian(0.5), Spread(SPACE), 5_000
+    for k in (2, 3, 4, 8):
+        errors = []
+        for seed in range(20):
+            for_w, for_q, for_noise = np.random.default_rng(seed).spawn(3)
+            attack = LevelNewton(SPACE, noise, levels=k)
+            errors.append(attack.run(stream.block(T, for_q), ThresholdOracle(for_w.random(4), noise, rng=for_noise)))
+        rows.append(
+            {
+                "answer": f"{k} levels",
+                "information": attack.information * noise.std**2,
+                "average_error": float(np.mean(errors)),
+            }
+        )
+    raw = [play(Method.ORACLE_OFF, stream, noise, T, delta=0.01, seed=seed).average_error for seed in range(20)]
+    rows.append({"answer": "raw", "information": 1.0, "average_error": float(np.mean(raw))})
+    return rows
+
+
+def speed(_: Path | None) -> Rows:
+    """Compiled stream against one numpy pass `queries @ basis` over the same array, one thread each, interleaved.
+
+    `ratio`: the attack, with the noise of the oracle drawn beforehand; `with_noise`: drawing it included.
+    """
+    rows: Rows = []
+    cases: list[tuple[str, Noise]] = [
+        ("OnlineBisection", Uniform(1.0)),
+        ("SequentialBisection", Uniform(1.0)),
+        ("EdgeBisection", Uniform(1.0)),
+        ("OneBitNewton", Uniform(1.0)),
+        ("OneBitNewton", Gaussian(0.6)),
+        ("OneBitNewton", Laplace(0.4)),
+        ("SequentialBisection", Laplace(0.4)),
+        ("OracleOff", Gaussian(0.6)),
+    ]
+    for D, d, T in SHAPES:
+        space = Subspace.blocks(D, d)
+        queries, w = Concentrated(space).block(T, np.random.default_rng(0)), np.random.default_rng(1).random(D)
+        columns = np.ascontiguousarray(space.basis.T)
+
+        def attack_of(name: str, noise: Noise, space: Subspace = space, T: int = T) -> StreamAttack | OracleOff:
+            match name:
+                case "OnlineBisection":
+                    return OnlineBisection(space, noise, horizon=T)
+                case "SequentialBisection":
+                    return SequentialBisection(space, noise)
+                case "EdgeBisection":
+                    return EdgeBisection(space, noise)
+                case "OracleOff":
+                    return OracleOff(space, noise)
+                case _:
+                    return OneBitNewton(space, noise)
+
+        passes, ahead, whole = [], [list[float]() for _ in cases], [list[float]() for _ in cases]
+        for turn in range(10):
+            for case, (name, noise) in enumerate(cases):
+                started = time.perf_counter()
+                queries @ columns
+                passes.append(time.perf_counter() - started)
+                for beforehand, times in ((True, ahead[case]), (False, whole[case])):
+                    oracle = ThresholdOracle(w, noise, rng=np.random.default_rng(turn))
+                    if beforehand:
+                        oracle.upcoming(T)
+                    times.append(attack_of(name, noise).run(queries, oracle).seconds)
+        best = min(passes)
+        for case, (name, noise) in enumerate(cases):
+            rows.append(
+                {
+                    "D": D,
+                    "d": d,
+                    "method": name,
+                    "noise": type(noise).__name__,
+                    "numpy_ns": best / T * 1e9,
+                    "attack_ns": min(ahead[case]) / T * 1e9,
+                    "ratio": min(ahead[case]) / best,
+                    "with_noise": min(whole[case]) / best,
+                }
+            )
+    return rows
+
+
+def scaling(_: Path | None) -> Rows:
+    """Time per query and dD: constant; memory against T: flat."""
+    rows: Rows = []
+    for D, d, T in ((250, 4, 40_000), (1_000, 4, 10_000), (4_000, 4, 2_500), (4_000, 16, 2_500)):
+        space = Subspace.blocks(D, d)
+        queries, w = Concentrated(space).block(T, np.random.default_rng(0)), np.random.default_rng(1).random(D)
+        times = []
+        for turn in range(5):
+            oracle = ThresholdOracle(w, Uniform(1.0), rng=np.random.default_rng(turn))
+            times.append(OneBitNewton(space, Uniform(1.0)).run(queries, oracle).seconds)
+        rows.append(
+            {"D": D, "d": d, "T": T, "ns_per_query": min(times) / T * 1e9, "ns_per_dD": min(times) / T * 1e9 / (d * D)}
+        )
+    for T in (100_000, 1_000_000, 4_000_000):
+        rng = np.random.default_rng(0)
+        attack = OneBitNewton(SPACE, Uniform(1.0))
+        oracle = ThresholdOracle(rng.random(4), Uniform(1.0), rng=rng)
+        tracemalloc.start()
+        attack.run(blocks(Concentrated(SPACE), T, rng), oracle)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        rows.append({"D": 4, "d": 2, "T": T, "peak_megabytes": peak / 1e6})
+    return rows
+
+
+def _mean(traces: list[tuple[tuple[int, float], ...]]) -> list[tuple[float, float]]:
+    return [(float(points[0][0]), float(np.mean([e for _, e in points]))) for points in zip(*traces, strict=True)]
+
+
+SECTIONS: dict[str, Callable[[Path | None], Rows]] = {
+    "published": published,
+    "cuts": cuts,
+    "hybrid": hybrid,
+    "edge": edge,
+    "promise": promise,
+    "dimensions": dimensions,
+    "privacy": privacy,
+    "levels": levels,
+    "speed": speed,
+    "scaling": scaling,
+}
+
+
+def table(rows: Rows) -> str:
+    """Rows as aligned text."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+
+    def shown(value: object) -> str:
+        if value is None:
+            return "-"
+        if isinstance(value, bool):
+            return "yes" if value else "NO"
+        return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+    cells = [names, *[[shown(row.get(name)) for name in names] for row in rows]]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(names))]
+    return "\n".join("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def main() -> None:
+    """Run sections and print them."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument("--only", choices=tuple(SECTIONS), action="append")
+    parser.add_argument("--plots", type=Path, default=None, help="folder for the plots of the docs")
+    chosen = parser.parse_args()
+    results: dict[str, Rows] = {}
+    with threadpool_limits(1):  # both sides of every ratio on one thread
+        for name in chosen.only or SECTIONS:
+            started = time.perf_counter()
+            results[name] = SECTIONS[name](chosen.plots)
+            if chosen.format == "text":
+                head = (SECTIONS[name].__doc__ or "").strip().splitlines()[0]
+                print(f"\n{name}: {head} [{time.perf_counter() - started:.0f} s]")
+                print(table(results[name]), flush=True)
+    if chosen.format == "json":
+        print(json.dumps({"benchmark": "oracle", "results": results}, indent=2))
+
+
+if __name__ == "__main__":
+    main()
