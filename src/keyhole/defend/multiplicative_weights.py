@@ -15,7 +15,7 @@ from keyhole.defend.theorems import multiplicative_weights_limit
 from keyhole.errors import PrivacyParameterError
 
 LARGEST_TABLE = 2**16
-COMFORT = 1e100  # the total stays within 1/COMFORT..COMFORT, so that no cell overflows
+COMFORT = 1e15  # the total stays within 1/COMFORT..COMFORT: a floored cell over it is still a normal double
 
 
 @dataclass(frozen=True, slots=True, eq=False)
