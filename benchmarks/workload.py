@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from keyhole.predicate import TRUE, Comparison, IsNull, Predicate, conjunction, literal, quote_name, to_sql
 
 DEPARTMENTS = 40
-GRADES = 12
+GRADES = 11
 DAYS = 12_000
 START = dt.date(1990, 1, 1)
 ZIPS = (10_000, 99_999)

@@ -20,13 +20,14 @@ from keyhole.errors import DataError
 from keyhole.evidence import Atoms
 from keyhole.predicate import Predicate, to_sql
 from keyhole.schema import Schema
-from keyhole.sources.patterns_codes import decided, encode, truths
+from keyhole.sources.patterns_codes import CELLS, decided, encode, truths
 from keyhole.sources.patterns_plan import Leaves, Pick, Plan, Tree, decide, plan, settle
 from keyhole.sources.patterns_tables import Ints, Keys, Place, Words, join_tables, mask_table, packed
 from keyhole.sources.patterns_weights import weigh
 
 DIRECT = 2_000_000  # up to this many (record, predicate) pairs the engine evaluates every predicate on every record
 DIRECT_ROWS = 50_000
+GROUPING = 36  # bytes a row while rows are grouped: two hashes, order, leader, class, first
 MAX_BYTES = 8 << 30  # patterns beyond this are refused rather than swapped
 
 
@@ -63,8 +64,8 @@ def group(
 
     Two records share an atom if and only if the same predicates are true of them (NULL is not true) and their
     weights are equal; no hash decides. Cost: one pass of the engine over each column used, O(n) for the codes and
-    O(K' P / 64) for K' distinct combinations of codes. Memory: 8 bytes a record for the keys (16 from 64 bits on),
-    about 40 bytes a combination, the tables, and the bits themselves, P K / 8 bytes.
+    O(K' P / 64) for K' distinct combinations of codes. Memory: about 45 bytes a record, the tables, and the bits
+    themselves, P K / 8 bytes (twice that if some predicate combines several terms); `explain` says how much.
     Small tables take the direct way: the engine evaluates every predicate on every record.
 
     >>> from keyhole.predicate import Comparison, IsNull
@@ -93,7 +94,8 @@ def explain(
     lines = [f"{n:,} records, {len(predicates):,} predicates, {len(weights):,} weights"]
     if _small(con, table, n, len(predicates)):
         lines.append("direct: the engine evaluates every predicate on every record")
-        lines.append(f"memory: {_size(n * len(predicates) * 9 // 8 + 8 * n * len(weights))} of verdicts and patterns")
+        need = 2 * n * ((len(predicates) + 63) // 64 + len(weights)) * 8 + min(n * len(predicates), CELLS)
+        lines.append(f"memory: {_size(need)} of verdicts and patterns")
         return "\n".join(lines)
     made = _prepare(con, table, n, schema, predicates, weights)
     width = max([6, *(len(s.name) for s in made.slots)])
@@ -108,15 +110,22 @@ def explain(
         f"terms: {T:,} bits in {made.tables.shape[1]:,} words; {made.plan.combined:,} predicates combine several"
     )
     lines.append(f"inline: {inline:,} leaves evaluated by the engine on every record")
-    used = int((made.fields[:, 3] > 0).sum())
-    lines.append(f"keys: {made.keys.shape[1]} word(s) a record; {used} fields read through {len(made.starts)} tables")
-    fixed = made.keys.nbytes + made.tables.nbytes + 16 * n
+    looked = f"{len(made.fields)} slots read through {len(made.starts)} tables"
+    lines.append(f"keys: {made.keys.shape[1]} word(s) a record; {looked}")
     lines.append(
-        f"memory: keys {_size(made.keys.nbytes)}, tables {_size(made.tables.nbytes)}, at most "
-        f"{_size(fixed + n * (20 + 8 * made.keys.shape[1]) + n * T // 8)} "
+        f"memory: keys {_size(made.keys.nbytes)}, tables {_size(made.tables.nbytes)}, at most {_size(_most(made, n))} "
         "if every record is an atom"
     )
     return "\n".join(lines)
+
+
+def _most(made: _Prepared, n: int) -> int:
+    """Bytes at the widest point of `_grouped` if every record is an atom."""
+    words, bits = made.keys.shape[1], len(made.plan.terms)
+    if made.plan.combined:
+        bits += 64 * (len(made.plan.outputs) // 64 + 1)
+    combination = 4 * len(made.starts) + 8 * len(made.weighing) + max(GROUPING, bits // 8)
+    return int(made.tables.nbytes + n * (8 * words + 12) + n * max(GROUPING, combination))
 
 
 def _count(con: duckdb.DuckDBPyConnection, table: str) -> int:
@@ -254,11 +263,14 @@ def _grouped(made: _Prepared, n: int) -> Atoms:
     kernels.spread(kernels.write_bits, bits.shape[1], 8, chosen, at, made.tables, bits)
     bits = _outputs(made.plan, bits, K)
     if made.plan.combined:  # atoms that only the parts of a predicate told apart are one
-        patterns = np.zeros((K, max(1, (P + 63) // 64)), dtype=np.uint64)
-        kernels.spread(kernels.transpose_bits, bits.shape[1], 8, bits, patterns)
-        merged, kept = distinct_rows(np.concatenate([patterns, extra[chosen]], axis=1))
+        width = (P + 63) // 64
+        patterns = np.empty((K, width + extra.shape[1]), dtype=np.uint64)
+        kernels.spread(kernels.transpose_bits, bits.shape[1], 8, bits, patterns[:, :width])
+        patterns[:, width:] = extra[chosen]
+        merged, kept = distinct_rows(patterns)
         if len(kept) < K:
             of, chosen = merged[of], chosen[kept]
+            del bits
             bits = np.zeros((P, (len(kept) + 63) // 64), dtype=np.uint64)
             rows = np.arange(K, dtype=np.int32)[:, None]
             kernels.spread(kernels.write_bits, bits.shape[1], 8, kept, rows, patterns, bits)

@@ -103,8 +103,8 @@ def decided(
     con: duckdb.DuckDBPyConnection, table: str, n: int, coded: Coded, leaves: Sequence[Leaf]
 ) -> tuple[NDArray[np.int64], Mapping[int, tuple[Bools, Bools]]]:
     """The codes that occur, and the truth of each leaf of the slot on them."""
-    record = np.full(coded.count, -1, dtype=np.int64)
-    record[coded.codes] = np.arange(n)
+    record = np.full(coded.count, -1, dtype=np.int32)
+    record[coded.codes] = np.arange(n, dtype=np.int32)
     present = np.flatnonzero(record >= 0)
     if coded.column is None:
         return present, {
