@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, write_history
+from keyhole.audit.masks import Masks
 from keyhole.audit.released import Released, Row, objection, released
 from keyhole.errors import LogError, QueryError
 from keyhole.query import Query, Statement
@@ -170,6 +171,7 @@ class OnlineAuditor:
         self._make: Callable[[int, int], Space] = space or _row_space
         self._columns: dict[str, _Column] = {}
         self._past: list[Past] = []
+        self._masks = Masks(roster)
         self._asked = 0  # number of the latest statement seen
         self._plan: _Plan | None = None
         self._private = frozenset(c.name for c in roster.schema.of_role(Role.PRIVATE))
@@ -284,7 +286,7 @@ class OnlineAuditor:
             why = objection(statement, self.roster.schema, self._families)
             if why is not None:
                 return _Plan(Verdict(number, text, Ruling.REFUSED, why), None, len(self._past))
-            forms = released(statement, self.roster)
+            forms = released(statement, self._masks)
         except QueryError as error:
             return _Plan(Verdict(number, text, Ruling.REFUSED, str(error)), None, len(self._past))
         return _Plan(Verdict(number, text, Ruling.ALLOW, ""), statement, len(self._past), forms)

@@ -18,13 +18,14 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.audit.masks import Masks, packed, unpacked
 from keyhole.errors import DataError, UnsupportedQuery
 from keyhole.evidence import Atoms
 from keyhole.gather.features import private_leaves
 from keyhole.predicate import Opaque, Predicate, leaves
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Schema
-from keyhole.sources import GroupKey, Roster
+from keyhole.sources import GroupKey
 
 Row: TypeAlias = NDArray[np.uint64] | dict[int, int]  # bits over the records, or {record: weight}
 
@@ -100,15 +101,15 @@ def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str]
     return None
 
 
-def released(statement: Statement, roster: Roster) -> list[Released]:
+def released(statement: Statement, masks: Masks) -> list[Released]:
     """The linear forms that answering the whole statement would tell, in the order of its numbers.
 
     Raises `UnsupportedQuery` for a weight or expression that the engine cannot evaluate on the public columns. Cost:
     one engine pass a predicate (up to FEW), or one grouping of the records.
     """
-    groups: list[GroupKey] = roster.keys(statement) if statement.keys else [{}]
+    groups: list[GroupKey] = masks.roster.keys(statement) if statement.keys else [{}]
     asked = [(statement.group(key), statement.tests(key)) for key in groups]
-    matches = _Matches(roster, [q for queries, tests in asked for q in (*queries, *tests)])
+    matches = _Matches(masks, [q for queries, tests in asked for q in (*queries, *tests)])
     single = len(groups) == 1 and not statement.keys and len(statement.queries) == 1
     found: list[Released] = []
     part = 0
@@ -142,7 +143,8 @@ def _parts(query: Query, matches: _Matches, part: int | None) -> list[Released]:
 class _Matches:
     """Which records match each predicate of a statement, and its public weights."""
 
-    def __init__(self, roster: Roster, queries: Sequence[Query]) -> None:
+    def __init__(self, masks: Masks, queries: Sequence[Query]) -> None:
+        roster = masks.roster
         self._n = roster.n
         summed = [t for q in queries if q.aggregate is Aggregate.SUM for t in (*q.terms, *q.per)]
         self._predicates = {p: i for i, p in enumerate(dict.fromkeys(t.where for t in summed))}
@@ -153,17 +155,14 @@ class _Matches:
         for weight in self._weights:
             _evaluable(roster.fault(next(iter(self._predicates)), weight))
         self._atoms: Atoms | None = None
-        self._masks: list[NDArray[np.bool_]] = []
+        self._words: list[NDArray[np.uint64]] = []
         if self._weights or len(self._predicates) > FEW:
             try:
                 self._atoms = roster.atoms(tuple(self._predicates), tuple(self._weights))
             except DataError as error:
                 raise UnsupportedQuery(str(error)) from None
             return
-        for predicate in self._predicates:
-            mask = np.zeros(self._n, dtype=np.bool_)
-            mask[roster.support(Query(Aggregate.SUM, (Term(None, predicate),)))] = True
-            self._masks.append(mask)
+        self._words = [masks.words(predicate) for predicate in self._predicates]
 
     def passes(self, test: Query) -> bool:
         """A public HAVING test; one that only the engine could compute is taken to pass, which releases more."""
@@ -182,7 +181,8 @@ class _Matches:
         found = Fraction(0)
         for term in terms:
             if self._atoms is None:
-                found += term.factor * int(self._mask(term.where).sum())
+                words = self._words[self._predicates[term.where]]
+                found += term.factor * int(np.bitwise_count(words).sum())
                 continue
             inside = np.flatnonzero(self._atoms.mask(self._predicates[term.where]))
             sizes = self._atoms.sizes[inside].tolist()
@@ -201,7 +201,9 @@ class _Matches:
         A multiple of a 0/1 row becomes that 0/1 row.
         """
         if len(terms) == 1 and terms[0].weight is None and terms[0].factor:
-            return _packed(self._mask(terms[0].where)), 1 / terms[0].factor
+            at = self._predicates[terms[0].where]
+            words = self._words[at] if self._atoms is None else packed(self._mask(terms[0].where))
+            return words, 1 / terms[0].factor
         if self._atoms is None:
             scale = Fraction(lcm(*(t.factor.denominator for t in terms)))
             factors = [int(t.factor * scale) for t in terms]
@@ -225,7 +227,7 @@ class _Matches:
     def _mask(self, predicate: Predicate) -> NDArray[np.bool_]:
         at = self._predicates[predicate]
         if self._atoms is None:
-            return self._masks[at]
+            return unpacked(self._words[at], self._n)
         mask: NDArray[np.bool_] = self._atoms.mask(at)[self._atoms.of]
         return mask
 
@@ -236,15 +238,8 @@ def _row(values: NDArray[np.int64], scale: Fraction) -> tuple[Row, Fraction]:
         return {}, scale
     common = int(values[columns[0]])
     if (values[columns] == common).all():
-        return _packed(values != 0), scale / common
+        return packed(values != 0), scale / common
     return dict(zip(columns.tolist(), values[columns].tolist(), strict=True)), scale
-
-
-def _packed(mask: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    words = np.zeros((len(mask) + 63) // 64, dtype=np.uint64)
-    packed = np.packbits(mask, bitorder="little")
-    words.view(np.uint8)[: len(packed)] = packed
-    return words
 
 
 def _evaluable(fault: str | None) -> None:
