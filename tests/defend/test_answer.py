@@ -1,0 +1,314 @@
+"""`keyhole answer` from end to end: budget, refusals, prepaid runs, versions, formats."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from keyhole.cli.answer import register
+
+N = 20_000
+TOML = """
+[source]
+data = "people.csv"
+version = "{version}"
+[columns]
+id = ["id"]
+[columns.public.sex]
+values = ["F", "M"]
+[columns.public.age]
+min = 0
+max = 99
+width = 10
+[columns.private.sugar]
+min = 3.0
+max = 10.0
+step = 0.1
+width = 0.5
+[budget]
+{budget}
+"""
+SQL = """
+SELECT COUNT(*) FROM people;
+SELECT COUNT(*) FROM people WHERE sex = 'F' AND age < 50;
+SELECT sex, COUNT(*), AVG(sugar) FROM people GROUP BY sex;
+SELECT COUNT(*) FROM people WHERE age < 45;
+SELECT SUM(sugar) FROM people WHERE sex = 'M';
+"""
+
+
+class Box:
+    """A folder with data, settings and questions, and a command line."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.app = typer.Typer()
+        register(self.app)
+        self.app.callback()(lambda: None)
+        self.data(0)
+        self.settings("epsilon = 1\nledger = 'b.keyhole'")
+        (folder / "q.sql").write_text(SQL)
+
+    def data(self, seed: int, n: int = N) -> None:
+        rng = np.random.default_rng(seed)
+        sugar = np.clip(rng.normal(6, 1.2, n), 3, 10).round(1)
+        frame = pd.DataFrame(
+            {
+                "id": range(n),
+                "sex": rng.choice(["F", "M"], n, p=[0.3, 0.7]),
+                "age": rng.integers(0, 105, n),
+                "sugar": sugar,
+            }
+        )
+        self.frame = frame
+        frame.to_csv(self.folder / "people.csv", index=False)
+
+    def settings(self, budget: str, version: str = "1") -> None:
+        (self.folder / "keyhole.toml").write_text(TOML.format(budget=budget, version=version))
+
+    def call(self, *options: str, sql: str = "q.sql") -> Any:
+        return CliRunner().invoke(
+            self.app, ["answer", str(self.folder / sql), "-c", str(self.folder / "keyhole.toml"), *options]
+        )
+
+    def json(self, *options: str, sql: str = "q.sql") -> dict[str, Any]:
+        result = self.call(*options, "--format", "json", sql=sql)
+        assert result.exit_code == 0, result.output
+        return dict(json.loads(result.stdout))
+
+
+@pytest.fixture
+def box(tmp_path: Path) -> Box:
+    return Box(tmp_path)
+
+
+def test_answers_carry_value_bar_cost_left_neighbours_and_story(box: Box) -> None:
+    shown = box.json("--accuracy", "0.02")
+    women = int(((box.frame.sex == "F") & (box.frame.age < 50)).sum())
+    total, count, groups, refused, summed = shown["answers"]
+    assert (total["value"], total["cost"], total["alpha"]) == (N, 0, 0)
+    assert abs(count["value"] - women) < 3000
+    assert count["alpha"] <= 0.02
+    assert count["error"] <= 0.02 * N
+    assert count["beta"] == 0.05
+    assert count["neighbours"] == "replace-one"
+    assert count["how"].startswith("discrete Laplace, scale")
+    assert [g["key"] for g in groups["groups"]] == [{"sex": "F"}, {"sex": "M"}]
+    assert all(3 <= g["values"][1] <= 10 for g in groups["groups"])
+    assert refused == {
+        "sql": "SELECT COUNT(*) FROM people WHERE age < 45",
+        "refused": '"age" < 45 cuts through the cell age [40, 50): use the edges of the bins',
+    }
+    men = box.frame[box.frame.sex == "M"].sugar.sum()
+    assert abs(summed["value"] - men) < 5 * summed["error"]
+    costs = [a.get("cost", 0) for a in shown["answers"]]
+    assert shown["spent"] == pytest.approx(sum(costs))
+    assert shown["budget"] == 1
+    assert [a["left"] for a in shown["answers"] if "left" in a] == pytest.approx(
+        [1 - sum(costs[: i + 1]) for i in range(5) if i != 3]
+    )
+
+
+def test_a_second_run_is_free_and_says_the_same(box: Box) -> None:
+    first = box.json("--accuracy", "0.02")
+    second = box.json("--accuracy", "0.02")
+    assert second["spent"] == first["spent"]
+    assert [a.get("value") for a in second["answers"]] == [a.get("value") for a in first["answers"]]
+    assert "released before" in second["answers"][1]["how"]
+    finer = box.json("--accuracy", "0.01")
+    assert finer["spent"] > second["spent"]
+
+
+def test_dry_run_spends_nothing_and_makes_no_ledger(box: Box) -> None:
+    planned = box.json("--accuracy", "0.02", "--dry-run")
+    assert not (box.folder / "b.keyhole").exists()
+    real = box.json("--accuracy", "0.02")
+    assert [a.get("cost") for a in planned["answers"]] == [a.get("cost") for a in real["answers"]]
+    again = box.json("--accuracy", "0.02", "--dry-run")
+    assert [a.get("cost") for a in again["answers"] if "cost" in a] == [0, 0, 0, 0]
+    assert box.json("--dry-run")["spent"] == real["spent"]
+
+
+def test_without_accuracy_what_is_left_is_shared_out(box: Box) -> None:
+    shown = box.json()
+    costs = [a["cost"] for a in shown["answers"] if a.get("cost")]
+    assert costs == [0.3333] * 3
+    assert shown["spent"] == pytest.approx(0.9999)
+
+
+def test_a_refused_statement_leaves_cheaper_ones_possible(box: Box) -> None:
+    (box.folder / "q.sql").write_text(
+        "SELECT COUNT(*) FROM people WHERE sex = 'F'; SELECT sex, AVG(sugar) FROM people GROUP BY sex; "
+        "SELECT COUNT(*) FROM people WHERE age < 20"
+    )
+    shown = box.json("--accuracy", "0.0005")
+    first, second, third = shown["answers"]
+    assert "value" in first
+    assert "nothing was spent" in second["refused"]
+    assert re.search(r"this costs epsilon [\d.]+ and [\d.]+ is left of 1", second["refused"])
+    assert "value" in third
+    assert shown["spent"] == pytest.approx(first["cost"] + third["cost"])
+
+
+def test_epsilon_caps_the_ledger_not_the_run(box: Box) -> None:
+    box.json("--epsilon", "0.5")
+    assert box.json("--epsilon", "0.5", "--accuracy", "0.001", "--dry-run")["left"] == pytest.approx(0.0002, abs=1e-3)
+    result = box.call("--epsilon", "0.4", "--accuracy", "0.001")
+    assert "nothing was spent" in result.output
+    raised = box.json("--epsilon", "2", "--accuracy", "0.01")
+    assert raised["budget"] == 2
+    assert all("refused" not in a for a in raised["answers"] if "45" not in a["sql"])
+
+
+def test_the_prepaid_run_goes_on_in_a_second_process(box: Box) -> None:
+    box.data(0, 200_000)
+    options = ("--mechanism", "online-ic", "--epsilon", "300", "--horizon", "50")
+    first = box.json(*options)
+    assert first["spent"] == 300
+    charged = [a["cost"] for a in first["answers"] if "cost" in a]
+    assert charged == [0, 300, 0, 0]
+    second = box.json(*options)
+    assert second["spent"] == 300
+    assert all(a["cost"] == 0 for a in second["answers"] if "cost" in a)
+
+    def fired(shown: dict[str, Any]) -> int:
+        return int(re.findall(r"(\d+) of \d+ firings", shown["answers"][-1]["how"])[0])
+
+    assert fired(second) >= fired(first)
+    truth = int(((box.frame.sex == "F") & (box.frame.age < 50)).sum())
+    for shown in (first, second):
+        count = shown["answers"][1]
+        assert abs(count["value"] - truth) <= count["error"] < 200_000
+    # planned for 50 questions: the sixth run of nine would pass it, and a new run is not affordable
+    for _ in range(3):
+        box.json(*options)
+    last = box.json(*options)
+    assert "nothing is left" in last["answers"][1]["refused"]
+    assert last["spent"] == 300
+
+
+@pytest.mark.parametrize("mechanism", ["online-ic-perceptron", "iterative"])
+def test_other_mechanisms_answer_within_their_bars(box: Box, mechanism: str) -> None:
+    box.data(0, 200_000)
+    shown = box.json("--mechanism", mechanism, "--epsilon", "2000", "--beta", "0.001")
+    count = shown["answers"][1]
+    truth = int(((box.frame.sex == "F") & (box.frame.age < 50)).sum())
+    assert abs(count["value"] - truth) <= count["error"] < 200_000
+    assert shown["spent"] == 2000
+
+
+def test_the_median_says_when_its_net_is_too_large(box: Box) -> None:
+    result = box.call("--mechanism", "online-ic-median", "--epsilon", "5000")
+    assert result.exit_code == 2
+    assert "use multiplicative weights" in result.output
+    assert box.json("--dry-run", "--epsilon", "5000")["spent"] == 0
+
+
+def test_gaussian_needs_rho(box: Box) -> None:
+    result = box.call("--mechanism", "gaussian")
+    assert result.exit_code == 2
+    assert 'set unit = "rho"' in result.output
+    box.settings("epsilon = 0.1\nunit = 'rho'\nledger = 'rho.keyhole'")
+    shown = box.json("--mechanism", "gaussian")
+    assert shown["unit"] == "rho"
+    assert shown["answers"][1]["how"].startswith("discrete Gaussian")
+    mixed = box.json("--mechanism", "laplace", "--epsilon", "1", "--accuracy", "0.05")
+    assert mixed["answers"][1]["cost"] == 0  # the Gaussian release was good enough
+    assert box.call("--mechanism", "online-ic").exit_code == 2
+
+
+def test_add_remove_is_absolute_and_keeps_n_secret(box: Box) -> None:
+    box.settings("epsilon = 5\nneighbours = 'add-remove'\nledger = 'ar.keyhole'")
+    shown = box.json("--accuracy", "100")
+    total = shown["answers"][0]
+    assert total["cost"] > 0  # n is a secret here
+    assert total["neighbours"] == "add-remove"
+    assert total["alpha"] == total["error"] <= 100
+    assert "public number of people" in box.call("--mechanism", "online-ic", "--epsilon", "50").output
+
+
+def test_analysts_and_collusion(box: Box) -> None:
+    box.settings("epsilon = 0.5\nledger = 'b.keyhole'\nanalysts = { alice = 0.3, bob = 0.3 }")
+    assert "say who asks" in box.call().output
+    assert "'eve' has no budget" in box.call("--analyst", "eve").output
+    (box.folder / "q.sql").write_text("SELECT COUNT(*) FROM people WHERE sex = 'F'")
+    assert box.json("--analyst", "alice")["answers"][0]["cost"] == pytest.approx(0.3)
+    (box.folder / "q.sql").write_text("SELECT COUNT(*) FROM people WHERE sex = 'M'")
+    shown = box.json("--analyst", "bob")
+    assert shown["answers"][0]["cost"] == pytest.approx(0.2)  # not 0.3: together they have 0.5
+    assert shown["spent"] == pytest.approx(0.5)
+
+
+def test_changed_data_needs_a_new_version_and_the_budget_carries_on(box: Box) -> None:
+    spent = box.json("--accuracy", "0.02")["spent"]
+    box.data(1)
+    result = box.call("--accuracy", "0.02")
+    assert result.exit_code == 2
+    assert "a change of data is a new version" in result.output
+    box.settings("epsilon = 1\nledger = 'b.keyhole'", version="2")
+    again = box.json("--accuracy", "0.02")
+    assert again["spent"] == pytest.approx(2 * spent)
+    assert "released before" not in again["answers"][1]["how"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--epsilon", "0"), "epsilon must be above 0"),
+        (("--epsilon", "-1"), "epsilon must be above 0"),
+        (("--epsilon", "lots"), "epsilon must be a finite number"),
+        (("--delta", "1"), "delta must be at least 0 and below 1"),
+        (("--beta", "0"), "beta must be between 0 and 1"),
+        (("--accuracy", "0"), "accuracy must be above 0"),
+        (("--horizon", "0"), "at least one question"),
+        (("--data", "nowhere.csv"), "there is no file"),
+        (("--mechanism", "online-ic"), "needs epsilon"),
+        (("--mechanism", "online-ic", "--accuracy", "0.00001"), "finer than this mechanism's grid"),
+        (("--mechanism", "iterative"), "needs epsilon"),
+    ],
+)
+def test_bad_options_are_said_and_nothing_is_spent(box: Box, options: tuple[str, ...], message: str) -> None:
+    result = box.call(*options)
+    assert result.exit_code == 2
+    assert message in result.output
+    if (box.folder / "b.keyhole").exists():
+        assert box.json("--dry-run")["spent"] == 0
+
+
+def test_text_output_is_for_people(box: Box) -> None:
+    result = box.call("--accuracy", "0.02")
+    assert result.exit_code == 0
+    assert re.search(r"sex = F  \d+ ± 400, \d\.\d+ ± ", result.output)
+    assert "refused: " in result.output
+    assert re.search(r"spent 0\.\d+ of epsilon 1 \(ledger .*b\.keyhole\)", result.output)
+    assert "would cost" in box.call("--dry-run", "--accuracy", "0.001").output
+
+
+def test_errors_and_costs_are_the_same_on_neighbouring_tables(tmp_path: Path) -> None:
+    """One person replaced: the same refusals and the same prices, whatever is asked."""
+    shown = []
+    for who in range(2):
+        folder = tmp_path / str(who)
+        folder.mkdir()
+        box = Box(folder)
+        if who == 1:
+            box.frame.loc[0, ["sex", "age", "sugar"]] = ["X", 300, None]
+            box.frame.to_csv(folder / "people.csv", index=False)
+        (folder / "q.sql").write_text(
+            SQL
+            + "SELECT AVG(sugar) FROM people WHERE age >= 90; SELECT COUNT(sugar) FROM people; SELECT MIN(age) FROM people;"
+            "SELECT COUNT(*) FROM people WHERE sugar > 5.05; SELECT sex, age, COUNT(*) FROM people GROUP BY sex, age"
+        )
+        made = box.json("--accuracy", "0.01")
+        shown.append(
+            [(a.get("cost"), a.get("refused"), "value" in a, len(a.get("groups", []))) for a in made["answers"]]
+        )
+    assert shown[0] == shown[1]
