@@ -7,8 +7,8 @@ from sqlglot.tokenizer_core import TokenType
 from keyhole.sql.parse import Source
 
 
-def labels(source: Source, aliased: list[bool]) -> list[str]:
-    """The items of the outermost SELECT list as written, without their aliases."""
+def spans(source: Source, aliased: list[bool]) -> list[tuple[int, int]]:
+    """Where the items of the outermost SELECT list stand, without their aliases; empty if that is not clear."""
     depth, start, end, before = 0, -1, -1, -1
     items: list[tuple[int, int]] = []
     seen_alias = False
@@ -41,8 +41,16 @@ def labels(source: Source, aliased: list[bool]) -> list[str]:
         if not seen_alias:
             before, end = end, token.end + 1
     close()
-    texts = [" ".join(source.text[a:b].split()) for a, b in items if a >= 0]
-    return texts if len(texts) == len(aliased) else [""] * len(aliased)
+    found = [span for span in items if span[0] >= 0]
+    return found if len(found) == len(aliased) else []
+
+
+def labels(source: Source, aliased: list[bool]) -> list[str]:
+    """The items of the outermost SELECT list as written, without their aliases."""
+    if source.labels is not None:
+        return source.labels
+    found = spans(source, aliased)
+    return [" ".join(source.text[a:b].split()) for a, b in found] if found else [""] * len(aliased)
 
 
 _ENDS = (

@@ -9,7 +9,7 @@ from itertools import product
 
 from sqlglot import exp
 
-from keyhole.errors import UnsupportedQuery
+from keyhole.errors import QueryError, UnsupportedQuery
 from keyhole.predicate import Predicate, conjunction, quote_name
 from keyhole.query import Aggregate, Key, Query, Statement
 from keyhole.schema import Column, Schema
@@ -17,8 +17,9 @@ from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant
 from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
-from keyhole.sql.labels import labels
+from keyhole.sql.labels import labels, spans
 from keyhole.sql.parse import MAX_DEPTH, Source, parse
+from keyhole.sql.templates import keep, recall, shape_of
 
 MAX_SETS = 256
 
@@ -35,11 +36,21 @@ def lower(text: str, schema: Schema) -> Statement:
     >>> lower("SELECT SUM(pay) FROM staff WHERE dept = 'legal'", staff).queries[0].canonical()
     'COALESCE(SUM("pay") FILTER (WHERE "dept" = \\'legal\\'), 0)'
     """
+    shaped = shape_of(text)
+    if shaped is not None and (kept := recall(text, *shaped)) is not None:
+        try:
+            return _Lowering(kept[0], schema, kept[1]).statement()
+        except (QueryError, RecursionError):
+            pass  # its place is that of an earlier text: parse this one
     source, select = parse(text)
     try:
-        return _Lowering(source, schema, select).statement()
+        lowering = _Lowering(source, schema, select)
+        statement = lowering.statement()
     except RecursionError:
         raise UnsupportedQuery(f"nested too deeply (limit {MAX_DEPTH}): write it flatter", text, 0) from None
+    if shaped is not None:
+        keep(source, select, *shaped, lowering.spans())
+    return statement
 
 
 class _Lowering:
@@ -53,6 +64,9 @@ class _Lowering:
             item.label = label
         self.keys: list[Key] = []
         self.key_of: dict[str, int] = {}  # canonical text of a key -> its index
+
+    def spans(self) -> list[tuple[int, int]]:
+        return spans(self.source, [bool(i.alias) for i in self.items])
 
     def statement(self) -> Statement:
         source, select = self.source, self.select

@@ -27,11 +27,12 @@ _ONLY_SELECT = "only a SELECT with aggregates over the one table is judged"
 class Source:
     """One statement: its text, its tokens, and the caret that an error puts under a node."""
 
-    __slots__ = ("text", "tokens")
+    __slots__ = ("labels", "text", "tokens")
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self.text = text
         self.tokens = tokens
+        self.labels: list[str] | None = None  # the SELECT items as written, if already known
 
     def position(self, node: exp.Expr | None) -> int:
         """Character offset of the leftmost part of `node` that the parser located; of its parent otherwise."""
