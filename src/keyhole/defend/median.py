@@ -40,8 +40,8 @@ def net(cells: int, alpha: float) -> NDArray[np.float64]:
     count = math.comb(people + cells - 1, cells - 1)
     if count * cells > LARGEST_NET:
         raise PrivacyParameterError(
-            f"the median needs a net of 10^{math.log10(count):.1f} databases over {cells} cells: use multiplicative weights, "
-            "or a larger alpha"
+            f"the median needs a net of 10^{math.log10(count):.1f} databases over {cells} cells: "
+            "use multiplicative weights, or a larger alpha"
         )
     rows = np.zeros((1, 0), dtype=np.int64)
     for _ in range(cells - 1):
