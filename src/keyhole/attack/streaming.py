@@ -135,7 +135,7 @@ def replay(
 
     `cyclic` keeps the log's order, `random` shuffles each pass, `norm` draws rows with probability |a_j|^2 / |A|_F^2
     (Strohmer and Vershynin 2009). Ends when a pass met residuals below `tolerance` times the answers' size, or when the
-    best residual of the last 25 passes is not 0.1 % below that of the 25 before. Memory stays O(n).
+    median residual of the last 25 passes is not 0.1 % below that of the 25 before. Memory stays O(n).
     """
     m = len(tape.rows)
     if m == 0:
@@ -144,6 +144,7 @@ def replay(
     finite = np.where(np.isfinite(tape.rows.lo), tape.rows.lo, tape.rows.hi)
     small = tolerance * (1.0 + float(np.sqrt(np.mean(finite**2))))
     history: list[float] = []
+    quiet = np.zeros(0, dtype=np.int64)
     share = tape.norms / max(tape.norms.sum(), 1e-300)
     for done in range(1, passes + 1):
         if order == "cyclic":
@@ -162,10 +163,15 @@ def replay(
             except KeyboardInterrupt:  # between two passes: the best so far is the answer
                 attack.status = Status.INTERRUPTED
                 return done
-        if attack.residual <= small:
+        quiet = np.union1d(quiet, index) if attack.residual <= small else quiet[:0]
+        if len(quiet) == m:  # every row was met, and met well (draws with replacement may take several passes)
             attack.status = Status.CONVERGED
             return done
-        if len(history) >= 50 and min(history[-25:]) > 0.999 * min(history[-50:-25]):
+        if (
+            len(history) >= 50
+            and attack.residual > small
+            and np.median(history[-25:]) > 0.999 * np.median(history[-50:-25])
+        ):
             attack.status = Status.STALLED
             return done
     attack.status = Status.ITERATION_LIMIT

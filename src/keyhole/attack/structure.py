@@ -29,9 +29,12 @@ def cell_rows(problem: Problem) -> tuple[Floats, Floats, Floats]:
         inside, (lo, hi) = frozenset(features[f].cells), _range(problem.target, features[f].cells)
         touching = {g: 1.0 for g, cells in shares.items() if cells & inside}
         within = {g: 1.0 for g, cells in shares.items() if cells <= inside}
-        rest = not inside <= frozenset().union(*shares.values())  # the group without an indicator: 1 - the others
-        above = {g: touching.get(g, 0.0) - 1.0 for g in shares} if rest else touching
-        at_most, at_least = (above, 1.0 if rest else 0.0), (within, 0.0)
+        # The group without an indicator has the share 1 - the others: it may touch the cell, or lie within it.
+        rest = frozenset(c for x in features for c in x.cells) - frozenset().union(*shares.values())
+        at_most, at_least = (
+            ({g: part.get(g, 0.0) - 1.0 for g in shares}, 1.0) if counts else (part, 0.0)
+            for part, counts in ((touching, bool(rest & inside)), (within, bool(rest) and rest <= inside))
+        )
         # lo * share <= sum <= hi * share, with the share between at_least and at_most
         for end, (share, constant), side in (
             (hi, at_most if hi >= 0 else at_least, 1.0),

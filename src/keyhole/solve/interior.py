@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 import numpy as np
@@ -203,7 +203,10 @@ _EVEN = 1e3
 _NEGLIGIBLE = 1e-11
 _DAMPING = 0.995
 _SOFT = 1e-11
+_RUNAWAY = 1e25
+_HAIR = 1e-8
 _CORRECTIONS = 3
+_SHORT = 0.5
 
 _Block = _Absolute | _Quadratic | _Interval
 
@@ -277,8 +280,12 @@ def minimise(
     >>> minimise(r, np.array([0.0]), np.array([10.0]), start=np.array([5.0])).u.round(6).tolist()
     [2.0]
     """
+    fixed_at = np.isfinite(upper) & (upper - lower <= 1e-12 * (1.0 + np.where(np.isfinite(upper), np.abs(upper), 0.0)))
+    if fixed_at.any():  # a known value has no interior: take it out
+        return _without_fixed(rows, lower, upper, fixed_at, start, lasso, centre, gram, tolerance, iterations, watch)
     m, p = rows.A.shape
     u = np.array(start, dtype=np.float64)
+    rows = _widened(rows)
     kinds = [np.flatnonzero(rows.term == t) for t in (Term.ABSOLUTE, Term.QUADRATIC, Term.INTERVAL)]
     parts = [rows.A if k.size == m else rows.A[k] for k in kinds]
     v = [B @ u for B in parts]
@@ -312,6 +319,9 @@ def minimise(
         mu = total / max(1, count)
         values = [*v, u, u]
         terms = [b.linearise(x, 0.0, False) for b, x in zip(blocks, values, strict=False)]
+        if max(float(D.max(initial=0.0)) for D, _ in terms) > _RUNAWAY:  # multipliers without end: infeasible
+            status = Status.STALLED
+            break
         H = constant.copy()
         for k in (0, 2):
             if terms[k][0].size:
@@ -338,9 +348,12 @@ def minimise(
             ahead = sum(b.after(primal, dual) for b in blocks) / count
             target = mu * min(1.0, max(0.0, ahead / mu)) ** 3
             # Several second-order corrections share one factorisation; the one that allows the longest step is taken.
+            # Where none goes far, the point is off centre: steps that mostly re-centre are tried as well.
             best_reach, chosen = -1.0, (blocks, du, dv, (0.0, 0.0))
-            for _ in range(_CORRECTIONS):
-                terms = [b.linearise(x, target, True) for b, x in zip(blocks, values, strict=False)]
+            for aim, corrected in [(target, True)] * _CORRECTIONS + [(0.3 * mu, False), (mu, False)]:
+                if not corrected and best_reach > _SHORT:
+                    break
+                terms = [b.linearise(x, aim, corrected) for b, x in zip(blocks, values, strict=False)]
                 du, dv = newton(terms)
                 steps = [b.direct(d) for b, d in zip(blocks, dv, strict=False)]
                 longest = min(s[0] for s in steps), min(s[1] for s in steps)
@@ -372,7 +385,7 @@ def minimise(
             break
         stuck = 0 if gap < 0.9 * best else stuck + 1
         best = min(best, gap)
-        if stuck >= 12:
+        if stuck >= 20:
             status = Status.STALLED
             break
     dual_values = np.zeros(m)
@@ -380,6 +393,43 @@ def minimise(
         dual_values[which] = b.z
     value = sum(b.objective(x) for b, x in zip(blocks, [*v, u, u], strict=False))
     return Solution(np.clip(u, lower, upper), dual_values, float(value), step, float(gap), status)
+
+
+def _without_fixed(
+    rows: Rows,
+    lower: Floats,
+    upper: Floats,
+    fixed: NDArray[np.bool_],
+    start: Floats,
+    lasso: Floats | None,
+    centre: Floats | None,
+    gram: Floats | None,
+    tolerance: float,
+    iterations: int,
+    watch: Callable[[int, float], None] | None,
+) -> Solution:
+    free = ~fixed
+    shift = rows.A[:, fixed] @ lower[fixed]
+    less = Rows(rows.A[:, free], rows.y - shift, rows.weight, rows.lo - shift, rows.hi - shift, rows.term)
+    u = np.where(fixed, lower, start)
+    if not free.any():
+        return Solution(u, np.zeros(len(shift)), 0.0, 0, 0.0, Status.CONVERGED)
+    found = minimise(
+        less, lower[free], upper[free], start=start[free], lasso=None if lasso is None else lasso[free],
+        centre=None if centre is None else centre[free], gram=None if gram is None else gram[np.ix_(free, free)],
+        tolerance=tolerance, iterations=iterations, watch=watch,
+    )  # fmt: skip
+    u[free] = found.u
+    return replace(found, u=u)
+
+
+def _widened(rows: Rows) -> Rows:
+    """Intervals a hair wider: constraints that leave a single point (a share of 0) then still have an interior."""
+    hair = _HAIR * (
+        1.0 + np.where(np.isfinite(rows.lo), np.abs(rows.lo), 0) + np.where(np.isfinite(rows.hi), np.abs(rows.hi), 0)
+    )
+    inside = rows.term == Term.INTERVAL
+    return replace(rows, lo=np.where(inside, rows.lo - hair, rows.lo), hi=np.where(inside, rows.hi + hair, rows.hi))
 
 
 def _violation(v: Floats, lo: Floats, hi: Floats) -> float:

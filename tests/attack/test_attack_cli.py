@@ -1,0 +1,195 @@
+"""`keyhole attack` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from keyhole.attack.choose import METHODS
+from keyhole.cli import attack
+from keyhole.cli.attack import Method
+
+PEOPLE = """Name,ZIP,Gender,Blood sugar
+John Smith,32453,Male,4.3
+Jeremy Doe,43813,Male,5.2
+Susan Atkinson,43765,Female,6.1
+Eve Brown,32187,Female,3.2
+Joseph Sky,33745,Male,7.1
+Alison Moon,22983,Female,6.2
+"""
+LOG = [
+    ('SELECT SUM("Blood sugar") FROM people', 32.1),
+    ("SELECT SUM(\"Blood sugar\") FROM people WHERE Gender = 'Female'", 15.5),
+    ("SELECT SUM(\"Blood sugar\") FROM people WHERE ZIP > 32000 AND ZIP < 35000 AND Gender = 'Male'", 11.4),
+]
+KNOWS = """[columns]
+id = ["Name"]
+[columns.private."Blood sugar"]
+min = 3.0
+[[facts]]
+where = "Name = 'John Smith'"
+max = 5.0
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    public = "\n".join(",".join(line.split(",")[:3]) for line in PEOPLE.splitlines())
+    (tmp_path / "roster.csv").write_text(public + "\n")
+    (tmp_path / "k.toml").write_text(KNOWS)
+    write(tmp_path, [{"sql": sql, "answer": answer} for sql, answer in LOG])
+    return tmp_path
+
+
+def write(place: Path, lines: list[Any]) -> None:
+    (place / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def run(place: Path, *options: str, roster: str = "roster.csv") -> Any:
+    app = typer.Typer(pretty_exceptions_enable=False)
+    attack.register(app)
+    base = [str(place / "log.jsonl"), "--roster", str(place / roster), "--id", "Name"]
+    private = [] if any(o.startswith("--private") for o in options) else ["--private", "Blood sugar"]
+    return CliRunner().invoke(app, [*base, *private, *options])
+
+
+def test_text_names_the_method_the_reason_and_everybody(place: Path) -> None:
+    found = run(place, "--truth", str(place / "people.csv"))
+    assert found.exit_code == 0, found.output
+    assert "least-squares (3 answers about 6 records in 3 groups" in found.stdout
+    assert "Jeremy Doe      5.2       0" in found.stdout
+    assert "John Smith      5.7       unknown" in found.stdout
+    assert "exact 16.7 % of 6" in found.stdout
+
+
+def test_json_is_the_contract(place: Path) -> None:
+    found = run(place, "--format", "json", "--knowledge", str(place / "k.toml"), "--truth", str(place / "people.csv"))
+    assert found.exit_code == 0, found.output
+    reply = json.loads(found.stdout)
+    assert {"method", "why", "residual", "estimates", "score"} <= set(reply)
+    assert reply["method"] == "bounded"
+    jeremy = reply["estimates"][1]
+    assert jeremy["record"] == {"Name": "Jeremy Doe"}
+    assert jeremy["column"] == "Blood sugar"
+    assert jeremy["value"] == pytest.approx(5.2)
+    assert jeremy["confidence"] == pytest.approx(0)
+    assert reply["estimates"][2]["confidence"] is None
+    assert reply["score"]["records"] == 6
+    john = reply["estimates"][0]["value"]
+    assert 3 <= john <= 5
+
+
+@pytest.mark.parametrize(
+    "method", [m for m in METHODS if m not in ("least-squares", "conjugate-gradient", "extended-kaczmarz")]
+)
+def test_every_method_that_can_runs_with_bounds(place: Path, method: str) -> None:
+    found = run(place, "--private", "Blood sugar:3..10:0.1", "--method", method, "--format", "json")
+    assert found.exit_code == 0, found.output
+    reply = json.loads(found.stdout)
+    assert reply["method"] == method
+    assert reply["estimates"][1]["value"] == pytest.approx(5.2, abs=1e-4)
+
+
+def test_noise_can_be_stated_for_the_whole_log(place: Path) -> None:
+    found = run(place, "--private", "Blood sugar:3..10", "--noise", "laplace:0.5", "--format", "json")
+    assert found.exit_code == 0, found.output
+    assert "Laplace noise" in json.loads(found.stdout)["why"]
+
+
+def test_the_methods_offered_are_the_methods_there_are() -> None:
+    assert [m.value for m in Method] == ["auto", *METHODS]
+
+
+def test_a_private_column_in_the_roster_is_not_read(place: Path) -> None:
+    told = run(place, "--format", "json", roster="people.csv")
+    assert told.exit_code == 0, told.output
+    assert "it is not read" in told.stderr
+    (place / "people.csv").write_text(PEOPLE.replace("4.3", "999").replace("7.1", "nan"))
+    other = run(place, "--format", "json", roster="people.csv")
+    assert json.loads(other.stdout)["estimates"] == json.loads(told.stdout)["estimates"]
+
+
+def test_an_empty_transcript_warns_and_gives_the_prior(place: Path) -> None:
+    (place / "log.jsonl").write_text("")
+    found = run(place, "--private", "Blood sugar:3..10", "--format", "json")
+    assert found.exit_code == 0, found.output
+    assert "empty" in found.stderr
+    assert {e["value"] for e in json.loads(found.stdout)["estimates"]} == {6.5}
+
+
+def test_out_writes_the_whole_or_nothing(place: Path) -> None:
+    assert run(place, "--format", "json", "--out", str(place / "found.json")).exit_code == 0
+    assert len(json.loads((place / "found.json").read_text())["estimates"]) == 6
+    write(place, [{"sql": LOG[0][0], "answer": 1}, {"sql": LOG[0][0], "answer": 2}])
+    failed = run(place, "--out", str(place / "other.json"))
+    assert failed.exit_code == 2
+    assert not (place / "other.json").exists()
+
+
+def bad(place: Path, says: str, *options: str) -> None:
+    found = run(place, *options)
+    assert found.exit_code == 2, found.output
+    assert says in " ".join(found.stderr.split()), found.stderr
+    assert found.stdout == ""
+
+
+def test_contradicting_answers_say_which(place: Path) -> None:
+    write(place, [{"sql": s, "answer": a} for s, a in [*LOG, (LOG[0][0], 99)]])
+    bad(place, "query 1, query 4")
+    assert run(place, "--method", "l1").exit_code == 0
+
+
+def test_a_line_that_is_not_json_says_where(place: Path) -> None:
+    with (place / "log.jsonl").open("a") as file:
+        file.write("{oops\n")
+    bad(place, "line 4")
+
+
+@pytest.mark.parametrize("answer", ["NaN", "Infinity"])
+def test_an_answer_that_is_no_number_says_where(place: Path, answer: str) -> None:
+    with (place / "log.jsonl").open("a") as file:
+        file.write(f'{{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people", "answer": {answer}}}\n')
+    bad(place, "line 4")
+
+
+def test_a_missing_answer_says_where(place: Path) -> None:
+    write(place, [{"sql": LOG[0][0], "answer": 32.1}, {"sql": LOG[1][0]}])
+    bad(place, 'line 2: "answer" is missing')
+
+
+def test_a_fact_about_an_unknown_record(place: Path) -> None:
+    (place / "k.toml").write_text(KNOWS.replace("John Smith", "John Smyth"))
+    bad(place, "fact 1 is about no record", "-k", str(place / "k.toml"))
+
+
+def test_an_unknown_record_in_the_truth(place: Path) -> None:
+    (place / "truth.csv").write_text(PEOPLE.replace("Eve Brown", "Eve Braun"))
+    bad(place, "no record 'Eve Brown' (1 of 6 are missing)", "--truth", str(place / "truth.csv"))
+
+
+@pytest.mark.parametrize("method", ["least-squares", "conjugate-gradient", "extended-kaczmarz"])
+def test_a_method_that_cannot_honour_the_knowledge(place: Path, method: str) -> None:
+    bad(place, f"{method} cannot honour bounds and facts", "-k", str(place / "k.toml"), "--method", method)
+
+
+def test_methods_that_need_more_knowledge_say_which(place: Path) -> None:
+    bad(place, "min, max and step", "--method", "integer")
+    bad(place, "give min and max", "--method", "sgd")
+
+
+@pytest.mark.parametrize(
+    ("noise", "says"), [("laplace", "kind:scale"), ("cauchy:2", "unknown noise"), ("laplace:x", "not a number")]
+)
+def test_bad_noise(place: Path, noise: str, says: str) -> None:
+    bad(place, says, "--noise", noise)
+
+
+def test_a_statement_that_is_not_understood(place: Path) -> None:
+    write(place, [{"sql": "SELECT SUM(sugar) FROM people", "answer": 3}])
+    bad(place, "statement 1 cannot be used")

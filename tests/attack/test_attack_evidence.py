@@ -1,0 +1,311 @@
+"""From SQL logs to decoding problems: facts, private cells, categories, NULLs, thresholds, blocks, play, score."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keyhole.attack.arrays import blocks, from_arrays
+from keyhole.attack.base import Reconstruction, Target
+from keyhole.attack.bounded import Bounded
+from keyhole.attack.choose import choose, run
+from keyhole.attack.integer import Integer
+from keyhole.attack.kaczmarz import Kaczmarz
+from keyhole.attack.l1 import L1
+from keyhole.attack.least_squares import LeastSquares
+from keyhole.attack.play import Exact, Noisy, play
+from keyhole.attack.problem import assemble
+from keyhole.attack.saved import resume, save
+from keyhole.attack.score import score
+from keyhole.errors import CannotHonour, ConfigError, ContradictionError, DataError, LogError
+from keyhole.evidence import Evidence
+from keyhole.gather import gather, transcribe
+from keyhole.knowledge import Config, Knowledge, Prior
+from keyhole.predicate import Comparison
+from keyhole.query import Aggregate, Query, Term
+from keyhole.solve.status import Status
+from keyhole.sources import load, load_roster
+from keyhole.transcript import Line, Noise
+
+PEOPLE: dict[str, list[Any]] = {
+    "name": ["Ann", "Bob", "Cyd", "Dan", "Eve"],
+    "team": ["a", "a", "b", "b", "b"],
+    "pay": [10, 20, 30, 40, 50],
+    "ill": ["flu", "cold", "flu", "none", "none"],
+}
+
+
+def evidence_of(log: list[tuple[str, Any]], toml: str, noise: Noise | None = None) -> Evidence:
+    config = Config.parse(toml)
+    public = {k: v for k, v in PEOPLE.items() if k not in config.columns.private}
+    roster = load_roster(pa.table(public), config.columns)
+    lines = [Line(i, sql, answer, at=i) for i, (sql, answer) in enumerate(log, 1)]
+    known = config.knowledge()
+    return gather(transcribe(lines, roster, knowledge=known, noise=noise), roster, known)
+
+
+PAY = '[columns]\nid = ["name"]\n[columns.private.pay]\nmin = 0\nmax = 100\n'
+
+
+def estimate(make: Any, evidence: Evidence, column: str = "pay") -> Reconstruction:
+    attack = make(Target.of(evidence, column))
+    attack.observe(evidence)
+    return attack.estimate()
+
+
+def test_averages_sums_and_weights_become_rows() -> None:
+    log = [
+        ("SELECT AVG(pay) FROM t WHERE team = 'a'", 15),
+        ("SELECT SUM(pay) FROM t WHERE name IN ('Ann', 'Cyd')", 40),
+        ("SELECT SUM(pay) FROM t WHERE name = 'Cyd'", 30),
+        ("SELECT SUM(2 * pay) FROM t WHERE name = 'Dan'", 80),
+        ("SELECT SUM(pay) FROM t", 150),
+    ]
+    found = estimate(Bounded, evidence_of(log, PAY))
+    assert found.values == pytest.approx([10, 20, 30, 40, 50], abs=1e-5)
+    assert found.residual < 1e-6
+
+
+def test_threshold_answers_narrow_the_bounded_attack_and_are_refused_by_least_squares() -> None:
+    log = [
+        ("SELECT SUM(pay) > 80 FROM t WHERE name = 'Eve'", True),
+        ("SELECT SUM(pay) < 10 FROM t WHERE name = 'Ann'", True),
+    ]
+    evidence = evidence_of(log, PAY)
+    for make in (Bounded, L1, Kaczmarz):
+        found = estimate(make, evidence)
+        assert found.values[4] >= 80 - 1e-6
+        assert found.values[0] <= 10 + 1e-6
+    bare = evidence_of(log, '[columns]\nid = ["name"]\n[columns.private.pay]\n')
+    with pytest.raises(CannotHonour, match="one-sided"):
+        estimate(LeastSquares, bare)
+
+
+def test_rounded_and_suppressed_answers_are_intervals() -> None:
+    log = [
+        ("SELECT ROUND(SUM(pay), -1) FROM t WHERE team = 'a'", 30),
+        ("SELECT SUM(pay) FROM t WHERE team = 'b'", {"suppressed": [110, 130]}),
+    ]
+    found = estimate(Bounded, evidence_of(log, PAY))
+    assert 25 <= found.values[0] + found.values[1] <= 35
+    assert 110 - 1e-6 <= found.values[2:].sum() <= 130 + 1e-6
+
+
+def test_facts_equal_and_group_sums_are_equations_for_all() -> None:
+    toml = (
+        '[columns]\nid = ["name"]\n[columns.private.pay]\n'
+        "[[facts]]\nwhere = \"name = 'Ann'\"\nequals = 10\n"
+        "[[facts]]\nwhere = \"team = 'b'\"\nsum_min = 120\nsum_max = 120\n"
+    )
+    evidence = evidence_of([("SELECT SUM(pay) FROM t WHERE team = 'a'", 30)], toml)
+    for make in (LeastSquares, Bounded, L1, Kaczmarz):
+        found = estimate(make, evidence)
+        assert found.values[:2] == pytest.approx([10, 20], abs=1e-5) or make is Kaczmarz
+        assert found.values[2:].sum() == pytest.approx(120, abs=1e-4)
+
+
+def test_a_fact_about_nobody_is_an_error() -> None:
+    toml = PAY + "[[facts]]\nwhere = \"name = 'Zoe'\"\nmax = 5\n"
+    evidence = evidence_of([("SELECT SUM(pay) FROM t", 150)], toml)
+    with pytest.raises(ConfigError, match="fact 1 is about no record"):
+        estimate(Bounded, evidence)
+
+
+def test_private_conditions_are_refined_to_cells() -> None:
+    log = [
+        ("SELECT SUM(pay) FROM t WHERE pay > 25", 120),
+        ("SELECT SUM(pay) FROM t", 150),
+        ("SELECT COUNT(*) FROM t WHERE pay > 25 AND team = 'a'", 0),
+        ("SELECT COUNT(*) FROM t WHERE pay > 25 AND team = 'b'", 3),
+        ("SELECT SUM(pay) FROM t WHERE name = 'Ann'", 10),
+    ]
+    found = estimate(Bounded, evidence_of(log, PAY))
+    assert found.values[:2] == pytest.approx([10, 20], abs=1e-4)
+    assert found.values[2:].sum() == pytest.approx(120, abs=1e-4)
+    assert (found.values[2:] >= 25 - 1e-4).all()
+
+
+def test_counts_of_conditions_place_a_value() -> None:
+    log = [("SELECT COUNT(*) FROM t WHERE pay > 60 AND team = 'a'", 2), ("SELECT COUNT(*) FROM t WHERE pay > 60", 2)]
+    found = estimate(Bounded, evidence_of(log, PAY))
+    assert (found.values[:2] > 60).all()
+    assert (found.values[2:] <= 60).all()
+
+
+def test_categories_are_counted_exactly() -> None:
+    toml = '[columns]\nid = ["name"]\n[columns.private.ill]\nvalues = ["flu", "cold", "none"]\n'
+    log = [
+        ("SELECT COUNT(*) FROM t WHERE ill = 'flu'", 2),
+        ("SELECT COUNT(*) FROM t WHERE ill = 'flu' AND name IN ('Bob', 'Dan', 'Eve')", 0),
+        ("SELECT COUNT(*) FROM t WHERE ill = 'cold' AND name = 'Bob'", 1),
+        ("SELECT COUNT(*) FROM t WHERE ill = 'cold'", 1),
+    ]
+    evidence = evidence_of(log, toml)
+    for choice, found in (run("auto", Target.of(evidence, "ill"), evidence), ("", estimate(Integer, evidence, "ill"))):
+        assert found.values.tolist() == ["flu", "cold", "flu", "none", "none"]
+        assert found.confidence.tolist() == [1.0] * 5
+        assert choice == "" or choice.method == "integer"  # type: ignore[union-attr]
+    with pytest.raises(CannotHonour, match="private conditions"):
+        estimate(Kaczmarz, evidence, "ill")
+
+
+def test_records_without_a_value_get_none() -> None:
+    people = pa.table({"name": ["Ann", "Bob", "Cyd"], "x": [1.0, None, 3.0]})
+    source = load(people, Config.parse('[columns]\nid = ["name"]\n[columns.private.x]').columns)
+    lines = [Line(1, "SELECT SUM(x) FROM t"), Line(2, "SELECT SUM(x) FROM t WHERE name = 'Ann'")]
+    evidence = gather(transcribe(lines, source.roster, source=source), source.roster, Knowledge(), source=source)
+    found = estimate(LeastSquares, evidence, "x")
+    assert found.values[[0, 2]] == pytest.approx([1, 3])
+    assert np.isnan(found.values[1])
+
+
+@pytest.mark.parametrize("make", [LeastSquares, Bounded])
+def test_contradicting_answers_are_named(make: Any) -> None:
+    log = [
+        ("SELECT SUM(pay) FROM t", 150),
+        ("SELECT SUM(pay) FROM t WHERE team = 'a'", 30),
+        ("SELECT SUM(pay) FROM t WHERE name = 'Ann'", 10),
+        ("SELECT SUM(pay) FROM t WHERE team = 'b'", 121),
+    ]
+    toml = PAY if make is Bounded else '[columns]\nid = ["name"]\n[columns.private.pay]\n'
+    with pytest.raises(ContradictionError) as caught:
+        estimate(make, evidence_of(log, toml))
+    for name in ("query 1", "query 2", "query 4"):
+        assert name in str(caught.value)
+    assert "query 3" not in str(caught.value)
+    assert estimate(L1, evidence_of(log, toml)).values[0] == pytest.approx(10, abs=1e-5)
+
+
+def test_answers_beyond_the_bounds_are_contradictions_too() -> None:
+    log = [("SELECT SUM(pay) FROM t WHERE team = 'a'", 201)]
+    with pytest.raises(ContradictionError, match="query 1"):
+        estimate(Bounded, evidence_of(log, PAY))
+
+
+def test_a_share_of_wrong_answers_is_outvoted() -> None:
+    rng = np.random.default_rng(3)
+    A, x = rng.integers(0, 2, (80, 12)), rng.normal(size=12)
+    y = A @ x
+    y[rng.choice(80, 16, replace=False)] += rng.normal(0, 100, 16)
+    found = estimate(L1, from_arrays(A, y.tolist()), "x")
+    assert found.values == pytest.approx(x, abs=1e-5)
+    assert "16 of 80 answers not met" in found.note
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7))
+@settings(max_examples=25, deadline=None)
+def test_blocks_with_other_atoms_join_to_the_same_problem(seed: int, cut: int) -> None:
+    rng = np.random.default_rng(seed)
+    A, x = rng.integers(0, 2, (8, 9)), rng.integers(0, 5, 9)
+    whole = from_arrays(A, (A @ x).tolist())
+    first = from_arrays(A[:cut], (A[:cut] @ x).tolist())
+    second = from_arrays(A[cut:], (A[cut:] @ x).tolist(), first=cut + 1)
+    attack = LeastSquares(Target.of(whole))
+    attack.observe(first)
+    attack.observe(second)
+    problem = attack.problem
+    assert problem is not None
+    assert problem.K == assemble(Target.of(whole), whole).K
+    assert attack.estimate().values == pytest.approx(np.linalg.pinv(A.astype(float)) @ (A @ x), abs=1e-6)
+
+
+def test_the_choice_fits_the_evidence() -> None:
+    bit, box = Prior(Decimal(0), Decimal(1), Decimal(1)), Prior(Decimal(0), Decimal(1))
+    A, laplace, gauss = np.eye(4), Noise("laplace", Fraction(1)), Noise("gaussian", Fraction(1))
+    cases = [
+        (from_arrays(A, [1, 0, 1, 0], prior=bit), "integer", "no noise"),
+        (from_arrays(A, [1, 0, 1, 0], prior=bit, noise=laplace), "integer", "posterior"),
+        (from_arrays(A, [1, 0, 1, 0], prior=box), "bounded", "bounds"),
+        (from_arrays(A, [1, 0, 1, 0], noise=laplace), "bounded", "Laplace"),
+        (from_arrays(A, [1, 0, 1, 0], noise=gauss), "least-squares", "known law"),
+        (from_arrays(np.zeros((0, 4)), []), "least-squares", "nothing was observed"),
+    ]
+    for evidence, method, why in cases:
+        choice = choose(assemble(Target.of(evidence), evidence))
+        assert choice.method == method
+        assert why in choice.why
+
+
+def test_large_logs_go_without_a_matrix() -> None:
+    rng = np.random.default_rng(4)
+    A = rng.integers(0, 2, (7000, 6000), dtype=np.int8)
+    evidence = from_arrays(A, [1.0] * 7000)
+    problem = assemble(Target.of(evidence), evidence)
+    assert choose(problem).method == "conjugate-gradient"
+    with pytest.raises(CannotHonour, match="dense 7000 x 6000"):
+        estimate(L1, evidence, "x")
+
+
+QUESTIONS = [Query(Aggregate.SUM, (Term("pay", Comparison("name", "=", who)),)) for who in PEOPLE["name"]]
+
+
+def test_play_hears_a_passive_attack_out() -> None:
+    source = load(pa.table(PEOPLE), Config.parse(PAY).columns)
+    heard: list[int] = []
+    attack = Bounded(Target("pay", 5, Prior(Decimal(0), Decimal(100))))
+    found = play(
+        attack, Exact(source), source.roster, rounds=4, questions=QUESTIONS, watch=lambda i, _q, _a: heard.append(i)
+    )
+    assert heard == [1, 2, 3, 4]
+    assert found.values == pytest.approx([10, 20, 30, 40, 50], abs=1e-4)  # the fifth is the prior's middle, 50
+
+
+class Halving(Kaczmarz):
+    """An active attack: asks for one person at a time, and stops by itself."""
+
+    left = iter(QUESTIONS)
+
+    def propose(self) -> Query | None:
+        return next(self.left, None)
+
+
+def test_play_lets_an_active_attack_ask() -> None:
+    source = load(pa.table(PEOPLE), Config.parse(PAY).columns)
+    found = play(Halving(Target("pay", 5)), Exact(source), source.roster, rounds=100)
+    assert found.values == pytest.approx([10, 20, 30, 40, 50])
+
+
+@pytest.mark.parametrize("kind", ["laplace", "gaussian", "uniform", "rounded"])
+def test_play_against_noise_of_every_law(kind: str) -> None:
+    source = load(pa.table(PEOPLE), Config.parse(PAY).columns)
+    noisy = Noisy(Exact(source), Noise(kind, Fraction(2)), rng=np.random.default_rng(5))
+    attack = Bounded(Target("pay", 5, Prior(Decimal(0), Decimal(100))))
+    found = play(attack, noisy, source.roster, rounds=5, questions=QUESTIONS)
+    assert found.values == pytest.approx([10, 20, 30, 40, 50], abs=15)
+    assert found.status is Status.CONVERGED
+
+
+def test_score_beside_guessing() -> None:
+    target = Target("x", 4, Prior(Decimal(0), Decimal(10)))
+    guess = Reconstruction(np.array([1.0, 2.0, 9.0, np.nan]), np.zeros(4), 0.0, Status.CONVERGED)
+    found = score(guess, np.array([1.0, 2.05, 5.0, np.nan]), target)
+    assert (found.records, found.exact, found.within) == (3, pytest.approx(1 / 3), pytest.approx(2 / 3))
+    assert (found.tolerance, found.prior_exact, found.majority_exact) == (
+        0.1,
+        pytest.approx(1 / 3),
+        pytest.approx(1 / 3),
+    )
+    assert found.error == pytest.approx((0 + 0.05 + 4) / 3)
+    with pytest.raises(DataError, match="3 records"):
+        score(guess, np.zeros(3), target)
+
+
+def test_a_saved_state_is_checked(tmp_path: Path) -> None:
+    evidence = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
+    attack = Kaczmarz(Target.of(evidence))
+    attack.observe(blocks(evidence, 2)[0])
+    save(attack, tmp_path / "half.npz")
+    with pytest.raises(LogError, match="Kaczmarz x 3"):
+        resume(Kaczmarz(Target("x", 4)), tmp_path / "half.npz")
+    (tmp_path / "bad.npz").write_bytes(b"no")
+    with pytest.raises(LogError, match="not a saved attack"):
+        resume(attack, tmp_path / "bad.npz")
+    assert not list(tmp_path.glob("*.part"))

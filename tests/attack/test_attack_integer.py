@@ -1,0 +1,134 @@
+"""Integer decoding: exact search and posteriors against enumeration."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keyhole.attack.arrays import from_arrays
+from keyhole.attack.base import Target
+from keyhole.attack.integer import Integer
+from keyhole.errors import CannotHonour, ContradictionError
+from keyhole.knowledge import Prior
+from keyhole.solve.cpsat import solve_integers
+from keyhole.solve.gibbs import enumerate_posterior, level_counts, sample_posterior
+from keyhole.solve.status import Status
+from keyhole.transcript import Noise
+
+BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
+
+
+@given(st.integers(1, 5), st.integers(1, 3))
+@settings(max_examples=15, deadline=None)
+def test_ways_to_make_a_total(size: int, top: int) -> None:
+    counts = np.zeros(size * top + 1)
+    for values in product(range(top + 1), repeat=size):
+        counts[sum(values)] += 1
+    assert np.allclose(np.exp(level_counts(size, top)), counts)
+
+
+@pytest.mark.parametrize("law", [1, 2])
+def test_gibbs_sampling_agrees_with_enumeration(law: int) -> None:
+    rng = np.random.default_rng(law)
+    A = rng.integers(0, 2, (14, 8)).astype(float)
+    top = np.array([1, 1, 1, 1, 2, 1, 3, 1])
+    prior = [level_counts(int(t), 1) for t in top]
+    truth = np.array([rng.integers(0, t + 1) for t in top])
+    laws, scale = np.full(14, law, dtype=np.int8), np.full(14, 1.2)
+    y = A @ truth + rng.laplace(0, 1.2, 14)
+    exact = enumerate_posterior(A, y, laws, scale, top, prior)
+    found = sample_posterior(
+        A,
+        y,
+        laws,
+        scale,
+        top,
+        prior,
+        np.zeros(8, dtype=np.int64),
+        rng=np.random.default_rng(0),
+        sweeps=20_000,
+        burn=500,
+    )
+    for e, f in zip(exact, found, strict=True):
+        assert np.allclose(e, f, atol=0.02), (e, f)
+
+
+def test_gibbs_leaves_a_mode_that_only_a_swap_leaves() -> None:
+    """Two records that almost every row holds together: flips are ruled out, the swap decides."""
+    rng = np.random.default_rng(5)
+    A = np.concatenate([np.tile([1.0, 1.0], (60, 1)), np.tile([1.0, 0.0], (3, 1))])
+    y = A @ np.array([1, 0]) + rng.laplace(0, 0.3, 63)
+    args = A, y, np.ones(63, dtype=np.int8), np.full(63, 0.3), np.array([1, 1]), [np.zeros(2), np.zeros(2)]
+    exact = enumerate_posterior(*args)
+    found = sample_posterior(*args, np.array([0, 1]), rng=np.random.default_rng(1), sweeps=2000, burn=0)
+    assert abs(exact[0][1] - found[0][1]) < 0.02
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=4, deadline=None)
+def test_exact_search_agrees_with_looking_at_every_table(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    C, truth = rng.integers(0, 2, (3, 5)), rng.integers(0, 3, 5)
+    y = C @ truth
+    tables = [t for t in product(range(3), repeat=5) if (C @ np.array(t) == y).all()]
+    found = solve_integers(C, y, y, np.full(5, 2), samples=4)
+    assert found.unique == (len(tables) == 1)
+    for solution in found.solutions:
+        assert tuple(solution) in tables
+
+
+def test_impossible_answers_are_infeasible() -> None:
+    found = solve_integers(np.array([[1, 1], [1, 1]]), *(np.array([1, 2]),) * 2, np.ones(2, dtype=np.int64))
+    assert found.status is Status.INFEASIBLE
+
+
+def test_small_noisy_logs_are_enumerated() -> None:
+    rng = np.random.default_rng(6)
+    A, x = rng.integers(0, 2, (30, 6)), rng.integers(0, 2, 6)
+    evidence = from_arrays(A, (A @ x + rng.laplace(0, 1, 30)).tolist(), noise=Noise("laplace", Fraction(1)), prior=BIT)
+    attack = Integer(Target.of(evidence))
+    attack.observe(evidence)
+    found = attack.estimate()
+    assert found.status is Status.OPTIMAL
+    assert "enumerated" in found.note
+    assert (found.confidence >= 0.5).all()
+
+
+def test_a_group_that_no_question_splits_shares_one_answer() -> None:
+    evidence = from_arrays(np.array([[1, 1, 1, 1]]), [1], prior=BIT)
+    attack = Integer(Target.of(evidence))
+    attack.observe(evidence)
+    found = attack.estimate()
+    assert found.values.tolist() == [0.0] * 4
+    assert found.confidence.tolist() == pytest.approx([0.75] * 4)
+
+
+def test_mixed_laws_are_rounded_and_it_says_so() -> None:
+    exact = from_arrays(np.array([[1, 1, 0]]), [2], prior=BIT)
+    noisy = from_arrays(np.array([[0, 0, 1]]), [0.2], noise=Noise("gaussian", Fraction(1, 2)), prior=BIT, first=2)
+    attack = Integer(Target.of(exact))
+    attack.observe(exact)
+    attack.observe(noisy)
+    found = attack.estimate()
+    assert found.values.tolist() == [1.0, 1.0, 0.0]
+    assert found.status is Status.ROUNDED
+    assert "mixed" in found.note
+
+
+def test_without_a_grid_it_says_what_to_give() -> None:
+    with pytest.raises(CannotHonour, match="min, max and step"):
+        Integer(Target("x", 3))
+
+
+def test_answers_off_the_grid_contradict() -> None:
+    evidence = from_arrays(np.array([[1, 1]]), [0.5], prior=BIT)
+    attack = Integer(Target.of(evidence))
+    attack.observe(evidence)
+    with pytest.raises(ContradictionError, match="query 1"):
+        attack.estimate()
