@@ -108,6 +108,8 @@ class NumericSparse:
         self._histogram, self._noise, self.scales = histogram, noise or door(), scales
         self._gate = Gate(threshold, scales.threshold, scales.query, self._noise)
         self.firings, self.fired = firings, fired
+        self._asked: LinearQuery | None = None
+        self._total = 0
 
     @property
     def halted(self) -> bool:
@@ -122,7 +124,9 @@ class NumericSparse:
                 remaining=0,
                 requested=1,
             )
-        steps = sign * (self._histogram.total(query) - offset)
+        if query is not self._asked:  # OnlineIC asks each query twice, once for each sign
+            self._asked, self._total = query, self._histogram.total(query)
+        steps = sign * (self._total - offset)
         if not self._gate.passes(steps, query.unit):
             return None
         self.fired += 1
