@@ -10,7 +10,7 @@ from keyhole.sql import split
 
 # What a session does besides asking: it returns nothing about people.
 _SESSION = re.compile(
-    r"\s*(?:BEGIN|START\s+TRANSACTION|COMMIT|ROLLBACK|END|SAVEPOINT|RELEASE|SET|RESET|SHOW|USE|DISCARD|DEALLOCATE|CLOSE)\b",
+    r"\s*(?:BEGIN|START\s+TRANSACTION|COMMIT|ROLLBACK|END|SAVEPOINT|RELEASE|SET|RESET|SHOW|USE|DISCARD|PREPARE|DEALLOCATE|CLOSE)\b",
     re.IGNORECASE,
 )
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")

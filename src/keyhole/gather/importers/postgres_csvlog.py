@@ -1,6 +1,7 @@
 """PostgreSQL's csvlog: `log_destination = 'csvlog'` with `log_statement = 'all'`.
 
-Read are `statement:` and `execute NAME:` messages (with their parameters from DETAIL), and AUDIT lines of pgaudit.
+Read are `statement:` and `execute NAME:` messages (with their parameters from DETAIL), EXECUTE of what was PREPAREd,
+and AUDIT lines of pgaudit.
 Other messages of the server are no statements; parse and bind steps are executed, and logged, later.
 """
 
@@ -16,6 +17,11 @@ from keyhole.gather.importers.records import csv_rows
 COLUMNS = range(23, 27)  # 23 up to version 12, 24 with backend_type, 26 with leader_pid and query_id
 _MESSAGE, _DETAIL = 13, 14
 _LOGGED = re.compile(r"(?:duration: [\d.]+ ms\s+)?(?P<step>statement|execute [^:]*): (?P<sql>.*)", re.DOTALL)
+_PREPARED = re.compile(r"prepare:\s*PREPARE\s+\S+?\s*(?:\([^)]*\)\s*)?AS\s+(?P<sql>.*)", re.DOTALL | re.IGNORECASE)
+_EXECUTE = re.compile(r"\s*EXECUTE\s+[^\s(;]+\s*(?:\((?P<values>.*)\))?\s*;?\s*", re.DOTALL | re.IGNORECASE)
+_LITERAL = re.compile(
+    r"\s*(?P<value>NULL|TRUE|FALSE|[-+]?[\d.]+(?:e[-+]?\d+)?|'(?:[^']|'')*')\s*(?:,|$)", re.IGNORECASE
+)
 _VALUE = re.compile(r"\$(?P<number>\d+) = (?P<value>NULL|'(?:[^']|'')*')")
 
 
@@ -38,9 +44,12 @@ def read(text: str, name: str) -> Iterator[Found]:
         logged = _LOGGED.fullmatch(message)
         if logged is None:
             continue
-        sql = logged["sql"]
-        if has_parameters(sql):
-            found = {int(m["number"]): m["value"] for m in _VALUE.finditer(row[_DETAIL])}
+        sql, detail = logged["sql"], row[_DETAIL]
+        executed, prepared = _EXECUTE.fullmatch(sql), _PREPARED.match(detail)
+        found = {int(m["number"]): m["value"] for m in _VALUE.finditer(detail)}
+        if executed is not None and prepared is not None:
+            sql, found = prepared["sql"], _listed(executed["values"] or "")
+        if has_parameters(sql) and not sql.lstrip()[:7].upper().startswith("PREPARE"):
             whole = filled(sql, found)
             if whole is None:
                 yield faulty(sql, at, NO_PARAMETERS + "; set log_parameter_max_length = -1")
@@ -50,6 +59,19 @@ def read(text: str, name: str) -> Iterator[Found]:
                 continue
             sql = whole
         yield from statements(sql, at)
+
+
+def _listed(values: str) -> dict[int, str]:
+    """The values of EXECUTE name(...) by number; none where one of them is not a plain constant."""
+    found: dict[int, str] = {}
+    at = 0
+    while at < len(values):
+        match = _LITERAL.match(values, at)
+        if match is None:
+            return {}
+        found[len(found) + 1] = match["value"]
+        at = match.end()
+    return found
 
 
 def _audit(message: str, at: int) -> Iterator[Found]:

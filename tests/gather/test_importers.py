@@ -1,0 +1,199 @@
+"""Every export: recognised, its statements read, what is no statement listed, and the audit of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keyhole.audit.examine import examine
+from keyhole.errors import LogError
+from keyhole.gather.importers.found import filled, has_parameters
+from keyhole.gather.log import IMPORTERS, LogFormat, detect, open_log, read_log
+
+EXPORTS = Path(__file__).parent / "exports"
+PEOPLE = """name,zip,gender,sugar
+John Smith,32453,Male,4.3
+Jeremy Doe,43813,Male,5.2
+Susan Atkinson,43765,Female,6.1
+Eve Brown,32187,Female,3.2
+Joseph Sky,33745,Male,7.1
+Alison Moon,22983,Female,6.2
+"""
+
+# file, format, numbers of the statements read, words of each entry listed as refused
+CASES = [
+    ("postgres_csvlog.csv", LogFormat.POSTGRES_CSVLOG, [1, 2, 3, 4, 5, 6, 7, 8, 10], ["parameter values"]),
+    ("pg_stat_statements.csv", LogFormat.PG_STAT_STATEMENTS, [2, 3, 6], ["INSERT", "PREPARE", "normalised"]),
+    ("duckdb_logs.csv", LogFormat.DUCKDB, [1, 2, 3], ["parameter values"]),
+    ("duckdb_logs.json", LogFormat.DUCKDB, [1, 2, 3, 5], ["parameter values"]),
+    ("bigquery_jobs.csv", LogFormat.BIGQUERY, [1, 2, 3], ["job_5"]),
+    ("bigquery_audit.jsonl", LogFormat.BIGQUERY, [1, 2, 3], ["cut short", "not a BigQuery audit entry"]),
+    ("snowflake_query_history.csv", LogFormat.SNOWFLAKE, [1, 2, 3, 4], ["2 fields"]),
+    ("snowflake_query_history.json", LogFormat.SNOWFLAKE, [1, 2, 3, 4], []),
+    ("dbt_manifest.json", LogFormat.DBT, [1, 2, 3], ["dbt compile", "python"]),
+    ("dbt_run_results.json", LogFormat.DBT, [1, 2, 3], ["model.clinic.old"]),
+    ("metabase_cards.json", LogFormat.METABASE, [1, 2, 3], ["without SQL", "template"]),
+    ("superset_saved_queries.json", LogFormat.SUPERSET, [1, 2, 3], ["template"]),
+    ("superset_history.json", LogFormat.SUPERSET, [1, 2, 3], []),
+]
+IDS = [case[0] for case in CASES]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("clinic") / "people.csv"
+    path.write_text(PEOPLE, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("name", "kind", "numbers", "listed"), CASES, ids=IDS)
+def test_recognised_and_read(name: str, kind: LogFormat, numbers: list[int], listed: list[str]) -> None:
+    log = open_log(EXPORTS / name)
+    assert log.format is kind
+    assert [line.number for line in log.lines] == numbers
+    assert len(log.refused) == len(listed)
+    for refusal, words in zip(log.refused, listed, strict=True):
+        assert words in f"{refusal.sql} {refusal.error}"
+        assert refusal.error.startswith("line ")
+    every = sorted([line.number for line in log.lines] + [int(r.number) for r in log.refused])
+    assert every == list(range(1, len(every) + 1)), "numbers follow the order of the export, without gaps"
+    assert open_log(EXPORTS / name, kind) == log
+
+
+@pytest.mark.parametrize(("name", "kind", "numbers", "listed"), CASES, ids=IDS)
+def test_lines_point_into_the_file(name: str, kind: LogFormat, numbers: list[int], listed: list[str]) -> None:
+    log = open_log(EXPORTS / name)
+    text = (EXPORTS / name).read_text(encoding="utf-8").splitlines()
+    places = log.places()
+    assert all(1 <= at <= len(text) for at in places.values())
+    for line in log.lines:
+        near = "\n".join(text[line.at - 1 : line.at + 12])
+        assert line.sql.split()[0].lower() in near.lower(), (line, text[line.at - 1])
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c[0] != "pg_stat_statements.csv"], ids=lambda c: c[0])
+def test_the_audit_finds_the_same_person(case: tuple[str, LogFormat, list[int], list[str]], people: Path) -> None:
+    verdict = examine(EXPORTS / case[0], data=people, id="name", private=["sugar"])
+    assert [(f.who, str(f.value)) for f in verdict] == [("Jeremy Doe", "5.2")]
+    assert {r.number for r in verdict.refused} >= {r.number for r in open_log(EXPORTS / case[0]).refused}
+    order = [int(r.number) for r in verdict.refused]
+    assert order == sorted(order)
+
+
+def test_normalised_statements_are_never_an_all_clear(people: Path) -> None:
+    verdict = examine(EXPORTS / "pg_stat_statements.csv", data=people, id="name", private=["sugar"])
+    assert not verdict.findings
+    assert verdict.exit_code == 3
+    assert any("parameter values" in r.error for r in verdict.refused)
+
+
+def test_parameters_come_from_the_detail_field() -> None:
+    found = [line.sql for line in open_log(EXPORTS / "postgres_csvlog.csv").lines]
+    assert (
+        "SELECT SUM(sugar) FROM people WHERE zip > 32000 AND zip < 35000 AND gender = 'Male'" in found
+    )  # EXECUTE q(..)
+    assert "SELECT SUM(sugar) FROM people WHERE zip > '32000' AND zip < '35000' AND gender = 'Male'" in found
+
+
+def csvlog(message: str, detail: str = "", columns: int = 26) -> str:
+    quoted = ['""' if not part else '"' + part.replace('"', '""') + '"' for part in (message, detail)]
+    return ",".join(["2026-11-15 10:00:00.000 UTC", *[""] * 12, *quoted, *[""] * (columns - 15)])
+
+
+@pytest.mark.parametrize(
+    ("text", "sql", "fault"),
+    [
+        (csvlog("duration: 1.25 ms  statement: SELECT SUM(x) FROM t"), "SELECT SUM(x) FROM t", ""),
+        (csvlog("statement: SELECT 1", columns=23), "SELECT 1", ""),
+        (csvlog("execute s: SELECT $1", "parameters: $1 = 'it''s'"), "SELECT 'it''s'", ""),
+        (csvlog("execute s: SELECT $1", "parameters: $1 = 'abc...'"), "SELECT $1", "cut short"),
+        (csvlog("execute s: SELECT $2", "parameters: $1 = '1'"), "SELECT $2", "parameter values"),
+        (csvlog("statement: EXECUTE q(now())", "prepare: PREPARE q AS SELECT $1"), "SELECT $1", "parameter values"),
+        (
+            csvlog('AUDIT: SESSION,1,1,READ,SELECT,,,"SELECT SUM(x), 1 FROM t",<not logged>'),
+            "SELECT SUM(x), 1 FROM t",
+            "",
+        ),
+        (csvlog("AUDIT: SESSION,1,1,WRITE,DELETE,,,DELETE FROM t,<none>"), "DELETE FROM t", "class WRITE"),
+        (csvlog("AUDIT: broken"), "AUDIT: broken", "without a statement"),
+        ("2026-11-15 10:00:00 UTC,too,few", "2026-11-15 10:00:00 UTC,too,few", "3 columns"),
+    ],
+)
+def test_csvlog_messages(text: str, sql: str, fault: str) -> None:
+    (found,) = IMPORTERS[LogFormat.POSTGRES_CSVLOG](text, "log.csv")
+    assert found.sql == sql
+    assert fault in found.fault
+    assert bool(found.fault) == bool(fault)
+
+
+@pytest.mark.parametrize(
+    "message", ["connection received: host=[local]", "duration: 3 ms", "statement: COMMIT;", "bind s: SELECT $1"]
+)
+def test_csvlog_passes_over_what_is_no_statement(message: str) -> None:
+    assert not list(IMPORTERS[LogFormat.POSTGRES_CSVLOG](csvlog(message), "log.csv"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "fault"),
+    [
+        (LogFormat.SNOWFLAKE, json.dumps([{"QUERY_TEXT": "SELECT " + "1" * 100_000}]), "cut at"),
+        (LogFormat.SNOWFLAKE, json.dumps([{"QUERY_ID": "1"}]), "QUERY_TEXT"),
+        (LogFormat.SNOWFLAKE, "[3]", "not an object"),
+        (LogFormat.PG_STAT_STATEMENTS, json.dumps([{"query": "<insufficient privilege>", "calls": 1}]), "pg_read_all"),
+        (LogFormat.PG_STAT_STATEMENTS, "query,calls\nSELECT 1", "1 fields"),
+        (LogFormat.BIGQUERY, "[3]", "not an object"),
+        (LogFormat.DUCKDB, json.dumps([{"type": "QueryLog"}]), "no message"),
+        (LogFormat.METABASE, "[3]", "not an object"),
+        (LogFormat.METABASE, json.dumps({"name": "n", "dataset_query": None}), "without SQL"),
+        (LogFormat.SUPERSET, json.dumps({"result": [{"label": "l"}]}), "no sql"),
+        (LogFormat.DBT, json.dumps({"nodes": {"model.a": 3}}), "not a node"),
+    ],
+)
+def test_what_is_no_statement_is_listed_with_the_reason(kind: LogFormat, text: str, fault: str) -> None:
+    (found,) = IMPORTERS[kind](text, "export")
+    assert fault in found.fault
+
+
+def test_broken_exports_say_so() -> None:
+    for kind in IMPORTERS:
+        if kind is not LogFormat.POSTGRES_CSVLOG:
+            with pytest.raises(LogError, match="not JSON"):
+                list(IMPORTERS[kind]('{"a": ', "export.json"))
+    with pytest.raises(LogError, match="neither nodes"):
+        list(IMPORTERS[LogFormat.DBT]("{}", "x.json"))
+    with pytest.raises(LogError, match="--log-format"):
+        detect("a,b\n1,2\n", "unknown.csv")
+    with pytest.raises(LogError, match="--log-format"):
+        detect('[{"a": 1}]', "unknown.json")
+
+
+def test_plain_logs_are_still_plain() -> None:
+    assert detect("SELECT SUM(x), y FROM t", "standard input") is LogFormat.SQL
+    assert detect('{"sql": "SELECT 1"}\n', "standard input") is LogFormat.JSONL
+    assert detect("", "empty.sql") is LogFormat.SQL
+    assert open_log("SELECT 1; SELECT 2").lines == tuple(read_log("SELECT 1; SELECT 2"))
+    assert [line.answer for line in open_log('{"sql": "SELECT 1", "answer": 3}\n').lines] == [3]
+
+
+def test_a_profile_of_duckdb() -> None:
+    (found,) = IMPORTERS[LogFormat.DUCKDB](json.dumps({"query_name": "SELECT SUM(x) FROM t", "latency": 0.1}), "p.json")
+    assert found.sql == "SELECT SUM(x) FROM t"
+    assert detect(json.dumps({"query_name": "SELECT 1"}), "p.json") is LogFormat.DUCKDB
+
+
+@given(
+    st.lists(st.text(alphabet="ab'\"$1 \n", max_size=8), max_size=4), st.dictionaries(st.integers(1, 3), st.just("7"))
+)
+def test_filling_in_leaves_quoted_text_alone(parts: list[str], values: dict[int, str]) -> None:
+    quoted = ["'" + p.replace("'", "''") + "'" for p in parts]
+    sql = "SELECT " + ", ".join([*quoted, "$1", "$2"])
+    done = filled(sql, values)
+    assert has_parameters(sql)
+    if {1, 2} <= set(values):
+        assert done == "SELECT " + ", ".join([*quoted, "7", "7"])
+    else:
+        assert done is None
