@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 LANES = 3
 _LOW, _HIGH = 1518500250, 1 << 31  # 2^30.5 .. 2^31
 _COMPILED_FROM = 1 << 15  # records
-_SAMPLE = 64
+_SAMPLE = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class OnlineRowSpace:
         row = self._row(query)
         p, r = self._p, self.rank
         inside = row.at(self._pivots[:r])
-        y = self._mod_product(inside[None, :] % p, self._T[:r, :r])[0]
+        y = self._weights(inside)
         sums = self._shadow_sums(row)
         delta = (sums - _dot(y, self._c[:r], p)) % p
         if not delta.any():
@@ -147,7 +147,7 @@ class OnlineRowSpace:
         if pivot < 0:  # independent, although no record shows it: excluded by exact arithmetic mod p
             raise ArithmeticError("shadow sums disagree with the records; the state is damaged")
         rho_inverse = pow(rho, -1, p)
-        u = self._mod_product(self._column(pivot)[None, :] % p, self._T[:r, :r].T)[0]
+        u = self._transformed(self._column(pivot))
         f = delta * rho_inverse % p
         null = np.empty((r + 1, LANES), dtype=np.int64)
         null[:r] = (self._z[:r] + u[:, None] * f % p) % p
@@ -252,6 +252,26 @@ class OnlineRowSpace:
         else:
             out = self._g[row.mask].sum(axis=0)
         return out % self._p
+
+    def _weights(self, inside: Ints) -> Ints:
+        """inside T mod p: weights that agree with the query on the pivots."""
+        r = self.rank
+        if self.n >= _COMPILED_FROM and r and inside.min() >= 0 and inside.max() <= 1:
+            from keyhole.solve.rowspace_online_kernels import sum_rows
+
+            total: Floats = sum_rows(self._T, np.flatnonzero(inside), r)
+            return total.astype(np.int64) % self._p
+        return self._mod_product(inside[None, :] % self._p, self._T[:r, :r])[0]
+
+    def _transformed(self, column: Ints) -> Ints:
+        """T column mod p."""
+        r = self.rank
+        if self.n >= _COMPILED_FROM and r and column.min() >= 0 and column.max() <= 1:
+            from keyhole.solve.rowspace_online_kernels import sum_columns
+
+            total: Floats = sum_columns(self._T, column.astype(np.float64), r)
+            return total.astype(np.int64) % self._p
+        return self._mod_product(column[None, :] % self._p, self._T[:r, :r].T)[0]
 
     def _mod_product(self, v: Ints, T: Floats) -> Ints:
         """v T mod p; v is split into short digits so that float64 products stay exact."""

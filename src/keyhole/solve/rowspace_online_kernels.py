@@ -25,6 +25,38 @@ def masked_sums(mask: NDArray[np.bool_], g: Ints) -> Ints:
 
 
 @njit(cache=True, nogil=True)
+def sum_rows(T: NDArray[np.float64], chosen: Ints, r: int) -> NDArray[np.float64]:
+    """The sum of the chosen rows of T[:r, :r]. One thread, no BLAS: steady on a busy machine."""
+    out = np.zeros(r)
+    for i in chosen:
+        row = T[i]
+        for j in range(r):
+            out[j] += row[j]
+    return out
+
+
+@njit(cache=True, nogil=True)
+def sum_columns(T: NDArray[np.float64], chosen: NDArray[np.float64], r: int) -> NDArray[np.float64]:
+    """T[:r, :r] @ chosen for a 0/1 vector, exact; four sums at a time."""
+    out = np.zeros(r)
+    for i in range(r):
+        row = T[i]
+        a = b = c = d = 0.0
+        j = 0
+        while j + 4 <= r:
+            a += row[j] * chosen[j]
+            b += row[j + 1] * chosen[j + 1]
+            c += row[j + 2] * chosen[j + 2]
+            d += row[j + 3] * chosen[j + 3]
+            j += 4
+        while j < r:
+            a += row[j] * chosen[j]
+            j += 1
+        out[i] = (a + b) + (c + d)
+    return out
+
+
+@njit(cache=True, nogil=True)
 def border(T: NDArray[np.float64], r: int, u: Ints, bottom: Ints, p: int) -> None:
     """T <- [[T - u bottom[:r], -u bottom[r]], [bottom]] mod p, in place.
 
