@@ -19,6 +19,7 @@ from keyhole.sql.parse import Source
 Value: TypeAlias = Fraction | str | bool | dt.date | dt.datetime | None
 
 MAX_DIGITS = 38  # what a DECIMAL holds
+EXACT_DOUBLES = 2**53  # below it a power is the same in floating point
 MAX_WHOLE, MAX_SCALE = 18, 12  # digits before and behind the point that any DECIMAL column can be compared with
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*")
@@ -62,7 +63,18 @@ def fold(node: exp.Expr | None, source: Source) -> Value | NotConstant:
         return _arithmetic(node, source)
     if isinstance(node, exp.Cast | exp.TryCast):
         return _cast(node, source)
+    if isinstance(node, exp.Pow):
+        return _power(fold(node.this, source), fold(node.expression, source))
+    if isinstance(node, exp.Date) and isinstance(text := fold(node.this, source), str) and not node.args.get("zone"):
+        return coerce(text, Kind.DATE, "DATE", node, source)  # type: ignore[return-value]
     return NOT_CONSTANT
+
+
+def _power(base: Value | NotConstant, power: Value | NotConstant) -> Value | NotConstant:
+    if not (isinstance(base, Fraction) and isinstance(power, Fraction) and base.denominator == power.denominator == 1):
+        return NOT_CONSTANT
+    small = 0 <= power <= 64 and abs(base) ** int(power) < EXACT_DOUBLES
+    return base ** int(power) if small else NOT_CONSTANT
 
 
 def _is_null(value: Value | NotConstant) -> bool:

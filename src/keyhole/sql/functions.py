@@ -54,6 +54,7 @@ FUNCTIONS: dict[type[exp.Expr], Function] = {
     exp.Minute: _of("MINUTE", DAY, Kind.INTEGER),
     exp.Monthname: _of("MONTHNAME", DAY, Kind.TEXT),
     exp.Dayname: _of("DAYNAME", DAY, Kind.TEXT),
+    exp.Date: Function("TRY_CAST({} AS DATE)", (("this", DAY),), Kind.DATE),
     exp.LastDay: _of("LAST_DAY", DAY, Kind.DATE),
     exp.Lower: _of("LOWER", TEXT, Kind.TEXT),
     exp.Upper: _of("UPPER", TEXT, Kind.TEXT),

@@ -65,6 +65,8 @@ class Scope:
 
     def _unknown(self, name: str, quoted: bool, as_text: bool) -> str:
         nearest = self.schema.nearest(name) if self.names is None else None
+        if nearest is not None and (column := self.schema.find(nearest)) is not None and column.role is Role.HIDDEN:
+            nearest = None
         hint = f"; did you mean {nearest}?" if nearest else ""
         if self.names is not None:
             hint = "; the subquery does not pass it on"
