@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Measure, Reconstruction, Target
-from keyhole.attack.batch import Batch, culprits, dense_design, standard_errors
+from keyhole.attack.batch import Batch, culprits, dense_design
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.problem import Law, Problem
+from keyhole.attack.spread import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.solve.cpsat import solve_integers
 from keyhole.solve.gibbs import ENUMERATED, enumerate_posterior, level_counts, sample_posterior

@@ -9,12 +9,14 @@ import numpy as np
 from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.problem import Law, Problem
 from keyhole.attack.readout import read_values
+from keyhole.attack.spread import SPREAD_LIMIT, standard_errors
 from keyhole.errors import ContradictionError
 from keyhole.solve.lstsq import cgls
 from keyhole.solve.operator import Operator
 from keyhole.solve.status import Status
 
 SHADOWS = 8
+SMALL = 4_000_000  # entries up to which the dense formula for standard errors is cheaper than simulation
 _STIFF = 1e-4  # an exact answer among noisy ones is given this share of the least noise
 
 Solve = Callable[[Problem, Floats], tuple[Floats, Status]]  # (problem, answers) -> means, status
@@ -83,12 +85,14 @@ def shadow_errors(problem: Problem, solve: Solve, *, rng: np.random.Generator) -
 
 
 def reconstruct_matrix_free(problem: Problem, u: Floats, status: Status, solve: Solve) -> Reconstruction:
-    """Values per record with simulated standard errors (seeded: an estimate is pure)."""
+    """Values per record; standard errors by formula while the matrix is small, simulated (seeded: pure) when not."""
     fitted = plain_operator(problem).apply(u)
     if status is Status.CONVERGED:
         refuse_misfit(problem, fitted)
     errors = np.full(problem.p, problem.target.deviation)
-    if status is not Status.INTERRUPTED:
+    if problem.m * problem.p <= SMALL and problem.p <= SPREAD_LIMIT:
+        errors = standard_errors(problem, problem.design())
+    elif status is not Status.INTERRUPTED:
         errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
     values, confidence, measure = read_values(problem, u, errors)
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure)
