@@ -176,12 +176,13 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
             raise UnsupportedQuery(f"more than {MOST_GROUPS} groups: group by fewer columns")
         for combination in product(*values):
             named = tuple((k.name, v) for k, v in zip(keys, combination, strict=True))
-            items = tuple(_item(q, domain, neighbours) for q in statement.group(dict(named)))
+            items = tuple(pose_query(q, domain, neighbours) for q in statement.group(dict(named)))
             groups.append((named, items))
     return Question(statement.text, bool(statement.keys), tuple(groups))
 
 
-def _item(query: Query, domain: Domain, neighbours: Neighbours) -> Item:
+def pose_query(query: Query, domain: Domain, neighbours: Neighbours) -> Item:
+    """The linear queries that answer one query; refused with the reason if none do."""
     if query.aggregate is not Aggregate.SUM:
         raise UnsupportedQuery(
             f"{query.label or query.aggregate.value}: COUNT, SUM and AVG of declared columns are answered privately"
