@@ -158,12 +158,9 @@ def _json(runs: list[Run], summary: Summary) -> str:
 
 
 def _text(runs: list[Run], summary: Summary) -> str:
-    lines = [
-        f"{'seed':>4}  {'average error':>13}  {'final error':>11}  {'contained':>9}  {'asked':>10}  {'seconds':>7}"
-    ]
+    lines = [f"{'seed':>4}  {'average error':>13}  {'final error':>11}  {'contained':>9}  {'asked':>10}"]
     lines.extend(
         f"{seed:>4}  {run.average_error:>13.6f}  {run.final_error:>11.6f}  {_said(run.contained):>9}  {run.asked:>10}"
-        f"  {run.seconds:>7.3f}"
         for seed, run in enumerate(runs)
     )
     ratio = summary.average_error / summary.floor
