@@ -420,3 +420,22 @@ def duckdb_small() -> duckdb.DuckDBPyConnection:
     con = duckdb.connect()
     con.execute("CREATE TABLE people AS SELECT 5 AS age")
     return con
+
+
+def test_the_pairs_of_the_workload_differ_by_one_person() -> None:
+    rows = people(20_000)
+    log = workload(rows, 100, pairs=25)
+    assert len(log.statements) == 100
+    assert len(log.planted) == 25
+    con = duckdb.connect()
+    table(con, rows)
+    atoms = patterns.group(con, "staff", Schema("staff", ()), log.predicates, [])
+    masks = np.array([atoms.mask(p) for p in range(len(log.predicates))])
+    for row in log.planted:
+        alone = atoms.of[row]
+        assert atoms.sizes[alone] == 1
+        with_him = masks[masks[:, alone]].astype(int)
+        without = masks[~masks[:, alone]].astype(int)
+        assert any(a[alone] - b[alone] == 1 == np.abs(a - b).sum() for a in with_him for b in without)
+    for asked in log.statements:
+        assert con.execute(asked.sql).fetchall()
