@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +133,19 @@ def test_out_writes_the_whole_or_nothing(place: Path) -> None:
     failed = run(place, "--out", str(place / "other.json"))
     assert failed.exit_code == 2
     assert not (place / "other.json").exists()
+
+
+def test_ctrl_c_keeps_the_best_so_far(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def impatient() -> Iterator[Any]:
+        yield lambda what, _done, _of: signal.raise_signal(signal.SIGINT) if "step 3" in what else None
+
+    monkeypatch.setattr(attack, "progress_on_stderr", impatient)
+    found = run(place, "--method", "kaczmarz", "--format", "json")
+    assert found.exit_code == 0, found.output
+    reply = json.loads(found.stdout)
+    assert reply["status"] == "interrupted"
+    assert reply["estimates"][1]["value"] == pytest.approx(5.2, abs=1)
 
 
 def bad(place: Path, says: str, *options: str) -> None:

@@ -277,7 +277,7 @@ def _truth(values: list[Any], found: Reconstruction) -> NDArray[Any]:
 
 def _number(value: Any) -> Any:
     if isinstance(value, float | np.floating):
-        return float(value) if math.isfinite(value) else None
+        return float(f"{value:.12g}") if math.isfinite(value) else None
     return None if value is None else str(value)
 
 
@@ -296,7 +296,7 @@ def _as_json(found: Found, labels: Sequence[Any], scores: dict[str, Score], warn
     reply: dict[str, Any] = {
         "method": first[1].method,
         "why": first[1].why,
-        "residual": _number(max(r.residual for _, _, r in found)),
+        "residual": round(max(r.residual for _, _, r in found), 9),
         "status": first[2].status.value,
         "note": first[2].note,
         "confidence": str(first[2].measure),
@@ -313,7 +313,7 @@ def _print(console: Console, found: Found, labels: Sequence[Any], scores: dict[s
     for target, choice, result in found:
         console.print(f"[bold]{escape(target.column)}[/]: {choice.method} ({escape(choice.why)})")
         note = f"; {result.note}" if result.note else ""
-        console.print(f"{result.status.value}: {result.status.cure}{note}; residual {result.residual:.3g}")
+        console.print(f"{result.status.value}: {result.status.cure}{note}; residual {_residual(result.residual)}")
         right = result.measure is Measure.PROBABILITY
         grid = Table("record", "estimate", "probability" if right else "+-", box=None, pad_edge=False)
         for label, value, sure in list(zip(labels, result.values, result.confidence, strict=True))[:SHOWN]:
@@ -326,6 +326,11 @@ def _print(console: Console, found: Found, labels: Sequence[Any], scores: dict[s
             _print_score(console, scores[target.column])
 
 
+def _residual(value: float) -> str:
+    """Below rounding it is 0."""
+    return "0" if value < 1e-8 else f"{value:.3g}"
+
+
 def _shown(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return "NULL" if math.isnan(value) else f"{value:.6g}"
@@ -335,7 +340,7 @@ def _shown(value: Any) -> str:
 def _confidence(sure: float, right: bool) -> str:
     if right:
         return f"{100 * sure:.1f} %"
-    return "unknown" if math.isinf(sure) else f"{sure:.3g}"
+    return "unknown" if math.isinf(sure) else "0" if sure < 1e-6 else f"{sure:.3g}"
 
 
 def _print_score(console: Console, s: Score) -> None:
