@@ -260,8 +260,9 @@ class OnlineRowSpace:
             from keyhole.solve.rowspace_online_kernels import sum_rows
 
             total: Floats = sum_rows(self._T, np.flatnonzero(inside), r)
-            return total.astype(np.int64) % self._p
-        return self._mod_product(inside[None, :] % self._p, self._T[:r, :r])[0]
+            out: Ints = total.astype(np.int64) % self._p
+            return out
+        return self._mod_product(inside % self._p, self._T[:r, :r])
 
     def _transformed(self, column: Ints) -> Ints:
         """T column mod p."""
@@ -270,16 +271,15 @@ class OnlineRowSpace:
             from keyhole.solve.rowspace_online_kernels import sum_columns
 
             total: Floats = sum_columns(self._T, column.astype(np.float64), r)
-            return total.astype(np.int64) % self._p
-        return self._mod_product(column[None, :] % self._p, self._T[:r, :r].T)[0]
+            out: Ints = total.astype(np.int64) % self._p
+            return out
+        return self._mod_product(column % self._p, self._T[:r, :r].T)
 
     def _mod_product(self, v: Ints, T: Floats) -> Ints:
         """v T mod p; v is split into short digits so that float64 products stay exact."""
         p = self._p
-        if not T.size:
-            return np.zeros((len(v), T.shape[1]), dtype=np.int64)
-        width = 53 - 31 - int(v.shape[1]).bit_length()
-        total = np.zeros((len(v), T.shape[1]), dtype=np.int64)
+        total = np.zeros(T.shape[1], dtype=np.int64)
+        width = 53 - 31 - len(v).bit_length()
         scale = 1
         while v.any():
             digit = v & ((1 << width) - 1)

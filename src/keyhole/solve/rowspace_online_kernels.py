@@ -99,7 +99,11 @@ def _add_block(lo: int, hi: int, block: Words, tables: Ints, out: Ints) -> None:
 def combined_everywhere(blocks: list[Words], y: Ints, n: int) -> Ints:
     """y A for all records, over the integers: residues below 2^31, at most 2^32 of them."""
     out = np.zeros(n, dtype=np.int64)
-    for w, block in enumerate(blocks):
-        tables = byte_tables(y[64 * w : 64 * w + 64])
-        spread(_add_block, n, 8192, block, tables, out)
+    tables = [byte_tables(y[64 * w : 64 * w + 64]) for w in range(len(blocks))]
+
+    def some_records(lo: int, hi: int) -> None:
+        for block, table in zip(blocks, tables, strict=True):
+            _add_block(lo, hi, block, table, out)
+
+    spread(some_records, n, 8192)
     return out
