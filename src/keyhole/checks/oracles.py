@@ -16,10 +16,11 @@ from keyhole.attack.oracle.base import DOUBT, ModelWarning, StreamAttack, Thresh
 from keyhole.attack.oracle.bisection import OnlineBisection
 from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Floats, Noise, Uniform
+from keyhole.attack.oracle.noise import Noise, Uniform
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.streams import Concentrated, Scaled, Stream
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.checks import oracles_liars as liars
 from keyhole.errors import ModelError
 

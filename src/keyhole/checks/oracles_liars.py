@@ -8,9 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from keyhole.attack.oracle.base import Run, ThresholdOracle, YesNoOracle
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 
 
 class _Liar(SequentialBisection):

@@ -38,11 +38,12 @@ from keyhole.attack.oracle.database import DatabaseOracle, NoisyDatabaseOracle, 
 from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
 from keyhole.attack.oracle.levels import LevelNewton, quantile
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Floats, Gaussian, Laplace, Uniform
+from keyhole.attack.oracle.noise import Gaussian, Laplace, Uniform
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.simulate import Method, hit_chance, play_many
 from keyhole.attack.oracle.streams import Around, Concentrated, Spread
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError, PrivacyParameterError
 from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.sources import load

@@ -14,12 +14,13 @@ from keyhole.attack.oracle.bounds import private_laplace_scale
 from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Floats, Gaussian, Laplace, Triangular, Uniform, noise_of
+from keyhole.attack.oracle.noise import Gaussian, Laplace, Triangular, Uniform, noise_of
 from keyhole.attack.oracle.oracle_off import OracleOff
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.simulate import Method, floor_of, play, play_many
 from keyhole.attack.oracle.streams import Around, Concentrated, Scaled, Spread, Stream
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ConfigError, ModelError
 
 SPACE = Subspace.blocks(4, 2)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.attack.oracle.box import tail
+from keyhole.attack.oracle.newton import smoothed_density
 from keyhole.attack.oracle.noise import (
     Custom,
     Gaussian,
@@ -19,8 +19,8 @@ from keyhole.attack.oracle.noise import (
     Uniform,
     noise_of,
     parse_noise,
-    smoothed_density,
 )
+from keyhole.attack.oracle.tails import tail
 from keyhole.errors import ConfigError, ModelError
 
 

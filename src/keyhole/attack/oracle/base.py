@@ -17,8 +17,9 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ConfigError, ModelError
 
 NOISE_BLOCK = 8192  # noise is drawn in blocks of this size, so the draws do not depend on how a stream is cut

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keyhole.attack.oracle.noise import Floats
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 ROUNDING = 1e-10  # share of the largest singular value below which a direction is rounding

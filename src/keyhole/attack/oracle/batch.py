@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.attack.oracle.base import Run, StreamAttack, ThresholdOracle
-from keyhole.attack.oracle.noise import Floats
+from keyhole.attack.oracle.tails import Floats
 
 
 @dataclass(frozen=True, slots=True)

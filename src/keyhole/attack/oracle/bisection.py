@@ -10,8 +10,9 @@ from numba import njit
 
 from keyhole.attack.oracle.base import StreamAttack
 from keyhole.attack.oracle.box import ALWAYS_BET, BET_MASK, bet
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 

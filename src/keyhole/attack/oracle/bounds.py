@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from keyhole.attack.oracle.bisection import PublishedConstants
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import PrivacyParameterError
 
 

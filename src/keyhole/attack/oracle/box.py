@@ -24,24 +24,11 @@ import math
 
 from numba import njit
 
-from keyhole.attack.oracle.noise import TABLE, Floats, closed_tail, table_tail
+from keyhole.attack.oracle.tails import TABLE, Floats, closed_tail, table_tail, tail
 
 CENTRE, EDGE, ESTIMATE = range(3)  # where the threshold goes
 ALWAYS_BET = 1024  # every bit is bet on up to here, then one in BET_MASK + 1
 BET_MASK = 63
-
-
-@njit(cache=True, error_model="numpy")
-def tail(law: Floats, knots: Floats, tails: Floats, x: float) -> tuple[float, float]:
-    """(lower, upper) with lower <= Pr(noise > x) <= upper: two lines near 0, the law's own tail elsewhere."""
-    kind = int(law[0])
-    if abs(x) > law[5]:
-        if kind == TABLE:
-            return table_tail(knots, tails, x)
-        exact = closed_tail(kind, law[1], x)
-        return exact, exact
-    one, other = law[2] - law[3] * x, law[2] - law[4] * x
-    return min(one, other), max(one, other)
 
 
 @njit(cache=True, error_model="numpy")

@@ -16,8 +16,9 @@ import numpy as np
 
 from keyhole.attack.oracle.levels import quantile
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Floats, Gaussian
+from keyhole.attack.oracle.noise import Gaussian
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 Label = Callable[[Floats], int]

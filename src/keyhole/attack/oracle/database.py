@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 from keyhole.sources.base import Source
 from keyhole.sql.lower import lower

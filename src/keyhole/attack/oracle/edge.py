@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from keyhole.attack.oracle.box import EDGE
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 
 from keyhole.attack.oracle.base import ModelWarning, YesNoOracle
-from keyhole.attack.oracle.noise import Floats
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 

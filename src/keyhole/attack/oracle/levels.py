@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from keyhole.attack.oracle.base import ThresholdOracle
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 GRID = 40  # deviations of the estimate for which scores are tabulated

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.attack.oracle.base import ThresholdOracle, YesNoOracle
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+import math
+from functools import cache
+
 import numpy as np
 
 from keyhole.attack.oracle.box import ESTIMATE
-from keyhole.attack.oracle.noise import Floats, Noise, smoothed_density
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
+
+
+@cache
+def smoothed_density(noise: Noise, points: int = 96) -> tuple[Floats, Floats]:
+    """rho_s(0), the density at 0 of noise + N(0, s^2), and Pr(noise + N(0, s^2) > 0), on a log grid of s^2.
+
+    Gives the grid (log of the smallest s^2, step, smallest s^2) and the table. It is what moment matching needs
+    when the estimate itself is uncertain by s. Only the cdf is used: rho_s(0) = -E[F(-sZ) Z]/s with Z standard normal.
+    """
+    z = np.linspace(-6.5, 6.5, 401)
+    weight = np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
+    s = noise.std * np.geomspace(1e-3, 1e3, points)
+    table = np.empty((points, 2))
+    for i, width in enumerate(s):
+        values = np.array([noise.cdf(float(-width * t)) for t in z])
+        table[i, 0] = -float(np.sum(values * z * weight)) / width
+        table[i, 1] = 1 - float(np.sum(values * weight))
+    logs = np.log(s * s)
+    # below the first row that differs by 0.5 % from the limit s -> 0 nothing needs looking up
+    flat = np.abs(table[:, 0] / noise.density_at_zero - 1) < 5e-3
+    start = 0 if flat.all() else max(0, int(np.argmin(flat)) - 1)
+    table[start] = noise.density_at_zero, 1 - noise.cdf(0.0)
+    grid = np.array([logs[start], logs[1] - logs[0], s[start] ** 2])
+    return grid, np.ascontiguousarray(table[start:])
 
 
 class OneBitNewton(SequentialBisection):

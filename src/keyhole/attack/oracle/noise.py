@@ -1,30 +1,17 @@
-"""Noise laws an oracle may add before it compares: cdf, density at 0, edges, and a compiled tail.
-
-The compiled attacks need Pr(noise > x) inside a loop, for any law. Every law therefore packs itself into one
-array `law` and, for a custom law, a table (`knots`, `tails`), which `box.tail` reads. Two devices keep it
-cheap *and* safe. (a) Within `near` of 0 the density lies between `rho_near` and `rho_max`, so the tail lies
-between two straight lines: no transcendental function, and both lines are true bounds. (b) A custom law is read
-at the table's neighbouring knots, rounded outwards, which is a true bound because a cdf is monotone. The tests
-built on these numbers stay valid exactly; only a few per cent of their power are lost.
-"""
+"""Noise laws an oracle may add before it compares: cdf, density at 0, edges, samples, and a form for compiled code."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Protocol
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
+from keyhole.attack.oracle.tails import GAUSSIAN, LAPLACE, TABLE, TRIANGULAR, UNIFORM, Floats
 from keyhole.errors import ConfigError, ModelError
 
-Floats = NDArray[np.float64]
-
-UNIFORM, GAUSSIAN, LAPLACE, TRIANGULAR, TABLE = range(5)
 NO_TABLE: Floats = np.zeros(0)
 KINDS = ("uniform", "gaussian", "laplace", "triangular")
 
@@ -379,53 +366,3 @@ def parse_noise(text: str, dimension: int) -> Uniform | Gaussian | Laplace | Tri
     if not colon or not (math.isfinite(u) and u > 0):
         raise ConfigError(f"--noise {text!r} is not KIND:u with u > 0; write for example uniform:0.25")
     return noise_of(kind, u, dimension)
-
-
-@njit(cache=True, error_model="numpy")
-def closed_tail(kind: int, scale: float, x: float) -> float:
-    """Pr(noise > x) in closed form. Scalars only: the compiler inlines it into the hot loop."""
-    if kind == UNIFORM:
-        side = 0.5 - 0.5 * x / scale
-        return min(1.0, max(0.0, side))
-    if kind == GAUSSIAN:
-        return 0.5 * math.erfc(x / (scale * 1.4142135623730951))
-    part = 0.5 * math.exp(-abs(x) / scale)
-    if kind == TRIANGULAR:
-        side = max(0.0, 1.0 - abs(x) / scale)
-        part = 0.5 * side * side
-    return part if x > 0.0 else 1.0 - part
-
-
-@njit(cache=True, error_model="numpy")
-def table_tail(knots: Floats, tails: Floats, x: float) -> tuple[float, float]:
-    """(lower, upper) with lower <= Pr(noise > x) <= upper, from the knots on either side of x."""
-    k = np.searchsorted(knots, x)
-    if k == 0:
-        return tails[0], 1.0
-    if k == knots.size:
-        return 0.0, tails[-1]
-    return tails[k], tails[k - 1]
-
-
-@cache
-def smoothed_density(noise: Noise, points: int = 96) -> tuple[Floats, Floats]:
-    """rho_s(0), the density at 0 of noise + N(0, s^2), and Pr(noise + N(0, s^2) > 0), on a log grid of s^2.
-
-    Gives the grid (log of the smallest s^2, step, smallest s^2) and the table. It is what moment matching needs
-    when the estimate itself is uncertain by s. Only the cdf is used: rho_s(0) = -E[F(-sZ) Z]/s with Z standard normal.
-    """
-    z = np.linspace(-6.5, 6.5, 401)
-    weight = np.exp(-z * z / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
-    s = noise.std * np.geomspace(1e-3, 1e3, points)
-    table = np.empty((points, 2))
-    for i, width in enumerate(s):
-        values = np.array([noise.cdf(float(-width * t)) for t in z])
-        table[i, 0] = -float(np.sum(values * z * weight)) / width
-        table[i, 1] = 1 - float(np.sum(values * weight))
-    logs = np.log(s * s)
-    # below the first row that differs by 0.5 % from the limit s -> 0 nothing needs looking up
-    flat = np.abs(table[:, 0] / noise.density_at_zero - 1) < 5e-3
-    start = 0 if flat.all() else max(0, int(np.argmin(flat)) - 1)
-    table[start] = noise.density_at_zero, 1 - noise.cdf(0.0)
-    grid = np.array([logs[start], logs[1] - logs[0], s[start] ** 2])
-    return grid, np.ascontiguousarray(table[start:])

@@ -10,8 +10,9 @@ import numpy as np
 from numba import njit
 
 from keyhole.attack.oracle.base import Run, ThresholdOracle, in_pieces, trace_of
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 

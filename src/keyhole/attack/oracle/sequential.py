@@ -8,8 +8,9 @@ import numpy as np
 
 from keyhole.attack.oracle.base import StreamAttack
 from keyhole.attack.oracle.box import CENTRE, certified_loop
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 

@@ -20,11 +20,12 @@ from keyhole.attack.oracle.bounds import (
 )
 from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Floats, Noise
+from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.oracle_off import OracleOff
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.streams import Concentrated, Spread, Stream, blocks
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ConfigError
 
 SAMPLE = 20_000  # queries from which a stream's second moments are estimated

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 
 from keyhole.attack.oracle.bisection import PublishedConstants
-from keyhole.attack.oracle.noise import Floats
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 BLOCK = 1 << 16

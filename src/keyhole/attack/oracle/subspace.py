@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numba import njit
 
-from keyhole.attack.oracle.noise import Floats
+from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 ORTHONORMAL = 1e-9  # largest |<e_i, e_j> - [i = j]| of a basis
