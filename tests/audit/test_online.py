@@ -1,0 +1,330 @@
+"""Online decisions: known answers, the offline audit as judge, a slow twin, and every kind of question."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keyhole.audit.examine import examine
+from keyhole.audit.masks import Masks, unpacked
+from keyhole.audit.online import OnlineAuditor, Ruling, Verdict
+from keyhole.audit.released import Row, objection
+from keyhole.checks.streams import PEOPLE, SECRET, Ask, roster, stream
+from keyhole.cli.demo import LOG
+from keyhole.cli.demo import PEOPLE as HOSPITAL
+from keyhole.knowledge import Columns
+from keyhole.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
+from keyhole.query import Aggregate, Query, Term
+from keyhole.solve.rowspace import RowMatrix, RowSpace
+from keyhole.sources import DuckDBRoster, load_roster
+from keyhole.sql import lower, split
+from keyhole.transcript import Line
+
+
+def table(private: dict[str, list[float | None]], **public: list[object]) -> DuckDBRoster:
+    roles = Columns.model_validate({"private": {name: {} for name in private}})
+    return load_roster(pa.table({**public, **private}), roles)
+
+
+def ask(auditor: OnlineAuditor, sql: str) -> Verdict:
+    said = auditor.admit(sql)
+    if said.allowed:
+        auditor.record(sql)
+    else:
+        auditor.seen()
+    return said
+
+
+@pytest.fixture
+def hospital(tmp_path: Path) -> DuckDBRoster:
+    path = tmp_path / "people.csv"
+    path.write_text(HOSPITAL, encoding="utf-8")
+    return load_roster(path, Columns.model_validate({"id": ["Name"], "private": {"Blood sugar": {}}}))
+
+
+# -- known answers --------------------------------------------------------------------------------------------------
+
+
+def test_the_hospital_log_is_allow_allow_deny(hospital: DuckDBRoster) -> None:
+    auditor = OnlineAuditor(hospital)
+    said = [ask(auditor, part.sql) for part in split(LOG)]
+    assert [str(v.verdict) for v in said] == ["allow", "allow", "deny"]
+    assert [v.number for v in said] == ["1", "2", "3"]
+    assert said[2].who == ({"record": {"Name": "Jeremy Doe"}, "column": "Blood sugar"},)
+    assert [(p["query"], p["weight"]) for p in said[2].proof] == [("1", "1"), ("2", "-1"), ("3", "-1")]
+    assert "Jeremy" not in said[2].reason
+
+
+def test_duplicates_and_dependent_queries_are_allowed(hospital: DuckDBRoster) -> None:
+    auditor = OnlineAuditor(hospital, insiders=1)
+    for sql in (
+        'SELECT SUM("Blood sugar") FROM people',
+        'SELECT SUM("Blood sugar") FROM people',
+        "SELECT AVG(\"Blood sugar\") FROM people WHERE Gender = 'Male'",
+        'SELECT Gender, AVG("Blood sugar"), COUNT(*) FROM people GROUP BY ROLLUP (Gender)',
+        'SELECT 2 * SUM("Blood sugar") FROM people',
+    ):
+        assert ask(auditor, sql).allowed, sql
+
+
+def test_two_people_are_safe_from_outsiders_but_not_from_each_other() -> None:
+    for insiders, verdict in ((0, Ruling.ALLOW), (1, Ruling.DENY)):
+        auditor = OnlineAuditor(table({"x": [1, 2, 3, 4]}, team=["a", "a", "b", "b"]), insiders=insiders)
+        said = ask(auditor, "SELECT SUM(x) FROM t WHERE team = 'a'")
+        assert said.verdict is verdict
+    assert [(w["record"], w["insider"]) for w in said.who] == [({"row": 1}, {"row": 2}), ({"row": 2}, {"row": 1})]
+    assert [(p["query"], p["weight"]) for p in said.proof] == [("1", "1")]
+
+
+# -- the offline audit as judge -------------------------------------------------------------------------------------
+
+
+def offline(asks: list[Ask]) -> set[str]:
+    people = pa.table(
+        {
+            "name": [p.name for p in PEOPLE],
+            "age": [p.age for p in PEOPLE],
+            "zip": [p.zip for p in PEOPLE],
+            "sex": [p.sex for p in PEOPLE],
+            "x": [v if p.has else None for p, v in zip(PEOPLE, SECRET, strict=True)],
+        }
+    )
+    return {f.who for f in examine([a.sql for a in asks], data=people, id="name", private=["x"]).exposed}
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=8, deadline=None)
+def test_online_equals_offline(seed: int) -> None:
+    auditor = OnlineAuditor(roster())
+    answered: list[Ask] = []
+    for one in stream(seed, 7):
+        said = ask(auditor, one.sql)
+        if said.allowed:
+            answered.append(one)
+        else:
+            assert offline([*answered, one]) == {w["record"]["name"] for w in said.who}
+    assert not offline(answered)
+
+
+# -- a slow twin ----------------------------------------------------------------------------------------------------
+
+
+class Seen:
+    def __init__(self, rows: list[dict[int, int]], n: int, before: set[int]) -> None:
+        space = RowSpace(RowMatrix.from_sparse(rows, n))
+        self.space = space
+        self.row = rows[-1]
+        self.exposes = tuple(sorted(set(space.determined().tolist()) - before))
+        self.pairs: tuple[tuple[int, int], ...] = ()
+        self.dependent = space.rank == RowSpace(RowMatrix.from_sparse(rows[:-1], n)).rank
+
+
+class Twin:
+    """The whole record-level matrix factored again for every question."""
+
+    def __init__(self, n: int, insiders: int) -> None:
+        assert insiders == 0
+        self.n = n
+        self.rows: list[dict[int, int]] = []
+        self.exposed: set[int] = set()
+
+    def probe(self, query: Row) -> Seen:
+        if isinstance(query, np.ndarray):
+            query = {int(k): 1 for k in np.flatnonzero(unpacked(query, self.n))}
+        return Seen([*self.rows, dict(query)], self.n, self.exposed)
+
+    def commit(self, decision: Seen) -> int:
+        self.rows.append(decision.row)
+        self.exposed |= set(decision.exposes)
+        return len(self.rows) - 1
+
+    def certificate(self, decision: Seen, record: int, insider: int | None = None) -> dict[int, Fraction] | None:
+        return decision.space.weights(record)
+
+
+@given(st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_equal_to_the_twin(seed: int) -> None:
+    fast, slow = OnlineAuditor(roster()), OnlineAuditor(roster(), space=Twin)
+    for one in stream(seed, 12):
+        a, b = ask(fast, one.sql), ask(slow, one.sql)
+        assert (a.verdict, a.reason, a.who) == (b.verdict, b.reason, b.who), one.sql
+
+
+# -- kinds of questions ---------------------------------------------------------------------------------------------
+
+
+def test_weighted_sums_are_judged() -> None:
+    people = table({"x": [1, 2, 3, 4]}, w=[1, 2, 4, 8])
+    auditor = OnlineAuditor(people)
+    assert ask(auditor, "SELECT SUM(x) FROM t").allowed
+    assert ask(auditor, "SELECT SUM(x * w) FROM t").allowed
+    assert ask(auditor, "SELECT SUM(x * (w + 1)) FROM t").reason == "it follows from what was answered before"
+    assert ask(auditor, "SELECT SUM(x * w * w) FROM t").allowed
+    said = ask(auditor, "SELECT SUM(x * w) FROM t WHERE w > 1")
+    assert said.verdict is Ruling.DENY
+    assert {w["record"]["row"] for w in said.who} == {1, 2, 3, 4}
+
+
+def test_a_multiple_of_a_sum_is_that_sum() -> None:
+    auditor = OnlineAuditor(table({"x": [1, 2, 3]}, a=[1, 1, 2], one=[3, 3, 3]))
+    assert ask(auditor, "SELECT SUM(x * one) / 7 FROM t").allowed
+    assert ask(auditor, "SELECT SUM(x) FROM t").reason == "it follows from what was answered before"
+
+
+def test_weights_beyond_exact_arithmetic_are_refused() -> None:
+    auditor = OnlineAuditor(table({"x": [1, 2, 3]}, w=[1, 2, 3]))
+    said = ask(auditor, "SELECT SUM(x * w * 4000000000 * 4000000000) FROM t")
+    assert said.verdict is Ruling.REFUSED
+    assert "too large" in said.reason
+
+
+def test_average_counts_as_its_sum() -> None:
+    auditor = OnlineAuditor(table({"x": [1, None, 3, 4]}, a=[1, 1, 2, 2]))
+    assert ask(auditor, "SELECT AVG(x) FROM t").allowed
+    said = ask(auditor, "SELECT AVG(x) FROM t WHERE a = 2")
+    assert said.verdict is Ruling.DENY  # 3 people have a value, 2 of them have a = 2
+    assert said.who[0]["record"] == {"row": 1}
+    assert [(p["query"], p["weight"]) for p in said.proof] == [("1", "3"), ("2", "-2")]
+    assert ask(auditor, "SELECT AVG(x) FROM t WHERE a = 99").allowed  # NULL: nobody
+
+
+def test_private_columns_have_states_of_their_own() -> None:
+    people = table({"x": [1, 2, 3], "y": [4, 5, 6]}, a=[1, 1, 2])
+    auditor = OnlineAuditor(people)
+    assert ask(auditor, "SELECT SUM(x) FROM t").allowed
+    assert ask(auditor, "SELECT SUM(y) FROM t WHERE a = 1").allowed
+    assert ask(auditor, "SELECT SUM(y) FROM t").verdict is Ruling.DENY
+    assert ask(auditor, "SELECT SUM(x), SUM(y) FROM t").verdict is Ruling.DENY
+    assert ask(auditor, "SELECT SUM(x), COUNT(*) FROM t").allowed
+
+
+def test_a_number_about_two_columns_counts_as_both_sums() -> None:
+    for sql in ("SELECT SUM(x) + SUM(y) FROM t", "SELECT SUM(x) / SUM(y) FROM t"):
+        auditor = OnlineAuditor(table({"x": [1, 2, 3], "y": [4, 5, 6]}, a=[1, 1, 2]))
+        assert ask(auditor, sql).allowed
+        said = ask(auditor, "SELECT SUM(y) FROM t WHERE a = 1")
+        assert said.verdict is Ruling.DENY
+        assert said.proof[0]["of"]
+
+
+def test_public_having_decides_which_groups_count() -> None:
+    people = table({"x": [1, 2, 3, 4, 5]}, a=[1, 1, 2, 2, 3])
+    assert ask(OnlineAuditor(people), "SELECT a, SUM(x) FROM t GROUP BY a").verdict is Ruling.DENY
+    auditor = OnlineAuditor(people)
+    assert ask(auditor, "SELECT a, SUM(x) FROM t GROUP BY a HAVING COUNT(*) >= 2").allowed
+    assert ask(auditor, "SELECT SUM(x) FROM t").verdict is Ruling.DENY
+
+
+def test_many_groups_are_judged_at_once() -> None:
+    n = 60
+    people = table({"x": list(range(n))}, a=[i // 2 for i in range(n)])
+    auditor = OnlineAuditor(people)
+    assert ask(auditor, "SELECT a, SUM(x), COUNT(*) FROM t GROUP BY a").allowed  # 30 groups of two
+    assert ask(auditor, "SELECT SUM(x) FROM t").reason.startswith("it follows")
+    assert ask(auditor, "SELECT SUM(x) FROM t WHERE a > 10").reason.startswith("it follows")
+
+
+def test_public_questions_are_allowed() -> None:
+    auditor = OnlineAuditor(table({"x": [1, 2, 3]}, a=[1, 1, 2]))
+    for sql in ("SELECT COUNT(*) FROM t WHERE a = 2", "SELECT MAX(a) FROM t", "SELECT a, COUNT(x) FROM t GROUP BY a"):
+        assert ask(auditor, sql).reason == "it asks only public things"
+
+
+def test_families_and_other_refusals_say_why() -> None:
+    people = table({"x": [1, 2, 3], "y": [1, 2, 3]}, a=[1, 1, 2])
+    auditor = OnlineAuditor(people, families={"y": "minmax"})
+    for sql, words in (
+        ("SELECT MAX(x) FROM t", "family is sum"),
+        ("SELECT SUM(y) FROM t", "family of 'y' is minmax"),
+        ("SELECT MAX(y) FROM t", "family of 'y' is minmax"),
+        ("SELECT MEDIAN(x) FROM t", "MEDIAN"),
+        ("SELECT STDDEV(x) FROM t", "variance"),
+        ("SELECT SUM(x) FROM t WHERE y > 1", "private column 'y'"),
+        ("SELECT SUM(x) < 5 FROM t", "yes/no"),
+        ("SELECT SUM(x * x) FROM t", "squares"),
+        ("SELECT y, COUNT(*) FROM t GROUP BY y", "groups by the private column"),
+        ("DROP TABLE t", "not DROP"),
+    ):
+        said = ask(auditor, sql)
+        assert said.verdict is Ruling.REFUSED, sql
+        assert words in said.reason, said.reason
+    unknown = Query(Aggregate.SUM, (Term("x", Opaque("no_such_function(a) = 1", frozenset({"a"}))),))
+    assert "the engine refuses it" in auditor.admit(unknown).reason
+
+
+def test_queries_and_statements_may_be_asked_as_values() -> None:
+    people = table({"x": [1, 2, 3]}, a=[1, 1, 2])
+    auditor = OnlineAuditor(people)
+    statement = lower("SELECT SUM(x) FROM t", people.schema)
+    assert auditor.admit(statement).allowed
+    assert auditor.record(statement) == "1"
+    query = Query(Aggregate.SUM, (Term("x", Comparison("a", "=", 1)),))
+    assert auditor.admit(query).verdict is Ruling.DENY
+    assert objection(statement, people.schema, {}) is None
+
+
+def test_what_was_said_counts_even_if_it_was_not_admitted() -> None:
+    auditor = OnlineAuditor(table({"x": [1, 2, 3, 4]}, a=[1, 1, 2, 3]))
+    assert auditor.record("SELECT SUM(x) FROM t WHERE a = 3") == "1"  # exposes row 4: said is said
+    assert ask(auditor, "SELECT SUM(x) FROM t WHERE a >= 2").verdict is Ruling.DENY  # now row 3 too
+    assert ask(auditor, "SELECT SUM(x) FROM t WHERE a = 3").allowed
+
+
+def test_earlier_publications_count() -> None:
+    auditor = OnlineAuditor(table({"x": [1, 2, 3]}, a=[1, 1, 2]))
+    log = [Line(1, "SELECT SUM(x) FROM t", 6), Line(2, "SELECT MAX(x) FROM t"), Line(3, "SELEC")]
+    assert [r.number for r in auditor.unjudged(log)] == ["2", "3"]
+    left = auditor.load(log)
+    assert [(r.number, r.sql) for r in left] == [("2", "SELECT MAX(x) FROM t"), ("3", "SELEC")]
+    assert ask(auditor, "SELECT SUM(x) FROM t WHERE a = 1").verdict is Ruling.DENY
+    assert not auditor.load(log)  # again: nothing new
+    assert not auditor.unjudged(log)
+    assert [p.how for p in auditor.past] == ["published", "unjudged", "unjudged"]
+
+
+# -- masks ----------------------------------------------------------------------------------------------------------
+
+LEAVES: list[Predicate] = [
+    Comparison("age", ">", 30),
+    Comparison("age", "<=", 45),
+    Comparison("sex", "=", "F"),
+    Membership("zip", (1, 3)),
+    Like("name", "%a%"),
+    IsNull("sex"),
+]
+PREDICATES = st.recursive(
+    st.sampled_from(LEAVES),
+    lambda inner: st.one_of(
+        inner.map(Not),
+        inner.map(IsTrue),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: And(tuple(parts))),
+        st.lists(inner, min_size=2, max_size=3).map(lambda parts: Or(tuple(parts))),
+    ),
+    max_leaves=6,
+)
+MASKS = Masks(roster())
+
+
+@given(PREDICATES)
+@settings(max_examples=60, deadline=None)
+def test_kept_conditions_mean_what_the_engine_says(predicate: Predicate) -> None:
+    people = roster()
+    direct = people.support(Query(Aggregate.SUM, (Term(None, predicate),)))
+    for _ in range(3):  # asked, then its leaves are kept, then all is combined
+        assert np.flatnonzero(unpacked(MASKS.words(predicate), people.n)).tolist() == direct.tolist()
+
+
+def test_kept_conditions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keyhole.audit.masks.KEPT", 4)
+    masks = Masks(roster())
+    for _ in range(2):
+        for age in range(20, 60):
+            masks.words(Comparison("age", ">", age))
+    assert len(masks._kept) <= 4

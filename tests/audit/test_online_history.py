@@ -1,0 +1,219 @@
+"""The history file: nothing acknowledged is lost, nothing damaged is believed, no other people are mixed in."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keyhole.audit.history import History, Past, write_history
+from keyhole.audit.online import OnlineAuditor, Ruling
+from keyhole.errors import ConfigError, LogError
+from keyhole.knowledge import Columns
+from keyhole.sources import DuckDBRoster, load_roster
+from keyhole.sources.fingerprint import fingerprint
+
+ALL, SOME = "SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE a = 1"
+
+
+def people(a: tuple[int, ...] = (1, 1, 2), x: tuple[int | None, ...] = (4, 5, 6)) -> DuckDBRoster:
+    roles = Columns.model_validate({"id": ["name"], "private": {"x": {}}})
+    return load_roster(pa.table({"name": [f"p{i}" for i in range(len(a))], "a": list(a), "x": list(x)}), roles)
+
+
+def opened(path: Path, roster: DuckDBRoster | None = None, version: str | None = None) -> OnlineAuditor:
+    roster = roster or people()
+    return OnlineAuditor.open(path, roster, fingerprint(roster), version=version)
+
+
+def test_a_history_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    first = opened(path)
+    assert first.record(ALL, answer="15") == "1"
+    first.close()
+    second = opened(path)
+    assert second.admit(SOME).verdict is Ruling.DENY
+    assert second.admit(ALL).number == "2"
+    assert [p.answer for p in second.past] == ["15"]
+    second.close()
+
+
+def test_one_process_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    first = opened(path)
+    with pytest.raises(ConfigError, match="another process"):
+        opened(path)
+    first.close()
+    opened(path).close()
+    with pytest.raises(ConfigError, match="closed"):
+        first.record(ALL)
+
+
+@given(cut=st.integers(1, 60))
+@settings(max_examples=30, deadline=None)
+def test_a_line_cut_short_was_never_acknowledged(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    path = tmp_path_factory.mktemp("h") / "h.keyhole"
+    write_history(path, "f", None, [Past(1, ALL), Past(2, SOME)])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    with History.open(path, "f") as history:
+        assert [p.number for p in history.past] == [1]
+        history.append(Past(2, "SELECT 2"))
+    with History.open(path, "f") as history:
+        assert [p.sql for p in history.past] == [ALL, "SELECT 2"]
+
+
+@given(at=st.integers(0, 10_000), value=st.integers(1, 255))
+@settings(max_examples=60, deadline=None)
+def test_a_damaged_history_is_not_believed(tmp_path_factory: pytest.TempPathFactory, at: int, value: int) -> None:
+    path = tmp_path_factory.mktemp("h") / "h.keyhole"
+    write_history(path, "f", None, [Past(1, ALL), Past(2, SOME), Past(3, ALL)])
+    raw = bytearray(path.read_bytes())
+    last = raw.rstrip(b"\n").rfind(b"\n") + 1
+    raw[at % last] ^= value  # anywhere but in the last line
+    path.write_bytes(bytes(raw))
+    with pytest.raises(LogError, match=r"damaged|not a history"):
+        History.open(path, "f")
+
+
+def test_other_people_are_refused_and_nothing_is_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    first = opened(path, version="1")
+    first.record(ALL)
+    first.close()
+    before = path.read_bytes()
+    with pytest.raises(ConfigError, match="version '2' has other people"):
+        opened(path, people(a=(1, 1, 2, 2), x=(4, 5, 6, 7)), version="2")
+    with pytest.raises(ConfigError, match="still '1'"):
+        opened(path, people(a=(1, 2, 2)), version="1")
+    with pytest.raises(ConfigError, match="other data"):
+        opened(path, people(x=(4, None, 6)), version="1")  # who has no value is public
+    assert path.read_bytes() == before
+
+
+def test_a_new_version_of_the_same_people_carries_on(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    first = opened(path, version="1")
+    first.record(ALL)
+    first.close()
+    second = opened(path, people(x=(9, 9, 9)), version="2")
+    assert second.admit(SOME).verdict is Ruling.DENY
+    second.close()
+    with History.open(path, fingerprint(people()), "2") as history:
+        assert history.version == "2"
+        assert len(history.past) == 1
+
+
+def test_fingerprints_see_what_is_public_and_nothing_else() -> None:
+    base = fingerprint(people())
+    assert fingerprint(people(x=(7, 8, 9))) == base
+    assert fingerprint(people(a=(2, 1, 1))) != base
+    assert fingerprint(people(x=(None, 5, 6))) != base
+    roles = Columns.model_validate({"id": ["name"], "private": {"x": {}}})
+    rows = {"name": ["p2", "p0", "p1"], "a": [2, 1, 1]}
+    assert fingerprint(load_roster(pa.table({**rows, "x": [6, 4, 5]}), roles)) == base  # order of rows
+    assert fingerprint(load_roster(pa.table(rows), roles)) == base  # the private column need not be there
+    renamed = load_roster(pa.table({"name": ["p0", "p1", "p2"], "b": [1, 1, 2], "x": [4, 5, 6]}), roles)
+    assert fingerprint(renamed) != base
+
+
+def test_strange_files_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    path.write_text("SELECT 1;\n", encoding="utf-8")
+    with pytest.raises(LogError, match="not a history"):
+        History.open(path, "f")
+    path.write_text("", encoding="utf-8")
+    with pytest.raises(LogError, match="not a history"):
+        History.open(path, "f")
+    with pytest.raises(ConfigError, match="cannot write"):
+        History.open(tmp_path / "no" / "h.keyhole", "f")
+
+
+def test_a_statement_that_can_no_longer_be_read_is_not_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    write_history(path, fingerprint(people()), None, [Past(1, "SELECT MODE(x) FROM t")])
+    with pytest.raises(LogError, match="can no longer be read"):
+        opened(path)
+
+
+def test_a_failed_write_allows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "h.keyhole"
+    auditor = opened(path)
+    auditor.record(ALL)
+    before = path.read_bytes()
+
+    def full(handle: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(ConfigError, match="No space left"):
+        auditor.record("SELECT SUM(x) FROM t WHERE a > 0")
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert len(auditor.past) == 1
+    auditor.close()
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from keyhole.audit.history import History, Past
+with History.open(Path(sys.argv[1]), "f") as history:
+    for number in range(len(history.past) + 1, 10**6):
+        history.append(Past(number, f"SELECT SUM(x) FROM t WHERE a > {number}"))
+        print(number, flush=True)  # acknowledged
+"""
+
+
+def test_a_killed_process_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    known = 0
+    for count in (5, 40, 17):
+        child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(CHILD), str(path)], stdout=subprocess.PIPE)
+        assert child.stdout is not None
+        for _ in range(count):
+            known = int(child.stdout.readline())
+        child.send_signal(signal.SIGKILL)
+        rest = child.stdout.read().split()
+        child.stdout.close()
+        child.wait()
+        known = int(rest[-1]) if rest else known
+        with History.open(path, "f") as history:
+            assert [p.number for p in history.past] == list(range(1, len(history.past) + 1))
+            assert known <= len(history.past) <= known + 1
+            known = len(history.past)
+
+
+def test_loading_a_log_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from keyhole.transcript import Line
+
+    path = tmp_path / "h.keyhole"
+    auditor = opened(path)
+    before = path.read_bytes()
+
+    def broken(self: Path, target: Path) -> Path:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "replace", broken)
+    with pytest.raises(ConfigError, match="Input/output"):
+        auditor.load([Line(1, ALL), Line(2, SOME)])
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    auditor.close()
+    again = opened(path)
+    again.load([Line(1, ALL)])
+    again.close()
+    last = opened(path)
+    assert [p.how for p in last.past] == ["published"]
+    last.record("SELECT COUNT(*) FROM t")  # the replaced file is the one that is written to
+    last.close()
+    with History.open(path, fingerprint(people())) as history:
+        assert len(history.past) == 2

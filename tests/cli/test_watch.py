@@ -1,0 +1,166 @@
+"""`keyhole watch` as a user meets it: verdicts as they come, histories, loads, errors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from keyhole.cli import app
+from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE
+from keyhole.cli.watch import incoming
+
+run = CliRunner()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    files = {"people.csv": PEOPLE, "roster.csv": ROSTER, "log.sql": LOG, "safe.sql": SAFE, "keyhole.toml": CONFIG}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def watch(*args: str, stdin: str = LOG) -> tuple[int, str, str]:
+    result = run.invoke(app, ["watch", *args], input=stdin)
+    return result.exit_code, result.stdout, result.stderr
+
+
+WHO = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar")
+
+
+def test_the_hospital_log(folder: Path) -> None:
+    code, out, err = watch("-c", "keyhole.toml")
+    assert code == 0
+    assert [line.split(":")[0] for line in out.splitlines()] == ["Q1 allow", "Q2 allow", "Q3 deny"]
+    assert "Jeremy" not in out
+    assert "--history" in err  # nothing is kept, and it says so
+
+
+def test_json_lines_and_what_only_the_custodian_sees(folder: Path) -> None:
+    _, out, _ = watch(*WHO, "--format", "json")
+    said = [json.loads(line) for line in out.splitlines()]
+    assert [set(line) for line in said] == [{"query", "sql", "verdict", "reason"}] * 3
+    assert [line["verdict"] for line in said] == ["allow", "allow", "deny"]
+    assert [line["query"] for line in said] == ["1", "2", "3"]
+    _, out, _ = watch(*WHO, "--format", "json", "--explain")
+    last = json.loads(out.splitlines()[2])
+    assert last["who"] == [{"record": {"Name": "Jeremy Doe"}, "column": "Blood sugar"}]
+    assert [(p["query"], p["weight"]) for p in last["proof"]] == [("1", "1"), ("2", "-1"), ("3", "-1")]
+    _, out, _ = watch(*WHO, "--explain")
+    assert "proof: Q1 - Q2 - Q3 = Jeremy Doe's Blood sugar" in out
+
+
+def test_insiders(folder: Path) -> None:
+    two = 'SELECT SUM("Blood sugar") FROM people WHERE ZIP IN (32453, 43813);'
+    assert "Q1 allow" in watch(*WHO, stdin=two)[1]
+    code, out, _ = watch(*WHO, "--insiders", "1", "--explain", stdin=two)
+    assert code == 0
+    assert "Q1 deny" in out
+    assert "exposed: John Smith's Blood sugar, to Jeremy Doe" in out
+    assert "proof: Q1 = John Smith's Blood sugar + a multiple of Jeremy Doe's" in out
+    assert watch(*WHO, "--insiders", "2", stdin=two)[0] == 2
+
+
+def test_the_private_column_is_not_needed(folder: Path) -> None:
+    code, out, _ = watch("--data", "roster.csv", "--id", "Name", "--private", "Blood sugar")
+    assert (code, "Q3 deny" in out) == (0, True)
+    code, _, err = watch("--data", "people.csv", "--id", "Name", "--private", "Blod sugar")
+    assert code == 2
+    assert "did you mean 'Blood sugar'" in err
+
+
+def test_a_history_is_kept_from_run_to_run(folder: Path) -> None:
+    first = "\n".join(LOG.splitlines()[:3])
+    third = LOG.splitlines()[3]
+    (folder / "keyhole.toml").write_text(CONFIG + '\n[online]\nhistory = "h.keyhole"\n', encoding="utf-8")
+    assert watch("-c", "keyhole.toml", stdin=first)[1].count("allow") == 2
+    code, out, err = watch("-c", "keyhole.toml", stdin=third)
+    assert out.startswith("Q3 deny")
+    assert err == ""
+    assert watch("-c", "keyhole.toml", "--history", "other.keyhole", stdin=third)[1].startswith("Q1 allow")
+    # the same history decides over the roster file, which has no private column
+    code, out, _ = watch(
+        "--data", "roster.csv", "--id", "Name", "--private", "Blood sugar", "--history", "h.keyhole", stdin=third
+    )
+    assert (code, out[:7]) == (0, "Q3 deny")
+
+
+def test_other_data_is_refused(folder: Path) -> None:
+    assert watch(*WHO, "--history", "h.keyhole")[0] == 0
+    (folder / "people.csv").write_text(PEOPLE.replace("43813", "43814"), encoding="utf-8")
+    code, out, err = watch(*WHO, "--history", "h.keyhole")
+    assert (code, out) == (2, "")
+    assert "made for other data" in err
+
+
+def test_earlier_publications(folder: Path) -> None:
+    (folder / "published.sql").write_text("\n".join(LOG.splitlines()[:3]), encoding="utf-8")
+    third = LOG.splitlines()[3]
+    code, out, _ = watch(*WHO, "--load", "published.sql", "--history", "h.keyhole", stdin=third)
+    assert (code, out[:7]) == (0, "Q3 deny")
+    (folder / "odd.sql").write_text('SELECT MAX("Blood sugar") FROM people;', encoding="utf-8")
+    code, out, err = watch(*WHO, "--load", "odd.sql", stdin=third)
+    assert (code, out) == (2, "")
+    assert "--accept-unjudged" in err
+    code, out, err = watch(*WHO, "--load", "odd.sql", "--accept-unjudged", "--history", "h2.keyhole", stdin=third)
+    assert (code, out[:8]) == (0, "Q2 allow")
+    assert "no verdict accounts for" in err
+    code, out, err = watch(*WHO, "--load", "odd.sql", "--history", "h2.keyhole", stdin=third)  # accepted before
+    assert (code, err) == (0, "")
+    export = [{"QUERY_TEXT": 'SELECT SUM("Blood sugar") FROM people'}, {"QUERY_ID": 1}]
+    (folder / "history.json").write_text(json.dumps(export), encoding="utf-8")
+    code, _, err = watch(*WHO, "--load", "history.json")
+    assert code == 2
+    assert "1 statement of history.json" in err
+    assert watch(*WHO, "--load", "missing.sql")[0] == 2
+
+
+def test_refusals_go_on(folder: Path) -> None:
+    code, out, _ = watch(
+        *WHO, "--format", "json", stdin='SELECT MAX("Blood sugar") FROM p; SELEC; SELECT COUNT(*) FROM p'
+    )
+    assert code == 0
+    assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["refused", "refused", "allow"]
+
+
+def test_no_data_no_verdict(folder: Path) -> None:
+    assert watch("--private", "Blood sugar")[0] == 2
+    assert watch("--data", "people.csv")[0] == 2
+    assert watch("-c", "nowhere.toml")[0] == 2
+
+
+def test_each_verdict_is_there_before_the_next_statement(folder: Path) -> None:
+    command = [sys.executable, "-c", "from keyhole.cli import main; main()", "watch", *WHO, "--format", "json"]
+    child = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=folder
+    )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    said = []
+    for line in LOG.splitlines(keepends=True)[1:]:
+        child.stdin.write(line)
+        child.stdin.flush()
+        said.append(json.loads(child.stdout.readline())["verdict"])  # would wait for ever if it were held back
+    child.stdin.close()
+    assert child.wait(timeout=60) == 0
+    child.stdout.close()
+    assert said == ["allow", "allow", "deny"]
+
+
+PARTS = st.sampled_from(
+    ["SELECT 1", "SELECT 'a;b'", 'SELECT "c;d"', "SELECT /* ; */ 2", "SELECT\n3", "SELECT 4 -- ;\n+ 5"]
+)
+
+
+@given(st.lists(PARTS, max_size=5), st.lists(st.sampled_from([";", ";\n", " ;\n\n", "\n;\n"]), min_size=5, max_size=5))
+def test_statements_arrive_whole_however_the_lines_fall(parts: list[str], ends: list[str]) -> None:
+    text = "".join(part + end for part, end in zip(parts, ends, strict=False))
+    assert list(incoming(text.splitlines(keepends=True))) == parts
