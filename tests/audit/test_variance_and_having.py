@@ -63,3 +63,9 @@ def test_rollup_gives_the_groups_and_the_total() -> None:
 
 def test_public_figures_are_not_counted_as_unjudged() -> None:
     assert audit("SELECT COUNT(DISTINCT g), MAX(g) FROM t").exit_code == 0
+
+
+def test_a_difference_with_an_empty_side_is_null_and_says_nothing() -> None:
+    assert audit("SELECT SUM(x) FILTER (WHERE g = 3) - SUM(x) FILTER (WHERE g = 9) FROM t").exit_code == 0
+    guarded = audit("SELECT SUM(x) FILTER (WHERE g = 3) - COALESCE(SUM(x) FILTER (WHERE g = 9), 0) FROM t")
+    assert exposed(guarded) == {"f": Decimal(5)}

@@ -99,11 +99,19 @@ class _Builder:
         self.answers: dict[str, Answer] = {}
 
     def _nulled(self, entry: Entry) -> Entry:
-        """With a source, learn now whether a conditional SUM or AVG is NULL (nobody matched)."""
-        if entry.answer is not None or self.source is None or not self._conditional(entry.query):
+        """With a source, learn now whether the engine would answer NULL because nobody matched.
+
+        SUM(a) - SUM(b) is NULL if either sum is over nobody, unless the statement guards against it.
+        """
+        query = entry.query
+        several = len(query.terms) > 1 and not query.per and "coalesce" not in entry.sql.lower()
+        if entry.answer is not None or self.source is None or not query.columns:
             return entry
-        counts = tuple(Term(None, t.where) for t in entry.query.per or entry.query.terms)
-        empty = entry.query.columns and self.source.evaluate(Query(Aggregate.SUM, counts)) == 0
+        if not several and not self._conditional(query):
+            return entry  # counted over atoms
+        counted = [Term(None, t.where) for t in query.per or query.terms]
+        wholes = [(t,) for t in counted] if several else [tuple(counted)]
+        empty = any(self.source.evaluate(Query(Aggregate.SUM, terms)) == 0 for terms in wholes)
         return replace(entry, answer=NULL_ANSWER) if empty else entry
 
     def _conditional(self, query: Query) -> bool:
@@ -153,6 +161,8 @@ class _Builder:
         query, answer = entry.query, entry.answer
         if answer is None or not answer.null or not self._conditional(query) or not query.columns:
             return []
+        if len(query.terms) > 1 and not query.per:
+            return []  # one of several sums was over nobody, and NULL does not say which
         return [Term(None, t.where) for t in query.per or query.terms]
 
     def _empty_form(self, entry: Entry, unknowns: Unknowns) -> list[Addend] | None:
@@ -307,7 +317,7 @@ class _Builder:
             entries = tuple(e for e in asked.empty if e.feature != ONE)
             rest = -count.public
             return [Row(number, entries, Fraction(0), count.public, rest, rest)] if entries else []
-        if top.matched > 0:
+        if top.matched > 0 and len(asked.entry.query.terms) == 1 and not self._conditional(asked.entry.query):
             self.contradictions.append(
                 Contradiction((number,), f"Q{number} was answered NULL, but {top.matched} records match it")
             )
