@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from keyhole.solve.certify import Combination
 from keyhole.solve.peel import Peeling, peel
 from keyhole.solve.rowspace_factor import Factor, Progress, shadow_columns
-from keyhole.solve.rowspace_matrix import RowMatrix, verify
+from keyhole.solve.rowspace_matrix import RowMatrix
 from keyhole.solve.rowspace_parts import Part, split
 from keyhole.solve.rowspace_short import ShortProofs
+from keyhole.solve.rowspace_verify import verify
 
 __all__ = ["RowMatrix", "RowSpace", "verify"]
 

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 
 from keyhole.solve.certify import Combination, Lifting, exact_dtype
 from keyhole.solve.modular import Echelon, Field, random_prime
-from keyhole.solve.rowspace_matrix import RowMatrix, combine, verify_integers
+from keyhole.solve.rowspace_matrix import RowMatrix
+from keyhole.solve.rowspace_verify import combine, verify_integers
 
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]

@@ -8,8 +8,6 @@ Python integers when they do not (superincreasing weights).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
-from math import lcm
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ Floats = NDArray[np.float64]
 
 _INT64 = 1 << 62  # entries up to here live in int64 arrays
 _SMALL_ROWS, _SMALL_CELLS = 640, 1 << 21
-_LIMB = 24  # bits a limb in exact sums: 2^24 * (number of rows) stays far below 2^63
 
 
 class RowMatrix:
@@ -39,7 +36,7 @@ class RowMatrix:
     True
     """
 
-    __slots__ = ("K", "_bit_of", "_patterns", "bit_rows", "bits", "general", "m")
+    __slots__ = ("K", "_bit_of", "_magnitude", "_patterns", "bit_rows", "bits", "general", "m")
 
     def __init__(
         self,
@@ -56,6 +53,7 @@ class RowMatrix:
         self._bit_of = np.full(m, -1, dtype=np.int64)
         self._bit_of[bit_rows] = np.arange(len(bit_rows))
         self._patterns: Words | None = None
+        self._magnitude: int | None = None
 
     @classmethod
     def from_bits(cls, bits: NDArray[np.uint64], K: int) -> RowMatrix:
@@ -333,129 +331,13 @@ class RowMatrix:
 
     def magnitude(self) -> int:
         """The largest |entry|."""
-        top = 1 if len(self.bits) else 0
-        for _, values in self.general.values():
-            if len(values):
-                top = max(top, max(abs(int(values.min())), abs(int(values.max()))))
-        return top
-
-
-def verify(matrix: RowMatrix, weights: Mapping[int, Fraction | int], target: Mapping[int, int]) -> bool:
-    """Whether sum_i weights[i] * row_i equals `target` in every column, in exact integer arithmetic.
-
-    Weights are brought to a common denominator d; then sum_i (d w_i) a_i = d * target is checked with the integers
-    split into limbs of 24 bits and the carries propagated, so that no rounding and no overflow can occur.
-    Cost O(rows with weight x K).
-
-    >>> A = RowMatrix.from_dense([[1, 1, 1], [1, 0, 0], [0, 0, 1]])
-    >>> verify(A, {0: 1, 1: -1, 2: -1}, {1: 1}), verify(A, {0: 1, 1: -1}, {1: 1})
-    (True, False)
-    """
-    if any(not 0 <= i < matrix.m for i in weights) or any(not 0 <= k < matrix.K for k in target):
-        return False
-    exact = {i: Fraction(w) for i, w in weights.items() if w}
-    d = lcm(*(w.denominator for w in exact.values())) if exact else 1
-    scaled = {i: w.numerator * (d // w.denominator) for i, w in exact.items()}
-    return verify_integers(matrix, scaled, {k: d * v for k, v in target.items() if v})
-
-
-def verify_integers(matrix: RowMatrix, weights: Mapping[int, int], target: Mapping[int, int]) -> bool:
-    """`verify` for integer weights and an integer target."""
-    rows = [i for i in weights if weights[i] and matrix.bit_index(i) >= 0]
-    which = np.array([matrix.bit_index(i) for i in rows], dtype=np.int64)
-    w = [weights[i] for i in rows]
-    # What the bit rows must add up to: the target less the weighted rows. Kept sparse, in Python integers.
-    rest: dict[int, int] = dict(target)
-    for i, c in weights.items():
-        if c and matrix.bit_index(i) < 0:
-            for k, v in matrix.items(i):
-                rest[k] = rest.get(k, 0) - c * v
-    rest = {k: v for k, v in rest.items() if v}
-    total = sum(abs(c) for c in w)
-    if any(abs(v) > total for v in rest.values()):
-        return False
-    if rows and not matrix.is_small and total < 1 << 62:
-        return _verify_compiled(matrix, which, w, rest, total)
-    count = -(-total.bit_length() // _LIMB)
-    limbs = _limbs(w, count)
-    carry_in = _limbs(list(rest.values()), count)
-    spots = np.array(list(rest), dtype=np.int64)
-    step = max(64, (1 << 22) // max(1, len(rows)) // 64 * 64)
-    order = np.argsort(spots, kind="stable")
-    spots, carry_in = spots[order], carry_in[:, order]
-    for start in range(0, matrix.K, step):
-        stop = min(matrix.K, start + step)
-        block = matrix.unpack(which, start // 64, stop).astype(np.float64)
-        # limbs are below 2^24 and rows far fewer than 2^29: these float64 products are exact integers
-        sums = (limbs.astype(np.float64) @ block).astype(np.int64)
-        a, b = np.searchsorted(spots, [start, stop])
-        sums[:, spots[a:b] - start] -= carry_in[:, a:b]
-        carry = np.zeros(stop - start, dtype=np.int64)
-        for s in sums:
-            carry = s + carry
-            if np.any(carry & ((1 << _LIMB) - 1)):
-                return False
-            carry >>= _LIMB
-        if np.any(carry):
-            return False
-    return True
-
-
-def combine(matrix: RowMatrix, weights: Mapping[int, int]) -> dict[int, int]:
-    """sum_i weights[i] * row_i as {column: non-zero entry}, exactly.
-
-    >>> combine(RowMatrix.from_dense([[1, 1, 0], [0, 1, 1]]), {0: 1, 1: -1})
-    {0: 1, 2: -1}
-    """
-    out: dict[int, int] = {}
-    rows = [i for i in weights if weights[i] and matrix.bit_index(i) >= 0]
-    step = max(1, (1 << 22) // max(1, matrix.K))
-    if rows and sum(abs(weights[i]) for i in rows) < 1 << 62:
-        total = np.zeros(matrix.K, dtype=np.int64)
-        for s in range(0, len(rows), step):
-            part = rows[s : s + step]
-            block = matrix.unpack(np.array([matrix.bit_index(i) for i in part]), 0, matrix.K)
-            for i, line in zip(part, block, strict=True):
-                total += weights[i] * line.astype(np.int64)
-        out = {int(k): int(total[k]) for k in np.flatnonzero(total)}
-        rows = []
-    for i in [*rows, *(i for i in weights if weights[i] and matrix.bit_index(i) < 0)]:
-        for k, v in matrix.items(i):
-            out[k] = out.get(k, 0) + weights[i] * v
-    return {k: v for k, v in out.items() if v}
-
-
-def _verify_compiled(matrix: RowMatrix, which: Ints, w: list[int], rest: dict[int, int], total: int) -> bool:
-    """Many columns and weights that fit a machine word: bit-sliced counters, or byte tables for long proofs."""
-    from keyhole.solve import rowspace_kernels as kernels
-
-    weights = np.array(w, dtype=np.int64)
-    spots = np.array(sorted(rest), dtype=np.int64)
-    values = np.array([rest[k] for k in spots.tolist()], dtype=np.int64)
-    planes = sum(abs(c).bit_count() for c in w)
-    if planes * 8 < len(matrix.bits) or planes < 64:
-        return bool(kernels.combination_is(matrix.bits, which, weights, spots, values, total.bit_length() + 1))
-    full = np.zeros(len(matrix.bits), dtype=np.int64)
-    full[which] = weights
-    out = np.empty(matrix.K, dtype=np.int64)
-    kernels.spread(kernels.left_product, matrix.K, 4096, matrix.patterns, kernels.byte_tables(full), out)
-    out[spots] -= values
-    return not out.any()
-
-
-def _limbs(values: Sequence[int], at_least: int = 1) -> Ints:
-    """Signed limbs (count, len(values)): value = sum_l limb_l 2^(24 l), all limbs of one sign."""
-    bits = max((abs(v).bit_length() for v in values), default=0)
-    count = max(at_least, -(-bits // _LIMB), 1)
-    out = np.zeros((count, len(values)), dtype=np.int64)
-    mask = (1 << _LIMB) - 1
-    for j, v in enumerate(values):
-        a, sign, at = abs(v), (1 if v >= 0 else -1), 0
-        while a:
-            out[at, j] = sign * (a & mask)
-            a >>= _LIMB
-            at += 1
-    return out
+        if self._magnitude is None:
+            top = 1 if len(self.bits) else 0
+            for _, values in self.general.values():
+                if len(values):
+                    top = max(top, abs(int(values.min())), abs(int(values.max())))
+            self._magnitude = top
+        return self._magnitude
 
 
 def balanced(values: NDArray[Any], p: int) -> Floats:

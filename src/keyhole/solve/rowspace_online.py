@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from keyhole.solve.modular import balance, random_prime
 from keyhole.solve.rowspace import RowMatrix, RowSpace
-from keyhole.solve.rowspace_matrix import verify
+from keyhole.solve.rowspace_verify import verify
 
 Words = NDArray[np.uint64]
 Ints = NDArray[np.int64]

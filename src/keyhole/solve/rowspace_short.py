@@ -9,7 +9,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.solve.rowspace_matrix import RowMatrix, verify_integers
+from keyhole.solve.rowspace_matrix import RowMatrix
+from keyhole.solve.rowspace_verify import verify_integers
 
 Words = NDArray[np.uint64]
 Weights = dict[int, Fraction]
