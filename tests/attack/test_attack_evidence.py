@@ -133,6 +133,36 @@ def test_private_conditions_are_refined_to_cells() -> None:
     assert (found.values[2:] >= 25 - 1e-4).all()
 
 
+CONDITIONS = ["g = 1", "h = 0", "g < 2", "h = 1 AND g > 0", "name IN ('p0', 'p2')", "x > 5", "x <= 3", "x = 7"]
+ASKED = ["SUM(x)", "COUNT(*)", "AVG(x)", "SUM(x) > 12", "ROUND(SUM(x), -1)"]
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_true_answers_never_contradict_whatever_is_asked(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 9))
+    table = {"name": [f"p{i}" for i in range(n)], "x": rng.integers(0, 11, n).tolist()}
+    table |= {"g": rng.integers(0, 3, n).tolist(), "h": rng.integers(0, 2, n).tolist()}
+    config = Config.parse('[columns]\nid = ["name"]\n[columns.private.x]\nmin = 0\nmax = 10')
+    source = load(pa.table(table), config.columns)
+    lines = []
+    for number in range(1, int(rng.integers(3, 8))):
+        where = " AND ".join(rng.choice(CONDITIONS, int(rng.integers(0, 3)), replace=False))
+        text = f"SELECT {rng.choice(ASKED)} FROM t" + (f" WHERE {where}" if where else "")
+        lines.append(Line(number, text, at=number))
+    known = config.knowledge()
+    log = transcribe(lines, source.roster, source=source, knowledge=known)
+    evidence = gather(log, source.roster, known, source=source)
+    if not evidence.systems:
+        return
+    found = run("bounded", Target("x", n, known.prior("x")), evidence)[1]
+    assert found.status is Status.CONVERGED
+    assert found.residual < 1e-5
+    assert (found.values > -1e-5).all()
+    assert (found.values < 10 + 1e-5).all()
+
+
 def test_counts_of_conditions_place_a_value() -> None:
     log = [("SELECT COUNT(*) FROM t WHERE pay > 60 AND team = 'a'", 2), ("SELECT COUNT(*) FROM t WHERE pay > 60", 2)]
     found = estimate(Bounded, evidence_of(log, PAY))

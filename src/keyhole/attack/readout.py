@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -67,18 +68,16 @@ def _label(cell: Cell, problem: Problem) -> object:
     """The value a cell stands for: its point, or the middle of its range; "other" for all text not named."""
     if any(piece.other for piece in cell.pieces):
         return "other"
-    if problem.target.categories is not None or cell.point is not None:
-        point = cell.point
-        return point if problem.target.categories is not None or isinstance(point, str | bool) else float(str(point))
-    ends = [
-        (
-            problem.target.lower if p.lo is None else float(str(p.lo)),
-            problem.target.upper if p.hi is None else float(str(p.hi)),
-        )
-        for p in cell.pieces
-        if not p.other
-    ]
-    lo, hi = min((e[0] for e in ends), default=-np.inf), max((e[1] for e in ends), default=np.inf)
+    target, point = problem.target, cell.point
+    if target.categories is not None or isinstance(point, str | bool):
+        return point
+    if point is not None:
+        return float(point) if isinstance(point, int | Decimal) else str(point)
+    ends = [(piece.lo, piece.hi) for piece in cell.pieces]
+    if not all(e is None or (isinstance(e, int | Decimal)) for pair in ends for e in pair):
+        return " or ".join(f"{lo}..{hi}" for lo, hi in ends)  # dates and text: the range itself
+    lo = min(target.lower if a is None else float(str(a)) for a, _ in ends)
+    hi = max(target.upper if b is None else float(str(b)) for _, b in ends)
     if not np.isfinite(lo) or not np.isfinite(hi):
-        return lo if np.isfinite(lo) else hi if np.isfinite(hi) else problem.target.mean
+        return lo if np.isfinite(lo) else hi if np.isfinite(hi) else target.mean
     return (lo + hi) / 2
