@@ -171,6 +171,8 @@ def value_of(question: Any, histogram: Histogram, neighbours: Neighbours = "repl
         ("SUM(2 * sugar + 1)", "WHERE sex = 'F' OR sex IS NULL"),
         ("SUM(-sugar)", "WHERE sex = 'F'"),
         ("AVG(sugar)", "WHERE flag"),
+        ("AVG(CASE WHEN flag THEN sugar ELSE 1 END)", "WHERE sex = 'F'"),
+        ("AVG(CASE WHEN flag THEN -sugar ELSE sugar END)", "WHERE sugar > 4"),
         ("sex, COUNT(*), SUM(sugar)", "WHERE sex IN ('F', 'M') GROUP BY sex ORDER BY sex"),
         ("sex, COUNT(*), AVG(sugar)", "WHERE age >= 20 AND sex IN ('F', 'M') GROUP BY sex ORDER BY sex"),
         ("SUM(CASE WHEN flag THEN sugar ELSE 1 END)", "WHERE height < 1.75"),

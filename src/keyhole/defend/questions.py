@@ -23,6 +23,7 @@ from keyhole.query import Aggregate, Query, Statement, Term
 
 MOST_GROUPS = 10_000
 GroupKey = tuple[tuple[str, Scalar], ...]
+Cells = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,18 @@ class Total:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
-    """One number of an answer: a total, or for AVG a ratio of two that lies between `low` and `high`."""
+    """One number of an answer: a total, or for AVG `middle` plus a ratio of two, between `low` and `high`.
+
+    AVG(x) is asked as middle + SUM(x - middle) / COUNT(x), with the middle of the declared range: one person then moves
+    the sum by less, and an error of the count moves the average by its distance from the middle only.
+    """
 
     label: str
     top: Total
     bottom: Total | None
     low: Fraction
     high: Fraction
+    middle: Fraction
     digits: int | None
 
     @property
@@ -102,9 +108,9 @@ class Item:
         (total, off), (count, miscount) = top, bottom
         if count <= 0:
             return Estimate(None, None)
-        value = min(max(total / count, self.low), self.high)
+        value = min(max(self.middle + total / count, self.low), self.high)
         few, many = max(Fraction(1), count - miscount), max(Fraction(1), count + miscount)
-        corners = [(total + s * off) / d for s in (-1, 1) for d in (few, many)]
+        corners = [self.middle + (total + s * off) / d for s in (-1, 1) for d in (few, many)]
         # each record is at most half a bin off, hence so is their average; and it lies between low and high
         least = max(min(corners) - self.top.half, self.low)
         most = min(max(corners) + self.top.half, self.high)
@@ -189,12 +195,16 @@ def pose_query(query: Query, domain: Domain, neighbours: Neighbours) -> Item:
         )
     if query.test is not None:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself and compare it yourself")
-    top = _total(query.terms, domain, neighbours, query.label)
+    none = Fraction(0)
     if not query.per:
-        return Item(query.label, top, None, Fraction(0), Fraction(0), query.digits)
-    low, high = _range(query.terms, domain)
-    top = replace(top, matched=None)
-    return Item(query.label, top, _total(query.per, domain, neighbours, query.label), low, high, query.digits)
+        total = _total(query.terms, domain, neighbours, query.label)
+        return Item(query.label, total, None, none, none, none, query.digits)
+    low, high = _bounds(query, domain)
+    middle = (low + high) / 2
+    centred = (*query.terms, *(replace(t, factor=-middle * t.factor) for t in query.per))
+    top = replace(_total(centred, domain, neighbours, query.label), matched=None)
+    bottom = _total(query.per, domain, neighbours, query.label)
+    return Item(query.label, top, bottom, low, high, middle, query.digits)
 
 
 def _amounts(term: Term, domain: Domain) -> tuple[int, list[Fraction], Fraction]:
@@ -212,18 +222,8 @@ def _amounts(term: Term, domain: Domain) -> tuple[int, list[Fraction], Fraction]
     return axis, [term.factor * a for a in amounts], abs(term.factor) * half
 
 
-def _range(terms: Sequence[Term], domain: Domain) -> tuple[Fraction, Fraction]:
-    """Bounds of an average: those of what one record can add."""
-    low = high = Fraction(0)
-    for term in terms:
-        _, amounts, half = _amounts(term, domain)
-        held = amounts[:-1] if term.column is not None else amounts  # without the NULL cell
-        low += min(held) - half
-        high += max(held) + half
-    return low, high
-
-
-def _total(terms: Sequence[Term], domain: Domain, neighbours: Neighbours, name: str) -> Total:
+def _weigh(terms: Sequence[Term], domain: Domain, name: str) -> tuple[Cells, Cells, int]:
+    """What a record of each cell adds, and how far from it a record may be, in whole multiples of 1/scale."""
     parts = [(select(t.where, domain), *_amounts(t, domain)) for t in terms]
     scale = math.lcm(1, *(a.denominator for _, _, amounts, half in parts for a in (*amounts, half)))
     if any(abs(a) * scale * len(parts) >= 2**60 for _, _, amounts, half in parts for a in (*amounts, half)):
@@ -235,6 +235,24 @@ def _total(terms: Sequence[Term], domain: Domain, neighbours: Neighbours, name: 
         shape[axis] = domain.shape[axis]
         weights += kept * np.array([int(a * scale) for a in amounts], dtype=np.int64).reshape(shape)
         spread += kept * int(half * scale)
+    return weights, spread, scale
+
+
+def _bounds(query: Query, domain: Domain) -> tuple[Fraction, Fraction]:
+    """Between what an average lies: the least and the most that one counted record adds."""
+    weights, spread, scale = _weigh(query.terms, domain, query.label)
+    counted, _, unit = _weigh(query.per, domain, query.label)
+    if not np.isin(counted, (0, unit)).all():
+        raise UnsupportedQuery(f"{query.label}: a ratio is answered privately only if it is an average over records")
+    held = counted > 0
+    if not held.any():
+        return Fraction(0), Fraction(0)
+    low, high = int((weights - spread)[held].min()), int((weights + spread)[held].max())
+    return Fraction(low, scale), Fraction(high, scale)
+
+
+def _total(terms: Sequence[Term], domain: Domain, neighbours: Neighbours, name: str) -> Total:
+    weights, spread, scale = _weigh(terms, domain, name)
     half = Fraction(int(spread.max()), scale)
     flat = weights.ravel()
     if neighbours == "replace-one":
