@@ -432,6 +432,11 @@ def test_rows_and_patterns_are_transposes(path: str, m: int, K: int) -> None:
         (lambda: RowMatrix.from_dense([[1, 2], [1]]), "different lengths"),
         (lambda: RowMatrix.from_dense(np.zeros((2, 2))), "integer array"),  # type: ignore[arg-type]
         (lambda: RowMatrix.from_sparse([{4: 1}], 3), "row 0 names column 4"),
+        (lambda: RowMatrix.from_entries([(np.array([1, 1]), np.array([2, 3]))], 3), "must ascend"),
+        (lambda: RowMatrix.from_entries([(np.array([1, 3]), np.array([2, 3]))], 3), "outside 0 .. 2"),
+        (lambda: RowMatrix.from_entries([(np.array([1]), np.array([2**62]))], 3), "from_sparse"),
+        (lambda: RowMatrix.from_patterns(np.zeros((2, 2), dtype=np.uint64), 64), "need \\(K, 1\\) words"),
+        (lambda: RowMatrix.from_patterns(np.full((1, 1), 8, dtype=np.uint64), 3), "beyond row 2"),
         (lambda: RowMatrix.stack([]), "at least one"),
         (lambda: RowMatrix.stack([RowMatrix.from_sparse([], 2), RowMatrix.from_sparse([], 3)]), "2, 3"),
     ],
@@ -440,6 +445,18 @@ def test_bad_matrices_are_refused(make: object, message: str) -> None:
     assert callable(make)
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_weighted_rows_that_were_given_as_arrays(path: str) -> None:
+    """SUM(x * w) over everybody and over all but one: his weighted value, divided by his weight."""
+    w = np.array([3, 5, -7, 2])
+    everybody = (np.arange(4), w)
+    others = (np.array([0, 1, 3]), w[[0, 1, 3]])
+    with PATHS[path]():
+        S = RowSpace(RowMatrix.from_entries([everybody, others], K=4))
+        assert S.determined().tolist() == [2]
+        assert S.weights(2) == {0: Fraction(-1, 7), 1: Fraction(1, 7)}
 
 
 def test_columns_and_rows_out_of_range_are_refused() -> None:

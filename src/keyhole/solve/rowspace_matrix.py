@@ -149,6 +149,24 @@ class RowMatrix:
         return cls(bits, np.array(plain, dtype=np.int64), general, m, K)
 
     @classmethod
+    def from_entries(cls, rows: Sequence[tuple[Ints, Ints]], K: int) -> RowMatrix:
+        """Weighted rows as (columns, entries) arrays, columns ascending, entries below 2^62.
+
+        >>> RowMatrix.from_entries([(np.array([0, 2]), np.array([5, -1]))], K=3).row(0).tolist()
+        [5, 0, -1]
+        """
+        for i, (cols, values) in enumerate(rows):
+            if cols.shape != values.shape or cols.ndim != 1 or np.any(np.diff(cols) <= 0):
+                raise ValueError(f"row {i}: columns must ascend and match their entries")
+            if len(cols) and not (cols[0] >= 0 and cols[-1] < K):
+                raise ValueError(f"row {i} names a column outside 0 .. {K - 1}")
+            if len(values) and max(-int(values.min()), int(values.max())) >= _INT64:
+                raise ValueError(f"row {i} has an entry of 2^62 or more; use from_sparse")
+        none = np.zeros((0, (K + 63) // 64), dtype=np.uint64)
+        general = {i: (cols.astype(np.int64), values.astype(np.int64)) for i, (cols, values) in enumerate(rows)}
+        return cls(none, np.zeros(0, dtype=np.int64), general, len(rows), K)
+
+    @classmethod
     def stack(cls, parts: Sequence[RowMatrix]) -> RowMatrix:
         """The rows of all parts, one part below the other; all must have the same K."""
         if not parts:
