@@ -5,7 +5,8 @@ python -m benchmarks.online [--rows 400000] [--answered 1000] [--asked 300] [--f
 A history of `answered` statements is built first. Then every further statement is run by DuckDB and judged by the
 auditor, one after the other (the order alternates), warm, in one process; the ratio is of medians. A decision begins
 with the SQL text and ends with the verdict: parsing and the engine's pass over the roster are inside. Bytes a record
-are those of the auditor's state, measured as growth of the resident memory, for two sizes of table.
+are those of the auditor's state, measured as growth of the resident memory, for two sizes of table. Conditions that
+come back are kept as bits (people ask for round numbers); `unseen` is the same decision with nothing kept.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 import duckdb
 
 from benchmarks import workload as work
+from keyhole.audit.masks import Masks
 from keyhole.audit.online import OnlineAuditor, Ruling
 from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.sources import DuckDBRoster, load_roster
@@ -83,6 +85,7 @@ def measure(rows: int, answered: int, asked: int) -> dict[str, Any]:
     theirs: list[float] = []
     parsing: list[float] = []
     every: list[float] = []
+    unseen: list[float] = []
     clock = time.perf_counter
     for i, text in enumerate(texts[read : read + asked]):
         for side in (0, 1) if i % 2 else (1, 0):
@@ -96,6 +99,11 @@ def measure(rows: int, answered: int, asked: int) -> dict[str, Any]:
                 every.append(took)
                 kind = "dependent" if verdict.reason.startswith("it follows") else str(verdict.verdict)
                 ours.setdefault(kind, []).append(took)
+        kept, auditor._masks = auditor._masks, Masks(roster)
+        start = clock()
+        auditor.admit(text)
+        unseen.append(clock() - start)
+        auditor._masks = kept
         start = clock()
         lower(text, roster.schema)
         parsing.append(clock() - start)
@@ -116,6 +124,7 @@ def measure(rows: int, answered: int, asked: int) -> dict[str, Any]:
     return {
         "rows": rows, "answered": answered, "judged": len(every), "denied while filling": said["deny"],
         "decision_ms": _ms(every), "duckdb_ms": _ms(theirs), "ratio": round(ratio, 2),
+        "unseen_ms": _ms(unseen), "unseen_ratio": round(statistics.median(unseen) / statistics.median(theirs), 2),
         "by verdict (median ms)": {kind: _ms(times) for kind, times in sorted(ours.items())},
         "parse_ms": _ms(parsing), "record_ms": _ms(records), "fill_seconds": round(filling, 1),
         "state_bytes_a_record": round(state), f"state_bytes_a_record at {small.n} rows": round(small_bytes),

@@ -1,0 +1,52 @@
+"""The files that other repositories use: the pre-commit hook, and the recipes of docs/pipelines.md."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from pre_commit.clientlib import InvalidManifestError, load_manifest
+from typer.testing import CliRunner
+
+from keyhole.cli import app
+from keyhole.cli.demo import CONFIG, LOG, PEOPLE
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
+
+
+def test_the_hook_is_valid_and_runs_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (hook,) = load_manifest(ROOT / ".pre-commit-hooks.yaml")
+    assert hook["id"] in PAGE
+    assert hook["entry"] == "keyhole audit"
+    assert re.search(hook["files"], "queries.sql")
+    (tmp_path / "broken.yaml").write_text("- id: x\n", encoding="utf-8")
+    with pytest.raises(InvalidManifestError):
+        load_manifest(tmp_path / "broken.yaml")
+    for name, text in {"people.csv": PEOPLE, "queries.sql": LOG, "keyhole.toml": CONFIG}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    words = re.search(r"args: \[(.+)\]", PAGE)
+    assert words is not None
+    args = [word.strip() for word in words[1].split(",")]
+    command = [*shlex.split(hook["entry"])[1:], *args]
+    assert CliRunner().invoke(app, command).exit_code == 2  # no baseline yet
+    (tmp_path / "baseline.json").write_text('{"exposed": [], "groups": [], "intervals": []}', encoding="utf-8")
+    assert CliRunner().invoke(app, command).exit_code == 1
+    CliRunner().invoke(
+        app, ["audit", "queries.sql", "-c", "keyhole.toml", "--format", "json", "--out", "baseline.json"]
+    )
+    assert CliRunner().invoke(app, command).exit_code == 0
+
+
+@pytest.mark.parametrize("line", re.findall(r"(?:run: |- )keyhole (audit queries\.sql .+)", PAGE))
+def test_every_command_of_the_recipes_runs(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"people.csv": PEOPLE, "queries.sql": LOG, "keyhole.toml": CONFIG}
+    files["baseline.json"] = '{"exposed": [], "groups": [], "intervals": []}'
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, shlex.split(line)).exit_code == 1
+    assert (tmp_path / shlex.split(line)[-1]).is_file()
