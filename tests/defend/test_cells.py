@@ -15,12 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keyhole.defend.base import Release
+from keyhole.defend.categories import Categories
 from keyhole.defend.cells import select, truths
-from keyhole.defend.domain import FALSE, NULL, TRUE, Categories, Domain, Range
+from keyhole.defend.declared import FALSE, NULL, TRUE
+from keyhole.defend.domain import Domain
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.load import asking_schema, count_cells, declared_domain
 from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.questions import pose
+from keyhole.defend.ranges import Range
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
 from keyhole.knowledge import Config
 from keyhole.predicate import Comparison, Opaque, to_sql

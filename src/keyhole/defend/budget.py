@@ -88,6 +88,10 @@ class Budget:
         known = ", ".join(self.cap.analysts) or "nobody by name"
         raise ConfigError(f"analyst {analyst!r} has no budget; the budget knows {known}")
 
+    def check_analyst(self, analyst: str | None) -> None:
+        """Refuse an unknown analyst, or none where each has a budget."""
+        self._accounts(analyst)
+
     def price(self, loss: Loss) -> Loss:
         """`loss` in the unit of this budget; refused for other neighbours or a unit no theorem links."""
         if loss.neighbours != self.cap.total.neighbours:

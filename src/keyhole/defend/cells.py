@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defend.domain import FALSE, NULL, TRUE, Domain, Truths, can_say
+from keyhole.defend.declared import FALSE, NULL, TRUE, Truths
+from keyhole.defend.domain import Domain, can_say
 from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import And, Constant, IsTrue, Not, Or, Predicate, to_sql
 
@@ -63,7 +64,7 @@ def select(predicate: Predicate, domain: Domain) -> NDArray[np.bool_]:
     """Which cells a WHERE condition keeps, over `domain.shape` (broadcastable); refused if it cuts through a cell.
 
     >>> from fractions import Fraction
-    >>> from keyhole.defend.domain import Range
+    >>> from keyhole.defend.ranges import Range
     >>> from keyhole.predicate import Comparison
     >>> ages = Domain((Range("age", Fraction(0), Fraction(99), Fraction(10), Fraction(1)),))
     >>> select(Comparison("age", "<", 20), ages).tolist()[:3]

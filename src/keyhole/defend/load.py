@@ -9,9 +9,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.defend.domain import Categories, Declared, Domain, Range
+from keyhole.defend.categories import Categories
+from keyhole.defend.declared import Declared
+from keyhole.defend.domain import Domain
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.loss import Neighbours
+from keyhole.defend.ranges import Range
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
 from keyhole.predicate import Scalar, quote_name

@@ -160,7 +160,7 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
     Depends on the statement and the declared domain only. Every combination of declared key values is a group, whether
     anybody is in it or not. Cost: one pass over the cells for each number.
 
-    >>> from keyhole.defend.domain import Categories
+    >>> from keyhole.defend.categories import Categories
     >>> from keyhole.query import Key
     >>> domain = Domain((Categories("sex", ("F", "M")),))
     >>> count, sex = Query(Aggregate.SUM, (Term(None),)), Key("sex", '"sex"', "sex")

@@ -22,7 +22,7 @@ class Defended:
     answered for the bins' middles; declare a step to have none.
 
     >>> from keyhole.defend.budget import epsilon_budget
-    >>> from keyhole.defend.domain import Categories
+    >>> from keyhole.defend.categories import Categories
     >>> from keyhole.defend.laplace import Laplace
     >>> from keyhole.predicate import Comparison
     >>> from keyhole.query import Aggregate, Term

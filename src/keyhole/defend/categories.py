@@ -1,0 +1,104 @@
+"""Columns with a list of values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from keyhole.defend.declared import FALSE, NULL, TRUE, Truths
+from keyhole.errors import ConfigError, UnsupportedQuery
+from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Scalar, leaf_truth, literal, quote_name
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """A column with a list of values, a cell for everything else unless `other` is off, and a NULL cell.
+
+    >>> sex = Categories("sex", ("F", "M"))
+    >>> sex.size, sex.truths(Comparison("sex", "=", "F")).tolist()  # F, M, other, NULL
+    (4, [4, 1, 1, 2])
+    """
+
+    name: str
+    values: tuple[Scalar, ...]
+    other: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.values or len(set(self.values)) != len(self.values):
+            raise ConfigError(f"column {self.name!r}: values = [...] needs at least one value and none twice")
+
+    @property
+    def size(self) -> int:
+        """Values, the `other` cell, the NULL cell."""
+        return len(self.values) + self.other + 1
+
+    def truths(self, leaf: Leaf) -> Truths:
+        """Each declared value is asked; `other` can say both unless only declared values are compared with."""
+        try:
+            said = [_bit(leaf_truth(leaf, value)) for value in self.values]
+        except TypeError:
+            raise UnsupportedQuery(f"{self.name!r} cannot be compared with that constant: the kinds differ") from None
+        if self.other:
+            said.append(self._other(leaf))
+        elif (odd := self._undeclared(leaf)) is not None:
+            raise self._outside(odd)
+        said.append(TRUE if isinstance(leaf, IsNull) else NULL)
+        return np.array(said, dtype=np.uint8)
+
+    def _undeclared(self, leaf: Leaf) -> Scalar | None:
+        asked: tuple[Scalar, ...] = ()
+        if isinstance(leaf, Membership):
+            asked = leaf.values
+        elif isinstance(leaf, Comparison) and leaf.op in ("=", "<>"):
+            asked = (leaf.value,)
+        return next((v for v in asked if v not in self.values), None)
+
+    def _outside(self, odd: Scalar) -> UnsupportedQuery:
+        known = ", ".join(literal(v) for v in self.values[:20]) + (", ..." if len(self.values) > 20 else "")
+        return UnsupportedQuery(f"{literal(odd)} is not a declared value of {self.name!r}; declared are {known}")
+
+    def _other(self, leaf: Leaf) -> int:
+        if isinstance(leaf, IsNull):
+            return FALSE
+        if isinstance(leaf, Membership) or (isinstance(leaf, Comparison) and leaf.op in ("=", "<>")):
+            if (odd := self._undeclared(leaf)) is not None:
+                raise self._outside(odd)
+            return TRUE if isinstance(leaf, Comparison) and leaf.op == "<>" else FALSE
+        return FALSE | TRUE
+
+    def keys(self) -> tuple[Scalar, ...]:
+        """The declared values; `other` and NULL are nobody's key."""
+        return self.values
+
+    def amounts(self) -> tuple[list[Fraction], Fraction]:
+        """Numbers add up; an `other` cell has no bounds, so its column has no SUM."""
+        if self.other or any(isinstance(v, bool) or not isinstance(v, int | Decimal) for v in self.values):
+            raise UnsupportedQuery(
+                f"{self.name!r} has no bounds to sum within: declare min, max and step or width for it"
+            )
+        return [*(Fraction(v) for v in self.values if isinstance(v, int | Decimal)), Fraction(0)], Fraction(0)
+
+    def describe(self, cell: int) -> str:
+        """The value, "any other value" or "NULL"."""
+        if cell < len(self.values):
+            return literal(self.values[cell])
+        return "any other value" if self.other and cell == len(self.values) else "NULL"
+
+    def code(self) -> str:
+        """A chain of comparisons."""
+        name = quote_name(self.name)
+        arms = " ".join(f"WHEN {name} = {literal(v)} THEN {i}" for i, v in enumerate(self.values))
+        return f"CASE WHEN {name} IS NULL THEN {self.size - 1} {arms} ELSE {len(self.values)} END"
+
+    def fault(self) -> str | None:
+        """Undeclared values, where there is no cell for them."""
+        if self.other:
+            return None
+        return f"{quote_name(self.name)} NOT IN ({', '.join(literal(v) for v in self.values)})"
+
+
+def _bit(truth: bool | None) -> int:
+    return NULL if truth is None else TRUE if truth else FALSE
