@@ -7,26 +7,43 @@ import math
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from keyhole.attack.oracle.base import Run
-from keyhole.attack.oracle.noise import parse_noise
-from keyhole.attack.oracle.simulate import Method, StreamKind, Summary, play_many, stream_of
-from keyhole.attack.oracle.subspace import Subspace
 from keyhole.cli.terminal import emit, errors_end_well
 from keyhole.errors import ConfigError
 from keyhole.report.oracle_plot import guides_for, plot_errors
 from keyhole.report.page import SUFFIXES
+
+if TYPE_CHECKING:
+    from keyhole.attack.oracle.base import Run
+    from keyhole.attack.oracle.simulate import Summary
 
 simulate = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
     help="Play attacks and defences against simulated databases.",
 )
+
+
+class MethodName(StrEnum):
+    """How the hidden vector is learnt: the values of `attack.oracle.simulate.Method`."""
+
+    ONLINE_BISECTION = "online-bisection"
+    SEQUENTIAL = "sequential"
+    NEWTON = "newton"
+    EDGE = "edge"
+    ORACLE_OFF = "oracle-off"
+
+
+class StreamName(StrEnum):
+    """Which queries come: the values of `attack.oracle.simulate.StreamKind`."""
+
+    CONCENTRATED = "concentrated"
+    SPREAD = "spread"
 
 
 class Format(StrEnum):
@@ -62,9 +79,11 @@ def oracle(
     ] = "uniform:0.25",
     queries: Annotated[int, typer.Option("--queries", min=1, help="T, length of the stream.")] = 1_000_000,
     stream: Annotated[
-        StreamKind, typer.Option("--stream", help="Queries near the basis vectors, or spread over all directions.")
-    ] = StreamKind.CONCENTRATED,
-    method: Annotated[Method, typer.Option("--method", help="How the hidden vector is learnt.")] = Method.NEWTON,
+        StreamName, typer.Option("--stream", help="Queries near the basis vectors, or spread over all directions.")
+    ] = StreamName.CONCENTRATED,
+    method: Annotated[
+        MethodName, typer.Option("--method", help="How the hidden vector is learnt.")
+    ] = MethodName.NEWTON,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs, with seeds 0, 1, ...")] = 8,
     delta: Annotated[
         float, typer.Option("--delta", help="Chance that the certified box may ever lose the hidden vector.")
@@ -98,19 +117,24 @@ def oracle(
 
     Exit codes: 0 done, 2 could not run.
     """
+    # imported here: compiled code makes every other subcommand start slower
+    from keyhole.attack.oracle.noise import parse_noise
+    from keyhole.attack.oracle.simulate import Method, StreamKind, play_many, stream_of
+    from keyhole.attack.oracle.subspace import Subspace
+
     with errors_end_well():
         if plot is not None and plot.suffix.lower() not in SUFFIXES:
             raise ConfigError(f"--plot {plot}: write a name that ends in {', '.join(SUFFIXES)}")
         if subspace > dimension:
             raise ConfigError(f"--subspace {subspace} is larger than --dimension {dimension}: take d <= D")
         law = parse_noise(noise, dimension)
-        where = stream_of(stream, Subspace.blocks(dimension, subspace))
+        where = stream_of(StreamKind(stream), Subspace.blocks(dimension, subspace))
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task(f"{method}, seeds", total=seeds)
             runs, summary, said = play_many(
-                method,
+                Method(method),
                 where,
                 law,
                 queries,

@@ -38,7 +38,7 @@ def plot_errors(
         altair.Chart(altair.InlineData(values=rows))
         .mark_line()
         .encode(
-            x=altair.X("x:Q", title=x, scale=altair.Scale(type="log")),
+            x=altair.X("x:Q", title=x, scale=altair.Scale(type="log", nice=False)),
             y=altair.Y("y:Q", title=y, scale=altair.Scale(type="log", nice=False)),
             color=altair.Color("curve:N", title=None, sort=names),
             strokeDash=altair.StrokeDash(

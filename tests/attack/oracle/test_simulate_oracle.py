@@ -11,7 +11,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from keyhole.cli.simulate import register
+from keyhole.attack.oracle.simulate import Method, StreamKind
+from keyhole.cli.simulate import MethodName, StreamName, register
 from keyhole.errors import ConfigError
 from keyhole.report.oracle_plot import guides_for, plot_errors
 
@@ -107,6 +108,11 @@ def test_result_can_go_to_a_file(tmp_path: Path) -> None:
     code, out, _ = invoke("--queries", "100", "--seeds", "1", "--format", "json", "--out", str(path))
     assert (code, out) == (0, "")
     assert json.loads(path.read_text())["summary"]["queries"] == 100
+
+
+def test_options_name_what_can_be_played() -> None:
+    assert [m.value for m in MethodName] == [m.value for m in Method]
+    assert [s.value for s in StreamName] == [s.value for s in StreamKind]
 
 
 def test_help_teaches() -> None:
