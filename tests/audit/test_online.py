@@ -18,6 +18,7 @@ from keyhole.audit.released import Row, objection
 from keyhole.checks.streams import PEOPLE, SECRET, Ask, roster, stream
 from keyhole.cli.demo import LOG
 from keyhole.cli.demo import PEOPLE as HOSPITAL
+from keyhole.errors import ConfigError
 from keyhole.knowledge import Columns
 from keyhole.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
 from keyhole.query import Aggregate, Query, Term
@@ -328,3 +329,25 @@ def test_kept_conditions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         for age in range(20, 60):
             masks.words(Comparison("age", ">", age))
     assert len(masks._kept) <= 4
+
+
+def test_too_many_numbers_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    auditor = OnlineAuditor(table({"x": list(range(40))}, a=list(range(40))))
+    monkeypatch.setattr("keyhole.audit.released.MAX_BYTES", 60)
+    said = ask(auditor, "SELECT a, SUM(x) FROM t GROUP BY a")
+    assert said.verdict is Ruling.REFUSED
+    assert "40 numbers at once and the limit is 10" in said.reason
+    assert ask(auditor, "SELECT SUM(x) FROM t").allowed
+
+
+def test_groups_that_follow_are_allowed_and_leave_the_state_alone() -> None:
+    auditor = OnlineAuditor(table({"x": [1, 2, 3, 4]}, a=[1, 1, 2, 2]))
+    assert ask(auditor, "SELECT a, SUM(x) FROM t GROUP BY a").allowed
+    before = len(auditor._columns["x"].sources)
+    assert ask(auditor, "SELECT a, AVG(x), SUM(x) FROM t GROUP BY ROLLUP (a)").reason.startswith("it follows")
+    assert len(auditor._columns["x"].sources) == before == 2
+
+
+def test_insiders_are_none_or_one() -> None:
+    with pytest.raises(ConfigError, match="insiders = 2"):
+        OnlineAuditor(table({"x": [1, 2]}, a=[1, 2]), insiders=2)

@@ -45,6 +45,16 @@ class Masks:
         self._all = packed(np.ones(roster.n, dtype=np.bool_))
         self._kept: OrderedDict[Side, Words] = OrderedDict()
         self._seen: OrderedDict[Side, None] = OrderedDict()
+        self._faults: dict[tuple[Predicate, str | None], str | None] = {}
+
+    def fault(self, predicate: Predicate, weight: str | None) -> str | None:
+        """The engine's objection to a condition or weight, asked once."""
+        at = (predicate, weight)
+        if at not in self._faults:
+            if len(self._faults) >= REMEMBERED:
+                self._faults.clear()
+            self._faults[at] = self.roster.fault(predicate, weight)
+        return self._faults[at]
 
     def words(self, predicate: Predicate) -> Words:
         """The records for which a condition is true."""

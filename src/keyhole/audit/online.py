@@ -21,7 +21,7 @@ import numpy as np
 from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, write_history
 from keyhole.audit.masks import Masks
 from keyhole.audit.released import Released, Row, objection, released
-from keyhole.errors import LogError, QueryError
+from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.query import Query, Statement
 from keyhole.schema import Role
 from keyhole.solve.rowspace_online import OnlineRowSpace
@@ -143,7 +143,7 @@ class OnlineAuditor:
     answers, for values that range over all reals; with insiders = 1 neither by the answers and any one other value.
     Bounded and 0/1 columns need more (see the interval auditor, or differential privacy). A false "safe" for numerical
     reasons: see `OnlineRowSpace` (below 10^-5 for a whole history of 1,000). Cost of a decision: one engine pass and
-    O(r^2 + n).
+    O(r^2 + n). One caller at a time: between `admit` and `record` nobody else may be answered.
 
     >>> import pyarrow as pa
     >>> from keyhole.knowledge import Columns
@@ -166,6 +166,8 @@ class OnlineAuditor:
         history: History | None = None,
         space: Callable[[int, int], Space] | None = None,
     ) -> None:
+        if insiders not in (0, 1):
+            raise ConfigError(f"insiders = {insiders}: write 0 (outsiders only) or 1 (any one other participant)")
         self.roster, self.insiders = roster, insiders
         self._families = dict(families or {})
         self._make: Callable[[int, int], Space] = space or _row_space
@@ -192,8 +194,9 @@ class OnlineAuditor:
         The verdict is `allow`, `deny` (it would expose somebody) or `refused` (it is not decided before the answer is
         known, or it is not understood).
         """
-        self._plan = self._judge(query, str(self._asked + 1))
-        return self._plan.verdict
+        plan = self._judge(query, str(self._asked + 1))
+        self._plan = plan if plan.verdict.allowed else None
+        return plan.verdict
 
     def seen(self) -> None:
         """Count the statement just judged although it was not answered, so that numbers follow the stream."""
@@ -327,20 +330,25 @@ class OnlineAuditor:
         if state is None:
             state = _Column(self._make(self.roster.n, self.insiders))
             self._columns[name] = state
-        several = len(forms) > 1
-        if several:
-            state = _Column(copy.deepcopy(state.space), list(state.sources))
-            plan.forks[name] = state
+        sources = []
         for form in forms:
             number = plan.verdict.number if form.part is None else f"{plan.verdict.number}.{form.part}"
-            source = _Source(number, text, form.scale, form.offset, form.of)
+            sources.append(_Source(number, text, form.scale, form.offset, form.of))
+        first = [state.space.probe(form.row) for form in forms]
+        if len(forms) == 1 or all(decision.dependent for decision in first):
+            for decision, source in zip(first, sources, strict=True):
+                yield state, decision, source
+                if not decision.dependent:  # what follows from the history adds nothing to it
+                    plan.moves.append((name, decision, source))
+            return
+        state = _Column(copy.deepcopy(state.space), list(state.sources))
+        plan.forks[name] = state
+        for form, source in zip(forms, sources, strict=True):
             decision = state.space.probe(form.row)
             yield state, decision, source
-            if several:
+            if not decision.dependent:
                 state.space.commit(decision)
                 state.sources.append(source)
-            else:
-                plan.moves.append((name, decision, source))
 
     def _named(self, column: str, exposed: list[tuple[int, int | None]]) -> list[dict[str, Any]]:
         if not exposed:

@@ -22,7 +22,7 @@ from keyhole.audit.masks import Masks, packed, unpacked
 from keyhole.errors import DataError, UnsupportedQuery
 from keyhole.evidence import Atoms
 from keyhole.gather.features import private_leaves
-from keyhole.predicate import Opaque, Predicate, leaves
+from keyhole.predicate import TRUE, Opaque, Predicate, leaves
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Schema
 from keyhole.sources import GroupKey
@@ -30,6 +30,7 @@ from keyhole.sources import GroupKey
 Row: TypeAlias = NDArray[np.uint64] | dict[int, int]  # bits over the records, or {record: weight}
 
 FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
+MAX_BYTES = 1 << 28  # of rows that one statement may have
 _LIMIT = 1 << 62
 _TESTS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
@@ -108,6 +109,11 @@ def released(statement: Statement, masks: Masks) -> list[Released]:
     one engine pass a predicate (up to FEW), or one grouping of the records.
     """
     groups: list[GroupKey] = masks.roster.keys(statement) if statement.keys else [{}]
+    numbers, most = len(groups) * len(statement.queries), max(MAX_BYTES // (masks.roster.n // 8 + 1), 1)
+    if numbers > most:
+        raise UnsupportedQuery(
+            f"it asks for {numbers:,} numbers at once and the limit is {most:,}: ask for fewer groups"
+        )
     asked = [(statement.group(key), statement.tests(key)) for key in groups]
     matches = _Matches(masks, [q for queries, tests in asked for q in (*queries, *tests)])
     single = len(groups) == 1 and not statement.keys and len(statement.queries) == 1
@@ -151,9 +157,9 @@ class _Matches:
         self._weights = {w: i for i, w in enumerate(dict.fromkeys(t.weight for t in summed if t.weight is not None))}
         opaque = [leaf for p in self._predicates for leaf in leaves(p) if isinstance(leaf, Opaque)]
         for leaf in dict.fromkeys(opaque):
-            _evaluable(roster.fault(leaf, None))
+            _evaluable(masks.fault(leaf, None))
         for weight in self._weights:
-            _evaluable(roster.fault(next(iter(self._predicates)), weight))
+            _evaluable(masks.fault(TRUE, weight))
         self._atoms: Atoms | None = None
         self._words: list[NDArray[np.uint64]] = []
         if self._weights or len(self._predicates) > FEW:
