@@ -155,6 +155,23 @@ def test_each_verdict_is_there_before_the_next_statement(folder: Path) -> None:
     assert said == ["allow", "allow", "deny"]
 
 
+def test_input_that_is_not_text_and_output_that_nobody_reads(folder: Path) -> None:
+    watching = f"{sys.executable} -c 'from keyhole.cli import main; main()' watch -c keyhole.toml --history h.keyhole"
+    done = subprocess.run(
+        ["bash", "-c", f"printf 'SELECT \\xff;' | {watching}"], capture_output=True, text=True, cwd=folder, check=False
+    )
+    assert done.returncode == 2
+    assert "not UTF-8" in done.stderr
+    many = "SELECT COUNT(*) FROM people;" * 3000
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {watching} | head -n 1"],
+        input=many, capture_output=True, text=True, cwd=folder, check=False,
+    )  # fmt: skip
+    assert done.stdout == "Q1 allow: it asks only public things\n"
+    assert done.stderr == ""
+    assert done.returncode == 0
+
+
 PARTS = st.sampled_from(
     ["SELECT 1", "SELECT 'a;b'", 'SELECT "c;d"', "SELECT /* ; */ 2", "SELECT\n3", "SELECT 4 -- ;\n+ 5"]
 )

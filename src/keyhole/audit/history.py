@@ -73,13 +73,15 @@ class History:
         """
         path = Path(path)
         if not path.exists():
-            _write_whole(path, [_header(fingerprint, version)])
+            os.close(_write_whole(path, [_header(fingerprint, version)]))
         try:
             handle = os.open(path, os.O_RDWR | os.O_APPEND)
         except OSError as error:
             raise ConfigError(f"cannot open the history {path}: {error.strerror}") from None
         try:
             _lock(handle, path)
+            if os.fstat(handle).st_ino != path.stat().st_ino:
+                raise ConfigError(f"the history {path} was replaced just now by another process: try again")
             header, past, versions, end = _read(path)
             _same_people(path, header, fingerprint, versions[-1], version)
             if end < os.fstat(handle).st_size:
@@ -105,9 +107,7 @@ class History:
         if not added:
             return
         before = self.path.read_bytes().splitlines(keepends=True)
-        _write_whole(self.path, [*before, *(_line(p.fields()) for p in added)])
-        handle = os.open(self.path, os.O_RDWR | os.O_APPEND)
-        _lock(handle, self.path)
+        handle = _write_whole(self.path, [*before, *(_line(p.fields()) for p in added)])
         os.close(self._handle)
         self._handle = handle
         self.past.extend(added)
@@ -143,7 +143,7 @@ class History:
 
 def write_history(path: str | Path, fingerprint: str, version: str | None, past: Iterable[Past]) -> None:
     """Write a history as a new file: complete or not at all."""
-    _write_whole(Path(path), [_header(fingerprint, version), *(_line(p.fields()) for p in past)])
+    os.close(_write_whole(Path(path), [_header(fingerprint, version), *(_line(p.fields()) for p in past)]))
 
 
 def _header(fingerprint: str, version: str | None) -> bytes:
@@ -226,17 +226,20 @@ def _lock(handle: int, path: Path) -> None:
         raise ConfigError(f"another process is using the history {path}: one at a time") from None
 
 
-def _write_whole(path: Path, lines: list[bytes]) -> None:
-    """Temporary file, fsync, rename, fsync of the folder."""
+def _write_whole(path: Path, lines: list[bytes]) -> int:
+    """Temporary file, fsync, rename, fsync of the folder. Returns it open for appending, locked before it appeared."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        created, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
         raise ConfigError(f"cannot write the history {path}: {error.strerror}") from None
+    os.close(created)
+    handle = os.open(name, os.O_RDWR | os.O_APPEND)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(b"".join(lines))
-            file.flush()
-            os.fsync(file.fileno())
+        _lock(handle, path)
+        text = b"".join(lines)
+        while text:
+            text = text[os.write(handle, text) :]
+        os.fsync(handle)
         Path(name).replace(path)
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -244,7 +247,9 @@ def _write_whole(path: Path, lines: list[bytes]) -> None:
         finally:
             os.close(folder)
     except BaseException as error:
+        os.close(handle)
         Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError):
             raise ConfigError(f"cannot write the history {path}: {error.strerror}") from None
         raise
+    return handle

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -99,17 +101,31 @@ def watch(
         try:
             for path in load or ():
                 _earlier(auditor, path, log_format, accept_unjudged)
-            for sql in incoming(sys.stdin):
-                verdict = auditor.admit(sql)
-                if verdict.allowed:
-                    auditor.record(sql)  # durable before anybody is told
-                else:
-                    auditor.seen()
-                for line in shown(verdict, format, explain):
-                    sys.stdout.write(line + "\n")
-                sys.stdout.flush()
+            _decide(auditor, format, explain)
+        except KeyboardInterrupt:
+            Console(stderr=True).print("stopped; what was allowed is in the history")
+            raise typer.Exit(130) from None
+        except UnicodeDecodeError:
+            raise LogError("standard input is not UTF-8 text") from None
+        except BrokenPipeError:  # nobody reads on: what was allowed is in the history all the same
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         finally:
             auditor.close()
+
+
+def _decide(auditor: OnlineAuditor, how: Format, explain: bool) -> None:
+    """Statement by statement, each verdict printed before the next statement is read."""
+    if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
+        sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+    for sql in incoming(sys.stdin):
+        verdict = auditor.admit(sql)
+        if verdict.allowed:
+            auditor.record(sql)  # durable before anybody is told
+        else:
+            auditor.seen()
+        for line in shown(verdict, how, explain):
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
 
 
 def _auditor(
