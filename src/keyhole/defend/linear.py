@@ -77,29 +77,37 @@ class LinearQuery:
         return self.weights / self.unit
 
 
-def _stacked(queries: Sequence[LinearQuery], power: int) -> tuple[NDArray[np.int64], list[int], int]:
-    """Per cell the sum of weights**power, per query the range**power, all over one common denominator."""
+def _stacked(queries: Sequence[LinearQuery], power: int) -> tuple[int, int, int, int]:
+    """Over one common denominator: the largest column of weights**power, of |weights - base|**power, the sum of the
+    ranges**power, and the denominator. The base of a query is its middle weight: what most cells that do not matter
+    have.
+    """
     if len(queries) == 1:
         low, high = int(queries[0].weights.min()), int(queries[0].weights.max())
-        return np.array([high**power], dtype=np.int64), [(high - low) ** power], queries[0].unit ** power
+        return high**power, (high - low) ** power, (high - low) ** power, queries[0].unit ** power
     common = math.lcm(*(q.unit for q in queries)) ** power
     if common * len(queries) > 2**62:
         raise PrivacyParameterError("these weights have no common grid within 64 bits: round them to a coarser unit")
     total = np.zeros(queries[0].cells, dtype=np.int64)
-    ranges = []
+    shifted = np.zeros(queries[0].cells, dtype=np.int64)
+    ranges = 0
     for q in queries:
         factor = common // q.unit**power
-        total += q.weights.astype(np.int64) ** power * factor
-        ranges.append((int(q.weights.max()) - int(q.weights.min())) ** power * factor)
-    return total, ranges, common
+        weights = q.weights.astype(np.int64)
+        base = np.partition(weights, weights.size // 2)[weights.size // 2]
+        total += weights**power * factor
+        shifted += np.abs(weights - base) ** power * factor
+        ranges += (int(weights.max()) - int(weights.min())) ** power * factor
+    return int(total.max()), int(shifted.max()), ranges, common
 
 
 def l1_sensitivity(queries: Sequence[LinearQuery], neighbours: Neighbours) -> Fraction:
     """The most one person can move the answers, summed over the queries.
 
-    add-remove: max over cells of the sum of weights, exact. replace-one: the smaller of the sum of the ranges and twice
-    the largest sum of weights: an upper bound, exact for one query and for the cells of a GROUP BY. It depends on the
-    questions only. Cost: one pass a query.
+    add-remove: max over cells of the sum of weights, exact. replace-one: the smallest of the sum of the ranges, twice
+    the largest sum of weights, and twice the largest sum of distances from the queries' middle weights: an upper
+    bound, exact for one query and for the cells of a GROUP BY. It depends on the questions only. Cost: one pass a
+    query.
 
     >>> count = LinearQuery.of([1, 1, 0])
     >>> groups = [LinearQuery.of([1, 0, 0]), LinearQuery.of([0, 1, 0]), LinearQuery.of([0, 0, 1])]
@@ -108,21 +116,19 @@ def l1_sensitivity(queries: Sequence[LinearQuery], neighbours: Neighbours) -> Fr
     >>> [int(l1_sensitivity(qs, "add-remove")) for qs in ([count], groups)]
     [1, 1]
     """
-    total, ranges, common = _stacked(queries, 1)
-    most = int(total.max())
-    moved = most if neighbours == "add-remove" else min(sum(ranges), 2 * most)
+    most, shifted, ranges, common = _stacked(queries, 1)
+    moved = most if neighbours == "add-remove" else min(ranges, 2 * most, 2 * shifted)
     return Fraction(moved, common)
 
 
 def l2_sensitivity_squared(queries: Sequence[LinearQuery], neighbours: Neighbours) -> Fraction:
     """The square of the most one person can move the answers in Euclidean length.
 
-    For non-negative rows |a - b|^2 <= |a|^2 + |b|^2, so twice the largest squared column serves replace-one.
+    For non-negative columns |a - b|^2 <= |a|^2 + |b|^2, and for any |a - b|^2 <= 2 |a|^2 + 2 |b|^2.
 
     >>> int(l2_sensitivity_squared([LinearQuery.of([1, 0]), LinearQuery.of([0, 1])], "replace-one"))
     2
     """
-    total, ranges, common = _stacked(queries, 2)
-    most = int(total.max())
-    moved = most if neighbours == "add-remove" else min(sum(ranges), 2 * most)
+    most, shifted, ranges, common = _stacked(queries, 2)
+    moved = most if neighbours == "add-remove" else min(ranges, 2 * most, 4 * shifted)
     return Fraction(moved, common)
