@@ -18,3 +18,10 @@ def test_online_auditors(law: online.Law, name: str) -> None:
 def test_every_law_catches_its_liar(law: online.Law) -> None:
     with pytest.raises(AssertionError):
         law.check(law.liar)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("law", online.LAWS[:4], ids=[law.name for law in online.LAWS[:4]])
+def test_many_streams(law: online.Law, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(online, "SEEDS", range(1000, 1060))
+    law.check(online.SPECIMENS["OnlineAuditor"])
