@@ -534,3 +534,30 @@ def test_rational_reconstruction_inverts(n: int, d: int) -> None:
     modulus = 2**61 - 1
     f = Fraction(n, d)
     assert rational(n * pow(d, -1, modulus), modulus) == (f.numerator, f.denominator)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("path", PATHS)
+def test_thousands_of_larger_matrices_equal_brute_force(path: str) -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(3000):
+        m, K = rng.integers(1, 12, size=2)
+        top = rng.choice([1, 1, 3, 40])
+        rows = rng.integers(-top if top > 1 else 0, top + 1, size=(m, K)).tolist()
+        if m > 2 and rng.random() < 0.5:
+            rows[0] = [a + b for a, b in zip(rows[1], rows[-1], strict=True)]
+        with PATHS[path]():
+            check_everything(rows, int(K), rng)
+
+
+@pytest.mark.soak
+def test_ten_thousand_exposed_are_all_certified() -> None:
+    A = differencing_log(10_000, 500, 40_000, np.random.default_rng(12))
+    S = RowSpace(A)
+    exposed = S.determined().tolist()
+    assert len(exposed) == 10_000
+    assert S.rank == 10_500
+    for k in exposed:
+        w = S.weights(k)
+        assert w is not None
+        assert verify(A, w, {k: 1})
