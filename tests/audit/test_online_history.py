@@ -125,6 +125,17 @@ def test_fingerprints_see_what_is_public_and_nothing_else() -> None:
     assert fingerprint(renamed) != base
 
 
+def test_fingerprints_do_not_depend_on_the_zone_of_the_session() -> None:
+    seen = pa.array([0, 1_000_000], type=pa.timestamp("us", tz="UTC"))
+    marks = set()
+    for zone in ("UTC", "Asia/Tokyo"):
+        roster = load_roster(pa.table({"seen": seen, "x": [1, 2]}), Columns.model_validate({"private": {"x": {}}}))
+        roster._con.execute(f"SET TimeZone = '{zone}'")
+        marks.add(fingerprint(roster))
+        assert roster._con.execute("SELECT current_setting('TimeZone')").fetchone() == (zone,)
+    assert len(marks) == 1
+
+
 def test_strange_files_are_named(tmp_path: Path) -> None:
     path = tmp_path / "h.keyhole"
     path.write_text("SELECT 1;\n", encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from keyhole.predicate import quote_name
+from keyhole.predicate import literal, quote_name
 from keyhole.schema import Role
 from keyhole.sources.duckdb import DuckDBRoster
 
@@ -32,7 +32,13 @@ def fingerprint(roster: DuckDBRoster) -> str:
     halves = ", ".join(
         f"coalesce(sum(('0x' || substr(line, {at}, 15))::BIGINT::HUGEINT), 0)::VARCHAR" for at in (1, 16)
     )
-    found = roster._con.execute(f"SELECT {halves} FROM (SELECT {line} AS line FROM people)").fetchone()
+    con = roster._con
+    zone = con.execute("SELECT current_setting('TimeZone')").fetchone()
+    con.execute("SET TimeZone = 'UTC'")  # a time with zone is spelt in the zone of the session
+    try:
+        found = con.execute(f"SELECT {halves} FROM (SELECT {line} AS line FROM people)").fetchone()
+    finally:
+        con.execute(f"SET TimeZone = {literal(str(zone[0]) if zone else 'UTC')}")
     columns = [(c.name, "" if c.secret else str(c.kind), str(c.role)) for c in roster.schema.columns]
     text = json.dumps([columns, roster.n, list(found or ())])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
