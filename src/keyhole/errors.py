@@ -52,6 +52,7 @@ class QueryError(KeyholeError):
         self.message = message
         self.text = text
         self.position = position
+        self.first_line = 1  # line of the log on which the statement starts
 
     @property
     def line(self) -> int | None:
@@ -72,7 +73,8 @@ class QueryError(KeyholeError):
         at = self.position - start
         left = max(0, at - 60)
         shown, at = shown[left : left + 110], at - left
-        return f"{self.message}\n  line {self.line}, column {self.column}\n  {shown}\n  {' ' * at}^"
+        place = f"line {self.first_line + (self.line or 1) - 1}, column {self.column}"
+        return f"{self.message}\n  {place}\n  {shown}\n  {' ' * at}^"
 
 
 class ParseError(QueryError):

@@ -302,4 +302,6 @@ def parse_private(text: str) -> tuple[str, PrivateColumn]:
     try:
         return found["name"], PrivateColumn(**numbers)
     except ValidationError as error:
-        raise ConfigError(f"--private {text!r}: " + "; ".join(_explain(e, "option") for e in error.errors())) from None
+        raise ConfigError(
+            f"--private {text!r}: " + "; ".join(str(e["msg"]).removeprefix("Value error, ") for e in error.errors())
+        ) from None

@@ -127,30 +127,42 @@ def read_jsonl(lines: Iterable[str], name: str = "transcript") -> Iterator[Line]
     """
     number = 0
     for at, text in enumerate(lines, 1):
-        if not text.strip():
-            continue
-        number += 1
+        if text.strip():
+            number += 1
+            yield parse_line(text, number, at, name)
+
+
+def parse_line(text: str, number: int, at: int, name: str) -> Line:
+    """One line of a transcript, or a LogError that says what is wrong with it."""
+    try:
+        raw = json.loads(
+            text, parse_float=Decimal, parse_int=Decimal, parse_constant=_not_a_number, object_pairs_hook=_no_repeats
+        )
+    except ValueError as error:
+        raise LogError(f'{name}, line {at}: not JSON ({error}); each line is {{"sql": ..., "answer": ...}}') from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("sql"), str):
+        raise LogError(f'{name}, line {at}: write {{"sql": "SELECT ...", "answer": ...}}')
+    unknown = set(raw) - {"sql", "answer", "noise"}
+    if unknown:
+        raise LogError(f"{name}, line {at}: unknown field {sorted(unknown)[0]!r}; known: sql, answer, noise")
+    noise = None
+    if raw.get("noise") is not None:
+        law = raw["noise"]
+        if not isinstance(law, dict) or set(law) != {"kind", "scale"}:
+            raise LogError(f'{name}, line {at}: noise is {{"kind": "laplace", "scale": 2}}')
         try:
-            raw = json.loads(text, parse_float=Decimal, parse_int=Decimal, parse_constant=_not_a_number)
-        except ValueError as error:
-            raise LogError(
-                f'{name}, line {at}: not JSON ({error}); each line is {{"sql": ..., "answer": ...}}'
-            ) from None
-        if not isinstance(raw, dict) or not isinstance(raw.get("sql"), str):
-            raise LogError(f'{name}, line {at}: write {{"sql": "SELECT ...", "answer": ...}}')
-        unknown = set(raw) - {"sql", "answer", "noise"}
-        if unknown:
-            raise LogError(f"{name}, line {at}: unknown field {sorted(unknown)[0]!r}; known: sql, answer, noise")
-        noise = None
-        if raw.get("noise") is not None:
-            law = raw["noise"]
-            if not isinstance(law, dict) or set(law) != {"kind", "scale"}:
-                raise LogError(f'{name}, line {at}: noise is {{"kind": "laplace", "scale": 2}}')
-            try:
-                noise = Noise.parse(law["kind"], law["scale"])
-            except LogError as error:
-                raise LogError(f"{name}, line {at}: {error}") from None
-        yield Line(number, raw["sql"], raw.get("answer", ABSENT), noise, at)
+            noise = Noise.parse(law["kind"], law["scale"])
+        except LogError as error:
+            raise LogError(f"{name}, line {at}: {error}") from None
+    return Line(number, raw["sql"], raw.get("answer", ABSENT), noise, at)
+
+
+def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        names = [key for key, _ in pairs]
+        raise ValueError(f"field {next(k for k in names if names.count(k) > 1)!r} stands there twice")
+    return found
 
 
 def _not_a_number(text: str) -> Decimal:

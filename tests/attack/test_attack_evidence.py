@@ -49,7 +49,7 @@ def evidence_of(log: list[tuple[str, Any]], toml: str, noise: Noise | None = Non
     roster = load_roster(pa.table(public), config.columns)
     lines = [Line(i, sql, answer, at=i) for i, (sql, answer) in enumerate(log, 1)]
     known = config.knowledge()
-    return gather(transcribe(lines, roster, knowledge=known, noise=noise), roster, known)
+    return gather(transcribe(lines, roster, noise=noise), roster, known)
 
 
 PAY = '[columns]\nid = ["name"]\n[columns.private.pay]\nmin = 0\nmax = 100\n'
@@ -152,7 +152,7 @@ def test_true_answers_never_contradict_whatever_is_asked(seed: int) -> None:
         text = f"SELECT {rng.choice(ASKED)} FROM t" + (f" WHERE {where}" if where else "")
         lines.append(Line(number, text, at=number))
     known = config.knowledge()
-    log = transcribe(lines, source.roster, source=source, knowledge=known)
+    log = transcribe(lines, source.roster, source=source)
     evidence = gather(log, source.roster, known, source=source)
     if not evidence.systems:
         return

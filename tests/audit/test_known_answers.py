@@ -12,7 +12,7 @@ import pytest
 
 import keyhole
 from keyhole.audit import Exposure, Status
-from keyhole.errors import ConfigError, DataError, LogError
+from keyhole.errors import ConfigError, DataError
 
 HOSPITAL = {
     "Name": ["John Smith", "Jeremy Doe", "Susan Atkinson", "Eve Brown", "Joseph Sky", "Alison Moon"],
@@ -239,8 +239,9 @@ def test_frame_and_notebook() -> None:
 def test_transcript_faults() -> None:
     roster = pa.table({k: v for k, v in HOSPITAL.items() if k != "Blood sugar"})
     for answer, words in (([1, 2], "group"), ("many", "number"), ({"lo": 3, "hi": 1}, "above")):
-        with pytest.raises(LogError, match=words):
-            keyhole.examine([(LOG[0], answer)], data=roster, private=["Blood sugar"], id="Name")
+        verdict = keyhole.examine([(LOG[0], answer)], data=roster, private=["Blood sugar"], id="Name")
+        assert words in verdict.refused[0].error
+        assert verdict.exit_code == 3
 
 
 @pytest.mark.parametrize("said", ["sum_min = 4.3\nsum_max = 4.3", "equals = 4.3"])

@@ -106,8 +106,25 @@ def test_errors_say_what_to_do(folder: Path) -> None:
     (folder / "x.bin").write_bytes(b"\x00\xff\xfe")
     assert "not UTF-8" in err("x.bin", "-c", "keyhole.toml")
     assert "write a .csv" in err("log.sql", "--data", "x.bin", *WHO)
-    (folder / "t2.jsonl").write_text('{"sql": "SELECT 1"\n')
-    assert "line 1: not JSON" in err("t2.jsonl", "-c", "keyhole.toml")
+    (folder / "empty.sql").write_text("-- nothing\n")
+    assert "holds no statement" in err("empty.sql", "-c", "keyhole.toml")
+
+
+def test_a_broken_line_is_listed(folder: Path) -> None:
+    (folder / "t2.jsonl").write_text('{"sql": "SELECT 1"\n' + TRANSCRIPT)
+    code, out, _ = audit(folder, "t2.jsonl", "-c", "keyhole.toml", "--format", "json")
+    assert code == 1
+    assert "line 1: not JSON" in json.loads(out)["refused"][0]["error"]
+
+
+def test_a_bug_does_not_look_like_a_verdict(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_args: object, **_more: object) -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("keyhole.cli.audit.examine", broken)
+    code, _, err = audit(folder, "log.sql", "-c", "keyhole.toml")
+    assert code == 2
+    assert "internal error" in err
 
 
 def test_ten_thousand_statements_one_bad(folder: Path) -> None:

@@ -93,7 +93,7 @@ class Finding:
     @property
     def who(self) -> str:
         """The record's id as text."""
-        return ", ".join(str(v) if k != "row" else f"row {v}" for k, v in self.record.items())
+        return name_of(self.record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class Exposure:
     def __repr__(self) -> str:
         return (
             f"<Exposure: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.records} people, "
-            f"{self.queries} queries>"
+            f"{self.queries} {'query' if self.queries == 1 else 'queries'}>"
         )
 
 
@@ -311,6 +311,21 @@ def proof_items(proof: Proof, evidence: Evidence) -> list[dict[str, Any]]:
     if proof.constant and not proof.rule:
         items.append({"known": str(proof.constant), "weight": "1"})
     return items
+
+
+def name_of(record: Mapping[str, Scalar | None]) -> str:
+    """A record's id as text: names stand alone, numbers with their column. Control characters are made visible.
+
+    >>> name_of({"Name": "Ann"}), name_of({"id": 7}), name_of({"Name": "\x1b[31mred"})
+    ('Ann', 'id 7', '\\x1b[31mred')
+    """
+    parts = (visible(v) if isinstance(v, str) else f"{visible(k)} {v}" for k, v in record.items())
+    return ", ".join(parts)
+
+
+def visible(text: str) -> str:
+    """Text with its control characters written out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def answer_weight(row: Row, weight: Fraction) -> Fraction:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.gather.log import Log, LogFormat, open_log
 from keyhole.knowledge import Columns, Config, PrivateColumn, parse_private
-from keyhole.schema import Column, Kind, Schema
+from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.sources import DuckDBRoster, DuckDBSource, load, load_roster
 from keyhole.transcript import ABSENT, Line, Transcript
 
@@ -62,9 +63,10 @@ def examine(
         table=table if table is not None else settings.source.table,
         view=view if view is not None else settings.source.view,
         answered=bool(lines) and all(line.answer is not ABSENT for line in lines),
+        text=compared_with_text(lines, settings.columns.private),
     )
     knowledge = settings.knowledge()
-    transcript = transcribe(lines, roster, source=source, knowledge=knowledge)
+    transcript = transcribe(lines, roster, source=source)
     if read.refused:
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
         transcript = Transcript(transcript.entries, tuple(refused))
@@ -91,7 +93,13 @@ def merged(settings: Config, *, private: Sequence[str], id: Sequence[str], hidde
 
 
 def open_table(
-    data: object, columns: Columns, *, table: str | None, view: str | None, answered: bool
+    data: object,
+    columns: Columns,
+    *,
+    table: str | None,
+    view: str | None,
+    answered: bool,
+    text: frozenset[str] = frozenset(),
 ) -> tuple[DuckDBRoster, DuckDBSource | None]:
     """The table as (public half, whole); the whole is None where the private column is not in the data.
 
@@ -100,21 +108,46 @@ def open_table(
     if not answered:
         source = load(data, columns, table=table, view=view)
         return source.roster, source
-    public = open_roster(data, columns, table=table, view=view)
+    public = open_roster(data, columns, table=table, view=view, text=text)
     if all(public.has(name) for name in columns.private):
         source = load(data, columns, table=table, view=view)
         return source.roster, source
     return public, None
 
 
-def open_roster(data: object, columns: Columns, *, table: str | None, view: str | None) -> DuckDBRoster:
+def compared_with_text(lines: Sequence[Line], names: Iterable[str]) -> frozenset[str]:
+    """Private columns that the log compares with text: what a roster without them is told of their kind.
+
+    >>> compared_with_text([Line(1, "SELECT COUNT(*) FROM t WHERE d = 'flu' AND x > 3")], ["d", "x"])
+    frozenset({'d'})
+    """
+    found = set()
+    for name in names:
+        word = re.escape(name)
+        pattern = rf"(?<![\w\"]){word}(?!\w)\"?\s*(=|<>|!=|<=?|>=?|(NOT\s+)?(I?LIKE|IN\s*\(|BETWEEN))\s*'"
+        quoted = rf"\"{word}\"\s*(=|<>|!=|<=?|>=?|(NOT\s+)?(I?LIKE|IN\s*\(|BETWEEN))\s*'"
+        test = re.compile(f"{pattern}|{quoted}", re.IGNORECASE)
+        keyed = (
+            isinstance(part, Mapping)
+            and isinstance(part.get("key"), Mapping)
+            and isinstance(part["key"].get(name), str)
+            for line in lines
+            if isinstance(line.answer, list)
+            for part in line.answer
+        )
+        if any(test.search(line.sql) for line in lines) or any(keyed):
+            found.add(name)
+    return frozenset(found)
+
+
+def open_roster(
+    data: object, columns: Columns, *, table: str | None, view: str | None, text: frozenset[str] = frozenset()
+) -> DuckDBRoster:
     """The public half alone; a private column may be missing from the data, unless its name looks misspelt."""
-    public = load_roster(data, columns, table=table, view=view)
-    others = Schema(
-        "", tuple(Column(c.name, Kind.OTHER) for c in public.schema.columns if c.name not in columns.private)
-    )
+    public = load_roster(data, columns, table=table, view=view, text=text)
+    others = Schema("", tuple(Column(c.name, Kind.OTHER) for c in public.schema.of_role(Role.PUBLIC)))
     for name in columns.private:
-        near = others.nearest(name)
+        near = others.nearest(name) if len(name) > 3 else None  # short names are near each other by chance
         if near is not None and not public.has(name):
             raise ConfigError(f"the table has no column {name!r} to be private; did you mean {near!r}?")
     return public

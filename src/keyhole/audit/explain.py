@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from keyhole.audit.base import Exposure, Finding, Group, Proof, Status, answer_weight, query_order
+from keyhole.audit.base import Exposure, Finding, Group, Proof, Status, answer_weight, name_of, query_order, visible
 from keyhole.transcript import simplest_decimal
 
 if TYPE_CHECKING:
@@ -33,16 +33,29 @@ def formula(finding: Finding | Group, exposure: Exposure) -> str:
     left = _sum(
         [(weight, "Q" + q if not q.startswith("fact") else q) for q, weight in _weights(proof, exposure)], proof
     )
+    held = _indicator(finding, proof, exposure)
+    if held is not None:
+        return f"{left} = {held}, so {who} {_claim(finding)}"
     if not isinstance(finding, Group) and finding.status is Status.INFERRED:
         return f"{left}: {who} {_claim(finding)}"
     return f"{left} = {who}" + ("" if value is None else f" = {value}")
+
+
+def _indicator(finding: Finding | Group, proof: Proof, exposure: Exposure) -> int | None:
+    """1 or 0 where a proof is about one person being in a private cell, else None."""
+    system = exposure.evidence.systems[proof.system]
+    if isinstance(finding, Group) or len(proof.target) != 1:
+        return None
+    feature = system.features[next(iter(proof.target)) // system.atoms.K]
+    ends = proof.interval(system)
+    return None if feature.column is not None or ends is None else int(ends[0] > Fraction(1, 2))
 
 
 def arithmetic(finding: Finding | Group, exposure: Exposure) -> str:
     """`32.1 - 15.5 - 11.4 = 5.2`: the same with the answers put in; empty if an answer is missing."""
     proof = finding.proof
     value = finding.total if isinstance(finding, Group) else finding.value
-    if proof is None or proof.rule or value is None:
+    if proof is None or proof.rule or value is None or _indicator(finding, proof, exposure) is not None:
         return ""
     system = exposure.evidence.systems[proof.system]
     rows = {row.number: row for row in system.rows}
@@ -93,11 +106,15 @@ def _claim(finding: Finding | Group) -> str:
     return f"is not {' nor '.join(map(str, finding.excluded))}" if finding.excluded else "is narrowed down"
 
 
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"
+
+
 def sentence(exposure: Exposure) -> str:
     """The verdict in one or two sentences."""
     people = len({f.row for f in exposure.exposed})
     narrowed = len({f.row for f in exposure.inferred} - {f.row for f in exposure.exposed})
-    log = f"{exposure.queries} {'query' if exposure.queries == 1 else 'queries'}"
+    log = _count(exposure.queries, "query", "queries")
     if people:
         verb = "is" if people == 1 else "are"
         first = f"{people} of {exposure.records} people {verb} exposed by {log}."
@@ -111,6 +128,8 @@ def sentence(exposure: Exposure) -> str:
     if exposure.groups:
         n = len(exposure.groups)
         first += f" The total of {n} small {'group' if n == 1 else 'groups'} is determined."
+    if exposure.contradictions:
+        first += " Some answers contradict each other or the data, so this is not an all-clear."
     waiting = len(exposure.unjudged) + len(exposure.refused)
     if waiting:
         what = "query was" if waiting == 1 else "queries were"
@@ -128,7 +147,7 @@ def render(exposure: Exposure) -> Iterator[RenderableType]:
     yield Text(sentence(exposure), style=f"bold {colour}")
     if exposure.findings:
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        for name in ("who", "column", "what is known", "public columns alone point to them"):
+        for name in ("who", "column", "what is known", "singled out"):
             table.add_column(name, overflow="fold")
         for f in exposure.findings[:SHOWN]:
             known = (
@@ -143,11 +162,8 @@ def render(exposure: Exposure) -> Iterator[RenderableType]:
             yield f"... and {len(exposure.findings) - SHOWN} more (--format json lists all)"
         yield ""
         yield Text("Why:", style="bold")
-        for f in exposure.findings[:SHOWN]:
-            yield Text("  " + formula(f, exposure))
-            worked = arithmetic(f, exposure)
-            if worked:
-                yield Text("  " + worked, style="dim")
+        for line, style in _reasons(exposure):
+            yield Text("  " + line, style=style)
         yield from _legend(exposure)
     if exposure.groups:
         yield ""
@@ -157,7 +173,7 @@ def render(exposure: Exposure) -> Iterator[RenderableType]:
             style="bold",
         )
         for g in exposure.groups[:SHOWN]:
-            names = ", ".join(", ".join(map(str, r.values())) for r in g.records)
+            names = ", ".join(name_of(r) for r in g.records)
             yield Text(f"  {names}: {formula(g, exposure)}")
     for c in exposure.contradictions[:SHOWN]:
         yield Text(f"Contradiction: {c.reason}", style="yellow")
@@ -178,6 +194,27 @@ def render(exposure: Exposure) -> Iterator[RenderableType]:
         f"Promise: {exposure.promise}.",
         style="dim",
     )
+
+
+def _reasons(exposure: Exposure) -> Iterator[tuple[str, str]]:
+    """The proofs, one line each and its arithmetic; people who share a rule share a line."""
+    shared: dict[tuple[object, ...], list[str]] = {}
+    for f in exposure.findings[:SHOWN]:
+        if f.proof is not None and f.proof.rule:
+            key = (tuple(f.proof.weights), f.proof.rule, f.column, _claim(f))
+            shared.setdefault(key, []).append(f.who)
+    for f in exposure.findings[:SHOWN]:
+        if f.proof is not None and f.proof.rule:
+            names = shared.pop((tuple(f.proof.weights), f.proof.rule, f.column, _claim(f)), [])
+            if names:
+                used = " and ".join("Q" + q for q in f.proof.weights)
+                people = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+                yield f"{used}: {f.proof.rule}; {f.column} of {people} {_claim(f)}", ""
+            continue
+        yield formula(f, exposure), ""
+        worked = arithmetic(f, exposure)
+        if worked:
+            yield worked, "dim"
 
 
 def _legend(exposure: Exposure) -> Iterator[RenderableType]:
@@ -202,7 +239,7 @@ def _trim(value: Decimal | bool) -> str:
 
 
 def _short(sql: str, width: int = 110) -> str:
-    flat = " ".join(sql.split())
+    flat = visible(" ".join(sql.split()))
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 

@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from keyhole.audit.base import Finding, Proof, Status, query_order
 from keyhole.cells import Cell, Piece
-from keyhole.evidence import Row, System
+from keyhole.evidence import Contradiction, Row, System
 from keyhole.predicate import Scalar
 
 WHOLE = "the count is as large as it can be: everybody it matches is counted"
 NONE = "the count is as small as it can be: nobody it matches is counted"
+SET_ASIDE = "with those set aside of whom the others tell, "
+MAX_PAIRS = 300  # counts up to which all pairs are compared
 
 
 class Ruling:
@@ -49,6 +51,35 @@ class Ruling:
                 self.possible[g] &= ~present if cells[0][j].null else present
         self.before = self.possible.copy()
         self.proofs: dict[int, list[Proof]] = {}
+        self.contradictions: list[Contradiction] = []
+
+    def proof(self, number: int, row: Row, touched: NDArray[np.bool_], rule: str) -> Proof:
+        """Why a count is extreme: the count itself, and whatever narrowed the people it looks at before."""
+        before = self._before(touched)
+        ordered = sorted({row.number, *before}, key=query_order)
+        said = f"{SET_ASIDE}{rule}" if before else rule
+        return Proof(number, dict.fromkeys(ordered, Fraction(1)), rule=said)
+
+    def impossible(self, row: Row, least: int, most: int, scale: int, touched: NDArray[np.bool_]) -> bool:
+        """Note a count that is not between the least and the most it can be, or not a whole number."""
+        assert row.lo is not None
+        assert row.hi is not None
+        if row.lo * scale > most or row.hi * scale < least:
+            names = tuple(sorted({row.number, *self._before(touched)}, key=query_order))
+            told = Fraction(row.lo + row.offset)
+            lowest, highest = Fraction(least, scale) + row.offset, Fraction(most, scale) + row.offset
+            ends = f"between {_plain(lowest)} and {_plain(highest)}"
+            reason = f"Q{row.number} was answered {_plain(told)}, but it must be {ends}"
+            self.contradictions.append(Contradiction(names, reason))
+            return True
+        if row.lo == row.hi and (row.lo * scale).denominator != 1:
+            reason = f"Q{row.number} counts people, and {_plain(row.lo + row.offset)} is not a number of people"
+            self.contradictions.append(Contradiction((row.number,), reason))
+            return True
+        return False
+
+    def _before(self, touched: NDArray[np.bool_]) -> set[str]:
+        return {q for k, proofs in self.proofs.items() if touched[k] for p in proofs for q in p.weights}
 
     def indicator(self, feature: int, k: int, *, holds: bool, proof: Proof) -> None:
         """A single record's indicator is determined by the rank test."""
@@ -80,7 +111,7 @@ class Ruling:
 
 
 def extremes(ruling: Ruling, number: int) -> None:
-    """Narrow `ruling` by every extreme count of the system, until nothing changes."""
+    """Narrow `ruling` by every extreme count of the system, until nothing changes; impossible counts are noted."""
     system = ruling.system
     counts = [
         row
@@ -92,8 +123,9 @@ def extremes(ruling: Ruling, number: int) -> None:
         and all(system.features[e.feature].column is None for e in row.entries)
     ]
     tables = {row.number: ruling.coefficients(row) for row in counts}
+    _nested(ruling, counts, tables)
     sizes = system.atoms.sizes
-    changed = True
+    changed = not ruling.contradictions
     while changed:
         changed = False
         for row in counts:
@@ -103,21 +135,38 @@ def extremes(ruling: Ruling, number: int) -> None:
                 return  # contradictory answers: nothing more may be concluded
             low = np.where(possible, table, table.max(initial=0)).min(axis=0)
             high = np.where(possible, table, table.min(initial=0)).max(axis=0)
+            least, most = int((sizes * low).sum()), int((sizes * high).sum())
             assert row.lo is not None
             assert row.hi is not None
-            for end, extreme, rule in (
-                (row.lo * scale >= int((sizes * high).sum()), high, WHOLE),
-                (row.hi * scale <= int((sizes * low).sum()), low, NONE),
-            ):
-                if not end:
-                    continue
+            touched = (table != 0).any(axis=0)
+            if ruling.impossible(row, least, most, scale, touched):
+                return
+            for end, extreme, rule in ((row.lo * scale >= most, high, WHOLE), (row.hi * scale <= least, low, NONE)):
                 after = possible & (table == extreme)
                 hit = np.flatnonzero((after != possible).any(axis=0))
-                if len(hit) and after.any(axis=0).all():
+                if end and len(hit) and after.any(axis=0).all():
+                    proof = ruling.proof(number, row, touched, rule)
                     ruling.possible = possible = after
                     changed = True
                     for k in hit.tolist():
-                        ruling.proofs.setdefault(k, []).append(Proof(number, {row.number: Fraction(1)}, rule=rule))
+                        ruling.proofs.setdefault(k, []).append(proof)
+
+
+def _nested(ruling: Ruling, counts: list[Row], tables: dict[str, tuple[NDArray[Any], int]]) -> None:
+    """A count over part of what another one counts cannot be larger. Pairs are compared while they are few."""
+    for a in counts[:MAX_PAIRS]:
+        for b in counts[:MAX_PAIRS]:
+            (whole, p), (part, q) = tables[a.number], tables[b.number]
+            assert a.hi is not None
+            assert b.lo is not None
+            if a is b or b.lo <= a.hi or not (whole * q >= part * p)[ruling.possible].all():
+                continue
+            ruling.contradictions.append(
+                Contradiction(
+                    (a.number, b.number),
+                    f"Q{a.number} and Q{b.number} cannot both be true: one counts a part of what the other counts",
+                )
+            )
 
 
 def rule_out(ruling: Ruling) -> Iterator[Finding]:
@@ -144,6 +193,10 @@ def rule_out(ruling: Ruling) -> Iterator[Finding]:
             lost = [c for c in part.cells if c in was and c not in still]
             for r in order[starts[k] : starts[k + 1]].tolist():
                 yield _finding(int(r), part.column.name, kept, lost, proof)
+
+
+def _plain(value: Fraction) -> str:
+    return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
 
 
 def _finding(row: int, column: str, kept: list[Cell], lost: list[Cell], proof: Proof) -> Finding:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -26,7 +27,7 @@ from keyhole.solve.rowspace_screen import plausible
 from keyhole.sources import Roster
 
 COMPLETE = (
-    "complete for values that range over all reals: nobody else is determined by these answers; "
+    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
     "known ranges, grids and 0/1 values may give away more"
 )
 SOUND = (
@@ -72,7 +73,7 @@ class Rank:
             known = {(f.row, f.column) for f in linear}
             for f in (
                 *equal_values(number, system),
-                *_ruled(number, system, built, space),
+                *_ruled(number, system, built, space, contradictions),
                 *_squares(number, system, built, space, evidence),
             ):
                 if (f.row, f.column) not in known:
@@ -81,6 +82,7 @@ class Rank:
             if self.group_size > 1:
                 groups.extend(determined_groups(number, system, built, space, self.group_size, linear))
         findings = _named(drafts, roster)
+        contradictions.extend(_outside(findings, evidence))
         unjudged = (*evidence.unjudged, *_unjudged(evidence))
         conditional = any(system.partitions for system in evidence.systems)
         return Exposure(
@@ -222,7 +224,9 @@ def _exposed(system: System, column: str, k: int, proof: Proof) -> Finding:
     return Finding({}, int(system.atoms.first[k]), column, Status.EXPOSED, value, lo, hi, proof)
 
 
-def _ruled(number: int, system: System, built: SystemMatrix, space: RowSpace) -> Iterator[Finding]:
+def _ruled(
+    number: int, system: System, built: SystemMatrix, space: RowSpace, contradictions: list[Contradiction]
+) -> Iterator[Finding]:
     """Records whose category or range follows from extreme counts, or from determined indicators."""
     if not system.partitions:
         return
@@ -241,6 +245,7 @@ def _ruled(number: int, system: System, built: SystemMatrix, space: RowSpace) ->
         if ends is not None:
             ruling.indicator(f, k, holds=ends[0] > Fraction(1, 2), proof=proof)
     extremes(ruling, number)
+    contradictions.extend(ruling.contradictions)
     yield from rule_out(ruling)
 
 
@@ -259,10 +264,26 @@ def _inconsistent(space: RowSpace, built: SystemMatrix) -> Iterator[Contradictio
         if not unknown and not lo <= 0 <= hi:
             names = tuple(sorted((built.rows[i].number for i in dependency), key=query_order))
             off = shown_value((lo, hi))
-            yield Contradiction(
-                names,
-                f"{', '.join('Q' + n for n in names)} cannot all be true: a combination that must be 0 is {off}",
-            )
+            if len(names) == 1:
+                reason = f"Q{names[0]} cannot be true: it is about nobody with a value, so it must be 0 or NULL"
+            else:
+                listed = ", ".join("Q" + n for n in names)
+                reason = f"{listed} cannot all be true: a combination that must be 0 is {off:.12g}"
+            yield Contradiction(names, reason)
+
+
+def _outside(findings: list[Finding], evidence: Evidence) -> Iterator[Contradiction]:
+    """Values that the answers give but the declared range does not allow."""
+    for f in findings:
+        prior = evidence.prior(f.column)
+        if f.status is not Status.EXPOSED or not isinstance(f.value, Decimal) or f.proof is None:
+            continue
+        low = prior.lo is not None and f.hi is not None and f.hi < prior.lo
+        high = prior.hi is not None and f.lo is not None and f.lo > prior.hi
+        if low or high:
+            names = tuple(sorted(f.proof.weights, key=query_order))
+            reason = f"the answers give {f.who}'s {f.column} = {f.value}, outside the declared range"
+            yield Contradiction(names, reason)
 
 
 def _unjudged(evidence: Evidence) -> Iterator[Unjudged]:

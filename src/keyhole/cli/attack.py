@@ -206,7 +206,7 @@ def _evidence(
             raise LogError(f'line {line.at}: "answer" is missing; an attack needs the answers, null for SQL NULL')
     if not lines:
         warnings.append("the transcript is empty: the prior is the answer")
-    log = transcribe(lines, people, knowledge=known, noise=law)
+    log = transcribe(lines, people, noise=law)
     for refusal in log.refused:
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
     evidence = gather(log, people, known)

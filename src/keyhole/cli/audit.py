@@ -16,6 +16,7 @@ from rich.text import Text
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.cli.terminal import emit, errors_end_well, progress_on_stderr
+from keyhole.errors import LogError
 from keyhole.gather.log import Log, LogFormat, open_log
 from keyhole.report.baseline import Baseline, fresh, marked
 from keyhole.report.junit import junit
@@ -105,6 +106,8 @@ def audit(
         known = Baseline.load(baseline) if baseline is not None else None
         with progress_on_stderr() as progress:
             read = open_log(log if log == "-" else Path(log), log_format)
+            if not read.lines and not read.refused:
+                raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
             verdict = examine(
                 read,
                 data=data,

@@ -26,6 +26,18 @@ def errors_end_well() -> Iterator[None]:
     except KeyholeError as error:
         Console(stderr=True, highlight=False).print(f"[bold red]keyhole:[/] {_escape(str(error))}", soft_wrap=True)
         raise typer.Exit(COULD_NOT_RUN) from None
+    except (typer.Exit, typer.Abort):
+        raise
+    except Exception as error:  # a bug must not look like a verdict
+        if os.environ.get("KEYHOLE_DEBUG"):
+            raise
+        name = type(error).__name__
+        Console(stderr=True, highlight=False).print(
+            f"[bold red]keyhole:[/] internal error, a bug of ours ({name}: {_escape(str(error))}). "
+            "Please report it; KEYHOLE_DEBUG=1 shows where.",
+            soft_wrap=True,
+        )
+        raise typer.Exit(COULD_NOT_RUN) from None
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted; nothing was written")
         raise typer.Exit(130) from None

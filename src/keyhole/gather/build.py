@@ -19,7 +19,7 @@ from keyhole.gather.blocks import admissible, blocks_of, known_facts
 from keyhole.gather.features import ONE, Registry, Unknowns, private_leaves
 from keyhole.gather.totals import Form, Totals
 from keyhole.knowledge import Fact, Knowledge
-from keyhole.predicate import IsNull, Predicate, conjunction, negation
+from keyhole.predicate import And, IsNull, Predicate, conjunction, negation
 from keyhole.query import Aggregate, Query, Term
 from keyhole.sources import Roster, Source
 from keyhole.transcript import NULL_ANSWER, Answer, Entry, Transcript, simplest_decimal
@@ -142,6 +142,8 @@ class _Builder:
         atoms = self.roster.atoms(tuple(self.registry.predicates), tuple(self.registry.weights))
         self.totals = Totals(atoms, unknowns.features, unknowns.partitions, self.source)
         rows = [row for a in asked for row in self._row(a)]
+        self._zero_counts(linear)
+        self._check_facts()
         rows += self._fact_rows(unknowns)
         squares, equal = self._square_rows(averaged, unknowns, rows)
         self.features = tuple(unknowns.features)
@@ -156,6 +158,43 @@ class _Builder:
             tuple(equal),
             present,
         )
+
+    def _zero_counts(self, linear: Sequence[Entry]) -> None:
+        """A sum was answered over people of whom a count says that there are none."""
+        zero: dict[Predicate, str] = {}
+        for e in linear:
+            said = self.answers.get(e.number)
+            if said is not None and said.value == 0 and not e.query.columns and len(e.query.terms) == 1:
+                zero[e.query.terms[0].where] = e.number
+        for e in linear:
+            said = self.answers.get(e.number)
+            if said is None or said.value is None or not e.query.columns or len(e.query.terms) != 1:
+                continue
+            term = e.query.terms[0]
+            column = IsNull(term.column or "")
+            bare = conjunction(*(p for p in _parts(term.where) if p != negation(column)))
+            number = zero.get(term.where) or zero.get(bare)
+            if number is not None and said.noise is None:
+                reason = f"Q{number} says that nobody matches, but Q{e.number} was answered {described(said)}"
+                self.contradictions.append(Contradiction((number, e.number), reason))
+
+    def _check_facts(self) -> None:
+        """With the data at hand, a fact that is not true of them is named."""
+        if self.source is None:
+            return
+        for number, fact, where in self.facts:
+            term = Term(fact.column, self._present(where, fact.column))
+            for aggregate, low, high in (
+                (Aggregate.MIN, fact.lo, None),
+                (Aggregate.MAX, None, fact.hi),
+                (Aggregate.SUM, fact.sum_lo, fact.sum_hi),
+            ):
+                value = self.source.evaluate(Query(aggregate, (term,)))
+                if value is None or isinstance(value, bool):
+                    continue
+                if (low is not None and value < low) or (high is not None and value > high):
+                    reason = f"fact {number} is not true of the data: {aggregate} of {fact.column} there is {value}"
+                    self.contradictions.append(Contradiction((f"fact {number}",), reason))
 
     def _counting(self, entry: Entry) -> list[Term]:
         query, answer = entry.query, entry.answer
@@ -370,3 +409,7 @@ class _Builder:
         if (given.lo is not None and truth.hi < given.lo) or (given.hi is not None and truth.lo > given.hi):
             data = simplest_decimal(truth.lo, truth.hi)
             self.contradictions.append(Contradiction((entry.number,), f"{said}, but the data give {data}"))
+
+
+def _parts(predicate: Predicate) -> tuple[Predicate, ...]:
+    return predicate.parts if isinstance(predicate, And) else (predicate,)

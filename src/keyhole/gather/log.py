@@ -24,7 +24,7 @@ from keyhole.gather.importers import (
 from keyhole.gather.importers.found import Found
 from keyhole.gather.importers.records import csv_rows
 from keyhole.sql import split
-from keyhole.transcript import Line, Refusal, read_jsonl
+from keyhole.transcript import Line, Refusal, parse_line, read_jsonl
 
 
 class LogFormat(StrEnum):
@@ -103,11 +103,20 @@ def open_log(log: str | Path, format: LogFormat = LogFormat.AUTO) -> Log:  # noq
     text, name = _text(log)
     text = text.removeprefix("\ufeff")
     kind = detect(text, name) if format is LogFormat.AUTO else format
-    if kind not in IMPORTERS:
-        return Log(name, kind, tuple(_plain(text, name, kind)))
     lines: list[Line] = []
     refused: list[Refusal] = []
     at: list[tuple[str, int]] = []
+    if kind is LogFormat.JSONL:  # a broken line is listed, and the others go on
+        said = [(place, part) for place, part in enumerate(text.splitlines(), 1) if part.strip()]
+        for number, (place, part) in enumerate(said, 1):
+            try:
+                lines.append(parse_line(part, number, place, name))
+            except LogError as error:
+                refused.append(Refusal(str(number), part, str(error)))
+                at.append((str(number), place))
+        return Log(name, kind, tuple(lines), tuple(refused), tuple(at))
+    if kind not in IMPORTERS:
+        return Log(name, kind, tuple(_plain(text, name, kind)))
     for number, found in enumerate(IMPORTERS[kind](text, name), 1):
         if found.fault:
             refused.append(Refusal(str(number), found.sql, f"line {found.at}: {found.fault}"))

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from itertools import product
 from typing import Any
 
-from keyhole.errors import LogError, QueryError
-from keyhole.knowledge import Knowledge
-from keyhole.predicate import IsNull, Opaque, Scalar, leaves
-from keyhole.query import Aggregate, Query, Statement
+from keyhole.errors import LogError, ParseError, QueryError
+from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
+from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Kind, Schema
 from keyhole.sources import GroupKey, Roster, Source
 from keyhole.sql import lower
 from keyhole.transcript import ABSENT, NULL_ANSWER, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
+
+_SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 
 
 def transcribe(
@@ -23,7 +24,6 @@ def transcribe(
     roster: Roster,
     *,
     source: Source | None = None,
-    knowledge: Knowledge | None = None,
     noise: Noise | None = None,
 ) -> Transcript:
     """Lower every line; a statement that is refused is listed, and the others go on.
@@ -37,11 +37,14 @@ def transcribe(
         number = str(line.number)
         try:
             statement = lower(line.sql, roster.schema)
-            entries.extend(_expand(number, line, statement, roster, source, knowledge or Knowledge(), noise))
+            entries.extend(_expand(number, line, statement, roster, source, noise))
         except QueryError as error:
+            error.first_line = line.at
+            if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
+                error.message += "; if a second statement starts there, end the first with a semicolon"
             refused.append(Refusal(number, line.sql, str(error)))
         except LogError as error:
-            raise LogError(f"line {line.at}, statement {number}: {error}") from None
+            refused.append(Refusal(number, line.sql, f"line {line.at}: {error}"))
     return Transcript(tuple(entries), tuple(refused))
 
 
@@ -51,7 +54,6 @@ def _expand(
     statement: Statement,
     roster: Roster,
     source: Source | None,
-    knowledge: Knowledge,
     noise: Noise | None,
 ) -> list[Entry]:
     law = line.noise or noise
@@ -69,8 +71,8 @@ def _expand(
                 asked.append((q, parse_answer(given, law if not isinstance(given, bool) else None)))
     if statement.having:
         asked = _having(statement, asked, shown, roster, source if line.answer is ABSENT else None)
-    elif grouped and (line.answer is not ABSENT or source is not None):
-        asked.extend(_absent(statement, shown, roster, knowledge))
+    elif grouped and (line.answer is not ABSENT or (source is not None and _hides(statement, roster))):
+        asked.extend(_absent(statement, shown, roster))
     single = len(asked) == 1 and not grouped
     return [
         Entry(number if single else f"{number}.{part}", line.sql, query, answer)
@@ -118,33 +120,40 @@ def _text(key: GroupKey) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((k, str(v)) for k, v in key.items()))
 
 
-def _absent(
-    statement: Statement, shown: Sequence[GroupKey], roster: Roster, knowledge: Knowledge
-) -> list[tuple[Query, Answer | None]]:
-    """Groups that could have been shown but were not: nobody is in them. Informative only where it is private."""
+def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> list[tuple[Query, Answer | None]]:
+    """Groups that could have been shown but were not: nobody is in them.
+
+    For each combination of public keys, one count of zero over all values of the private keys that were not shown
+    with it; and where only public things decide, a group that is missing contradicts the table.
+    """
     secret = {c.name for c in roster.schema.columns if c.secret}
-    private_keys = [k for k in statement.keys if k.column in secret]
-    conditional = any(
-        not isinstance(leaf, IsNull | Opaque) and leaf.column in secret for leaf in leaves(statement.where)
-    )
-    if not private_keys and not conditional:
-        return []
-    seen = {_text(key) for key in shown}
-    values: list[list[Scalar | None]] = []
-    for k in private_keys:
-        listed: list[Scalar | None] = list(dict.fromkeys(key[k.name] for key in shown if key.get(k.name) is not None))
-        declared = knowledge.prior(k.column or "").values or ()
-        values.append([*listed, *(v for v in declared if v not in listed)])
+    private = [k for k in statement.keys if k.column in secret]
+    names = {k.name for k in private}
+    by_public: dict[tuple[tuple[str, str], ...], list[GroupKey]] = {}
+    for key in shown:
+        by_public.setdefault(_text({k: v for k, v in key.items() if k not in names}), []).append(key)
     found: list[tuple[Query, Answer | None]] = []
     for public in roster.keys(statement):
-        for chosen in product(*values):
-            key = {**public, **{k.name: v for k, v in zip(private_keys, chosen, strict=True)}}
-            if _text(key) in seen:
-                continue
-            for q in statement.group(key):
-                zero = q.aggregate is Aggregate.SUM and not q.per and not q.columns
-                found.append((q, Answer.exact(0) if zero else NULL_ANSWER))
+        here = by_public.get(_text(public), [])
+        if not private:
+            if not here:
+                for q in statement.group(public):
+                    zero = q.aggregate is Aggregate.SUM and not q.per and not q.columns
+                    found.append((q, Answer.exact(0) if zero else NULL_ANSWER))
+            continue
+        listed = disjunction(*(conjunction(*(k.equals(key[k.name]) for k in private if k.name in key)) for key in here))
+        chosen = [k for k in statement.keys if k.name in public]
+        where = conjunction(statement.where, *(k.equals(public[k.name]) for k in chosen), negation(listed))
+        rest = Query(Aggregate.SUM, (Term(None, where),), key=tuple(public.items()), label="every other group")
+        found.append((rest, Answer.exact(0)))
     return found
+
+
+def _hides(statement: Statement, roster: Roster) -> bool:
+    """Does it depend on private values which groups are shown?"""
+    secret = {c.name for c in roster.schema.columns if c.secret}
+    looks = (not isinstance(leaf, IsNull | Opaque) and leaf.column in secret for leaf in leaves(statement.where))
+    return any(k.column in secret for k in statement.keys) or any(looks)
 
 
 def _groups(answer: Any, statement: Statement, schema: Schema) -> list[tuple[GroupKey, list[Any]]]:

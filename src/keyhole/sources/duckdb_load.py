@@ -7,6 +7,7 @@ at query time.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -44,30 +45,43 @@ def load(data: object, roles: Columns, *, table: str | None = None, view: str | 
     return DuckDBSource(*_load(data, roles, table, view, absent=()))
 
 
-def load_roster(data: object, roles: Columns, *, table: str | None = None, view: str | None = None) -> DuckDBRoster:
+def load_roster(
+    data: object,
+    roles: Columns,
+    *,
+    table: str | None = None,
+    view: str | None = None,
+    text: frozenset[str] = frozenset(),
+) -> DuckDBRoster:
     """Load the public half only: private columns of the file are dropped, unread but for being NULL.
 
-    Private columns that the file has not are taken to be numbers without NULL (text, if their values were declared).
+    Private columns that the file has not are taken to be numbers without NULL; text, if their values were declared or
+    they are named in `text`.
     """
     con = duckdb.connect(":memory:")
     _open(con, data, table, view)
     names = {str(row[0]) for row in con.execute("SELECT column_name FROM (DESCRIBE loaded)").fetchall()}
     con.close()
     absent = tuple(name for name in roles.private if name not in names)
-    con, schema = _load(data, roles, table, view, absent)
+    con, schema = _load(data, roles, table, view, absent, text)
     con.execute("DROP TABLE secrets")
     return DuckDBRoster(con, schema)
 
 
 def _load(
-    data: object, roles: Columns, table: str | None, view: str | None, absent: tuple[str, ...]
+    data: object,
+    roles: Columns,
+    table: str | None,
+    view: str | None,
+    absent: tuple[str, ...],
+    text: frozenset[str] = frozenset(),
 ) -> tuple[duckdb.DuckDBPyConnection, Schema]:
     con = duckdb.connect(":memory:")
     con.execute("SET preserve_insertion_order = true")
     stem = _open(con, data, table, view)
     found = _describe(con, roles, absent)
     for name in absent:
-        kind = Kind.DOUBLE if roles.private[name].values is None else Kind.TEXT
+        kind = Kind.TEXT if name in text or roles.private[name].values is not None else Kind.DOUBLE
         found.append(Column(name, kind, Role.PRIVATE, nullable=False))
     schema = Schema(table or stem, tuple(found), strict_table=table is not None)
     if int(_scalar(con, "SELECT count(*) FROM loaded")) == 0:
@@ -94,6 +108,10 @@ def _open(con: duckdb.DuckDBPyConnection, data: object, table: str | None, view:
         near = [p.name for p in path.parent.glob("*") if p.suffix.lower() in (*_READERS, ".duckdb")][:5]
         hint = f" In that folder: {', '.join(sorted(near))}." if path.parent.is_dir() and near else ""
         raise DataError(f"there is no file {path}.{hint}")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder: name the file in it")
+    if path.stat().st_size == 0:
+        raise DataError(f"{path.name} is empty: it needs a header and one row per person")
     suffix = path.suffix.lower()
     try:
         if suffix in (".duckdb", ".db"):
@@ -210,6 +228,8 @@ def _check_values(con: duckdb.DuckDBPyConnection, schema: Schema, roles: Columns
                 raise DataError(
                     f"column {column.name!r} holds NaN or infinity (first in row {int(at[0]) + 1}): write NULL instead"
                 )
+        if column.kind is Kind.TEXT and column.role is Role.PRIVATE:
+            _check_words(con, column)
         declared = roles.private.get(column.name)
         if column.role is not Role.PRIVATE or declared is None:
             continue
@@ -218,6 +238,9 @@ def _check_values(con: duckdb.DuckDBPyConnection, schema: Schema, roles: Columns
             wrong.append(f"{name} < {literal(declared.min)}")
         if declared.max is not None:
             wrong.append(f"{name} > {literal(declared.max)}")
+        if declared.step is not None and column.kind.numeric:
+            base = literal(declared.min if declared.min is not None else Decimal(0))
+            wrong.append(f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {literal(declared.step)} <> 0")
         if declared.values is not None:
             wrong.append(f"{name}::VARCHAR NOT IN ({', '.join(literal(v) for v in declared.values)})")
         if (declared.min is not None or declared.max is not None) and not column.kind.numeric:
@@ -229,6 +252,19 @@ def _check_values(con: duckdb.DuckDBPyConnection, schema: Schema, roles: Columns
                     f"column {column.name!r}, row {int(at[0]) + 1}: {at[1]} lies outside what was declared "
                     f"for it; widen the declaration or mend the data"
                 )
+
+
+def _check_words(con: duckdb.DuckDBPyConnection, column: Column) -> None:
+    """A column of numbers becomes text if some of them are written inf or nan."""
+    name = quote_name(column.name)
+    words = f"lower({name}) IN ('inf', '-inf', '+inf', 'infinity', '-infinity', '+infinity', 'nan')"
+    row = con.execute(
+        f"SELECT min(rowid) FILTER (WHERE {words}), count({name}), count(TRY_CAST({name} AS DOUBLE)) FROM loaded"
+    ).fetchall()[0]
+    if row[0] is not None and row[1] == row[2]:
+        raise DataError(
+            f"column {column.name!r} holds NaN or infinity (first in row {int(row[0]) + 1}): write NULL instead"
+        )
 
 
 def _split(con: duckdb.DuckDBPyConnection, schema: Schema, absent: tuple[str, ...]) -> None:
