@@ -95,8 +95,8 @@ def test_rounded_and_suppressed_answers_are_intervals() -> None:
         ("SELECT SUM(pay) FROM t WHERE team = 'b'", {"suppressed": [110, 130]}),
     ]
     found = estimate(Bounded, evidence_of(log, PAY))
-    assert 25 <= found.values[0] + found.values[1] <= 35
-    assert 110 - 1e-6 <= found.values[2:].sum() <= 130 + 1e-6
+    assert 25 - 1e-5 <= found.values[0] + found.values[1] <= 35 + 1e-5
+    assert 110 - 1e-5 <= found.values[2:].sum() <= 130 + 1e-5
 
 
 def test_facts_equal_and_group_sums_are_equations_for_all() -> None:
@@ -157,7 +157,7 @@ def test_true_answers_never_contradict_whatever_is_asked(seed: int) -> None:
     if not evidence.systems:
         return
     found = run("bounded", Target("x", n, known.prior("x")), evidence)[1]
-    assert found.status is Status.CONVERGED
+    assert found.status in (Status.CONVERGED, Status.PRIOR)  # the prior: nothing was asked that says anything
     assert found.residual < 1e-5
     assert (found.values > -1e-5).all()
     assert (found.values < 10 + 1e-5).all()

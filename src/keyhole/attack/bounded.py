@@ -17,9 +17,10 @@ class Bounded(Batch):
     """The most likely values within the bounds: box least squares for Gaussian noise, box L1 for Laplace, per answer.
 
     Exact answers are met exactly, rounded, uniform and one-sided ones as intervals. Guarantee: the global maximum of a
-    concave likelihood, to a relative gap of 1e-8; where many values are equally likely, one in their middle. Honours
-    bounds, facts and private cells. Cost: about a dozen Cholesky factorisations of a K x K matrix. "Plain box least
-    squares" is this attack told that the noise is Gaussian. References: dinur2003, cohen2018.
+    concave likelihood, to a relative gap of 1e-8; without noise the values nearest to the prior's middle among all that
+    meet the answers, with noise one in the middle of those equally likely. Honours bounds, facts and private cells.
+    Cost: about a dozen Cholesky factorisations of a K x K matrix. "Plain box least squares" is this attack told that
+    the noise is Gaussian. References: dinur2003, cohen2018.
 
     >>> from decimal import Decimal
     >>> from keyhole.attack.arrays import from_arrays
@@ -41,4 +42,4 @@ class Bounded(Batch):
         solution = decode(problem, A, term, weight, np.asarray(problem.law == Law.EXACT), watch=self.watch)
         if solution.status is not Status.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)
-        return reconstruct(problem, solution.u, A, solution.status, f"{solution.iterations} interior-point steps")
+        return reconstruct(problem, solution.u, A, solution.status)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -53,7 +55,8 @@ def decode(
     """Minimise the losses over the bounds. `stiff` rows must be met: |r| with a weight that makes the penalty exact.
 
     An L1 penalty is exact once its weight exceeds the constraint's multiplier (Nocedal and Wright, section 17.2): it is
-    raised until the rows are met or it is clear that they cannot be.
+    raised until the rows are met or it is clear that they cannot be. Without any noise the point nearest to the prior's
+    middle is taken among those that meet everything.
     """
     extra, lo, hi = cell_rows(problem)
     m, e = problem.m, len(extra)
@@ -65,9 +68,9 @@ def decode(
         np.concatenate([problem.hi, hi]),
         np.concatenate([term, np.full(e, Term.INTERVAL, dtype=np.int8)]),
     )
-    others = ~stiff
     gram = _popcount_gram(problem, term, weight) if not e else None
-    pull = float(np.max(weight[others], initial=0.0)) + (0.0 if lasso is None else float(lasso.max()))
+    noisy = ~stiff & (term != Term.INTERVAL)
+    pull = float(np.max(weight[noisy], initial=0.0)) + (0.0 if lasso is None else float(lasso.max()))
     heavy = 1.0 if pull == 0 else _STIFFER * pull
     for _ in range(_ROUNDS):
         rows.weight[:m][stiff] = heavy
@@ -75,15 +78,31 @@ def decode(
             rows, problem.lower, problem.upper, start=midpoint(problem), lasso=lasso, gram=gram,
             centre=np.full(problem.p, common), watch=watch,
         )  # fmt: skip
-        missed = np.abs(A[stiff] @ solution.u - problem.y[stiff])
-        if (
-            solution.status is Status.INTERRUPTED
-            or pull == 0
-            or not (missed > 1e-7 * (1 + np.abs(problem.y[stiff]))).any()
-        ):
+        missed = np.abs(A[stiff] @ solution.u - problem.y[stiff]) > 1e-7 * (1 + np.abs(problem.y[stiff]))
+        if solution.status is not Status.CONVERGED or pull == 0 or not missed.any():
             break
         heavy *= 100
+    if pull == 0 and solution.status is Status.CONVERGED and solution.objective < 1e-6 * (1 + np.abs(problem.y).sum()):
+        return _nearest_to_middle(problem, rows, solution)
     return solution
+
+
+def _nearest_to_middle(problem: Problem, rows: Rows, found: Solution) -> Solution:
+    """Of all points that meet exact answers, the one nearest to the prior's middle, in the norm of records.
+
+    Without noise they are all equally likely; this one does not hang on the solver's path. Should the second solve not
+    meet the answers as well as the first, the first stands.
+    """
+    centre = midpoint(problem)
+    size = 1.0 + float(np.max(np.abs(centre), initial=0.0)) + float(np.max(np.abs(problem.y), initial=0.0))
+    ridge = problem.weights() / (size * float(problem.weights().max()))  # scaled so that its pull is about 1
+    stiffer = replace(rows, weight=np.full(len(rows.weight), _STIFFER))
+    near = minimise(stiffer, problem.lower, problem.upper, start=centre, ridge=ridge, centre=centre)
+    exact = rows.term == Term.ABSOLUTE
+    v = rows.A @ near.u
+    ends = np.where(exact, np.abs(v - rows.y), np.maximum(rows.lo - v, v - rows.hi))
+    good = near.gap < 1e-5 and bool((ends <= 1e-7 * (1 + np.abs(np.where(exact, rows.y, v)))).all())
+    return replace(near, status=Status.CONVERGED, dual=found.dual, objective=found.objective) if good else found
 
 
 def _popcount_gram(problem: Problem, term: Terms, weight: Floats) -> Floats | None:

@@ -37,5 +37,5 @@ class L1(Batch):
         facts = np.array([name.startswith("fact ") for name in problem.numbers], dtype=bool)
         solution = decode(problem, A, term, weight, facts, watch=self.watch)
         wrong = int((np.abs(A @ solution.u - problem.y) > 1e-6 * (1 + np.abs(problem.y))).sum())
-        note = f"{solution.iterations} interior-point steps; {wrong} of {problem.m} answers not met"
+        note = f"{wrong} of {problem.m} answers not met"
         return reconstruct(problem, solution.u, A, solution.status, note)

@@ -52,4 +52,4 @@ class Sparse(Batch):
         )  # fmt: skip
         if solution.status is not Status.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)
-        return reconstruct(problem, solution.u, A, solution.status, f"{solution.iterations} interior-point steps")
+        return reconstruct(problem, solution.u, A, solution.status)

@@ -1,7 +1,7 @@
 """A primal-dual interior-point method for L1 and least-squares decoding in a box (Mehrotra's predictor-corrector).
 
     minimise   sum_{j quadratic} w_j/2 (a_j u - y_j)^2  +  sum_{j absolute} w_j |a_j u - y_j|
-               + sum_k lasso_k |u_k - centre_k|
+               + sum_k lasso_k |u_k - centre_k|   or   + sum_k ridge_k/2 (u_k - centre_k)^2
     subject to lo_j <= a_j u <= hi_j for interval rows,  lower <= u <= upper
 
 Textbook linear programs write |r| with an extra variable per answer and hand a solver (n + m) unknowns and 2m rows.
@@ -263,6 +263,7 @@ def minimise(
     *,
     start: Floats,
     lasso: Floats | None = None,
+    ridge: Floats | None = None,
     centre: Floats | None = None,
     gram: Floats | None = None,
     tolerance: float = 1e-8,
@@ -282,7 +283,9 @@ def minimise(
     """
     fixed_at = np.isfinite(upper) & (upper - lower <= 1e-12 * (1.0 + np.where(np.isfinite(upper), np.abs(upper), 0.0)))
     if fixed_at.any():  # a known value has no interior: take it out
-        return _without_fixed(rows, lower, upper, fixed_at, start, lasso, centre, gram, tolerance, iterations, watch)
+        return _without_fixed(
+            rows, lower, upper, fixed_at, start, lasso, ridge, centre, gram, tolerance, iterations, watch
+        )
     m, p = rows.A.shape
     u = np.array(start, dtype=np.float64)
     rows = _widened(rows)
@@ -298,8 +301,12 @@ def minimise(
     blocks.append(_Interval(v[2], rows.lo[kinds[2]], rows.hi[kinds[2]], scale))
     blocks.append(_Interval(u, lower, upper, scale))
     middle = np.zeros(p) if centre is None else centre
+    if lasso is not None and ridge is not None:
+        raise ValueError("give lasso or ridge, not both")
     if lasso is not None:
         blocks.append(_Absolute(u, middle, lasso))
+    if ridge is not None:
+        blocks.append(_Quadratic(u, middle, ridge))
     fixed = rows.weight[kinds[1]]
     constant = gram if gram is not None else (parts[1].T * fixed) @ parts[1] if kinds[1].size else np.zeros((p, p))
     diagonal = np.einsum("ij,ij->j", rows.A, rows.A) if m else np.zeros(p)
@@ -362,7 +369,8 @@ def minimise(
                     best_reach, chosen = reach, ([copy(b) for b in blocks], du, dv, longest)
             blocks, du, dv, longest = chosen
         else:
-            blocks[1].direct(dv[1])
+            for b, d in zip(blocks, dv, strict=False):
+                b.direct(d)
             longest = np.inf, np.inf
         primal, dual = (min(1.0, _DAMPING * s) for s in longest)
         if not separate:
@@ -402,6 +410,7 @@ def _without_fixed(
     fixed: NDArray[np.bool_],
     start: Floats,
     lasso: Floats | None,
+    ridge: Floats | None,
     centre: Floats | None,
     gram: Floats | None,
     tolerance: float,
@@ -416,7 +425,8 @@ def _without_fixed(
         return Solution(u, np.zeros(len(shift)), 0.0, 0, 0.0, Status.CONVERGED)
     found = minimise(
         less, lower[free], upper[free], start=start[free], lasso=None if lasso is None else lasso[free],
-        centre=None if centre is None else centre[free], gram=None if gram is None else gram[np.ix_(free, free)],
+        ridge=None if ridge is None else ridge[free], centre=None if centre is None else centre[free],
+        gram=None if gram is None else gram[np.ix_(free, free)],
         tolerance=tolerance, iterations=iterations, watch=watch,
     )  # fmt: skip
     u[free] = found.u
