@@ -18,17 +18,21 @@ from numpy.typing import NDArray
 from keyhole.solve.modular import Field, balance
 
 Floats = NDArray[np.float64]
+Digits = NDArray[np.int32]  # digits are below 2^22
+
+_DIGITS_AT_ONCE = 1 << 16  # targets x pivot rows lifted together
+_GUESSES = 4  # different denominators tried at one length
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
     """Exact weights over rows, w_j = (sum_k digits[k, j] p^k) / denominator, kept as digits until they are asked for.
 
-    >>> Combination(np.array([[3, -1], [0, 2]]), 101, 2, np.array([7, 9])).weights()
+    >>> Combination(np.array([[3, -1], [0, 2]], dtype=np.int32), 101, 2, np.array([7, 9])).weights()
     {7: Fraction(3, 2), 9: Fraction(201, 2)}
     """
 
-    digits: NDArray[np.int64]  # (length, rows)
+    digits: Digits  # (length, rows)
     p: int
     denominator: int
     rows: NDArray[np.int64]
@@ -107,34 +111,61 @@ class Lifting:
 
     def solve(self, targets: NDArray[Any], rows: NDArray[np.int64]) -> list[Combination | None]:
         """For each row c of `targets` (count, K): w with w A = c in every column, or None when there is none."""
-        count, p = len(targets), self.field.p
-        found: list[Combination | None] = [None] * count
-        live = np.arange(count)
+        step = max(16, _DIGITS_AT_ONCE // max(1, self.r))
+        out: list[Combination | None] = []
+        for s in range(0, len(targets), step):
+            out += self._solve(targets[s : s + step], rows)
+        return out
+
+    def _solve(self, targets: NDArray[Any], rows: NDArray[np.int64]) -> list[Combination | None]:
+        found: list[Combination | None] = [None] * len(targets)
+        live = np.arange(len(targets))
         residual = targets.astype(self.A.dtype, copy=True)
-        digits: list[Floats] = []
+        digits: list[Digits] = []
         modulus, check = 1, 2
         while len(live):
             X, residual, inside = self._digit(residual)
-            digits.append(X)
-            modulus *= p
+            digits.append(X.astype(np.int32))
+            modulus *= self.field.p
             ended = inside & ~np.any(residual != 0, axis=1)
             for e in np.flatnonzero(ended):
                 found[live[e]] = self._combination(digits, int(e), 1, rows)
             keep = inside & ~ended
             if len(digits) == check:  # these are not (short) integers: look for their denominators
                 check = check * 3 // 2 + 1
-                for e in np.flatnonzero(keep):
-                    value = self._combination(digits, int(e), 1, rows).numerators()
-                    d = common_denominator(list(value.values()), modulus)
-                    if d is not None and d > 1:
-                        solution = self._integer(targets[live[e]], d, len(digits), rows)
-                        if solution is not None:
-                            found[live[e]] = solution
-                            keep[e] = False
+                keep = self._clear_denominators(targets, live, keep, digits, modulus, rows, found)
             if not keep.all():
                 live, residual = live[keep], residual[keep]
                 digits = [X[keep] for X in digits]
         return found
+
+    def _clear_denominators(
+        self,
+        targets: NDArray[Any],
+        live: NDArray[np.int64],
+        keep: NDArray[np.bool_],
+        digits: list[Digits],
+        modulus: int,
+        rows: NDArray[np.int64],
+        found: list[Combination | None],
+    ) -> NDArray[np.bool_]:
+        """Guess a denominator from one target and try it on all: they mostly share one, a divisor of det B."""
+        keep = keep.copy()
+        for _ in range(_GUESSES):
+            open_ = np.flatnonzero(keep)
+            if not len(open_):
+                break
+            value = self._combination(digits, int(open_[0]), 1, rows).numerators()
+            d = common_denominator(list(value.values()), modulus)
+            if d is None or d == 1:
+                break  # too few digits yet
+            for e, solution in zip(open_, self._integers(targets[live[open_]], d, len(digits), rows), strict=True):
+                if solution is not None:
+                    found[live[e]] = solution
+                    keep[e] = False
+            if keep[open_[0]]:
+                break
+        return keep
 
     def weights_mod_p(self, heads: Floats) -> Floats:
         """heads B^-1 mod p; columns that are zero in all heads (unit targets) cost nothing."""
@@ -161,26 +192,31 @@ class Lifting:
             rest = residual - X.astype(np.int64) @ self.A
         return X, rest // p, ~np.any(rest % p != 0, axis=1)
 
-    def _integer(self, target: NDArray[Any], d: int, most: int, rows: NDArray[np.int64]) -> Combination | None:
-        """The integer solution of w A = d c in at most `most` digits; d enters digit by digit and stays small."""
+    def _integers(self, targets: NDArray[Any], d: int, most: int, rows: NDArray[np.int64]) -> list[Combination | None]:
+        """Integer solutions of w A = d c in about `most` digits; d enters digit by digit, so residuals stay small."""
         p = self.field.p
+        found: list[Combination | None] = [None] * len(targets)
+        live = np.arange(len(targets))
         spare = d
-        residual = np.zeros((1, self.A.shape[1]), dtype=self.A.dtype)
-        digits: list[Floats] = []
-        while len(digits) <= most + 1:
+        residual = np.zeros((len(targets), self.A.shape[1]), dtype=self.A.dtype)
+        digits: list[Digits] = []
+        while len(digits) <= most + 1 and len(live):
             low = balance(spare, p)
             spare = (spare - low) // p
-            residual = residual + low * target[None, :]
+            residual = residual + low * targets[live]
             X, residual, inside = self._digit(residual)
-            digits.append(X)
-            if not inside[0]:
-                return None
-            if spare == 0 and not residual.any():
-                return self._combination(digits, 0, d, rows)
-        return None
+            digits.append(X.astype(np.int32))
+            ended = inside & ~np.any(residual != 0, axis=1) if spare == 0 else np.zeros(len(live), dtype=bool)
+            for e in np.flatnonzero(ended):
+                found[live[e]] = self._combination(digits, int(e), d, rows)
+            keep = inside & ~ended
+            if not keep.all():
+                live, residual = live[keep], residual[keep]
+                digits = [X[keep] for X in digits]
+        return found
 
-    def _combination(self, digits: list[Floats], e: int, d: int, rows: NDArray[np.int64]) -> Combination:
-        return Combination(np.array([X[e] for X in digits]).astype(np.int64), self.field.p, d, rows)
+    def _combination(self, digits: list[Digits], e: int, d: int, rows: NDArray[np.int64]) -> Combination:
+        return Combination(np.array([X[e] for X in digits]), self.field.p, d, rows)
 
 
 def _float_limbs(A: NDArray[Any], shift: int) -> list[Floats]:

@@ -219,7 +219,7 @@ class Factor:
             scaled = F.reduce(W * d)
             small = open_ & (np.abs(scaled).max(axis=1) < 1024)
             for e in np.flatnonzero(small):
-                digits = scaled[e : e + 1].astype(np.int64)
+                digits = scaled[e : e + 1].astype(np.int32)
                 solution = Combination(digits, F.p, d, self.pivot_rows)
                 if self._verified(solution, targets, int(e)):
                     found[e] = solution
@@ -233,7 +233,7 @@ class Factor:
         return verify_integers(self.matrix, solution.numerators(), {k: d * v for k, v in targets[e].items() if v})
 
     def _empty(self) -> Combination:
-        return Combination(np.zeros((1, 0), dtype=np.int64), self.field.p, 1, self.pivot_rows)
+        return Combination(np.zeros((1, 0), dtype=np.int32), self.field.p, 1, self.pivot_rows)
 
     def reduced_rows(self, limit: int | None) -> Iterator[tuple[dict[int, int], dict[int, int]]]:
         """Reduced echelon rows of at most `limit` columns as (weights, functional), both integers, no common factor.
