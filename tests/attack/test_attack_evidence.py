@@ -25,6 +25,7 @@ from keyhole.attack.play import Exact, Noisy, play
 from keyhole.attack.problem import assemble
 from keyhole.attack.saved import resume, save
 from keyhole.attack.score import score
+from keyhole.attack.streaming import Tape, replay
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, DataError, LogError
 from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
@@ -326,6 +327,28 @@ def test_score_beside_guessing() -> None:
     assert found.error == pytest.approx((0 + 0.05 + 4) / 3)
     with pytest.raises(DataError, match="3 records"):
         score(guess, np.zeros(3), target)
+
+
+def test_a_tape_holds_plain_and_weighted_rows_in_the_order_of_the_log(tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    plain, weighted = rng.integers(0, 2, (20, 70)), rng.integers(-2, 3, (20, 70))
+    x = rng.normal(size=70)
+    first = from_arrays(plain, (plain @ x).tolist())
+    second = from_arrays(weighted, (weighted @ x).tolist(), first=21)
+    tape = Tape.record(Target.of(first), [first, second], tmp_path)
+    assert tape.rows.dense is not None
+    assert np.array_equal(np.asarray(tape.rows.dense)[:, :70], np.vstack([plain, weighted]))
+    assert np.allclose(tape.norms, (np.vstack([plain, weighted]) ** 2).sum(axis=1))
+    attack = Kaczmarz(Target.of(first))
+    replay(attack, tape, order="random", rng=rng)
+    walked = Kaczmarz(Target.of(first))
+    for _ in range(400):
+        walked.observe(first)
+        walked.observe(second)
+    A = np.vstack([plain, weighted])
+    expected = np.linalg.pinv(A.astype(float)) @ (A @ x)
+    assert attack.estimate().values == pytest.approx(expected, abs=1e-4)
+    assert walked.estimate().values == pytest.approx(expected, abs=1e-2)
 
 
 def test_a_saved_state_is_checked(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,24 +48,31 @@ class RecordRows:
         )  # fmt: skip
 
 
-def record_rows(target: Target, evidence: Evidence, name: str) -> RecordRows:
-    """The rows of a block over records. Cost: n bits per row."""
+def record_blocks(target: Target, evidence: Evidence, name: str, size: int) -> Iterator[RecordRows]:
+    """The rows of some evidence over records, `size` at a time: n bits a row, never the whole log at once.
+
+    A log without rows gives one empty block, which carries the bounds.
+    """
     p = assemble(target, evidence)
     if len(p.features) > 1:
         raise CannotHonour(
             f"{name} works on one number per record, but the log has private conditions: take bounded, l1 or integer"
         )
     width = 64 * words_for(target.n)
-    bits = dense = None
-    if p.bits is not None:
-        bits = pack(unpack(p.bits, p.K)[:, p.of]) if p.m else np.zeros((0, width // 64), dtype=np.uint64)
-    else:
-        dense = np.zeros((p.m, width))
-        dense[:, : target.n] = p.totals()[:, p.of]
     interval = p.law == Law.INTERVAL
     lo, hi = np.where(interval, p.lo, p.y), np.where(interval, p.hi, p.y)
     noise = np.where(interval, 0.0, row_noise(p))
     laplace = np.where(p.law == Law.LAPLACE, p.scale, np.inf)
     lower, upper = np.zeros(width), np.zeros(width)
     lower[: target.n], upper[: target.n] = p.lower[p.of], p.upper[p.of]
-    return RecordRows(bits, dense, lo, hi, noise, laplace, lower, upper)
+    for start in range(0, max(1, p.m), size):
+        part = slice(start, start + size)
+        bits = dense = None
+        if p.bits is not None:
+            k = len(p.bits[part])
+            bits = pack(unpack(p.bits[part], p.K)[:, p.of]) if k else np.zeros((0, width // 64), dtype=np.uint64)
+        else:
+            assert p.dense is not None
+            dense = np.zeros((len(p.dense[part]), width))
+            dense[:, : target.n] = p.dense[part][:, p.of]
+        yield RecordRows(bits, dense, lo[part], hi[part], noise[part], laplace[part], lower, upper)

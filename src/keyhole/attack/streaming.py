@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch
-from keyhole.attack.records import RecordRows, record_rows
+from keyhole.attack.records import RecordRows, record_blocks
 from keyhole.evidence import Evidence
-from keyhole.solve.bitrows import unpack
+from keyhole.solve.bitrows import unpack, words_for
 from keyhole.solve.status import Status
 
 BLOCK = 16  # rows walked per pass over memory
@@ -34,7 +34,8 @@ class Streaming(ABC):
 
     def observe(self, evidence: Evidence) -> None:
         """Walk a block of rows, in order, once."""
-        self.walk(record_rows(self.target, evidence, self.name))
+        for rows in record_blocks(self.target, evidence, self.name, BLOCK):
+            self.walk(rows)
 
     def walk(self, rows: RecordRows) -> None:
         """Walk rows over record coordinates, in order."""
@@ -79,46 +80,48 @@ class Tape:
     @classmethod
     def record(cls, target: Target, blocks: Iterable[Evidence], folder: str | Path) -> Tape:
         """Write the rows of all blocks to `folder` and map them. Disk: n/8 bytes a row (8n with public weights)."""
-        path = Path(folder) / "rows.bin"
-        parts: list[RecordRows] = []
-        with path.open("wb") as file:
-            for block in blocks:
-                part = record_rows(target, block, "replaying")
-                matrix = part.bits if part.bits is not None else part.dense
-                assert matrix is not None
-                matrix.tofile(file)
-                parts.append(part)
-        if len({p.bits is None for p in parts}) > 1:  # some blocks have weights, some not: keep them all as weights
-            return cls._mixed(parts, path)
-        first = parts[0]
-        kind = np.uint64 if first.bits is not None else np.float64
-        count = sum(len(p) for p in parts)
-        width = (first.bits if first.bits is not None else first.dense).shape[1]  # type: ignore[union-attr]
-        mapped = np.memmap(path, dtype=kind, mode="r", shape=(count, width)) if count else np.zeros((0, width), kind)
-        return cls._assembled(parts, mapped if kind is np.uint64 else None, mapped if kind is np.float64 else None)
+        width = 64 * words_for(target.n)
+        ends: list[tuple[Floats, ...]] = []
+        lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
+        kinds: list[tuple[bool, int]] = []
+        packed, wide = Path(folder) / "rows.bits", Path(folder) / "rows.weights"
+        with packed.open("wb") as bits, wide.open("wb") as weights:
+            for evidence in blocks:
+                for part in record_blocks(target, evidence, "replaying", BLOCK):
+                    matrix, file = (part.bits, bits) if part.bits is not None else (part.dense, weights)
+                    assert matrix is not None
+                    matrix.tofile(file)
+                    kinds.append((part.bits is not None, len(part)))
+                    ends.append((part.lo, part.hi, part.noise, part.laplace, part.norms()))
+                    lower, upper = np.maximum(lower, part.lower), np.minimum(upper, part.upper)
+        lo, hi, noise, laplace, norms = (np.concatenate(column) for column in zip(*ends, strict=True))
+        if all(plain for plain, _ in kinds):
+            rows = RecordRows(_mapped(packed, np.uint64, len(lo)), None, lo, hi, noise, laplace, lower, upper)
+        else:
+            path = _widened(packed, wide, kinds, width)
+            rows = RecordRows(None, _mapped(path, np.float64, len(lo)), lo, hi, noise, laplace, lower, upper)
+        return cls(rows, norms)
 
-    @classmethod
-    def _mixed(cls, parts: list[RecordRows], path: Path) -> Tape:
-        with path.open("wb") as file:
-            for p in parts:
-                dense = p.dense if p.dense is not None else unpack(p.bits, p.bits.shape[1] * 64).astype(np.float64)  # type: ignore[arg-type, union-attr]
-                dense.tofile(file)
-        count, width = sum(len(p) for p in parts), len(parts[0].lower)
-        return cls._assembled(parts, None, np.memmap(path, dtype=np.float64, mode="r", shape=(count, width)))
 
-    @classmethod
-    def _assembled(cls, parts: list[RecordRows], bits: object, dense: object) -> Tape:
-        rows = RecordRows(
-            bits,  # type: ignore[arg-type]
-            dense,  # type: ignore[arg-type]
-            np.concatenate([p.lo for p in parts]),
-            np.concatenate([p.hi for p in parts]),
-            np.concatenate([p.noise for p in parts]),
-            np.concatenate([p.laplace for p in parts]),
-            np.max([p.lower for p in parts], axis=0),
-            np.min([p.upper for p in parts], axis=0),
-        )
-        return cls(rows, np.concatenate([p.norms() for p in parts]))
+def _mapped(path: Path, kind: type[np.uint64 | np.float64], count: int) -> Any:
+    """The rows of a file, read as they are used."""
+    size = path.stat().st_size
+    if not count or not size:
+        return np.zeros((count, 0), dtype=kind)
+    return np.memmap(path, dtype=kind, mode="r", shape=(count, size // (8 * count)))
+
+
+def _widened(packed: Path, wide: Path, kinds: list[tuple[bool, int]], width: int) -> Path:
+    """Bits and weights in one file of weights, in the log's order."""
+    path = packed.with_name("rows.mixed")
+    with packed.open("rb") as bits, wide.open("rb") as weights, path.open("wb") as out:
+        for plain, count in kinds:
+            if plain:
+                words = np.fromfile(bits, dtype=np.uint64, count=count * (width // 64)).reshape(count, -1)
+                unpack(words, width).astype(np.float64).tofile(out)
+            else:
+                np.fromfile(weights, dtype=np.float64, count=count * width).tofile(out)
+    return path
 
 
 def replay(

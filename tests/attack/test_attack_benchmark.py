@@ -1,0 +1,32 @@
+"""The benchmark's parts run, at a small size, and say what the docs quote."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from benchmarks import attack
+
+
+def test_streaming_reports_a_share_of_the_limit() -> None:
+    reply = attack.streaming(n=6400, rows=4, repeats=1)
+    assert set(reply["share of the limit"]) == {"one at a time", "blocks of 16"}
+    assert all(share > 0 for share in reply["share of the limit"].values())
+
+
+def test_decoding_agrees_with_its_peers() -> None:
+    reply = attack.decoding(n=20, m=60, repeats=1, patience=1e6)
+    errors = list(reply["sum of absolute errors"].values())
+    assert np.ptp(errors) < 1e-3
+    assert set(reply["share correct"]) >= {"L1", "Bounded", "scipy lsq_linear", "scipy linprog", "cvxpy L1"}
+
+
+def test_known_noise_and_integrality_pay_on_a_small_scale() -> None:
+    reply = attack.bits(seeds=4, n=20, sizes=(120,))["queries"]["120"]
+    assert reply["integer"]["share correct"] >= reply["least-squares"]["share correct"]
+    assert {name for name, *_ in attack.METHODS} == set(reply)
+
+
+@pytest.mark.soak
+def test_posterior_majority_beats_the_linear_program() -> None:
+    shares = attack.signs(seeds=20)["share correct"]
+    assert shares["posterior majority (integer)"] > shares["LP (l1)"]
