@@ -103,6 +103,8 @@ def test_answers_carry_value_bar_cost_left_neighbours_and_story(box: Box) -> Non
     assert count["how"].startswith("discrete Laplace, scale")
     assert [g["key"] for g in groups["groups"]] == [{"sex": "F"}, {"sex": "M"}]
     assert all(3 <= g["values"][1] <= 10 for g in groups["groups"])
+    assert groups["alpha"][0] == max(g["error"][0] for g in groups["groups"]) / N  # a count: a share of n
+    assert groups["alpha"][1] == max(g["error"][1] for g in groups["groups"])  # an average has no share
     assert refused == {
         "sql": "SELECT COUNT(*) FROM people WHERE age < 45",
         "refused": '"age" < 45 cuts through the cell age [40, 50): use the edges of the bins',

@@ -106,6 +106,10 @@ def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
     path.write_text("this is not a database, " * 100)
     with pytest.raises(ConfigError, match="cannot be opened"):
         Ledger(path, ONE)
+    with pytest.raises(ConfigError, match="cannot be opened"):
+        Ledger(tmp_path / "no such folder" / "b.keyhole", ONE)
+    Ledger(tmp_path / "new.keyhole", ONE).close()
+    assert (tmp_path / "new.keyhole").stat().st_mode & 0o077 == 0  # for the custodian alone
 
 
 def test_a_failed_transaction_leaves_nothing(tmp_path: Path) -> None:

@@ -121,7 +121,10 @@ def _number(value: Fraction | None) -> int | float | None:
 
 
 def answer_json(a: Answered, n: int | None) -> dict[str, Any]:
-    """One answer as the contract has it; `error` is the bar in the unit of the value, `alpha` a share of n."""
+    """One answer as the contract has it; `error` is the bar in the unit of the value.
+
+    `alpha` is the same as a share of n under replace-one neighbours, except for a ratio (AVG), which has no share.
+    """
     if a.refused is not None:
         return {"sql": a.sql, "refused": a.refused}
 
@@ -137,11 +140,15 @@ def answer_json(a: Answered, n: int | None) -> dict[str, Any]:
             {"key": {k: _plain(v) for k, v in key}, "values": [_number(e.value) for e in made], "error": bars(made)}
             for key, made in a.groups
         ]
-    widths = [[e.bar for e in made] for _, made in a.groups]
-    worst = [
-        None if None in column else max(c for c in column if c is not None) for column in zip(*widths, strict=True)
-    ]
-    shares = [None if w is None else float(w / n) if n is not None else _number(w) for w in worst]
+    worst, shares = [], []
+    for column in zip(*(made for _, made in a.groups), strict=True):
+        bars_here = [e.bar for e in column]
+        widest = None if None in bars_here else max(b for b in bars_here if b is not None)
+        worst.append(widest)
+        if widest is None or n is None or column[0].ratio:
+            shares.append(_number(widest))
+        else:
+            shares.append(float(widest / n))
     if single:
         found["error"] = _number(worst[0])
     found["alpha"] = shares[0] if len(shares) == 1 else shares

@@ -142,11 +142,13 @@ class IterativeConstruction:
             raise PrivacyParameterError(
                 f"the construction was planned for {plan.n} people, {plan.cells} cells and {plan.queries} questions"
             )
+        common = math.lcm(*(q.unit for q in queries))
+        if common * plan.n >= 2**62:
+            raise PrivacyParameterError("these weights have no common grid within 62 bits: use a coarser step")
         update = self.factory(plan.cells, plan.alpha / 2)
         state = update.start()  # may refuse (a net too large), and must before the charge
         self.budget.spend(self.cost, analyst=self.analyst, what=f"iterative construction, {len(queries)} questions")
         truths = [self.histogram.total(q) for q in queries]
-        common = math.lcm(*(q.unit for q in queries))
         for done in range(plan.rounds):
             guesses = [round(update.value(state, q) * plan.n * q.unit) for q in queries]
             scores = [abs(t - g) * (common // q.unit) for t, g, q in zip(truths, guesses, queries, strict=True)]

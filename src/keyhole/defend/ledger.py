@@ -88,6 +88,8 @@ class Ledger(Budget):
         self.path, self.version, self.domain = str(path), version, domain
         self._depth = 0
         try:
+            if self.path != ":memory:":
+                Path(self.path).touch(mode=0o600)  # for the custodian alone
             self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
@@ -97,7 +99,7 @@ class Ledger(Budget):
                 self._settle("layout", LAYOUT, "was written by another version of this program")
                 self._settle("unit", cap.total.unit, "counts another unit")
                 self._settle("neighbours", cap.total.neighbours, "was kept for other neighbours")
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, OSError) as error:
             raise ConfigError(f"the ledger {self.path} cannot be opened: {error}") from None
 
     def _settle(self, key: str, value: str, fault: str) -> None:

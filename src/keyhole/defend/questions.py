@@ -28,10 +28,14 @@ Cells = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A number made from released ones, with its error bar (None: nothing can be said)."""
+    """A number made from released ones, with its error bar (None: nothing can be said).
+
+    A total's bar may be read as a share of n; a ratio's may not.
+    """
 
     value: Fraction | None
     bar: Fraction | None
+    ratio: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,19 +106,19 @@ class Item:
         if self.digits is None or made.value is None or made.bar is None:
             return made
         shown = Fraction(round(made.value * 10**self.digits), 10**self.digits)
-        return Estimate(shown, made.bar + abs(shown - made.value))
+        return Estimate(shown, made.bar + abs(shown - made.value), made.ratio)
 
     def _ratio(self, top: tuple[Fraction, Fraction], bottom: tuple[Fraction, Fraction]) -> Estimate:
         (total, off), (count, miscount) = top, bottom
         if count <= 0:
-            return Estimate(None, None)
+            return Estimate(None, None, ratio=True)
         value = min(max(self.middle + total / count, self.low), self.high)
         few, many = max(Fraction(1), count - miscount), max(Fraction(1), count + miscount)
         corners = [self.middle + (total + s * off) / d for s in (-1, 1) for d in (few, many)]
         # each record is at most half a bin off, hence so is their average; and it lies between low and high
         least = max(min(corners) - self.top.half, self.low)
         most = min(max(corners) + self.top.half, self.high)
-        return Estimate(value, max(most - value, value - least, Fraction(0)))
+        return Estimate(value, max(most - value, value - least, Fraction(0)), ratio=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -87,7 +87,9 @@ class OnlineTill:
                     raise
                 if delta == 0 and s.ledger.delta_left() == 0:
                     raise
-        return min(plans, key=lambda p: (p.alpha, exact(p.epsilon)))
+        if s.accuracy is not None:
+            return min(plans, key=lambda p: exact(p.epsilon))
+        return min(plans, key=lambda p: p.bar)
 
     def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str]]:
         """The first question bears the price of a new run; the rest are free."""
