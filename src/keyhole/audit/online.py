@@ -334,7 +334,11 @@ class OnlineAuditor:
         for form in forms:
             number = plan.verdict.number if form.part is None else f"{plan.verdict.number}.{form.part}"
             sources.append(_Source(number, text, form.scale, form.offset, form.of))
-        first = [state.space.probe(form.row) for form in forms]
+        first: list[Any] = []
+        for form in forms:
+            first.append(state.space.probe(form.row))
+            if not first[-1].dependent:
+                break
         if len(forms) == 1 or all(decision.dependent for decision in first):
             for decision, source in zip(first, sources, strict=True):
                 yield state, decision, source
