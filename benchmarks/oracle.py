@@ -32,6 +32,7 @@ from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.simulate import Method, StreamKind, floor_of, play, play_many, stream_of
 from keyhole.attack.oracle.streams import Concentrated, Spread, blocks
 from keyhole.attack.oracle.subspace import Subspace
+from keyhole.attack.oracle.tails import Floats
 from keyhole.report.oracle_plot import guides_for, plot_errors
 
 Rows = list[dict[str, Any]]
@@ -261,7 +262,8 @@ def levels(_: Path | None) -> Rows:
 def speed(_: Path | None) -> Rows:
     """Compiled stream against one numpy pass `queries @ basis` over the same array, one thread each, interleaved.
 
-    `ratio`: the attack, with the noise of the oracle drawn beforehand; `with_noise`: drawing it included.
+    `ratio`: the attack, with the noise of the oracle drawn beforehand; `with_noise`: drawing it included. Medians of
+    ratios to the passes just before and after; the times are minima.
     """
     rows: Rows = []
     cases: list[tuple[str, Noise]] = [
@@ -292,29 +294,36 @@ def speed(_: Path | None) -> Rows:
                 case _:
                     return OneBitNewton(space, noise)
 
-        passes, ahead, whole = [], [list[float]() for _ in cases], [list[float]() for _ in cases]
-        for turn in range(30 if D < 100 else 10):
-            for case, (name, noise) in enumerate(cases):
-                started = time.perf_counter()
+        def numpy_pass(repeats: int, queries: Floats = queries, columns: Floats = columns) -> float:
+            started = time.perf_counter()
+            for _ in range(repeats):
                 queries @ columns
-                passes.append(time.perf_counter() - started)
-                for beforehand, times in ((True, ahead[case]), (False, whole[case])):
-                    oracle = ThresholdOracle(w, noise, rng=np.random.default_rng(turn))
-                    if beforehand:
-                        oracle.upcoming(T)
-                    times.append(attack_of(name, noise).run(queries, oracle).seconds)
-        best = min(passes)
-        for case, (name, noise) in enumerate(cases):
+            return (time.perf_counter() - started) / repeats
+
+        repeats = 5 if D < 100 else 1  # so that both sides run for about as long
+        for name, noise in cases:
+            fast, times, ratios = [numpy_pass(repeats)], list[float](), (list[float](), list[float]())
+            for turn in range(16):
+                beforehand = turn % 2 == 0
+                oracle = ThresholdOracle(w, noise, rng=np.random.default_rng(turn))
+                if beforehand:
+                    oracle.upcoming(T)
+                taken = attack_of(name, noise).run(queries, oracle).seconds
+                fast.append(numpy_pass(repeats))
+                if turn >= 2:  # the first two load compiled code
+                    # a neighbour on the machine slows both: compare with the passes just before and just after
+                    ratios[turn % 2].append(taken / (0.5 * (fast[-2] + fast[-1])))
+                    times += [taken] if beforehand else []
             rows.append(
                 {
                     "D": D,
                     "d": d,
                     "method": name,
                     "noise": type(noise).__name__,
-                    "numpy_ns": best / T * 1e9,
-                    "attack_ns": min(ahead[case]) / T * 1e9,
-                    "ratio": min(ahead[case]) / best,
-                    "with_noise": min(whole[case]) / best,
+                    "numpy_ns": min(fast) / T * 1e9,
+                    "attack_ns": min(times) / T * 1e9,
+                    "ratio": float(np.median(ratios[0])),
+                    "with_noise": float(np.median(ratios[1])),
                 }
             )
     return rows

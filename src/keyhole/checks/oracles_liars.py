@@ -34,15 +34,14 @@ class ForgetsAtBlocks(_Liar):
     def _consume(
         self,
         z: Floats,
-        known: Floats,
         slack: Floats,
-        hidden: Floats,
+        target: Floats,
         noise: Floats,
         errors: Floats,
         forced: float = math.nan,
     ) -> int:
         self._odds[:] = 1
-        return super()._consume(z, known, slack, hidden, noise, errors, forced)
+        return super()._consume(z, slack, target, noise, errors, forced)
 
 
 class Hasty(_Liar):
@@ -51,9 +50,8 @@ class Hasty(_Liar):
     def _consume(
         self,
         z: Floats,
-        known: Floats,
         slack: Floats,
-        hidden: Floats,
+        target: Floats,
         noise: Floats,
         errors: Floats,
         forced: float = math.nan,
@@ -62,9 +60,7 @@ class Hasty(_Liar):
         for t in range(len(z)):
             self._bars[:, 0] = 2.0
             row = slice(t, t + 1)
-            used += super()._consume(
-                z[row], known[row], slack[row], hidden[row], noise[used : used + 1], errors[row], forced
-            )
+            used += super()._consume(z[row], slack[row], target[row], noise[used : used + 1], errors[row], forced)
         return used
 
 
@@ -74,9 +70,8 @@ class SignBlind(_Liar):
     def _consume(
         self,
         z: Floats,
-        known: Floats,
         slack: Floats,
-        hidden: Floats,
+        target: Floats,
         noise: Floats,
         errors: Floats,
         forced: float = math.nan,
@@ -84,7 +79,7 @@ class SignBlind(_Liar):
         turned = np.abs(z)
         centre = self._centre()
         # the answer is measured from the centre as asked, then taken for the turned query's
-        return super()._consume(turned, known, slack, hidden - z @ centre + turned @ centre, noise, errors, forced)
+        return super()._consume(turned, slack, target - z @ centre + turned @ centre, noise, errors, forced)
 
 
 class Breathing(_Liar):
@@ -103,14 +98,13 @@ class Deaf(_Liar):
     def _consume(
         self,
         z: Floats,
-        known: Floats,
         slack: Floats,
-        hidden: Floats,
+        target: Floats,
         noise: Floats,
         errors: Floats,
         forced: float = math.nan,
     ) -> int:
-        errors[:] = np.abs(z @ self._centre() + known - hidden)
+        errors[:] = np.abs(z @ self._centre() - target)
         return len(z)
 
 
@@ -131,15 +125,14 @@ class Hoarder(_Liar):
     def _consume(
         self,
         z: Floats,
-        known: Floats,
         slack: Floats,
-        hidden: Floats,
+        target: Floats,
         noise: Floats,
         errors: Floats,
         forced: float = math.nan,
     ) -> int:
         self._all = np.concatenate([self._all, z])
-        return super()._consume(z, known, slack, hidden, noise, errors, forced)
+        return super()._consume(z, slack, target, noise, errors, forced)
 
     def _memory(self) -> dict[str, Floats]:
         return super()._memory() | {"all": self._all}

@@ -23,6 +23,7 @@ from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ConfigError, ModelError
 
 NOISE_BLOCK = 8192  # noise is drawn in blocks of this size, so the draws do not depend on how a stream is cut
+PIECE_ROWS = 1 << 14
 PIECE_BYTES = 4 << 20  # queries are projected in pieces that stay in the processor's cache
 CHECKPOINTS_PER_DECADE = 8
 DOUBT = math.log(1e6)  # warn when the odds against the model reach a million to one
@@ -154,14 +155,16 @@ class StreamAttack(ABC):
     def _consume(
         self,
         z: Floats,
-        known: Floats,
         slack: Floats,
-        hidden: Floats,
+        target: Floats,
         noise: Floats,
         errors: Floats,
         forced: float = math.nan,
     ) -> int:
-        """Compiled loop over rows, at `forced` thresholds unless nan; fills `errors`, returns the answers used."""
+        """Compiled loop over rows, at `forced` thresholds unless nan; fills `errors`, returns the answers used.
+
+        `target` is the true answer less the part that is known off the subspace.
+        """
 
     @abstractmethod
     def _memory(self) -> dict[str, Floats]:
@@ -198,7 +201,7 @@ class StreamAttack(ABC):
         z, known, slack = self._one(q)
         # one row of the compiled loop; an infinite true answer makes the bit what it was
         one, said, certified = np.zeros(1), np.array([math.inf if bit else -math.inf]), self._doubt[1]
-        self._consume(z, one, np.array([slack]), said, one, np.empty(1), threshold - known)
+        self._consume(z, np.array([slack]), said, one, np.empty(1), threshold - known)
         self._doubt[1] = certified
         self._complain()
 
@@ -220,10 +223,14 @@ class StreamAttack(ABC):
             return self._run_by_steps(queries, oracle)
         started, before, first = time.perf_counter(), oracle.asked, self._doubt[1]
         count, total, trace = 0, 0.0, list[tuple[int, float]]()
+        buffer = np.empty(PIECE_ROWS)
         for piece in in_pieces(queries, self.subspace.D):
             z, known, slack = self.subspace.project(piece)
-            errors = np.empty(len(piece))
-            asked = self._consume(z, known, slack, oracle.true_answers(piece), oracle.upcoming(len(piece)), errors)
+            errors = buffer[: len(piece)]
+            target = oracle.true_answers(piece)
+            if self.subspace.neighbourhood > 0:
+                target -= known
+            asked = self._consume(z, slack, target, oracle.upcoming(len(piece)), errors)
             oracle.advance(asked)
             trace.extend(trace_of(count, total, errors))
             count, total = count + len(piece), total + float(errors.sum())
@@ -314,7 +321,7 @@ class StreamAttack(ABC):
 
 
 def in_pieces(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats]:
-    rows = max(64, min(16384, PIECE_BYTES // (8 * width)))
+    rows = max(64, min(PIECE_ROWS, PIECE_BYTES // (8 * width)))
     for block in (queries,) if isinstance(queries, np.ndarray) else queries:
         whole = np.ascontiguousarray(block, dtype=np.float64)
         if whole.ndim != 2:

@@ -77,8 +77,7 @@ def _phase_loop(
     start: int,
     used: int,
     z: Floats,
-    known: Floats,
-    hidden: Floats,
+    target: Floats,
     noise: Floats,
     errors: Floats,
     x: Floats,
@@ -111,11 +110,11 @@ def _phase_loop(
             j = i if square > best else j
             best = square if square > best else best
         centre *= 0.5
-        errors[t] = abs(centre + known[t] - hidden[t])
+        errors[t] = abs(centre - target[t])
         sure += 0.5 * reach
         if best < cos_squared * norm or norm < least or not asking:
             continue
-        bit = 1.0 if hidden[t] + noise[used] > centre + known[t] else 0.0
+        bit = 1.0 if target[t] + noise[used] > centre else 0.0
         used += 1
         seen += 1
         positive = z[t, j] > 0.0
@@ -209,9 +208,8 @@ class OnlineBisection(StreamAttack):
     def _consume(
         self,
         z: Floats,
-        known: Floats,
         slack: Floats,
-        hidden: Floats,
+        target: Floats,
         noise: Floats,
         errors: Floats,
         forced: float = math.nan,
@@ -226,7 +224,7 @@ class OnlineBisection(StreamAttack):
         while at < len(z):
             cuts = self.cuts
             at, used = _phase_loop(
-                at, used, z, known, hidden, noise, errors, self._x, self._y, self._hits, self._phase,
+                at, used, z, target, noise, errors, self._x, self._y, self._hits, self._phase,
                 self.constants.keep, self._cos_squared, self._law, self._knots, self._tails,
                 self._doubt_counts, self._doubt,
             )  # fmt: skip

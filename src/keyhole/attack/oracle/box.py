@@ -14,8 +14,8 @@ and queries may be chosen adaptively, and an upper bound for p0 with a lower bou
 
 One compiled loop serves the three certified attacks, and one step of an attack is the loop over one row, so
 that a long run and its steps cannot drift apart. Its hot path is written out flat: a view of a row, or an array
-handed to an inlined function, costs a reference count, which is more than the arithmetic. Odds are
-products, not logarithms, for the same reason; they stay within [1/bar, bar] because they return to 1 at each cut.
+handed to an inlined function, costs a reference count, which is more than the arithmetic. Odds are kept as two
+products, the likelihoods under either end: no logarithm, no division.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from keyhole.attack.oracle.tails import TABLE, Floats, closed_tail, table_tail, 
 CENTRE, EDGE, ESTIMATE = range(3)  # where the threshold goes
 ALWAYS_BET = 1024  # every bit is bet on up to here, then one in BET_MASK + 1
 BET_MASK = 63
+TINY = 1e-140  # likelihoods are brought back to size before they underflow
 
 
 @njit(cache=True, error_model="numpy")
@@ -67,11 +68,12 @@ def _cut(x: Floats, y: Floats, odds: Floats, bars: Floats, keep: float, delta: f
 
     The chances 1/bar of a wrong cut sum to delta over all directions and cuts.
     """
-    if odds[j] > 1.0:
+    if odds[j, 0] > odds[j, 1]:
         x[j] = y[j] - keep * (y[j] - x[j])
     else:
         y[j] = x[j] + keep * (y[j] - x[j])
-    odds[j] = 1.0
+    odds[j, 0] = 1.0
+    odds[j, 1] = 1.0
     bars[j, 1] += 1.0
     bars[j, 0] = x.size * (bars[j, 1] + 1.0) * (bars[j, 1] + 2.0) / delta
 
@@ -103,9 +105,8 @@ def certified_loop(
     aiming: int,
     forced: float,
     z: Floats,
-    known: Floats,
     slack: Floats,
-    hidden: Floats,
+    target: Floats,
     noise: Floats,
     errors: Floats,
     x: Floats,
@@ -128,8 +129,9 @@ def certified_loop(
 ) -> int:
     """Rows of coordinates in, errors and a changed state out; the number of answers used.
 
-    forced: nan, or a threshold imposed on every row. doubt = (log odds against the model, sum of certified errors,
-    answers used so far). A row whose answer cannot help is not asked, unless the estimate can still use it.
+    target: true answers less their known part off the subspace. forced: nan, or a threshold imposed on every row.
+    doubt = (log odds against the model, sum of certified errors, answers used so far). A row whose answer cannot help
+    is not asked, unless the estimate can still use it.
     """
     d = x.size
     used, sure, seen = 0, doubt[1], int(doubt[2])
@@ -153,10 +155,10 @@ def certified_loop(
         threshold = centre
         if aiming == ESTIMATE:
             threshold = guess
-            errors[t] = abs(guess + known[t] - hidden[t])
+            errors[t] = abs(guess - target[t])
             sure += reach + abs(guess - centre)
         else:
-            errors[t] = abs(centre + known[t] - hidden[t])
+            errors[t] = abs(centre - target[t])
             sure += reach
             if gap <= 0.0:
                 continue
@@ -164,7 +166,7 @@ def certified_loop(
                 threshold = centre - gap + edge
         if forced == forced:  # not nan
             threshold = forced
-        bit = 1.0 if hidden[t] + noise[used] > threshold + known[t] else 0.0
+        bit = 1.0 if target[t] + noise[used] > threshold else 0.0
         used += 1
         seen += 1
         positive = z[t, j] > 0.0
@@ -206,11 +208,17 @@ def certified_loop(
             else:
                 p1 = closed_tail(kind, scale, high) if kind != TABLE else table_tail(knots, tails, high)[0]
             if p1 > p0:  # else rounding ate the gap, or neither end can say yes: nothing to learn
-                factor = (p1 if bit > 0.0 else 1.0 - p1) / (p0 if bit > 0.0 else 1.0 - p0)
-                now = odds[j] * factor if positive else odds[j] / factor
-                odds[j] = now
-                if now >= bars[j, 0] or now * bars[j, 0] <= 1.0:
+                at_high = p1 if bit > 0.0 else 1.0 - p1
+                at_low = p0 if bit > 0.0 else 1.0 - p0
+                upper = odds[j, 0] * (at_high if positive else at_low)
+                lower = odds[j, 1] * (at_low if positive else at_high)
+                odds[j, 0] = upper
+                odds[j, 1] = lower
+                if upper >= bars[j, 0] * lower or upper * bars[j, 0] <= lower:
                     _cut(x, y, odds, bars, keep, delta, j)
+                elif lower < TINY or upper < TINY:
+                    odds[j, 0] = upper / lower
+                    odds[j, 1] = 1.0
         if aiming == ESTIMATE:
             for i in range(d):
                 c[i] = min(max(c[i], x[i]), y[i])

@@ -43,7 +43,7 @@ class SequentialBisection(StreamAttack):
             raise ModelError(f"keep is the share of a side that survives a cut, between 1/2 and 1, got {keep!r}")
         self.delta, self.keep = delta, keep
         self._x, self._y = subspace.initial_box()
-        self._odds = np.ones(subspace.d)
+        self._odds = np.ones((subspace.d, 2))
         self._bars = np.column_stack([np.full(subspace.d, 2 * subspace.d / delta), np.zeros(subspace.d)])
         self._edge = 0.0
         self._c, self._P, self._Pz = np.zeros(0), np.zeros((0, 0)), np.zeros(0)
@@ -72,16 +72,15 @@ class SequentialBisection(StreamAttack):
     def _consume(
         self,
         z: Floats,
-        known: Floats,
         slack: Floats,
-        hidden: Floats,
+        target: Floats,
         noise: Floats,
         errors: Floats,
         forced: float = math.nan,
     ) -> int:
         return int(
             certified_loop(
-                self._aiming, forced, z, known, slack, hidden, noise, errors, self._x, self._y, self._odds,
+                self._aiming, forced, z, slack, target, noise, errors, self._x, self._y, self._odds,
                 self._bars, self.keep, self.delta, self._edge, self._law, self._knots, self._tails,
                 self._doubt_counts, self._doubt, self._c, self._P, self._Pz, self._table, self._grid,
             )

@@ -13,6 +13,7 @@ from keyhole.errors import ModelError
 
 ORTHONORMAL = 1e-9  # largest |<e_i, e_j> - [i = j]| of a basis
 ON_SUBSPACE = 1e-6  # relative distance that counts as "on": the square root of float cancellation, with room
+_NOTHING = np.zeros(1 << 14)  # the known part and the slack of queries on the subspace; only ever read
 GROUP = 64  # rows checked together
 WIDE = 64  # from this dimension on numpy's vectorised sum of squares beats a plain loop
 
@@ -170,7 +171,8 @@ class Subspace:
             raise self._complaint(queries[bad], z[bad], bad)
         n = len(queries)
         if self.neighbourhood == 0:
-            return z, np.zeros(n), np.zeros(n)
+            nothing = _NOTHING[:n] if n <= len(_NOTHING) else np.zeros(n)
+            return z, nothing, nothing
         squares, inside = np.vecdot(queries, queries), np.vecdot(z, z)
         residual = np.sqrt(np.maximum(0.0, squares - inside))
         residual[residual <= ON_SUBSPACE * np.sqrt(squares)] = 0.0
