@@ -308,6 +308,13 @@ def test_bad_declarations_are_refused() -> None:
         )
 
 
+def test_a_declaration_finds_its_column_in_any_case() -> None:
+    domain = declared_domain(
+        Config.parse("[columns.public.AGE]\nmin=0\nmax=9").columns, Schema("t", (Column("age", Kind.INTEGER),))
+    )
+    assert [c.name for c in domain.columns] == ["age"]
+
+
 def test_null_presence_changes_no_question() -> None:
     """A column that happens to hold no NULL is asked exactly like one that does: same queries, same price."""
     config = Config.parse("[columns.private.sugar]\nmin = 3\nmax = 5\nstep = 1")

@@ -32,19 +32,23 @@ def declared_domain(roles: Columns, schema: Schema) -> Domain:
     >>> declared_domain(roles, Schema("t", (Column("age", Kind.INTEGER),))).shape
     (11,)
     """
-    found: list[Declared] = []
-    for column in schema.columns:
-        public, private = roles.public.get(column.name), roles.private.get(column.name)
-        if column.role is Role.HIDDEN or (public is None and private is None):
-            continue
-        made = _public(column, public) if public is not None else _private(column, private) if private else None
-        if made is not None:
-            found.append(made)
-    for name in roles.public:
-        if schema.find(name) is None:
+    publics: dict[str, PublicColumn] = {}
+    for name, given in roles.public.items():
+        named = schema.find(name)
+        if named is None:
             near = schema.nearest(name)
             hint = f"; did you mean {near!r}?" if near else ""
             raise ConfigError(f"[columns.public.{name}]: the table has no such column{hint}")
+        publics[named.name] = given
+    found: list[Declared] = []
+    for column in schema.columns:
+        if column.role is Role.HIDDEN:
+            continue
+        public, private = publics.get(column.name), roles.private.get(column.name)
+        if public is not None:
+            found.append(_public(column, public))
+        elif private is not None and (made := _private(column, private)) is not None:
+            found.append(made)
     return Domain(tuple(found))
 
 
