@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import MissingExtra
+from keyhole.solve.interior_blocks import Absolute, Block, Interval, Quadratic
 from keyhole.solve.status import Status
 
 Floats = NDArray[np.float64]
@@ -65,136 +66,6 @@ class Solution:
     status: Status
 
 
-class _Absolute:
-    """w|v - y| = w(p + q), v - y = p - q, p, q >= 0; pairs (p, a) and (q, b) with a = w - z, b = w + z.
-
-    a and b are carried themselves: near the optimum w - z cancels.
-    """
-
-    def __init__(self, v: Floats, y: Floats, w: Floats) -> None:
-        self.y, self.w = y, w
-        r = v - y
-        # Half the mean residual off both ends, with a dual of 0 (feasible): well centred, so first steps are long.
-        spread = 0.5 * float(np.mean(np.abs(r))) + 1e-6 * (1.0 + float(np.mean(np.abs(y)))) if r.size else 1.0
-        self.p, self.q = np.maximum(r, 0) + spread, np.maximum(-r, 0) + spread
-        self.a, self.b = w.copy(), w.copy()
-        # A proximal term in the dual: rows met exactly would otherwise get infinite curvature and freeze the rest.
-        self.soft = _SOFT * spread / w
-        self.dp = self.dq = self.dz = np.zeros_like(v)
-
-    @property
-    def z(self) -> Floats:
-        return (self.b - self.a) / 2
-
-    def complementarity(self) -> tuple[float, int]:
-        return float(self.p @ self.a + self.q @ self.b), 2 * self.p.size
-
-    def linearise(self, v: Floats, mu: float, corrected: bool) -> tuple[Floats, Floats]:
-        self.ma = (mu + (self.dp * self.dz if corrected else 0.0)) / self.a
-        self.mb = (mu - (self.dq * self.dz if corrected else 0.0)) / self.b
-        self.D = 1.0 / (self.p / self.a + self.q / self.b + self.soft)
-        self.shift = self.D * ((v - self.y) - self.ma + self.mb)
-        return self.D, self.z + self.shift
-
-    def direct(self, dv: Floats) -> tuple[float, float]:
-        self.dz = self.D * dv + self.shift
-        self.dp = self.ma - self.p + self.p / self.a * self.dz
-        self.dq = self.mb - self.q - self.q / self.b * self.dz
-        primal = min(_longest(self.p, self.dp), _longest(self.q, self.dq))
-        return primal, min(_longest(self.a, -self.dz), _longest(self.b, self.dz))
-
-    def after(self, primal: float, dual: float) -> float:
-        p, q = self.p + primal * self.dp, self.q + primal * self.dq
-        return float(p @ (self.a - dual * self.dz) + q @ (self.b + dual * self.dz))
-
-    def move(self, primal: float, dual: float) -> None:
-        self.p, self.q = self.p + primal * self.dp, self.q + primal * self.dq
-        self.a, self.b = self.a - dual * self.dz, self.b + dual * self.dz
-
-    def objective(self, v: Floats) -> float:
-        return float(self.w @ np.abs(v - self.y))
-
-
-class _Quadratic:
-    """w/2 (v - y)^2: the dual is the weighted residual itself, no pairs."""
-
-    def __init__(self, v: Floats, y: Floats, w: Floats) -> None:
-        self.y, self.w, self.z = y, w, w * (v - y)
-        self.dz = np.zeros_like(v)
-
-    def complementarity(self) -> tuple[float, int]:
-        return 0.0, 0
-
-    def linearise(self, v: Floats, mu: float, corrected: bool) -> tuple[Floats, Floats]:
-        self.g = self.w * (v - self.y)
-        return self.w, self.g
-
-    def direct(self, dv: Floats) -> tuple[float, float]:
-        self.dz = self.w * dv + self.g - self.z
-        return np.inf, np.inf
-
-    def after(self, primal: float, dual: float) -> float:
-        return 0.0
-
-    def move(self, primal: float, dual: float) -> None:
-        self.z = self.z + primal * self.dz
-
-    def objective(self, v: Floats) -> float:
-        return float(self.w @ (v - self.y) ** 2) / 2
-
-
-class _Interval:
-    """lo <= v <= hi, slacks s = v - lo and t = hi - v; pairs (s, sigma), (t, tau); an infinite end has none."""
-
-    def __init__(self, v: Floats, lo: Floats, hi: Floats, start: float) -> None:
-        self.has_lo, self.has_hi = np.isfinite(lo), np.isfinite(hi)
-        self.lo, self.hi = np.where(self.has_lo, lo, 0.0), np.where(self.has_hi, hi, 0.0)
-        width = np.where(self.has_lo & self.has_hi, hi - lo, 1.0)
-        floor = np.maximum(0.01 * np.abs(width), 1e-8)
-        self.s = np.where(self.has_lo, np.maximum(v - self.lo, floor), 1.0)
-        self.t = np.where(self.has_hi, np.maximum(self.hi - v, floor), 1.0)
-        self.sigma = np.where(self.has_lo, start / self.s, 0.0)
-        self.tau = np.where(self.has_hi, start / self.t, 0.0)
-        self.ds = self.dt = self.dsigma = self.dtau = np.zeros_like(v)
-
-    @property
-    def z(self) -> Floats:
-        return self.tau - self.sigma
-
-    def complementarity(self) -> tuple[float, int]:
-        return float(self.s @ self.sigma + self.t @ self.tau), int(self.has_lo.sum() + self.has_hi.sum())
-
-    def linearise(self, v: Floats, mu: float, corrected: bool) -> tuple[Floats, Floats]:
-        ml = np.where(self.has_lo, mu - (self.ds * self.dsigma if corrected else 0.0), 0.0)
-        mh = np.where(self.has_hi, mu - (self.dt * self.dtau if corrected else 0.0), 0.0)
-        self.kl, self.kh = self.sigma / self.s, self.tau / self.t
-        self.gl = ml / self.s - self.kl * (v - self.lo)  # sigma + dsigma = gl - kl dv
-        self.gh = mh / self.t - self.kh * (self.hi - v)  # tau + dtau = gh + kh dv
-        self.v = v
-        return self.kl + self.kh, self.tau + self.gh - self.sigma - self.gl
-
-    def direct(self, dv: Floats) -> tuple[float, float]:
-        self.dsigma = np.where(self.has_lo, self.gl - self.kl * dv, 0.0)
-        self.dtau = np.where(self.has_hi, self.gh + self.kh * dv, 0.0)
-        self.ds = np.where(self.has_lo, dv + self.v - self.lo - self.s, 0.0)
-        self.dt = np.where(self.has_hi, self.hi - self.v - dv - self.t, 0.0)
-        primal = min(_longest(self.s, self.ds), _longest(self.t, self.dt))
-        return primal, min(_longest(self.sigma, self.dsigma), _longest(self.tau, self.dtau))
-
-    def after(self, primal: float, dual: float) -> float:
-        return float(
-            (self.s + primal * self.ds) @ (self.sigma + dual * self.dsigma)
-            + (self.t + primal * self.dt) @ (self.tau + dual * self.dtau)
-        )
-
-    def move(self, primal: float, dual: float) -> None:
-        self.s, self.t = self.s + primal * self.ds, self.t + primal * self.dt
-        self.sigma, self.tau = self.sigma + dual * self.dsigma, self.tau + dual * self.dtau
-
-    def objective(self, v: Floats) -> float:
-        return 0.0
-
-
 # Far from the optimum (gap above _COARSE), while no row is much stiffer than the others (_EVEN), a Newton matrix summed
 # in single precision is accurate enough; later steps, summed in double, remove its error of about 1e-6.
 _COARSE = 1e-3
@@ -202,19 +73,10 @@ _EVEN = 1e3
 # Rows whose curvature is this far below that of the p stiffest rows cannot turn a Newton step by more than rounding.
 _NEGLIGIBLE = 1e-11
 _DAMPING = 0.995
-_SOFT = 1e-11
 _RUNAWAY = 1e25
 _HAIR = 1e-8
 _CORRECTIONS = 3
 _SHORT = 0.5
-
-_Block = _Absolute | _Quadratic | _Interval
-
-
-def _longest(x: Floats, dx: Floats) -> float:
-    """The longest step that keeps x + step dx >= 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.min(np.where(dx < 0, -x / dx, np.inf), initial=np.inf))
 
 
 def _weighted_gram(A: Floats, single: NDArray[np.float32] | None, D: Floats, p: int) -> Floats:
@@ -292,21 +154,21 @@ def minimise(
     kinds = [np.flatnonzero(rows.term == t) for t in (Term.ABSOLUTE, Term.QUADRATIC, Term.INTERVAL)]
     parts = [rows.A if k.size == m else rows.A[k] for k in kinds]
     v = [B @ u for B in parts]
-    blocks: list[_Block] = [
-        _Absolute(v[0], rows.y[kinds[0]], rows.weight[kinds[0]]),
-        _Quadratic(v[1], rows.y[kinds[1]], rows.weight[kinds[1]]),
+    blocks: list[Block] = [
+        Absolute(v[0], rows.y[kinds[0]], rows.weight[kinds[0]]),
+        Quadratic(v[1], rows.y[kinds[1]], rows.weight[kinds[1]]),
     ]
     pairs, count = blocks[0].complementarity()
     scale = pairs / count if count else max(1e-6, abs(blocks[1].objective(v[1])) / max(1, p))
-    blocks.append(_Interval(v[2], rows.lo[kinds[2]], rows.hi[kinds[2]], scale))
-    blocks.append(_Interval(u, lower, upper, scale))
+    blocks.append(Interval(v[2], rows.lo[kinds[2]], rows.hi[kinds[2]], scale))
+    blocks.append(Interval(u, lower, upper, scale))
     middle = np.zeros(p) if centre is None else centre
     if lasso is not None and ridge is not None:
         raise ValueError("give lasso or ridge, not both")
     if lasso is not None:
-        blocks.append(_Absolute(u, middle, lasso))
+        blocks.append(Absolute(u, middle, lasso))
     if ridge is not None:
-        blocks.append(_Quadratic(u, middle, ridge))
+        blocks.append(Quadratic(u, middle, ridge))
     fixed = rows.weight[kinds[1]]
     constant = gram if gram is not None else (parts[1].T * fixed) @ parts[1] if kinds[1].size else np.zeros((p, p))
     diagonal = np.einsum("ij,ij->j", rows.A, rows.A) if m else np.zeros(p)
