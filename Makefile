@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# two test processes on few cores: threads of BLAS would only spin against each other
+export OPENBLAS_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= passive
 export OPENBLAS_THREAD_TIMEOUT ?= 4
 

@@ -258,3 +258,13 @@ def test_facts_are_used_and_named(said: str) -> None:
     proof = verdict.to_json()["exposed"]
     joseph = next(e for e in proof if e["record"]["Name"] == "Joseph Sky")
     assert {"fact": 1, "weight": "-1"} in joseph["proof"]
+
+
+def test_superincreasing_weights_give_everybody_away() -> None:
+    """One weighted sum of small integers is read digit by digit; by rank, two sums of two people suffice."""
+    n = 70
+    people = pa.table({"name": [f"r{i}" for i in range(n)], "k": list(range(n)), "x": [i % 7 for i in range(n)]})
+    log = ["SELECT SUM(x * POW(2, k)) FROM t WHERE k >= 68", "SELECT SUM(x) FROM t WHERE k >= 68"]
+    verdict = keyhole.examine(log, data=people, private=["x"], id="name")
+    assert {f.who: f.value for f in verdict.exposed} == {"r68": 68 % 7, "r69": 69 % 7}
+    assert all(f.proof is not None and f.proof.verify(verdict.evidence) for f in verdict)
