@@ -14,6 +14,9 @@ import typer
 from typer.testing import CliRunner
 
 from keyhole.cli.answer import register
+from keyhole.defend.base import Release
+from keyhole.defend.linear import LinearQuery
+from keyhole.defend.online_ic import OnlineIC
 
 N = 20_000
 TOML = """
@@ -195,6 +198,32 @@ def test_the_prepaid_run_goes_on_in_a_second_process(box: Box) -> None:
     last = box.json(*options)
     assert "nothing is left" in last["answers"][1]["refused"]
     assert last["spent"] == 300
+
+
+def test_a_crash_in_mid_stretch_costs_one_firing_and_no_second_charge(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box.data(0, 200_000)
+    options = ("--mechanism", "online-ic", "--epsilon", "300", "--horizon", "50")
+
+    def crash(run: OnlineIC[Any], query: LinearQuery) -> Release:
+        raise RuntimeError("power failure")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(OnlineIC, "answer", crash)
+        assert isinstance(box.call(*options).exception, RuntimeError)
+    again = box.json(*options)
+    assert again["spent"] == 300
+    assert [a["cost"] for a in again["answers"] if "cost" in a] == [0, 0, 0, 0]
+    used = [int(n) for a in again["answers"] for n in re.findall(r"(\d+) of \d+ firings", a.get("how", ""))]
+    assert min(used) >= 1
+
+
+def test_delta_buys_a_cheaper_run(box: Box) -> None:
+    options = ("--mechanism", "online-ic", "--accuracy", "0.2", "--epsilon", "100000", "--dry-run")
+    pure = sum(a.get("cost", 0) for a in box.json(*options)["answers"])
+    approximate = sum(a.get("cost", 0) for a in box.json(*options, "--delta", "1e-6")["answers"])
+    assert approximate < pure
 
 
 @pytest.mark.parametrize("mechanism", ["online-ic-perceptron", "iterative"])
