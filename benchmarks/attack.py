@@ -16,6 +16,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -32,6 +33,7 @@ from keyhole.attack.choose import run  # noqa: E402
 from keyhole.attack.l1 import L1  # noqa: E402
 from keyhole.attack.score import score  # noqa: E402
 from keyhole.knowledge import Prior  # noqa: E402
+from keyhole.report.attack_plot import plot_accuracy  # noqa: E402
 from keyhole.solve.bitrows import overlaps, pack, transpose  # noqa: E402
 from keyhole.solve.interior import Rows, Term, minimise  # noqa: E402
 from keyhole.solve.kaczmarz import sweep  # noqa: E402
@@ -98,7 +100,7 @@ def streaming(n: int = 10**6, rows: int = 32, repeats: int = 9) -> dict[str, Any
     }
 
 
-def decoding(n: int = 1000, m: int = 4000, repeats: int = 3, patience: float = 40.0) -> dict[str, Any]:
+def decoding(n: int = 1000, m: int = 4000, repeats: int = 3, patience: float = 25.0) -> dict[str, Any]:
     """L1 and box least squares on noisy subset sums of 0/1 secrets, beside scipy and cvxpy."""
     cp: Any = import_module("cvxpy")
     import scipy.linalg  # noqa: F401 - loaded before the clock starts
@@ -284,6 +286,14 @@ PARTS: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
+def plot(reply: dict[str, Any], path: Path) -> None:
+    """Accuracy of the methods that differ, against the number of queries."""
+    shown = ("integer", "bounded", "box least squares", "least-squares")
+    curves = {name: [(float(m), row[name]["share correct"]) for m, row in reply["queries"].items()] for name in shown}
+    title = f"{reply['n']} secret bits, noise of deviation {reply['noise deviation']}, {reply['seeds']} seeds"
+    plot_accuracy(curves, path, title=title)
+
+
 def _text(name: str, reply: dict[str, Any], indent: str = "") -> None:
     print(f"{indent}{name}")
     for key, value in reply.items():
@@ -305,11 +315,14 @@ def main() -> None:
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument("--part", choices=tuple(PARTS), action="append", help="only this part (repeatable)")
     parser.add_argument("--seeds", type=int, default=100, help="seeds of the part `bits`")
+    parser.add_argument("--plots", type=Path, help="folder for attack-accuracy.svg, from the part `bits`")
     chosen = parser.parse_args()
     replies: dict[str, Any] = {}
     for name in chosen.part or PARTS:
         print(f"{name} ...", file=sys.stderr, flush=True)
         replies[name] = bits(chosen.seeds) if name == "bits" else PARTS[name]()
+        if name == "bits" and chosen.plots is not None:
+            plot(replies[name], chosen.plots / "attack-accuracy.svg")
         if chosen.format == "text":
             _text(name, replies[name])
             sys.stdout.flush()

@@ -54,7 +54,7 @@ def decode(
 ) -> Solution:
     """Minimise the losses over the bounds. `stiff` rows must be met: |r| with a weight that makes the penalty exact.
 
-    An L1 penalty is exact once its weight exceeds the constraint's multiplier (Nocedal and Wright, section 17.2): it is
+    An L1 penalty is exact once its weight exceeds the constraint's multiplier (Nocedal and Wright 2006): it is
     raised until the rows are met or it is clear that they cannot be. Without any noise the point nearest to the prior's
     middle is taken among those that meet everything.
     """

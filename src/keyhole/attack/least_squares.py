@@ -20,7 +20,7 @@ class LeastSquares(Batch):
     Guarantee: records that the exact rows determine come out exact; among all fits it is the one of least norm. It is
     the maximum-likelihood estimate for Gaussian noise and the best linear unbiased one for Laplace. Equality facts are
     honoured; bounds are not (refused). Cost: one singular value decomposition, O(m K min(m, K)); above
-    `batch.DENSE_LIMIT` entries conjugate gradients without a matrix. Reference: acs2018.
+    `batch.DENSE_LIMIT` entries conjugate gradients without a matrix. Reference: golub2013.
 
     >>> from keyhole.attack.arrays import from_arrays
     >>> from keyhole.attack.base import Target

@@ -24,7 +24,7 @@ class SigmoidSGD(Streaming):
     Needs a finite range for every record. From the middle of the box, small rates follow the gradient flow in z: among
     many solutions it tends to a particular one inside the box. Known noise shrinks the rate of noisier answers and
     clips the residuals of Laplace ones (a heuristic; `Bounded` is the maximum likelihood). Confidence: `shadows`
-    secrets drawn from the box are attacked along through the same questions. Memory: O(n). Reference: acs2018.
+    secrets drawn from the box are attacked along through the same questions. Memory: O(n).
 
     >>> from decimal import Decimal
     >>> from keyhole.attack.arrays import from_arrays
