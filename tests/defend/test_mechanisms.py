@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -15,17 +16,18 @@ from keyhole.defend.above_threshold import AboveThreshold
 from keyhole.defend.budget import Budget, Cap, epsilon_budget
 from keyhole.defend.gaussian import Gaussian, gaussian_quantile, gaussian_rho
 from keyhole.defend.histogram import Histogram
-from keyhole.defend.iterative import plan_offline
+from keyhole.defend.iterative import IterativeConstruction, plan_offline
 from keyhole.defend.laplace import Laplace, laplace_epsilon, laplace_quantile
 from keyhole.defend.linear import LinearQuery, l1_sensitivity, l2_sensitivity_squared
 from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.median import Median
 from keyhole.defend.multiplicative_weights import MultiplicativeWeights
+from keyhole.defend.noise import Noise
 from keyhole.defend.numeric_sparse import NumericSparse
 from keyhole.defend.online_ic import OnlineIC, plan_online
 from keyhole.defend.perceptron import Perceptron
 from keyhole.defend.sparse import Sparse
-from keyhole.errors import DataError, PrivacyParameterError
+from keyhole.errors import DataError, MissingExtra, PrivacyParameterError
 
 
 @st.composite
@@ -171,6 +173,42 @@ def test_bad_parameters_spend_nothing() -> None:
         for cells, alpha in ((0, 0.5), (2, 0.0), (2, 1.5)):
             with pytest.raises(PrivacyParameterError):
                 update(cells, alpha)
+    tiny = Fraction(1, 10**30)
+    with pytest.raises(PrivacyParameterError, match="noise scale"):
+        Laplace(histogram, budget, tiny).release([LinearQuery.of([1, 0])])
+    with pytest.raises(PrivacyParameterError, match="noise scale"):
+        AboveThreshold(histogram, budget, threshold=3, epsilon=tiny)
+    for run in (Sparse, NumericSparse):
+        with pytest.raises(PrivacyParameterError, match="noise scale"):
+            run(histogram, budget, threshold=3, firings=2, epsilon=tiny)
+    assert budget.left() == 10
+    rho = Budget(Cap(Loss.of_rho(1)))
+    with pytest.raises(PrivacyParameterError, match="noise scale"):
+        Gaussian(histogram, rho, tiny).release([LinearQuery.of([1, 0])])
+    assert rho.left() == 1
+
+
+def test_without_opendp_nothing_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> Noise:
+        raise MissingExtra("private answering (exact noise)", "defend")
+
+    histogram, budget = Histogram.of([500, 500]), epsilon_budget(10)
+    modules = ("laplace", "above_threshold", "sparse", "numeric_sparse", "iterative")
+    for name in modules:
+        monkeypatch.setattr(f"keyhole.defend.{name}.door", missing)
+    plan = plan_offline(MultiplicativeWeights, n=1000, cells=2, queries=1, beta=0.05, accuracy=0.9)
+    calls: list[Callable[[], object]] = [
+        lambda: Laplace(histogram, budget, 1).release([LinearQuery.of([1, 0])]),
+        lambda: AboveThreshold(histogram, budget, threshold=3, epsilon=1),
+        lambda: Sparse(histogram, budget, threshold=3, firings=2, epsilon=1),
+        lambda: NumericSparse(histogram, budget, threshold=3, firings=2, epsilon=1),
+        lambda: IterativeConstruction(histogram, budget, plan, MultiplicativeWeights).construct(
+            [LinearQuery.of([1, 0])]
+        ),
+    ]
+    for call in calls:
+        with pytest.raises(MissingExtra):
+            call()
     assert budget.left() == 10
 
 

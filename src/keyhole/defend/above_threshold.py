@@ -8,7 +8,7 @@ from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss, Number, positive
-from keyhole.defend.noise import Noise, door
+from keyhole.defend.noise import Noise, checked, door
 from keyhole.errors import BudgetExhausted
 
 
@@ -70,9 +70,11 @@ class AboveThreshold:
     ) -> None:
         price = positive(epsilon, "epsilon")
         self.cost = Loss.of_epsilon(price, 0, histogram.neighbours)
+        drawn = noise or door()
+        checked(4 / price)
         budget.spend(self.cost, analyst=analyst, what=f"above-threshold at {threshold}")
         self._histogram = histogram
-        self._gate = Gate(threshold, 2 / price, 4 / price, noise or door())
+        self._gate = Gate(threshold, 2 / price, 4 / price, drawn)
         self.halted = False
 
     def ask(self, query: LinearQuery) -> bool:

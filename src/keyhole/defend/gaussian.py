@@ -12,7 +12,7 @@ from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery, l2_sensitivity_squared
 from keyhole.defend.loss import Loss, Number, positive, probability, rounded_up
-from keyhole.defend.noise import Noise, door
+from keyhole.defend.noise import Noise, checked, door
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ class Gaussian:
         rho, noise = positive(self.rho, "rho"), self.noise or door()
         variance = l2_sensitivity_squared(queries, self.histogram.neighbours) / (2 * rho)
         cost = self.cost(queries)
+        if variance:
+            checked(variance * max(q.unit for q in queries) ** 2)
         self.budget.spend(cost, analyst=self.analyst, what=f"gaussian: {'; '.join(q.name for q in queries)}")
         left = self.budget.left(self.analyst)
         deviation = Fraction(math.sqrt(variance))

@@ -12,7 +12,7 @@ from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss, Number, positive, probability, rounded_up
-from keyhole.defend.noise import Noise, door
+from keyhole.defend.noise import Noise, checked, door
 from keyhole.defend.sparse import composes
 from keyhole.defend.theorems import Offline
 from keyhole.defend.update import DatabaseUpdate
@@ -147,6 +147,7 @@ class IterativeConstruction:
             raise PrivacyParameterError("these weights have no common grid within 62 bits: use a coarser step")
         update = self.factory(plan.cells, plan.alpha / 2)
         state = update.start()  # may refuse (a net too large), and must before the charge
+        checked(2 * common / plan.epsilon0)
         self.budget.spend(self.cost, analyst=self.analyst, what=f"iterative construction, {len(queries)} questions")
         truths = [self.histogram.total(q) for q in queries]
         for done in range(plan.rounds):

@@ -12,7 +12,7 @@ from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery, l1_sensitivity
 from keyhole.defend.loss import Loss, Number, positive, probability, rounded_up
-from keyhole.defend.noise import Noise, door
+from keyhole.defend.noise import Noise, checked, door
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ class Laplace:
         epsilon, noise = positive(self.epsilon, "epsilon"), self.noise or door()
         scale = l1_sensitivity(queries, self.histogram.neighbours) / epsilon
         cost = self.cost(queries)
+        if scale:
+            checked(scale * max(q.unit for q in queries))
         self.budget.spend(cost, analyst=self.analyst, what=f"laplace: {'; '.join(q.name for q in queries)}")
         left = self.budget.left(self.analyst)
         released = []

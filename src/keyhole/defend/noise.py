@@ -55,7 +55,12 @@ def root_above(number: Fraction) -> float:
     return value
 
 
-def _checked(scale: Fraction) -> Fraction:
+def checked(scale: Fraction) -> Fraction:
+    """A scale that can be drawn from; mechanisms ask before they charge.
+
+    >>> checked(Fraction(9, 2))
+    Fraction(9, 2)
+    """
     if not 0 < scale <= LARGEST_SCALE:
         raise PrivacyParameterError(
             f"a noise scale of {float(scale):.3g} grid steps is outside (0, 2^55]: "
@@ -111,16 +116,16 @@ class ExactNoise:
 
     def laplace(self, scale: Fraction) -> int:
         """Discrete Laplace noise; an integer sensitivity s then costs epsilon = s / scale."""
-        return self._draw("laplace", float_above(_checked(scale)))
+        return self._draw("laplace", float_above(checked(scale)))
 
     def gaussian(self, variance: Fraction) -> int:
         """Discrete Gaussian noise; a sensitivity s then costs rho = s^2 / (2 variance)."""
-        _checked(variance)
+        checked(variance)
         return self._draw("gaussian", root_above(variance))
 
     def choose(self, scores: Sequence[int], scale: Fraction) -> int:
         """The exponential mechanism; scores of sensitivity s then cost epsilon = 2 s / scale."""
-        return int(_noisy_max(float_above(_checked(scale)))(list(scores)))
+        return int(_noisy_max(float_above(checked(scale)))(list(scores)))
 
     def _draw(self, kind: str, scale: float) -> int:
         key = (kind, scale)
@@ -151,5 +156,6 @@ class ExactNoise:
 
 @cache
 def door() -> Noise:
-    """The door everybody goes through: one `ExactNoise` for the process."""
+    """The door everybody goes through: one `ExactNoise` for the process. Refuses at once where OpenDP is missing."""
+    _opendp()
     return ExactNoise()

@@ -11,7 +11,7 @@ from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss, Number, positive, probability
-from keyhole.defend.noise import Noise, door
+from keyhole.defend.noise import Noise, checked, door
 from keyhole.defend.sparse import above, composes
 from keyhole.defend.theorems import ROOT512
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
@@ -81,8 +81,10 @@ class NumericSparse:
     ) -> None:
         scales = numeric_sparse_scales(firings, epsilon, delta)
         self.cost = Loss.of_epsilon(epsilon, delta, histogram.neighbours)
+        drawn = noise or door()
+        checked(max(scales.query, scales.answer))
         budget.spend(self.cost, analyst=analyst, what=f"numeric sparse vector at {threshold}, {firings} firings")
-        self._begin(histogram, scales, threshold, firings, 0, noise)
+        self._begin(histogram, scales, threshold, firings, 0, drawn)
 
     @classmethod
     def resumed(
@@ -99,13 +101,15 @@ class NumericSparse:
         """A run that was paid earlier and whose noisy threshold is lost: the caller counts the restart as a firing."""
         run = cls.__new__(cls)
         run.cost = Loss.of_epsilon(epsilon, delta, histogram.neighbours)
-        run._begin(histogram, numeric_sparse_scales(firings, epsilon, delta), threshold, firings, fired, noise)
+        run._begin(
+            histogram, numeric_sparse_scales(firings, epsilon, delta), threshold, firings, fired, noise or door()
+        )
         return run
 
     def _begin(
-        self, histogram: Histogram, scales: Scales, threshold: int, firings: int, fired: int, noise: Noise | None
+        self, histogram: Histogram, scales: Scales, threshold: int, firings: int, fired: int, noise: Noise
     ) -> None:
-        self._histogram, self._noise, self.scales = histogram, noise or door(), scales
+        self._histogram, self._noise, self.scales = histogram, noise, scales
         self._gate = Gate(threshold, scales.threshold, scales.query, self._noise)
         self.firings, self.fired = firings, fired
         self._asked: LinearQuery | None = None

@@ -10,7 +10,7 @@ from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss, Number, positive, probability
-from keyhole.defend.noise import Noise, door
+from keyhole.defend.noise import Noise, checked, door
 from keyhole.defend.theorems import advanced_composition
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 
@@ -73,9 +73,11 @@ class Sparse:
     ) -> None:
         scale = sparse_scale(firings, epsilon, delta)
         self.cost = Loss.of_epsilon(epsilon, delta, histogram.neighbours)
+        drawn = noise or door()
+        checked(2 * scale)
         budget.spend(self.cost, analyst=analyst, what=f"sparse vector at {threshold}, {firings} firings")
         self._histogram = histogram
-        self._gate = Gate(threshold, scale, 2 * scale, noise or door())
+        self._gate = Gate(threshold, scale, 2 * scale, drawn)
         self.firings, self.fired = firings, 0
 
     @property
