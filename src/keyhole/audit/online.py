@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -21,6 +20,7 @@ import numpy as np
 from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, write_history
 from keyhole.audit.masks import Masks
 from keyhole.audit.released import Released, Row, objection, released
+from keyhole.audit.verdict import Ruling, Verdict
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.query import Query, Statement
 from keyhole.schema import Role
@@ -29,71 +29,16 @@ from keyhole.sources import Roster
 from keyhole.sql import lower
 from keyhole.transcript import ABSENT, Line, Refusal
 
+__all__ = ["OnlineAuditor", "Ruling", "Space", "Verdict"]
+
 Asked: TypeAlias = str | Statement | Query
-
-
-class Ruling(StrEnum):
-    """What may be done with a query."""
-
-    ALLOW = "allow"
-    DENY = "deny"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The decision on one statement. `who` and `proof` are for the custodian only: they name people.
-
-    `who` lists whom the answer would expose (`insider`: to which other participant); `proof` gives the first of them
-    as a combination of answered queries and this one, with exact weights.
-    """
-
-    number: str
-    sql: str
-    verdict: Ruling
-    reason: str
-    who: tuple[Mapping[str, Any], ...] = ()
-    proof: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def allowed(self) -> bool:
-        """True if the query may be answered."""
-        return self.verdict is Ruling.ALLOW
-
-    def to_json(self, *, explain: bool = False) -> dict[str, Any]:
-        """The line of the JSON contract; who and proof only on demand."""
-        found: dict[str, Any] = {
-            "query": self.number,
-            "sql": self.sql,
-            "verdict": str(self.verdict),
-            "reason": self.reason,
-        }
-        if explain:
-            found |= {"who": [dict(w) for w in self.who], "proof": [dict(p) for p in self.proof]}
-        return found
-
-
-class Decision(Protocol):
-    """What one more row would do to a row space."""
-
-    @property
-    def dependent(self) -> bool:
-        """A combination of earlier rows."""
-
-    @property
-    def exposes(self) -> tuple[int, ...]:
-        """Records that become determined."""
-
-    @property
-    def pairs(self) -> tuple[tuple[int, int], ...]:
-        """(record, insider): determined for whoever knows the insider's value."""
 
 
 class Space(Protocol):
     """The numerics behind one private column: see `OnlineRowSpace`."""
 
     def probe(self, query: Row) -> Any:
-        """A `Decision` about one more row; changes nothing."""
+        """What one more row would do (`dependent`, `exposes`, `pairs`); changes nothing."""
 
     def commit(self, decision: Any) -> int:
         """Take the row into the history; returns its number, from 0."""
