@@ -15,7 +15,7 @@ from keyhole.audit.examine import examine
 from keyhole.audit.masks import Masks, unpacked
 from keyhole.audit.online import OnlineAuditor, Ruling, Verdict
 from keyhole.audit.released import Row, objection
-from keyhole.checks.streams import PEOPLE, SECRET, Ask, roster, stream
+from keyhole.checks.streams import PEOPLE, SECRET, Ask, determined, roster, stream
 from keyhole.cli.demo import LOG
 from keyhole.cli.demo import PEOPLE as HOSPITAL
 from keyhole.errors import ConfigError
@@ -109,7 +109,12 @@ def test_online_equals_offline(seed: int) -> None:
         if said.allowed:
             answered.append(one)
         else:
-            assert offline([*answered, one]) == {w["record"]["name"] for w in said.who}
+            who = {w["record"]["name"] for w in said.who}
+            rows = [row for each in (*answered, one) for row in each.rows]
+            assert {PEOPLE[i].name for i in determined(rows)} == who
+            found = offline([*answered, one])
+            # A difference with an empty side is NULL for the engine, and counts as a number before it is asked.
+            assert found == who or (found < who and "FILTER" in one.sql)
     assert not offline(answered)
 
 
