@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyhole.attack.oracle.base import ModelWarning, ThresholdOracle
+from keyhole.attack.oracle.bounds import average_error_floor, one_bit_deviation
 from keyhole.attack.oracle.newton import OneBitNewton
 from keyhole.attack.oracle.noise import Custom, Gaussian, Laplace, Noise, Triangular, Uniform
 from keyhole.attack.oracle.sequential import SequentialBisection
-from keyhole.attack.oracle.streams import Scaled, Spread
+from keyhole.attack.oracle.streams import Concentrated, Scaled, Spread
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.errors import ModelError
 
@@ -165,3 +166,23 @@ def test_wrong_settings_are_refused() -> None:
     for keep in (0.5, 1.0):
         with pytest.raises(ModelError, match="keep"):
             SequentialBisection(space, Uniform(1.0), keep=keep)
+
+
+def test_noise_that_leans_to_one_side_is_no_trouble() -> None:
+    """Exponential noise shifted so that Pr(noise > 0) = .37: not symmetric, median not 0."""
+    noise = Custom(lambda x: 1 - math.exp(-(x + 1)) if x > -1 else 0.0, scale=1.0)
+    assert math.isclose(1 - noise.cdf(0.0), math.exp(-1))
+    space, lost, errors = Subspace.blocks(4, 2), 0, []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        w = rng.random(4)
+        box = SequentialBisection(space, noise, delta=0.2)
+        box.run(Concentrated(space).block(3000, rng), ThresholdOracle(w, noise, rng=rng))
+        lost += not box.holds(w)
+        newton = OneBitNewton(space, noise, delta=0.2)
+        run = newton.run(Concentrated(space).block(10_000, rng), ThresholdOracle(w, noise, rng=rng))
+        lost += not run.contained
+        errors.append(run.average_error)
+    assert lost <= 16
+    floor = average_error_floor(one_bit_deviation(noise), math.sqrt(2), 10_000)
+    assert np.mean(errors) <= 1.2 * floor
