@@ -69,3 +69,15 @@ def test_a_difference_with_an_empty_side_is_null_and_says_nothing() -> None:
     assert audit("SELECT SUM(x) FILTER (WHERE g = 3) - SUM(x) FILTER (WHERE g = 9) FROM t").exit_code == 0
     guarded = audit("SELECT SUM(x) FILTER (WHERE g = 3) - COALESCE(SUM(x) FILTER (WHERE g = 9), 0) FROM t")
     assert exposed(guarded) == {"f": Decimal(5)}
+
+
+def test_empty_parts_of_one_sum_are_not_null() -> None:
+    for item in (
+        "SUM(x) + COUNT(*) FILTER (WHERE g > 200)",
+        "SUM(CASE WHEN g > 200 THEN 3 * x ELSE x END)",
+        "IFNULL(SUM(x) FILTER (WHERE g > 200), 0) + SUM(x)",
+    ):
+        assert exposed(audit(f"SELECT {item} FROM t WHERE n = 'f'")) == {"f": Decimal(5)}, item
+    assert exposed(audit("WITH a AS (SELECT x, n FROM t WHERE g = 3) SELECT SUM(x), SUM(2 * x) + COUNT(*) FROM a")) == {
+        "f": Decimal(5)
+    }

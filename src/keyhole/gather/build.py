@@ -101,17 +101,23 @@ class _Builder:
     def _nulled(self, entry: Entry) -> Entry:
         """With a source, learn now whether the engine would answer NULL because nobody matched.
 
-        SUM(a) - SUM(b) is NULL if either sum is over nobody, unless the statement guards against it.
+        SUM(a) - SUM(b) is NULL if either sum is over nobody, while a CASE with an empty branch is not, and the terms do
+        not tell them apart: the engine is asked the statement itself. In a group an empty sum is taken as 0, which may
+        expose too many, never too few.
         """
         query = entry.query
-        several = len(query.terms) > 1 and not query.per and "coalesce" not in entry.sql.lower()
         if entry.answer is not None or self.source is None or not query.columns:
             return entry
-        if not several and not self._conditional(query):
+        if len(query.terms) > 1 and not query.per:
+            if query.key:
+                return entry
+            _, _, part = entry.number.partition(".")
+            empty = self.source.asked(entry.sql)[int(part or 1) - 1] is None
+        elif self._conditional(query):
+            counted = tuple(Term(None, t.where) for t in query.per or query.terms)
+            empty = self.source.evaluate(Query(Aggregate.SUM, counted)) == 0
+        else:
             return entry  # counted over atoms
-        counted = [Term(None, t.where) for t in query.per or query.terms]
-        wholes = [(t,) for t in counted] if several else [tuple(counted)]
-        empty = any(self.source.evaluate(Query(Aggregate.SUM, terms)) == 0 for terms in wholes)
         return replace(entry, answer=NULL_ANSWER) if empty else entry
 
     def _conditional(self, query: Query) -> bool:

@@ -65,6 +65,9 @@ class Source(Roster, Protocol):
     def evaluate(self, query: Query) -> Decimal | bool | None:
         """The true answer, computed by the engine."""
 
+    def asked(self, text: str) -> tuple[object, ...]:
+        """The first row that the engine returns for a statement as it was written."""
+
     def shown(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import sqlglot
 from numpy.typing import NDArray
 
 from keyhole.errors import UnsupportedQuery
@@ -68,8 +69,8 @@ class DuckDBRoster:
             if private:
                 raise UnsupportedQuery(f"the support of a condition on the private column {private[0]!r} is secret")
         text = " OR ".join(f"({to_sql(w)})" for w in wheres) or "FALSE"
-        found = self._con.execute(f"SELECT rowid FROM people WHERE {text} ORDER BY rowid").fetchnumpy()
-        return np.asarray(found["rowid"], dtype=np.int64)
+        found = np.asarray(self._con.execute(f"SELECT rowid FROM people WHERE {text}").fetchnumpy()["rowid"], np.int64)
+        return found if (np.diff(found) > 0).all() else np.sort(found)
 
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights), inside the engine."""
@@ -164,6 +165,16 @@ class DuckDBSource(DuckDBRoster):
         if value is None or isinstance(value, bool):
             return value
         return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+    def asked(self, text: str) -> tuple[object, ...]:
+        """The first row that DuckDB returns for a statement as it was written, whatever it calls the table."""
+        tree = sqlglot.parse_one(text, read="duckdb")
+        named = {cte.alias for cte in tree.find_all(sqlglot.exp.CTE)}
+        for table in tree.find_all(sqlglot.exp.Table):
+            if table.name not in named:
+                alias = table.alias or table.name
+                table.replace(sqlglot.exp.to_table("everything", alias=sqlglot.exp.to_identifier(alias, quoted=True)))
+        return tuple(self._con.execute(tree.sql(dialect="duckdb")).fetchall()[0])
 
     def shown(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns (before HAVING)."""

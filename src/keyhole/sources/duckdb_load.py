@@ -278,6 +278,8 @@ def _split(con: duckdb.DuckDBPyConnection, schema: Schema, absent: tuple[str, ..
             public.append(f"CASE WHEN {name} IS NULL THEN NULL ELSE TRUE END AS {name}")
             exact = _decimals(con, column) if column.kind is Kind.DOUBLE else None
             secret.append(f"CAST({name} AS DECIMAL(38, {exact})) AS {name}" if exact is not None else name)
+        elif column.kind is Kind.TIMESTAMP:
+            public.append(f"CAST({name} AS TIMESTAMP) AS {name}")  # without a time zone: fetching one needs pytz
         else:
             public.append(name)
     con.execute(f"CREATE TEMP TABLE people AS SELECT {', '.join(public) or '1 AS one'} FROM loaded")
