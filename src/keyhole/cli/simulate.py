@@ -119,7 +119,7 @@ def oracle(
     """
     # imported here: compiled code makes every other subcommand start slower
     from keyhole.attack.oracle.noise import parse_noise
-    from keyhole.attack.oracle.simulate import Method, StreamKind, play_many, stream_of
+    from keyhole.attack.oracle.simulate import Method, StreamKind, play_many, stream_of, theory
     from keyhole.attack.oracle.subspace import Subspace
 
     with errors_end_well():
@@ -149,7 +149,8 @@ def oracle(
             curves = {str(method): trace} | guides_for(trace, summary.floor)
             title = f"{method}, D={dimension}, d={subspace}, {noise}, {stream}"
             plot_errors(curves, plot, title=title, dashed=("1/sqrt(T)", "floor"))
-        emit(_json(runs, summary) if form is Format.JSON else _text(runs, summary), out)
+        proved = theory(Method(method), where, law, queries)
+        emit(_json(runs, summary) if form is Format.JSON else "\n".join([_text(runs, summary), *proved]), out)
 
 
 def _mean_trace(runs: list[Run]) -> list[tuple[float, float]]:

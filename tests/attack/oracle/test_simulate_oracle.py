@@ -64,6 +64,14 @@ def test_text_shows_every_seed_and_the_floor() -> None:
     assert len(re.findall(r"^ +\d +0\.\d+", out, re.MULTILINE)) == 3
 
 
+def test_theory_is_printed_beside_the_measurement() -> None:
+    out = invoke("--queries", "1000", "--seeds", "1", "--method", "online-bisection")[1]
+    assert "loses w with probability at most" in out
+    assert "once the stop side is reached" in out
+    assert "minimax" not in out  # uniform noise: faster than 1/sqrt(T) is possible
+    assert "minimax: no method" in invoke("--queries", "1000", "--seeds", "1", "--noise", "gaussian:0.25")[1]
+
+
 @pytest.mark.parametrize("suffix", ["html", "svg", "png"])
 def test_plot_is_one_file_that_needs_no_network(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"error.{suffix}"

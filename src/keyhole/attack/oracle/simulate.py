@@ -14,8 +14,11 @@ from keyhole.attack.oracle.base import ModelWarning, Run, StreamAttack, Threshol
 from keyhole.attack.oracle.bisection import OnlineBisection, PublishedConstants
 from keyhole.attack.oracle.bounds import (
     average_error_floor,
+    minimax_lower_bound,
     one_bit_deviation,
     published_average_error,
+    published_failure,
+    published_final_error,
     stream_factor,
 )
 from keyhole.attack.oracle.edge import EdgeBisection
@@ -131,6 +134,29 @@ def summarise(method: Method, stream: Stream, noise: Noise, queries: int, runs: 
         bound=bound,
         seconds=math.fsum(run.seconds for run in runs),
     )
+
+
+def theory(method: Method, stream: Stream, noise: Noise, queries: int) -> list[str]:
+    """What is proved about the setting, in sentences to print beside the measured error.
+
+    >>> from keyhole.attack.oracle.noise import Uniform
+    >>> for line in theory(Method.ONLINE_BISECTION, Concentrated(Subspace.blocks(4, 2)), Uniform(1.0), 10**6):
+    ...     print(line)
+    published: the box loses w with probability at most 4e-35
+    published: final error at most 0.019538 once the stop side is reached
+    """
+    lines, d = list[str](), stream.subspace.d
+    if method is Method.ONLINE_BISECTION and queries >= 3:
+        lines.append(
+            f"published: the box loses w with probability at most {published_failure(stream.subspace, queries):.2g}"
+        )
+        lines.append(
+            f"published: final error at most {published_final_error(d, queries):.6f} once the stop side is reached"
+        )
+    lower = minimax_lower_bound(noise, d, queries)
+    if lower > 0:
+        lines.append(f"minimax: no method has a smaller average error than {lower:.6f} for every w (axis queries)")
+    return lines
 
 
 def play_many(
