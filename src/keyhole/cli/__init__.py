@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from keyhole import __version__
-from keyhole.cli import audit, demo, watch
+from keyhole.cli import answer, attack, audit, demo, simulate, watch
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -18,13 +18,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="""What aggregate statistics give away about people, and how to answer safely.
 
-Start with [bold]keyhole demo[/], then audit your own log:
+Start with [bold]keyhole demo[/], then
 
-  keyhole audit log.sql --data patients.csv --id Name --private "Blood sugar"
+  [bold]audit[/] what was answered: keyhole audit log.sql --data patients.csv --id Name --private "Blood sugar"
+
+  [bold]watch[/] before each answer: keyhole watch -c keyhole.toml < statements.sql
+
+  [bold]attack[/] as an outsider: keyhole attack transcript.jsonl --roster people.csv --id Name --private "Blood sugar"
+
+  [bold]simulate[/] a yes/no oracle: keyhole simulate oracle --noise uniform:0.25 --method sequential
+
+  [bold]answer[/] with noise and a budget: keyhole answer queries.sql --data patients.csv -c keyhole.toml --epsilon 1
 """,
 )
 
-for command in (audit, demo, watch):
+for command in (demo, audit, watch, attack, simulate, answer):
     command.register(app)
 
 
