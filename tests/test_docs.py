@@ -7,7 +7,6 @@ import tempfile
 from pathlib import Path
 
 import pytest
-
 from docs.refresh import BLOCK, ROOT, pages, printed, refreshed
 
 

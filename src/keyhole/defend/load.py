@@ -120,7 +120,7 @@ def count_cells(source: DuckDBSource, domain: Domain, neighbours: Neighbours) ->
 
     Cost: one scan. Memory: the cells.
     """
-    con = source._con
+    con = source.connection
     for column in domain.columns:
         fault = column.fault()
         if fault is None:

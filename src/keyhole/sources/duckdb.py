@@ -155,6 +155,11 @@ class DuckDBSource(DuckDBRoster):
         con.execute(f"CREATE OR REPLACE TEMP VIEW everything AS SELECT {listed} FROM people POSITIONAL JOIN secrets")
 
     @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The engine itself, with the view `everything`: for what is counted in it as a whole, such as a histogram."""
+        return self._con
+
+    @property
     def roster(self) -> DuckDBRoster:
         """The public half alone."""
         return DuckDBRoster(self._con, self.schema)
