@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from benchmarks import attack
@@ -30,3 +33,10 @@ def test_known_noise_and_integrality_pay_on_a_small_scale() -> None:
 def test_posterior_majority_beats_the_linear_program() -> None:
     shares = attack.signs(seeds=20)["share correct"]
     assert shares["posterior majority (integer)"] > shares["LP (l1)"]
+
+
+def test_the_python_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "attack.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(code, "docs/attack.md", "exec"), {})
+    assert capsys.readouterr().out == "1.0\n"
