@@ -314,7 +314,7 @@ def proof_items(proof: Proof, evidence: Evidence) -> list[dict[str, Any]]:
 
 
 def name_of(record: Mapping[str, Scalar | None]) -> str:
-    """A record's id as text: names stand alone, numbers with their column. Control characters are made visible.
+    r"""A record's id as text: names stand alone, numbers with their column. Control characters are made visible.
 
     >>> name_of({"Name": "Ann"}), name_of({"id": 7}), name_of({"Name": "\x1b[31mred"})
     ('Ann', 'id 7', '\\x1b[31mred')
