@@ -258,6 +258,7 @@ def test_the_choice_fits_the_evidence() -> None:
         (from_arrays(A, [1, 0, 1, 0], noise=laplace), "bounded", "Laplace"),
         (from_arrays(A, [1, 0, 1, 0], noise=gauss), "least-squares", "known law"),
         (from_arrays(np.zeros((0, 4)), []), "least-squares", "nothing was observed"),
+        (from_arrays(np.random.default_rng(0).integers(0, 2, (30, 1600)), [800] * 30, prior=box), "lbfgs", "quicker"),
     ]
     for evidence, method, why in cases:
         choice = choose(assemble(Target.of(evidence), evidence))

@@ -34,6 +34,7 @@ BATCH: Final[dict[str, type[Batch]]] = {
     )
 }  # fmt: skip
 STREAMING: Final[dict[str, type[Streaming]]] = {cls.name: cls for cls in (Kaczmarz, SigmoidSGD)}
+MANY = 1500  # groups above which box least squares by L-BFGS is quicker than a dozen factorisations
 METHODS: Final[tuple[str, ...]] = (*BATCH, *STREAMING)
 
 
@@ -72,6 +73,9 @@ def choose(problem: Problem) -> Choice:
             return Choice("integer", f"{size}: {grid} and no noise, so whole tables can be searched")
     laws = "noise of a known law" if noisy.any() else "no noise"
     interval = (problem.law == Law.INTERVAL).any()
+    smooth = not interval and not (problem.law == Law.LAPLACE).any() and len(problem.features) == 1
+    if problem.wishes and smooth and problem.p > MANY:
+        return Choice("lbfgs", f"{size}, {laws}, bounds or facts: at this size quicker than factorising a matrix")
     if problem.wishes or interval or (problem.law == Law.LAPLACE).any() or len(problem.features) > 1:
         reasons = [
             reason
