@@ -6,14 +6,15 @@ Atoms are classes of records that every query of the log treats alike. The unkno
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.cells import Cell, Partition
+from keyhole.errors import CannotHonour
 from keyhole.knowledge import Knowledge, Prior
 from keyhole.query import Query
 from keyhole.transcript import Answer, Noise, Transcript
@@ -222,3 +223,102 @@ class Evidence:
     def prior(self, column: str) -> Prior:
         """What was known of a column beforehand."""
         return self.knowledge.prior(column)
+
+    def join(self, other: Evidence) -> Evidence:
+        """Both pieces of evidence together: atoms are refined, queries of `other` are numbered on.
+
+        Systems of the same private columns are merged if their private conditions are the same; otherwise the two
+        logs must be gathered as one. Cost: one pass over the records for every merged system.
+        """
+        if self.n != other.n:
+            raise CannotHonour(f"evidence about {self.n} records cannot be joined with evidence about {other.n}")
+        last = max((int(e.number.split(".")[0]) for e in self.transcript.entries), default=0)
+
+        def renumbered(number: str) -> str:
+            head, dot, part = number.partition(".")
+            return number if not head.isdigit() else f"{int(head) + last}{dot}{part}"
+
+        entries = tuple(replace(e, number=renumbered(e.number)) for e in other.transcript.entries)
+        refused = tuple(replace(r, number=renumbered(r.number)) for r in other.transcript.refused)
+        transcript = Transcript((*self.transcript.entries, *entries), (*self.transcript.refused, *refused))
+        systems = {s.columns: s for s in self.systems}
+        for theirs in other.systems:
+            ours = systems.get(theirs.columns)
+            tied = {c for columns in systems if columns != theirs.columns for c in columns} & set(theirs.columns)
+            if tied:
+                raise CannotHonour(f"the logs tie {sorted(tied)[0]!r} to different columns: gather them as one log")
+            numbered = _renumber(theirs, renumbered)
+            systems[theirs.columns] = numbered if ours is None else _merge(ours, numbered)
+        contradictions = tuple(
+            replace(c, queries=tuple(renumbered(q) for q in c.queries)) for c in other.contradictions
+        )
+        unjudged = tuple(replace(u, number=renumbered(u.number)) for u in other.unjudged)
+        return Evidence(
+            self.n,
+            transcript,
+            self.knowledge,
+            tuple(systems.values()),
+            (*self.contradictions, *contradictions),
+            (*self.unjudged, *unjudged),
+        )
+
+
+def _renumber(system: System, renumbered: Callable[[str], str]) -> System:
+    return replace(
+        system,
+        rows=tuple(replace(r, number=renumbered(r.number)) for r in system.rows),
+        order=tuple(replace(o, number=renumbered(o.number)) for o in system.order),
+        equal=tuple(replace(e, number=renumbered(e.number), partner=renumbered(e.partner)) for e in system.equal),
+    )
+
+
+def _merge(a: System, b: System) -> System:
+    """One system over atoms that tell apart what either tells apart."""
+    shape = [(f.column, f.power, f.cells) for f in a.features]
+    if a.partitions != b.partitions or shape != [(f.column, f.power, f.cells) for f in b.features]:
+        raise CannotHonour("the logs have different private conditions: gather them as one log")
+    pairs = a.atoms.of.astype(np.int64) * b.atoms.K + b.atoms.of
+    distinct, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    of = place[inverse.ravel()].astype(np.int32)
+    from_a, from_b = (distinct // b.atoms.K)[order], (distinct % b.atoms.K)[order]
+    atoms = Atoms(
+        of,
+        np.bincount(of, minlength=len(order)).astype(np.int64),
+        first[order].astype(np.int64),
+        np.vstack([_spread(a.atoms, from_a), _spread(b.atoms, from_b)]),
+        (
+            *(tuple(w[k] for k in from_a.tolist()) for w in a.atoms.weights),
+            *(tuple(w[k] for k in from_b.tolist()) for w in b.atoms.weights),
+        ),
+    )
+    shift, heavier = len(a.atoms.bits), len(a.atoms.weights)
+
+    def entry(e: Entry) -> Entry:
+        weight = None if e.weight is None else e.weight + heavier
+        return replace(e, predicate=e.predicate + shift, weight=weight)
+
+    facts = {r.fact for r in a.rows if r.fact is not None}
+    rows = tuple(
+        replace(r, entries=tuple(entry(e) for e in r.entries)) for r in b.rows if r.fact is None or r.fact not in facts
+    )
+    known = {x.fact for x in a.bounds}
+    return replace(
+        a,
+        atoms=atoms,
+        rows=(*a.rows, *rows),
+        order=(*a.order, *(replace(o, predicate=o.predicate + shift if o.predicate >= 0 else -1) for o in b.order)),
+        bounds=(*a.bounds, *(replace(x, predicate=x.predicate + shift) for x in b.bounds if x.fact not in known)),
+        equal=(*a.equal, *(replace(e, predicate=e.predicate + shift) for e in b.equal)),
+    )
+
+
+def _spread(atoms: Atoms, chosen: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """The bits of some atoms, in a new order."""
+    bits = np.zeros((len(atoms.bits), (len(chosen) + 63) // 64), dtype=np.uint64)
+    for p in range(len(atoms.bits)):
+        packed = np.packbits(atoms.mask(p)[chosen], bitorder="little")
+        bits[p].view(np.uint8)[: len(packed)] = packed
+    return bits
