@@ -99,9 +99,21 @@ def test_parameters_come_from_the_detail_field() -> None:
     assert "SELECT SUM(sugar) FROM people WHERE zip > '32000' AND zip < '35000' AND gender = 'Male'" in found
 
 
-def csvlog(message: str, detail: str = "", columns: int = 26) -> str:
-    quoted = ['""' if not part else '"' + part.replace('"', '""') + '"' for part in (message, detail)]
-    return ",".join(["2026-11-15 10:00:00.000 UTC", *[""] * 12, *quoted, *[""] * (columns - 15)])
+def csvlog(
+    message: str, detail: str = "", columns: int = 26, *, severity: str = "", query: str = "", leader: str = ""
+) -> str:
+    row = [""] * columns
+    row[0], row[3], row[11], row[13], row[14], row[19] = (
+        "2026-11-15 10:00:00 UTC",
+        "7",
+        severity,
+        message,
+        detail,
+        query,
+    )
+    if leader:
+        row[3], row[24] = "8", leader
+    return ",".join('"' + part.replace('"', '""') + '"' for part in row)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +142,73 @@ def test_csvlog_messages(text: str, sql: str, fault: str) -> None:
     assert bool(found.fault) == bool(fault)
 
 
+PLAN = "duration: 3.001 ms  plan:\nQuery Text: {}\nAggregate  (cost=0.00..1.01 rows=1 width=8)\n  ->  Seq Scan on t"
+ASKED = "SELECT SUM(x) FROM t WHERE name = 'c'"
+TWO = "SELECT SUM(x)\nFROM t WHERE (cost=5)"
+JSON_PLAN = "duration: 1.0 ms  plan:\n" + json.dumps(
+    {"Query Text": ASKED, "Plan": {"Node Type": "Aggregate"}}, indent=1
+)
+
+
 @pytest.mark.parametrize(
-    "message", ["connection received: host=[local]", "duration: 3 ms", "statement: COMMIT;", "bind s: SELECT $1"]
+    ("line", "sql", "fault"),
+    [
+        (csvlog(PLAN.format(ASKED), severity="LOG"), ASKED, ""),
+        (csvlog(PLAN.format(TWO), severity="LOG"), TWO, ""),
+        (csvlog(PLAN.format("SELECT $1\nQuery Parameters: $1 = 'v'")), "SELECT 'v'", ""),
+        (csvlog(PLAN.format("SELECT $1")), "SELECT $1", "parameter values"),
+        (csvlog(PLAN.format("PREPARE q (text) AS " + ASKED)), ASKED, ""),
+        (csvlog(JSON_PLAN), ASKED, ""),
+        (csvlog("duration: 1.0 ms  plan:\n{broken"), "duration: 1.0 ms plan: {broken", "log_format"),
+        (csvlog("duration: 1.0 ms  plan:\n<explain/>"), "duration: 1.0 ms plan: <explain/>", "log_format"),
+        (csvlog("Anweisung: " + ASKED, severity="LOG"), "Anweisung: " + ASKED, "lc_messages"),
+        (csvlog("Anweisung: TABLE t", severity="LOG"), "Anweisung: TABLE t", "lc_messages"),
+        (csvlog(ASKED, severity="WARNING"), ASKED, "lc_messages"),
+        (csvlog("temporary file: path x, size 5", severity="LOG", query=ASKED), ASKED, ""),
+        (csvlog("process 5 still waiting for ShareLock", severity="LOG", query=ASKED), ASKED, ""),
+        (csvlog("temporary file: x", severity="LOG", query="SELECT $1"), "SELECT $1", "parameter values"),
+    ],
+)
+def test_csvlog_lines_about_a_statement_that_ran(line: str, sql: str, fault: str) -> None:
+    (found,) = IMPORTERS[LogFormat.POSTGRES_CSVLOG](line, "log.csv")
+    assert found.sql == sql
+    assert fault in found.fault
+    assert bool(found.fault) == bool(fault)
+
+
+def test_csvlog_reads_once_what_was_logged_before_it_ran() -> None:
+    said = csvlog("execute s: SELECT $1", "parameters: $1 = 'v'", severity="LOG")
+    remarks = [
+        csvlog("temporary file: x", severity="LOG", query="SELECT $1"),
+        csvlog("temporary file: y", severity="LOG", query="SELECT $1", leader="7"),
+        csvlog(PLAN.format("SELECT $1"), severity="LOG"),
+    ]
+    read = IMPORTERS[LogFormat.POSTGRES_CSVLOG]
+    assert [f.sql for f in read("\n".join([said, *remarks]), "log.csv")] == ["SELECT 'v'"]
+    timed = csvlog("duration: 9 ms  execute s: SELECT $1", "parameters: $1 = 'v'", severity="LOG")
+    found = list(read("\n".join([timed, remarks[0]]), "log.csv"))  # another execution, that was not logged
+    assert [bool(f.fault) for f in found] == [False, True]
+
+
+@pytest.mark.parametrize("severity", ["ERROR", "FEHLER"])
+def test_csvlog_passes_over_what_failed(severity: str) -> None:
+    row = csvlog("division by zero", severity=severity, query=ASKED).replace(
+        f'"{severity}",""', f'"{severity}","22012"'
+    )
+    assert '"22012"' in row
+    assert not list(IMPORTERS[LogFormat.POSTGRES_CSVLOG](row, "log.csv"))
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "connection received: host=[local]",
+        "duration: 3 ms",
+        "statement: COMMIT;",
+        "bind s: SELECT $1",
+        "checkpoint starting: time",
+        "duration: 1.5 ms  parse s: SELECT $1",
+    ],
 )
 def test_csvlog_passes_over_what_is_no_statement(message: str) -> None:
     assert not list(IMPORTERS[LogFormat.POSTGRES_CSVLOG](csvlog(message), "log.csv"))
