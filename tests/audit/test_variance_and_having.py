@@ -8,6 +8,7 @@ import pyarrow as pa
 
 import keyhole
 from keyhole.audit import Exposure, Status
+from keyhole.audit.explain import formula
 
 PEOPLE = pa.table({"n": list("abcdef"), "g": [1, 1, 1, 2, 2, 3], "x": [3, 3, 3, 4, 8, 5]})
 
@@ -81,3 +82,35 @@ def test_empty_parts_of_one_sum_are_not_null() -> None:
     assert exposed(audit("WITH a AS (SELECT x, n FROM t WHERE g = 3) SELECT SUM(x), SUM(2 * x) + COUNT(*) FROM a")) == {
         "f": Decimal(5)
     }
+
+
+def test_sums_of_squares_are_judged_like_variances() -> None:
+    same = dict.fromkeys("abc", Decimal(3))
+    assert exposed(audit("SELECT SUM(x), SUM(x*x) FROM t WHERE g = 1")) == same
+    assert exposed(audit("SELECT SUM(x - 3), SUM((x - 3) * (x - 3)) FROM t WHERE g = 1")) == same
+    two = audit("SELECT AVG(x), VAR_POP(x) FROM t WHERE g = 2", private="x")
+    assert two.exit_code in (0, 1)
+    pair = audit("SELECT SUM(x), SUM(x*x) FROM t WHERE g = 2", private="x")
+    assert {f.who: f.allowed for f in pair.inferred} == dict.fromkeys("de", (Decimal(4), Decimal(8)))
+    assert "not complete" in pair.promise
+    zero = pa.table({"n": ["a", "b"], "x": [0, 0]})
+    verdict = keyhole.examine(["SELECT SUM(x*x) FROM t"], data=zero, private=["x"], id="n")
+    assert exposed(verdict) == {"a": Decimal(0), "b": Decimal(0)}
+
+
+def test_an_average_over_one_possible_person_is_his_value() -> None:
+    for item in ("AVG(x)", "SUM(x)/COUNT(*)"):
+        assert exposed(audit(f"SELECT {item} FROM t WHERE x > 3 AND n = 'f'")) == {"f": Decimal(5)}, item
+
+
+def test_a_quotient_that_says_nothing_does_no_harm() -> None:
+    assert exposed(audit("SELECT SUM(x)/SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE g = 3")) == {"f": Decimal(5)}
+
+
+def test_the_proof_of_a_quotient_says_what_is_added_up() -> None:
+    verdict = audit(
+        "SELECT SUM(x) FILTER (WHERE n = 'f')/SUM(x) FROM t WHERE g > 1 AND n <> 'd'",
+        "SELECT SUM(x) FROM t WHERE g > 1 AND n <> 'd'",
+    )
+    text = formula(next(f for f in verdict if f.who == "f"), verdict)
+    assert "numerator - 0.384615384615 × denominator of Q1" in text

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from keyhole.evidence import Contradiction, Evidence, Row, System, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
+from keyhole.query import Aggregate
 from keyhole.sources import Roster
 from keyhole.transcript import Refusal, simplest_decimal
 
@@ -76,7 +77,10 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is proved of one record's private value. `lo` and `hi` are None where unbounded or not a number."""
+    """What is proved of one record's private value. `lo` and `hi` are None where unbounded or not a number.
+
+    `row` counts from 0, as arrays do; the JSON form counts from 1.
+    """
 
     record: Mapping[str, Scalar | None]
     row: int
@@ -305,12 +309,28 @@ def proof_items(proof: Proof, evidence: Evidence) -> list[dict[str, Any]]:
             continue
         shown = answer_weight(row, weight)
         item: dict[str, Any] = {"query": number, "sql": evidence.sql_of(number), "weight": str(shown)}
+        form = row_form(number, proof.system, evidence)
+        if form:
+            item["form"] = form
         if proof.rule:
             item["rule"] = proof.rule
         items.append(item)
     if proof.constant and not proof.rule:
         items.append({"known": str(proof.constant), "weight": "1"})
     return items
+
+
+def row_form(number: str, system: int, evidence: Evidence) -> str:
+    """What of a query a proof adds up, where it is not the answer itself: empty for a plain sum, count or average."""
+    row = next(r for r in evidence.systems[system].rows if r.number == number)
+    entry = next((e for e in evidence.transcript.entries if e.number == number), None)
+    if row.scale or entry is None:
+        return ""
+    if entry.query.aggregate is Aggregate.VAR:
+        return "sum of squares"
+    if entry.answer is None or entry.answer.value is None:
+        return "number of people"
+    return f"numerator - {entry.answer.value} × denominator"
 
 
 def name_of(record: Mapping[str, Scalar | None]) -> str:

@@ -8,7 +8,18 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from keyhole.audit.base import Exposure, Finding, Group, Proof, Status, answer_weight, name_of, query_order, visible
+from keyhole.audit.base import (
+    Exposure,
+    Finding,
+    Group,
+    Proof,
+    Status,
+    answer_weight,
+    name_of,
+    query_order,
+    row_form,
+    visible,
+)
 from keyhole.transcript import simplest_decimal
 
 if TYPE_CHECKING:
@@ -30,15 +41,21 @@ def formula(finding: Finding | Group, exposure: Exposure) -> str:
     if proof.rule:
         names = " and ".join("Q" + q for q in proof.weights)
         return f"{names}: {proof.rule}; {who} {_claim(finding)}"
-    left = _sum(
-        [(weight, "Q" + q if not q.startswith("fact") else q) for q, weight in _weights(proof, exposure)], proof
-    )
+    left = _sum([(weight, _name(q, proof, exposure)) for q, weight in _weights(proof, exposure)], proof)
     held = _indicator(finding, proof, exposure)
     if held is not None:
         return f"{left} = {held}, so {who} {_claim(finding)}"
     if not isinstance(finding, Group) and finding.status is Status.INFERRED:
         return f"{left}: {who} {_claim(finding)}"
     return f"{left} = {who}" + ("" if value is None else f" = {value}")
+
+
+def _name(q: str, proof: Proof, exposure: Exposure) -> str:
+    """Q3, or what of Q3 is meant where the answer itself is not what is added up."""
+    if q.startswith("fact"):
+        return q
+    form = row_form(q, proof.system, exposure.evidence)
+    return f"({form} of Q{q})" if form else f"Q{q}"
 
 
 def _indicator(finding: Finding | Group, proof: Proof, exposure: Exposure) -> int | None:
@@ -62,9 +79,11 @@ def arithmetic(finding: Finding | Group, exposure: Exposure) -> str:
     parts = []
     for q, weight in _weights(proof, exposure):
         row = rows[q]
-        if row.lo is None or row.hi is None or not row.scale:
+        if row.lo is None or row.hi is None:
             return ""
-        lo, hi = sorted(((row.lo + row.offset) / row.scale, (row.hi + row.offset) / row.scale))
+        lo, hi = row.lo, row.hi
+        if row.scale:
+            lo, hi = sorted(((lo + row.offset) / row.scale, (hi + row.offset) / row.scale))
         parts.append((weight, str(simplest_decimal(lo, hi))))
     return f"{_sum(parts, proof)} = {value}"
 

@@ -19,7 +19,7 @@ from keyhole.audit.base import Exposure, Finding, Group, Proof, Status, outward,
 from keyhole.audit.extreme import Ruling, extremes, rule_out
 from keyhole.audit.groups import determined_groups
 from keyhole.audit.matrix import SystemMatrix, system_matrix
-from keyhole.audit.variance import equal_values, roots
+from keyhole.audit.variance import equal_values, roots, square_sums
 from keyhole.evidence import Contradiction, Evidence, System, Unjudged
 from keyhole.query import Aggregate
 from keyhole.solve.rowspace import RowSpace
@@ -31,8 +31,8 @@ COMPLETE = (
     "known ranges, grids and 0/1 values may give away more"
 )
 SOUND = (
-    "sound, not complete: every exposure is proved, but conditions on private columns are tied to the values in "
-    "ways the rank test does not see"
+    "sound, not complete: every exposure is proved, but squares of private values and conditions on them are tied to "
+    "the values in ways the rank test does not see"
 )
 
 _REASONS = {
@@ -63,7 +63,7 @@ class Rank:
         contradictions = list(evidence.contradictions)
         rank = 0
         for number, system in enumerate(evidence.systems):
-            rows = [row for row in system.rows if row.exact]
+            rows = [row for row in system.rows if row.exact and row.entries]
             built = system_matrix(system, rows)
             space = RowSpace(built.matrix, progress=self.progress)
             rank += space.rank
@@ -73,6 +73,7 @@ class Rank:
             known = {(f.row, f.column) for f in linear}
             for f in (
                 *equal_values(number, system),
+                *square_sums(number, system),
                 *_ruled(number, system, built, space, contradictions),
                 *_squares(number, system, built, space, evidence),
             ):
@@ -84,7 +85,10 @@ class Rank:
         findings = _named(drafts, roster)
         contradictions.extend(_outside(findings, evidence))
         unjudged = (*evidence.unjudged, *_unjudged(evidence))
-        conditional = any(system.partitions for system in evidence.systems)
+        conditional = any(
+            system.partitions or any(f.power > 1 for f in system.features) or system.equal
+            for system in evidence.systems
+        )
         return Exposure(
             evidence,
             roster,

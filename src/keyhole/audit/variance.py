@@ -8,12 +8,16 @@ from fractions import Fraction
 from math import isqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.audit.base import Finding, Proof, Status, shown_value
-from keyhole.evidence import System
+from keyhole.evidence import Row, System
 from keyhole.knowledge import Knowledge
+from keyhole.transcript import simplest_decimal
 
 ALL_EQUAL = "the variance is zero, so everybody has the average"
+ALL_ZERO = "the squares add up to zero, so every value is zero"
+TWO_ROOTS = "two values with this sum and these squares are known up to their order"
 
 
 def equal_values(number: int, system: System) -> Iterator[Finding]:
@@ -28,6 +32,54 @@ def equal_values(number: int, system: System) -> Iterator[Finding]:
         proof = Proof(number, {equal.partner: Fraction(1), equal.number: Fraction(1)}, rule=ALL_EQUAL)
         for r in inside.tolist():
             yield Finding({}, int(r), equal.column, Status.EXPOSED, value, value, value, proof)
+
+
+def square_sums(number: int, system: System) -> Iterator[Finding]:
+    """SUM(x) and SUM(x*x) of the same people: equal values where n SUM(x*x) = SUM(x)^2, and two people up to order.
+
+    Only exact answers count. A sum of squares that is zero makes everybody zero.
+    """
+    linear: dict[tuple[str, int], Row] = {}
+    for row in system.rows:
+        if row.exact and len(row.entries) == 1 and row.lo is not None and row.lo == row.hi:
+            e = row.entries[0]
+            feature = system.features[e.feature]
+            if feature.column is not None and feature.power == 1 and e.factor == 1 and e.weight is None:
+                linear[feature.column, e.predicate] = row
+    for row in system.rows:
+        if not row.exact or row.lo is None or row.lo != row.hi or any(e.weight is not None for e in row.entries):
+            continue
+        square = [e for e in row.entries if system.features[e.feature].power == 2]
+        plain = [e for e in row.entries if system.features[e.feature].power == 1]
+        if len(square) != 1 or len(plain) > 1 or len(square) + len(plain) != len(row.entries):
+            continue
+        column, at = system.features[square[0].feature].column, square[0].predicate
+        if column is None or any(system.features[e.feature].column != column or e.predicate != at for e in plain):
+            continue
+        inside = np.flatnonzero(system.atoms.mask(at)[system.atoms.of])
+        partner = linear.get((column, at))
+        if not plain and row.lo == 0:
+            yield from _all(inside, column, Fraction(0), Proof(number, {row.number: Fraction(1)}, rule=ALL_ZERO))
+            continue
+        if partner is None or partner.lo is None or not len(inside):
+            continue
+        total = partner.lo
+        squares = (row.lo - (plain[0].factor * total if plain else 0)) / square[0].factor
+        weights = {partner.number: Fraction(1), row.number: Fraction(1)}
+        if len(inside) * squares == total * total:
+            yield from _all(inside, column, total / len(inside), Proof(number, weights, rule=ALL_EQUAL))
+        elif len(inside) == 2 and 2 * squares > total * total:
+            gap = _root(2 * squares - total * total, 2 * squares - total * total)
+            low, high = (simplest_decimal(v, v) for v in ((total - Fraction(gap)) / 2, (total + Fraction(gap)) / 2))
+            proof = Proof(number, weights, rule=TWO_ROOTS)
+            for r in inside.tolist():
+                yield Finding({}, int(r), column, Status.INFERRED, None, low, high, proof, allowed=(low, high))
+
+
+def _all(inside: NDArray[np.int64], column: str, value: Fraction, proof: Proof) -> Iterator[Finding]:
+    shown = simplest_decimal(value, value)
+    for r in inside.tolist():
+        yield Finding({}, int(r), column, Status.EXPOSED, shown, shown, shown, proof)
 
 
 def roots(proof: Proof, system: System, column: str, k: int, knowledge: Knowledge) -> Finding | None:

@@ -336,9 +336,10 @@ class _Builder:
         if query.per and not hidden_per and per.public == 0:
             return []  # a quotient over nobody says nothing
         said = self._said(entry, answer, top)
-        if hidden_per:
+        alone = hidden_per and self._one_candidate(asked)
+        if hidden_per and not alone:
             return self._ratio_row(asked, said, top, per)
-        scale = per.public if query.per else Fraction(1)
+        scale = per.public if query.per and not alone else Fraction(1)
         entries = tuple(e for e in asked.top if e.feature != ONE)
         low, high = (None if end is None else end * scale - top.public for end in (said.lo, said.hi))
         if scale < 0:
@@ -377,6 +378,8 @@ class _Builder:
             return []
         a = (said.lo + said.hi) / 2
         spread = (said.hi - said.lo) / 2 * self.roster.n
+        if spread and any(e.feature != ONE and self.totals.summed(e.feature) for e in asked.per):
+            said = replace(said, exact=False, why="a quotient of private sums, rounded")
         found: dict[tuple[int, int, int | None], Fraction] = {}
         for sign, part in ((Fraction(1), asked.top), (-a, asked.per)):
             for e in part:
@@ -386,7 +389,15 @@ class _Builder:
         entries = tuple(Addend(f, p, c, w) for (f, p, w), c in found.items() if c)
         offset = top.public - a * per.public
         low, high = -offset - spread, -offset + spread
+        if not entries:
+            return []  # SUM(x) / SUM(x): it says nothing
         return [Row(entry.number, entries, Fraction(0), offset, low, high, None, said.exact, said.why)]
+
+    def _one_candidate(self, asked: _Asked) -> bool:
+        """An average over a single possible person, answered at all, is his value."""
+        below = asked.entry.query.per
+        counts = len(below) == 1 and below[0].column is None and below[0].weight is None and below[0].factor == 1
+        return counts and self.totals.candidates([*asked.top, *asked.per]) == 1
 
     def _said(self, entry: Entry, answer: Answer | None, top: Form) -> Interval:
         """An answer as an interval. What we computed ourselves is as exact as it says; what was printed is not."""

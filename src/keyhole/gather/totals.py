@@ -54,6 +54,17 @@ class Totals:
         """True if a column has no short decimals, so that its sums carry a radius."""
         return self._source is not None and self._values(column).units is None
 
+    def summed(self, feature: int) -> bool:
+        """Does a feature carry values (rather than count people)?"""
+        return feature != ONE and self._features[feature].column is not None
+
+    def candidates(self, entries: Sequence[Entry]) -> int:
+        """How many records a form looks at."""
+        touched = np.zeros(self._atoms.K, dtype=np.bool_)
+        for predicate in {e.predicate for e in entries}:
+            touched |= self._atoms.mask(predicate)
+        return int(self._atoms.sizes[touched].sum())
+
     def form(self, entries: Sequence[Entry]) -> Form:
         """Evaluate a linear form."""
         public, total, radius, matched = Fraction(0), Fraction(0), Fraction(0), 0
