@@ -248,6 +248,70 @@ def test_broken_exports_say_so() -> None:
         detect('[{"a": 1}]', "unknown.json")
 
 
+@pytest.mark.parametrize(
+    ("kind", "record"),
+    [
+        (LogFormat.SNOWFLAKE, {"QUERY_TEXT": "SELECT 1", "EXECUTION_STATUS": "SUCCESS"}),
+        (LogFormat.BIGQUERY, {"job_id": "j", "state": "DONE", "query": "SELECT 1"}),
+        (LogFormat.DUCKDB, {"type": "QueryLog", "message": "SELECT 1"}),
+    ],
+)
+@pytest.mark.parametrize("broken", ['{"QUERY_TEXT": "SELECT SUM(x', '{"type": ', "}", "garbage", '{"a": 1} tail', "[3"])
+def test_a_broken_json_line_is_listed_and_the_others_are_read(
+    kind: LogFormat, record: dict[str, str], broken: str
+) -> None:
+    good = json.dumps(record)
+    for lines, numbers in (([good, broken, good], {1, 3}), ([good, good, broken], {1, 2}), ([broken, good], {2})):
+        if lines[0] == broken and not broken.startswith("{"):
+            continue  # then it is no JSON lines
+        log = open_log("\n".join(lines) + "\n", kind)
+        extra = 1 if "tail" in broken else 0  # that line holds a record, of nothing, and the tail
+        assert len(log.refused) == 1 + extra
+        assert [line.sql for line in log.lines] == ["SELECT 1"] * len(numbers)
+        assert any("not JSON" in r.error and "SELECT 1" not in r.sql for r in log.refused)
+    assert detect(f"{{broken\n{good}\n", "x.json") is kind
+
+
+def test_a_second_array_is_not_dropped() -> None:
+    page = json.dumps([{"QUERY_TEXT": "SELECT 1"}])
+    log = open_log(page + "\n" + page, LogFormat.SNOWFLAKE)
+    assert [line.sql for line in log.lines] == ["SELECT 1"]
+    assert "one array a file" in log.refused[0].error
+
+
+@pytest.mark.parametrize("fields", [{"label": "a"}, {"executed_sql": "SELECT 1", "status": "success"}])
+def test_one_page_of_superset_is_not_all(fields: dict[str, str]) -> None:
+    page = json.dumps({"count": 50, "result": [{"id": 1, "sql": "SELECT 1", **fields}]})
+    log = open_log(page)
+    assert log.format is LogFormat.SUPERSET
+    assert [line.sql for line in log.lines] == ["SELECT 1"]
+    assert "1 of 50" in log.refused[0].error
+    assert "page_size" in log.refused[0].error
+    empty = list(IMPORTERS[LogFormat.SUPERSET](json.dumps({"count": 2, "result": []}), "x.json"))
+    assert ["0 of 2" in f.fault for f in empty] == [True]
+
+
+def test_unknown_log_types_of_duckdb_are_listed() -> None:
+    rows = [("QueryLog", "SELECT 1"), ("FileSystem", "open"), ("Slow", "SELECT 2"), ("Metrics", "select 3")]
+    log = open_log("type,message\n" + "\n".join(",".join(row) for row in rows))
+    assert [line.sql for line in log.lines] == ["SELECT 1"]
+    assert [r.sql for r in log.refused] == ["SELECT 2", "select 3"]
+    assert "type Slow" in log.refused[0].error
+
+
+def test_a_python_model_of_dbt_is_listed_as_such() -> None:
+    node = {"resource_type": "model", "language": "python", "compiled_code": "def model(dbt, session): ..."}
+    (found,) = IMPORTERS[LogFormat.DBT](json.dumps({"nodes": {"model.p.m": node}}), "manifest.json")
+    assert found.sql == "model.p.m"
+    assert "written in python" in found.fault
+
+
+def test_json_of_unknown_content_is_not_taken_for_a_transcript() -> None:
+    with pytest.raises(LogError, match="cannot tell"):
+        detect('{"a": 1}', "unknown.json")
+    assert detect('{"sql": "SELECT 1", "mine": 1}', "x.json") is LogFormat.JSONL
+
+
 def test_plain_logs_are_still_plain() -> None:
     assert detect("SELECT SUM(x), y FROM t", "standard input") is LogFormat.SQL
     assert detect('{"sql": "SELECT 1"}\n', "standard input") is LogFormat.JSONL

@@ -157,7 +157,7 @@ def detect(text: str, name: str) -> LogFormat:
     for telling, kind in _TELLING:
         if telling <= fields:
             return kind
-    if start == "{" or suffix == ".jsonl":
+    if suffix == ".jsonl" or (start == "{" and (suffix != ".json" or "sql" in fields)):
         return LogFormat.JSONL
     if start != "[" and _is_csvlog(text):
         return LogFormat.POSTGRES_CSVLOG
@@ -168,14 +168,17 @@ def detect(text: str, name: str) -> LogFormat:
 
 
 def _json_fields(text: str) -> frozenset[str]:
-    """Names of the first object's fields, and of the first object in the lists it holds."""
+    """Names of the first whole object's fields, and of the first object in the lists it holds."""
     start = text.lstrip()
     if start[0] == "[":
         start = start[1:].lstrip()
-    try:
-        first, _ = json.JSONDecoder().raw_decode(start)
-    except ValueError:
-        return frozenset()
+    first = None
+    for _ in range(20):
+        try:
+            first = json.JSONDecoder().raw_decode(start)[0]
+            break
+        except ValueError:  # a broken line: the next one may tell
+            start = start.partition("\n")[2].lstrip()
     names: set[str] = set()
     for part in (
         (first, *(v[0] for v in first.values() if isinstance(v, list) and v)) if isinstance(first, dict) else ()

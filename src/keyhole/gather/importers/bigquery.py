@@ -29,7 +29,7 @@ def read(text: str, name: str) -> Iterator[Found]:
     """
     for record in records(text, name):
         if record.fault:
-            yield faulty("", record.at, record.fault)
+            yield faulty(record.raw, record.at, record.fault)
         elif isinstance(record.fields.get("protopayload"), Mapping):
             yield from _audited(record)
         else:

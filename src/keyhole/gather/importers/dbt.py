@@ -35,12 +35,13 @@ def read(text: str, name: str) -> Iterator[Found]:
             continue
         if str(node.get("resource_type") or key.split(".")[0]) in _NO_SQL:
             continue
+        language = str(node.get("language") or "sql")
+        if language != "sql":
+            yield faulty(key, at, f"it is written in {language}, not in SQL: what it publishes cannot be judged")
+            continue
         sql = node.get("compiled_code") or node.get("compiled_sql")
         if not isinstance(sql, str) or not sql.strip():
-            if str(node.get("language") or "sql") == "sql":
-                yield faulty(key, at, "it has no compiled code: run dbt compile and audit its manifest.json")
-            else:
-                yield faulty(key, at, f"it is written in {node['language']}, not in SQL")
+            yield faulty(key, at, "it has no compiled code: run dbt compile and audit its manifest.json")
             continue
         for part in statements(sql, at):
             yield Found(translated(part.sql, "bigquery") if adapter == "bigquery" else part.sql, at)

@@ -10,19 +10,24 @@ from collections.abc import Iterator
 from keyhole.gather.importers.found import NO_PARAMETERS, Found, faulty, has_parameters, statements
 from keyhole.gather.importers.records import records
 
+_NO_STATEMENT = frozenset({"filesystem", "http", "checkpoint", "physicaloperator", "metrics"})
+
 
 def read(text: str, name: str) -> Iterator[Found]:
-    """The statements of an export; entries of other log types are no statements.
+    """The statements of an export. Entries of log types that hold none are passed over, unless one names a SELECT.
 
     >>> [f.sql for f in read("type,message\\nQueryLog,SELECT SUM(x) FROM t\\nFileSystem,open", "log.csv")]
     ['SELECT SUM(x) FROM t']
     """
     for record in records(text, name):
-        if str(record.fields.get("type") or "QueryLog").lower() != "querylog":
-            continue
+        kind = str(record.fields.get("type") or "QueryLog")
         sql = record.text("message", "query_name", "query")
+        if kind.lower() != "querylog":
+            if kind.lower() not in _NO_STATEMENT or "select" in sql.lower():
+                yield faulty(sql, record.at, f"a log entry of type {kind}: only QueryLog holds the statements asked")
+            continue
         if record.fault or not sql:
-            yield faulty(str(record.fields or ""), record.at, record.fault or "it has no message")
+            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no message")
         elif has_parameters(sql):
             yield faulty(sql, record.at, NO_PARAMETERS)
         else:

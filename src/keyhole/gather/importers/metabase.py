@@ -24,7 +24,7 @@ def read(text: str, name: str) -> Iterator[Found]:
         label = str(record.fields.get("name") or f"card {record.fields.get('id', '')}").strip()
         sql = _native(record.fields.get("dataset_query"))
         if record.fault:
-            yield faulty("", record.at, record.fault)
+            yield faulty(record.raw, record.at, record.fault)
         elif sql is None:
             why = "a question without SQL: open it in Metabase, choose 'View the SQL', and add that statement"
             yield faulty(label, record.at, why)

@@ -22,7 +22,7 @@ def read(text: str, name: str) -> Iterator[Found]:
     for record in records(text, name):
         sql = record.text("query")
         if record.fault or not sql:
-            yield faulty(str(record.fields or ""), record.at, record.fault or "it has no query")
+            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no query")
         elif sql == "<insufficient privilege>":
             yield faulty(sql, record.at, "the text was hidden from the role that exported it: use pg_read_all_stats")
         elif has_parameters(sql):

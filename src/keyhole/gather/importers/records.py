@@ -15,6 +15,7 @@ from keyhole.errors import LogError
 _LISTS = ("result", "results", "rows", "data", "items", "queries")
 _DECODER = json.JSONDecoder()
 _GAP = re.compile(r"[\s,]*")
+_NEXT = re.compile(r"\n[ \t]*\{")  # where the next record of JSON lines begins
 _LONGEST = 1 << 28  # characters of one CSV field
 
 
@@ -25,6 +26,7 @@ class Record:
     fields: dict[str, Any]
     at: int
     fault: str = ""
+    raw: str = ""  # what was there instead of fields
 
     def text(self, *names: str) -> str:
         """The first of these fields that holds text."""
@@ -87,32 +89,64 @@ def _json(text: str, name: str) -> Iterator[Record]:
     try:
         first, end = _DECODER.raw_decode(text, start)
     except ValueError as error:
-        raise LogError(f"{name} is not JSON: {error}") from None
+        if _NEXT.search(text, start) is None:
+            raise LogError(f"{name} is not JSON: {error}") from None
+        first, end = {}, start  # one of several lines
     key = next((k for k in _LISTS if isinstance(first.get(k), list)), None)
     if key is not None and not text[end:].strip():
         opened = re.compile(rf'"{key}"\s*:\s*\[').search(text)
         assert opened is not None
         yield from _items(text, opened.end(), name)
         return
-    yield from _items(text, start, name)
+    yield from _lines(text, start)
 
 
 def _items(text: str, at: int, name: str) -> Iterator[Record]:
+    """The items of an array, from its first on."""
     line, counted = 1, 0
     while True:
         gap = _GAP.match(text, at)
         at = gap.end() if gap is not None else at
-        if at >= len(text) or text[at] in "]}":
+        line, counted = line + text.count("\n", counted, at), at
+        if at >= len(text):
+            return
+        if text[at] == "]":
+            rest = text[at + 1 :].lstrip()
+            if rest[:1] in ("[", "{"):
+                yield Record({}, line, "what follows the end of the array was not read: one array a file", rest)
+            return
+        try:
+            item, at = _DECODER.raw_decode(text, at)
+        except ValueError as error:
+            raise LogError(f"{name}, line {line}: not JSON ({error})") from None
+        yield _record(item, line)
+
+
+def _lines(text: str, at: int) -> Iterator[Record]:
+    """JSON lines; one that is broken is a record with a fault, and the others go on."""
+    line, counted = 1, 0
+    while True:
+        gap = _GAP.match(text, at)
+        at = gap.end() if gap is not None else at
+        if at >= len(text):
             return
         line, counted = line + text.count("\n", counted, at), at
         try:
             item, at = _DECODER.raw_decode(text, at)
         except ValueError as error:
-            raise LogError(f"{name}, line {line}: not JSON ({error})") from None
-        if isinstance(item, dict):
-            yield Record({str(k).lower(): v for k, v in item.items()}, line)
-        else:
-            yield Record({}, line, f"it is not an object: {_short(item)}")
+            follows = _NEXT.search(text, at)
+            end = follows.start() if follows is not None else len(text)
+            said = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+            yield Record({}, line, f"not JSON ({said}): {_short(text[at:end])}", text[at:end])
+            at = end
+            continue
+        yield _record(item, line)
+
+
+def _record(item: object, line: int) -> Record:
+    if isinstance(item, dict):
+        return Record({str(k).lower(): v for k, v in item.items()}, line)
+    return Record({}, line, f"it is not an object: {_short(item)}", str(item))
 
 
 def _short(value: object) -> str:

@@ -21,7 +21,7 @@ def read(text: str, name: str) -> Iterator[Found]:
         sql = record.text("query_text")
         status = str(record.fields.get("execution_status") or "SUCCESS").upper()
         if record.fault or not sql:
-            yield faulty(str(record.fields or ""), record.at, record.fault or "it has no QUERY_TEXT")
+            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no QUERY_TEXT")
         elif status in ("SUCCESS", "RUNNING", "RESUMING_WAREHOUSE"):
             if len(sql) >= LONGEST:
                 yield faulty(sql[:200], record.at, f"its text was cut at {LONGEST:,} characters")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from keyhole.gather.importers.found import NO_TEMPLATE, Found, faulty, is_template, statements
@@ -14,14 +15,31 @@ def read(text: str, name: str) -> Iterator[Found]:
     >>> [f.sql for f in read('{"count": 1, "result": [{"label": "pay", "sql": "SELECT SUM(x) FROM t"}]}', "saved.json")]
     ['SELECT SUM(x) FROM t']
     """
-    for record in records(text, name):
+    page = list(records(text, name))
+    for record in page:
         if str(record.fields.get("status") or "success").lower() in ("failed", "stopped", "timed_out"):
             continue
         sql = record.text("executed_sql", "sql")
         if record.fault or not sql:
-            yield faulty(str(record.fields or ""), record.at, record.fault or "it has no sql")
+            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no sql")
         elif is_template(sql):
             yield faulty(sql, record.at, NO_TEMPLATE)
         else:
             for found in statements(sql, record.at):
                 yield Found(found.sql, record.at)
+    count = _count(text)
+    if count > len(page):
+        why = (
+            f"the file has {len(page)} of {count} queries: ask for all pages (page, page_size) and audit them together"
+        )
+        yield faulty(f"{count - len(page)} queries on other pages", 1, why)
+
+
+def _count(text: str) -> int:
+    """How many there are on all pages, as the answer of the API says; 0 if it does not."""
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return 0
+    count = whole.get("count") if isinstance(whole, dict) else None
+    return count if isinstance(count, int) else 0
