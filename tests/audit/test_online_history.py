@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -141,11 +142,69 @@ def test_strange_files_are_named(tmp_path: Path) -> None:
     path.write_text("SELECT 1;\n", encoding="utf-8")
     with pytest.raises(LogError, match="not a history"):
         History.open(path, "f")
-    path.write_text("", encoding="utf-8")
-    with pytest.raises(LogError, match="not a history"):
-        History.open(path, "f")
     with pytest.raises(ConfigError, match="cannot write"):
         History.open(tmp_path / "no" / "h.keyhole", "f")
+
+
+def test_an_empty_file_is_begun(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    path.touch()
+    with History.open(path, "f") as history:
+        assert history.past == []
+        history.append(Past(1, ALL))
+    with History.open(path, "f") as history:
+        assert [p.sql for p in history.past] == [ALL]
+    with pytest.raises(ConfigError, match="cannot open"):
+        History.open(tmp_path, "f")  # a folder is none
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_lines_removed_swapped_or_repeated_are_noticed(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("h") / "h.keyhole"
+    write_history(path, "f", "1", [Past(1, ALL), Past(2, SOME)])
+    with History.open(path, "f", "2") as history:  # each way of writing a line
+        history.append(Past(3, ALL))
+        history.extend([Past(4, SOME), Past(5, ALL)])
+        history.append(Past(6, ALL))
+    whole = path.read_bytes().splitlines(keepends=True)
+    at = data.draw(st.integers(1, len(whole) - 2))
+    kept = data.draw(
+        st.sampled_from(
+            [
+                whole[:at] + whole[at + 1 :],
+                [*whole[:at], whole[at + 1], whole[at], *whole[at + 2 :]],
+                [*whole[:at], whole[at], *whole[at:]],
+            ]
+        )
+    )
+    path.write_bytes(b"".join(whole))
+    with History.open(path, "f", "2") as history:
+        assert [p.number for p in history.past] == [1, 2, 3, 4, 5, 6]
+    path.write_bytes(b"".join(kept))
+    with pytest.raises(LogError, match="damaged, or one before it is missing"):
+        History.open(path, "f", "2")
+
+
+OLD = """{"keyhole": "history", "format": 1, "fingerprint": "f", "version": null, "crc": "HEAD"}
+{"query": 1, "sql": "SELECT SUM(x) FROM t", "how": "answered", "crc": "LINE"}
+"""
+
+
+def test_a_history_without_a_chain_is_read_and_continued(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    text = OLD
+    for place, line in zip(("HEAD", "LINE"), OLD.splitlines(), strict=True):
+        body = line.partition(', "crc"')[0] + "}"
+        text = text.replace(place, f"{zlib.crc32(body.encode()):08x}")
+    path.write_text(text, encoding="utf-8")
+    with History.open(path, "f") as history:
+        history.append(Past(2, SOME))
+        history.extend([Past(3, ALL)])
+    with History.open(path, "f") as history:
+        assert [p.number for p in history.past] == [1, 2, 3]
 
 
 def test_a_statement_that_can_no_longer_be_read_is_not_forgotten(tmp_path: Path) -> None:

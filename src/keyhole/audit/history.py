@@ -1,8 +1,9 @@
 """The history of an online auditor on disk: append-only, one checked line a statement, durable before it counts.
 
 A line that was acknowledged is never lost; a line cut short by a crash was not acknowledged, and is removed when the
-file is opened next. A damaged line in the middle is an error. The file belongs to one process at a time, and to the
-people it was made for: the header holds the fingerprint of the roster and the version of the data.
+file is opened next. Each line's checksum goes on from that of the line before, so a line in the middle that is damaged,
+missing or out of place is an error. (Whole lines missing at the end cannot be noticed.) The file belongs to one process
+at a time, and to the people it was made for: the header holds the fingerprint of the roster and the version of the data.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ try:
 except ImportError:  # pragma: no cover - no advisory locks on this platform
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
+FORMAT = 2
+UNCHAINED = 1  # the format in which every line had a checksum of its own: read, and continued as it is
 ANSWERED, PUBLISHED, UNJUDGED = "answered", "published", "unjudged"
 
 
@@ -60,19 +62,22 @@ class History:
     [Past(number=1, sql='SELECT SUM(x) FROM t', how='answered', answer=None, error='')]
     """
 
-    def __init__(self, path: Path, handle: int, version: str | None, past: list[Past]) -> None:
+    def __init__(self, path: Path, handle: int, version: str | None, past: list[Past], chain: int | None) -> None:
         self.path, self.version, self.past = path, version, past
         self._handle = handle
+        self._chain = chain  # checksum of the last line; None if lines are not chained
 
     @classmethod
     def open(cls, path: str | Path, fingerprint: str, version: str | None = None) -> History:
-        """Open or begin a history; refuses one that was made for other people, or that another process holds.
+        """Open or begin a history (an empty file is one to begin).
+
+        Refuses one that was made for other people, or that another process holds.
 
         Same people under a new version: the history carries on, as if no private value had changed (the cautious
         reading), and the new version is written down.
         """
         path = Path(path)
-        if not path.exists():
+        if not path.exists() or (path.is_file() and path.stat().st_size == 0):
             os.close(_write_whole(path, [_header(fingerprint, version)]))
         try:
             handle = os.open(path, os.O_RDWR | os.O_APPEND)
@@ -82,12 +87,12 @@ class History:
             _lock(handle, path)
             if os.fstat(handle).st_ino != path.stat().st_ino:
                 raise ConfigError(f"the history {path} was replaced just now by another process: try again")
-            header, past, versions, end = _read(path)
+            header, past, versions, end, chain = _read(path)
             _same_people(path, header, fingerprint, versions[-1], version)
             if end < os.fstat(handle).st_size:
                 os.ftruncate(handle, end)
                 os.fsync(handle)
-            history = cls(path, handle, versions[-1], past)
+            history = cls(path, handle, versions[-1], past, chain)
             if version is not None and version != versions[-1]:
                 history._write({"version": version})
                 history.version = version
@@ -107,9 +112,10 @@ class History:
         if not added:
             return
         before = self.path.read_bytes().splitlines(keepends=True)
-        handle = _write_whole(self.path, [*before, *(_line(p.fields()) for p in added)])
+        lines, chain = _lines(added, self._chain)
+        handle = _write_whole(self.path, [*before, *lines])
         os.close(self._handle)
-        self._handle = handle
+        self._handle, self._chain = handle, chain
         self.past.extend(added)
 
     def close(self) -> None:
@@ -129,7 +135,7 @@ class History:
     def _write(self, fields: dict[str, Any]) -> None:
         if self._handle < 0:
             raise ConfigError(f"the history {self.path} is closed")
-        line = _line(fields)
+        line = _line(fields, self._chain or 0)
         size = os.fstat(self._handle).st_size
         try:
             written = 0
@@ -139,24 +145,39 @@ class History:
         except OSError as error:
             os.ftruncate(self._handle, size)
             raise ConfigError(f"cannot write the history {self.path}: {error.strerror}; nothing was allowed") from None
+        self._chain = None if self._chain is None else _crc(line)
 
 
 def write_history(path: str | Path, fingerprint: str, version: str | None, past: Iterable[Past]) -> None:
     """Write a history as a new file: complete or not at all."""
-    os.close(_write_whole(Path(path), [_header(fingerprint, version), *(_line(p.fields()) for p in past)]))
+    header = _header(fingerprint, version)
+    os.close(_write_whole(Path(path), [header, *_lines(past, _crc(header))[0]]))
 
 
 def _header(fingerprint: str, version: str | None) -> bytes:
-    return _line({"keyhole": "history", "format": FORMAT, "fingerprint": fingerprint, "version": version})
+    return _line({"keyhole": "history", "format": FORMAT, "fingerprint": fingerprint, "version": version}, 0)
 
 
-def _line(fields: dict[str, Any]) -> bytes:
+def _line(fields: dict[str, Any], before: int) -> bytes:
+    """A line whose checksum goes on from that of the line before (0: from none)."""
     body = json.dumps(fields, default=str)
-    return f'{body[:-1]}, "crc": "{zlib.crc32(body.encode()):08x}"}}\n'.encode()
+    return f'{body[:-1]}, "crc": "{zlib.crc32(body.encode(), before):08x}"}}\n'.encode()
 
 
-def _parse(line: bytes) -> dict[str, Any] | None:
-    """The fields of a line, None if it is not what was written."""
+def _lines(past: Iterable[Past], chain: int | None) -> tuple[list[bytes], int | None]:
+    found = []
+    for item in past:
+        found.append(_line(item.fields(), chain or 0))
+        chain = None if chain is None else _crc(found[-1])
+    return found, chain
+
+
+def _crc(line: bytes) -> int:
+    return int(line[-11:-3], 16)
+
+
+def _parse(line: bytes, before: int) -> dict[str, Any] | None:
+    """The fields of a line, None if it is not what was written there."""
     try:
         found = json.loads(line)
     except ValueError:
@@ -164,37 +185,39 @@ def _parse(line: bytes) -> dict[str, Any] | None:
     if not isinstance(found, dict) or not line.endswith(b"\n"):
         return None
     found.pop("crc", None)
-    return found if _line(found) == line else None
+    return found if _line(found, before) == line else None
 
 
-def _read(path: Path) -> tuple[dict[str, Any], list[Past], list[str | None], int]:
-    """(header, statements, versions, end of the last whole line)."""
+def _read(path: Path) -> tuple[dict[str, Any], list[Past], list[str | None], int, int | None]:
+    """(header, statements, versions, end of the last whole line, its checksum if lines are chained)."""
     lines = path.read_bytes().splitlines(keepends=True)
-    header = _parse(lines[0]) if lines else None
+    header = _parse(lines[0], 0) if lines else None
     if header is None or header.get("keyhole") != "history":
         raise LogError(f"{path} is not a history of keyhole, or its first line is damaged")
-    if header.get("format") != FORMAT:
+    if header.get("format") not in (UNCHAINED, FORMAT):
         raise LogError(f"{path} has format {header.get('format')}, this program reads {FORMAT}: use a newer keyhole")
     past: list[Past] = []
     versions: list[str | None] = [header.get("version")]
     end = len(lines[0])
+    chain = _crc(lines[0]) if header["format"] == FORMAT else None
     for number, line in enumerate(lines[1:], 2):
-        fields = _parse(line)
+        fields = _parse(line, chain or 0)
         if fields is None:
             if number == len(lines) and not line.endswith(b"\n"):
                 break  # cut short by a crash: it was never acknowledged
             raise LogError(
-                f"{path}, line {number} is damaged: a history that has lost a statement cannot say what is safe. "
-                "Restore the file from a backup"
+                f"{path}, line {number} is damaged, or one before it is missing: a history that has lost a statement cannot say "
+                "what is safe. Restore the file from a backup"
             )
         end += len(line)
+        chain = None if chain is None else _crc(line)
         if "sql" in fields:
             past.append(
                 Past(fields["query"], fields["sql"], fields["how"], fields.get("answer"), fields.get("error", ""))
             )
         else:
             versions.append(fields.get("version"))
-    return header, past, versions, end
+    return header, past, versions, end, chain
 
 
 def _same_people(
