@@ -209,3 +209,38 @@ def test_bad_noise(place: Path, noise: str, says: str) -> None:
 def test_a_statement_that_is_not_understood(place: Path) -> None:
     write(place, [{"sql": "SELECT SUM(sugar) FROM people", "answer": 3}])
     bad(place, "statement 1 cannot be used")
+
+
+FIVE = "name,dept,age\na,x,20\nb,x,30\nc,y,40\nd,y,50\ne,z,60\n"
+
+
+def five(place: Path, lines: list[tuple[str, Any]], *options: str) -> Any:
+    """The answers about five people's pay, attacked; the reply."""
+    (place / "five.csv").write_text(FIVE)
+    write(place, [{"sql": sql, "answer": answer} for sql, answer in lines])
+    app = typer.Typer(pretty_exceptions_enable=False)
+    attack.register(app)
+    base = [str(place / "log.jsonl"), "--roster", str(place / "five.csv"), "--id", "name"]
+    private = [] if "--private" in options else ["--private", "pay:0..1:1"]
+    return CliRunner().invoke(app, [*base, *private, "--format", "json", *options])
+
+
+def chances(found: Any) -> dict[str, tuple[float, float]]:
+    assert found.exit_code == 0, found.output
+    return {e["record"]["name"]: (e["value"], e["confidence"]) for e in json.loads(found.stdout)["estimates"]}
+
+
+def test_two_tables_that_fit_are_as_likely(place: Path) -> None:
+    found = chances(five(place, [("SELECT SUM(pay*age) FROM t", 110), ("SELECT SUM(2*pay) FROM t", 6)]))
+    assert found["a"] == (1, 1)
+    assert [found[name][1] for name in "bcde"] == [0.5] * 4
+
+
+def test_thresholds_without_noise_count_tables(place: Path) -> None:
+    log = [
+        ("SELECT SUM(pay) >= 3 FROM t", True),
+        ("SELECT SUM(pay) > 1.5 FROM t WHERE age < 50", True),
+        ("SELECT SUM(pay) > 0.5 FROM t WHERE age > 50", False),
+    ]
+    found = chances(five(place, log, "--method", "integer"))
+    assert found["d"] == (1, pytest.approx(0.8))

@@ -132,3 +132,44 @@ def test_answers_off_the_grid_contradict() -> None:
     attack.observe(evidence)
     with pytest.raises(ContradictionError, match="query 1"):
         attack.estimate()
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25, deadline=None)
+def test_probabilities_without_noise_are_those_of_every_table(seed: int) -> None:
+    """Each table of records that meets the answers is as likely as any other: counted by brute force."""
+    rng = np.random.default_rng(seed)
+    A, truth = rng.integers(0, 3, (2, 6)), rng.integers(0, 2, 6)
+    y = A @ truth
+    evidence = from_arrays(A, y.tolist(), prior=BIT)
+    attack = Integer(Target.of(evidence))
+    attack.observe(evidence)
+    found = attack.estimate()
+    tables = np.array([t for t in product(range(2), repeat=6) if (A @ np.array(t) == y).all()])
+    share = np.where(found.values == 1, tables.mean(axis=0), 1 - tables.mean(axis=0))
+    assert found.confidence == pytest.approx(share)
+    assert found.residual == pytest.approx(np.sqrt(np.mean((A @ found.values - y) ** 2)), abs=1e-9)
+    assert ("together they need not meet" in found.note) == (found.residual > 1e-9)
+
+
+def test_every_table_is_listed_where_they_are_few_and_none_twice_where_not() -> None:
+    C, y = np.ones((1, 20), dtype=np.int64), np.array([2])
+    few = solve_integers(C, y, y, np.ones(20, dtype=np.int64))
+    assert few.complete
+    assert not few.unique
+    assert len({tuple(t) for t in few.solutions}) == len(few.solutions) == 190
+    many = solve_integers(C, np.array([10]), np.array([10]), np.ones(20, dtype=np.int64))
+    assert not many.complete
+    assert many.status is Status.FEASIBLE
+    assert len({tuple(t) for t in many.solutions}) == len(many.solutions) > 1
+
+
+def test_a_sample_of_tables_is_called_a_sample() -> None:
+    """24 records told apart only by their weights: too many tables to list."""
+    A = np.arange(1, 25)[None, :]
+    evidence = from_arrays(A, [150], prior=BIT)
+    attack = Integer(Target.of(evidence))
+    attack.observe(evidence)
+    found = attack.estimate()
+    assert "sample" in found.note
+    assert found.status is Status.SAMPLED

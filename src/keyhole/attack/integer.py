@@ -17,7 +17,7 @@ from keyhole.attack.problem import Law, Problem
 from keyhole.attack.spread import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.solve.cpsat import solve_integers
-from keyhole.solve.gibbs import ENUMERATED, enumerate_posterior, level_counts, sample_posterior
+from keyhole.solve.gibbs import ENUMERATED, enumerate_feasible, enumerate_posterior, level_counts, sample_posterior
 from keyhole.solve.status import Status
 
 MODEL_LIMIT = 2_000_000  # nonzeros CP-SAT is given
@@ -42,8 +42,9 @@ class _Grid:
 class Integer(Batch):
     """The column's values lie on a grid, and the attack knows it.
 
-    - Exact and interval answers: CP-SAT finds a table that meets them all; it proves it unique (probability 1) or gives
-      the majority over several found (a heuristic share).
+    - Exact and interval answers: every table that meets them all is counted, each as likely as the others, where there
+      are few enough to list (by looking at all, or by CP-SAT); otherwise the shares are over a sample of different
+      tables that CP-SAT finds (a heuristic, and the note says so).
     - Noisy answers: the marginal posterior of every record under the known noise and a uniform prior on the grid,
       enumerated when small and by Gibbs sampling otherwise; each record's median, with its probability. No attack has a
       smaller mean absolute error under that prior; on 0/1 none is right for more records.
@@ -116,28 +117,31 @@ class Integer(Batch):
         if np.count_nonzero(grid.C) > MODEL_LIMIT:
             return None
         C, lo, hi = _integral(grid)
-        try:
-            found = solve_integers(C, lo, hi, grid.top, seconds=self.seconds)
-        except KeyboardInterrupt:  # the search is stopped; the rounded relaxation is the best so far
-            return None
-        if found.status is Status.INFEASIBLE:
+        if float(np.sum(np.log(grid.top + 1.0))) <= np.log(ENUMERATED):
+            tables = enumerate_feasible(C, lo, hi, grid.top)
+            status, complete = Status.OPTIMAL if len(tables) else Status.INFEASIBLE, True
+        else:
+            try:
+                found = solve_integers(C, lo, hi, grid.top, seconds=self.seconds)
+            except KeyboardInterrupt:  # the search is stopped; the rounded relaxation is the best so far
+                return None
+            tables, status, complete = found.solutions, found.status, found.complete
+        if status is Status.INFEASIBLE:
             names = culprits(problem, A)
             raise ContradictionError(
                 f"no values on the grid explain the answers to {', '.join(names) or 'the log'}: "
-                "one is wrong, noise was added (state it: --noise laplace:2), or the grid is"
+                "one is wrong, noise was added (state it: --noise laplace:2), or the grid is not the right one"
             )
-        if not len(found.solutions):
+        if not len(tables):
             return None
-        totals = [
-            np.bincount(column, minlength=t + 1) / len(column)
-            for column, t in zip(found.solutions.T, grid.top, strict=True)
-        ]
         note = (
-            "the only group totals that meet every answer"
-            if found.unique
-            else f"majority of {len(found.solutions)} tables"
+            f"shares over a sample of {len(tables)} different tables, not of all: a heuristic"
+            if not complete
+            else "the only group totals that meet every answer"
+            if len(tables) == 1
+            else f"shares over all {len(tables)} group totals that meet every answer"
         )
-        return _read(problem, A, grid, totals, found.status, note)
+        return _read(problem, A, grid, _shares(problem, grid, tables), status if complete else Status.SAMPLED, note)
 
     def _rounded(self, problem: Problem, A: Floats, why: str) -> Reconstruction:
         term, weight = likelihood(problem)
@@ -150,6 +154,20 @@ class Integer(Batch):
             values[problem.of], sure[problem.of], problem.residual(A @ values), Status.ROUNDED, Measure.PROBABILITY,
             f"maximum likelihood, rounded to the grid: {why}",
         )  # fmt: skip
+
+
+def _shares(problem: Problem, grid: _Grid, tables: NDArray[np.int64]) -> list[Floats]:
+    """P(total of atom k = v) over tables of totals, each weighed by the number of ways records can make it up."""
+    ways = np.zeros(len(tables))
+    for k, (size, levels) in enumerate(zip(problem.sizes, grid.levels, strict=True)):
+        if size > 1:
+            ways += level_counts(int(size), int(levels))[tables[:, k]]
+    weight = np.exp(ways - ways.max())
+    weight /= weight.sum()
+    return [
+        np.bincount(column, weights=weight, minlength=int(t) + 1).astype(np.float64)
+        for column, t in zip(tables.T, grid.top, strict=True)
+    ]
 
 
 def _within(half: float, deviation: float) -> float:
@@ -198,10 +216,8 @@ def _integral(grid: _Grid) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArra
 def _read(problem: Problem, A: Floats, grid: _Grid, totals: list[Floats], status: Status, note: str) -> Reconstruction:
     """Distribution of each atom's total to the median of one of its records (the most probable value, if above 1/2)."""
     values, sure = np.zeros(problem.K), np.zeros(problem.K)
-    means = np.zeros(problem.K)
     for k, share in enumerate(totals):
         size, levels = int(problem.sizes[k]), int(grid.levels[k])
-        means[k] = grid.base[k] + grid.step * float(share @ np.arange(len(share))) / size
         one = share
         if size > 1:  # P(x = v | total) = ways(size - 1, total - v) / ways(size, total)
             rest, whole = level_counts(size - 1, levels), level_counts(size, levels)
@@ -213,6 +229,7 @@ def _read(problem: Problem, A: Floats, grid: _Grid, totals: list[Floats], status
         best = int(np.searchsorted(np.cumsum(one), 0.5 - 1e-12))  # the median
         values[k], sure[k] = grid.base[k] + grid.step * best, float(one[best])
     values = problem.target.snap(values)
-    return Reconstruction(
-        values[problem.of], sure[problem.of], problem.residual(A @ means), status, Measure.PROBABILITY, note
-    )
+    residual = problem.residual(A @ values)
+    if residual > 1e-9:
+        note += "; each guess is the best for its own record, together they need not meet the answers"
+    return Reconstruction(values[problem.of], sure[problem.of], residual, status, Measure.PROBABILITY, note)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
 
-from keyhole.attack.base import Reconstruction
+from keyhole.attack.base import Floats, Reconstruction
 from keyhole.attack.batch import culprits, dense_design
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.problem import Law, Problem
@@ -49,7 +51,31 @@ def solve_cells(problem: Problem, seconds: float) -> Reconstruction:
         values, confidence, measure = read_values(problem, u, np.zeros(problem.p))
         note = f"the exact search did not end in {seconds:g} s: relaxed shares instead"
         return Reconstruction(values, confidence, problem.residual(A @ u), Status.ROUNDED, measure, note)
-    u = found.solutions.mean(axis=0) / problem.weights()
+    ways = _ways(found.solutions, problem)
+    u = ways @ found.solutions / problem.weights()
     values, confidence, measure = read_values(problem, u, np.zeros(problem.p))
-    note = "the only table that meets every answer" if found.unique else f"shares over {len(found.solutions)} tables"
-    return Reconstruction(values, confidence, problem.residual(A @ u), found.status, measure, note)
+    count = len(found.solutions)
+    note = (
+        "the only table that meets every answer"
+        if found.unique
+        else f"shares over all {count} tables that meet every answer"
+        if found.complete
+        else f"shares over a sample of {count} different tables, not of all: a heuristic"
+    )
+    status = found.status if found.complete else Status.SAMPLED
+    return Reconstruction(values, confidence, problem.residual(A @ u), status, measure, note)
+
+
+def _ways(tables: NDArray[np.int64], problem: Problem) -> Floats:
+    """Weight of every table of counts: in how many ways records and categories can make it up, summing to 1."""
+    column = problem.target.column
+    counts = tables.reshape(len(tables), -1, problem.K)
+    cells = [{c for joint in f.cells for c in joint if c.column == column and not c.null} for f in problem.features]
+    every = len(problem.target.categories or ()) or len(problem.cells)
+    left = problem.sizes - counts.sum(axis=1)
+    named = problem.target.categories is not None  # a cell may hold several names
+    width = np.array([max(1, sum(len(c.pieces) if named else 1 for c in held)) for held in cells], dtype=np.float64)
+    log = (counts * np.log(width)[None, :, None] - gammaln(counts + 1)).sum(axis=(1, 2))
+    log += (left * np.log(max(1.0, every - float(width.sum()))) - gammaln(left + 1)).sum(axis=1)
+    weight = np.exp(log - log.max())
+    return np.asarray(weight / weight.sum())

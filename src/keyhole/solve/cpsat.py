@@ -22,23 +22,30 @@ from keyhole.solve.status import Status
 
 Ints = NDArray[np.int64]
 
+EVERY = 4096  # tables up to which all of them are listed
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerSolution:
-    """Solutions found (one a row; none if infeasible or out of time), how the search ended, and whether one is all."""
+    """Different solutions found (one a row; none if infeasible or out of time) and how the search ended.
+
+    `unique`: the one solution is all there is; `complete`: those found are all there are.
+    """
 
     solutions: Ints
     status: Status
     unique: bool
+    complete: bool = False
 
 
 def solve_integers(
     C: NDArray[Any], lo: Ints, hi: Ints, top: Ints, *, seconds: float = 20.0, samples: int = 16, seed: int = 1
 ) -> IntegerSolution:
-    """A table that meets every row; proof that it is the only one, or up to `samples` different ones.
+    """All tables that meet every row where at most `EVERY` do, and otherwise up to `samples` different ones.
 
-    Guarantee: `OPTIMAL` with `unique` means that no other table exists; `INFEASIBLE` that none does; `FEASIBLE` gives
-    solutions pulled apart by random objectives (not a uniform sample); `ITERATION_LIMIT` that `seconds` ran out first.
+    Guarantee: `OPTIMAL` means that no table exists but those given (`unique`: just one); `INFEASIBLE` that none does;
+    `FEASIBLE` gives different solutions pulled apart by random objectives (not a uniform sample); `ITERATION_LIMIT`
+    that `seconds` ran out first.
 
     >>> s = solve_integers(np.array([[1, 1, 0], [0, 1, 1]]), *(np.array([2, 1]),) * 2, np.ones(3, dtype=np.int64))
     >>> s.solutions.tolist(), s.unique
@@ -54,6 +61,7 @@ def solve_integers(
         "seconds": seconds,
         "samples": samples,
         "seed": seed,
+        "every": EVERY,
     }
     child = subprocess.run(
         [sys.executable, "-m", "keyhole.solve.cpsat"],
@@ -63,11 +71,12 @@ def solve_integers(
         raise RuntimeError(f"the CP-SAT child failed: {child.stderr.strip().splitlines()[-1:]}")
     reply = json.loads(child.stdout)
     found = np.array(reply["solutions"], dtype=np.int64).reshape(-1, len(top))
-    return IntegerSolution(found, Status(reply["status"]), bool(reply["unique"]))
+    complete = reply["status"] == Status.OPTIMAL.value
+    return IntegerSolution(found, Status(reply["status"]), complete and len(found) == 1, complete)
 
 
 def _child(job: dict[str, Any]) -> dict[str, Any]:
-    """Runs in the child: build the model, solve, ask for a second solution, then for more."""
+    """Runs in the child: build the model, list every solution if they are few, pull some apart if they are many."""
     import random
     import time
 
@@ -79,39 +88,42 @@ def _child(job: dict[str, Any]) -> dict[str, Any]:
         model.add_linear_constraint(sum(c * z[k] for k, c in row), lo, hi)
     start, draw = time.monotonic(), random.Random(job["seed"])
 
-    def solve() -> Any:
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1  # one worker is deterministic
-        solver.parameters.random_seed = job["seed"]
-        solver.parameters.max_time_in_seconds = max(0.1, job["seconds"] - (time.monotonic() - start))
-        return solver, solver.solve(model)
+    def solver() -> Any:
+        made = cp_model.CpSolver()
+        made.parameters.num_workers = 1  # one worker is deterministic
+        made.parameters.random_seed = job["seed"]
+        made.parameters.max_time_in_seconds = max(0.1, job["seconds"] - (time.monotonic() - start))
+        return made
 
-    solver, outcome = solve()
+    first = solver()
+    outcome = first.solve(model)
     if outcome == cp_model.INFEASIBLE:
-        return {"solutions": [], "status": "infeasible", "unique": False}
+        return {"solutions": [], "status": "infeasible"}
     if outcome not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return {"solutions": [], "status": "iteration limit", "unique": False}
-    first = [solver.value(v) for v in z]
-    found = [first]
-    differs = []
-    for v, value, top in zip(z, first, job["top"], strict=True):
-        for lo, hi in ((0, value - 1), (value + 1, top)):
-            if lo <= hi:
-                other = model.new_bool_var("")
-                model.add_linear_constraint(v, lo, hi).only_enforce_if(other)
-                differs.append(other)
-    model.add_bool_or(differs)
-    while len(found) < job["samples"] and time.monotonic() - start < job["seconds"]:
-        model.clear_objective()
-        if len(found) > 1:
-            model.maximize(sum(draw.choice((-1, 1)) * v for v in z))
-        solver, outcome = solve()
-        if outcome == cp_model.INFEASIBLE:
-            return {"solutions": found, "status": "optimal", "unique": True}
-        if outcome not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return {"solutions": [], "status": "iteration limit"}
+    found = {tuple(first.value(v) for v in z)}
+
+    class Listed(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        def on_solution_callback(self) -> None:
+            listed.add(tuple(self.value(v) for v in z))
+            if len(listed) > job["every"]:
+                self.stop_search()
+
+    listed: set[tuple[int, ...]] = set()
+    lister = solver()
+    lister.parameters.enumerate_all_solutions = True
+    if lister.solve(model, Listed()) == cp_model.OPTIMAL and len(listed) <= job["every"]:
+        return {"solutions": sorted(listed), "status": "optimal"}
+    for _ in range(4 * job["samples"]):
+        if len(found) >= job["samples"] or time.monotonic() - start >= job["seconds"]:
             break
-        found.append([solver.value(v) for v in z])
-    return {"solutions": found, "status": "feasible", "unique": False}
+        model.clear_objective()
+        model.maximize(sum(draw.choice((-1, 1)) * v for v in z))
+        other = solver()
+        if other.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            break
+        found.add(tuple(other.value(v) for v in z))
+    return {"solutions": sorted(found), "status": "feasible"}
 
 
 if __name__ == "__main__":
