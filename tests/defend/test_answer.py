@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ from typer.testing import CliRunner
 
 from keyhole.cli.answer import register
 from keyhole.defend.base import Release
+from keyhole.defend.budget import Cap
+from keyhole.defend.laplace import Laplace
+from keyhole.defend.ledger import Ledger
 from keyhole.defend.linear import LinearQuery
+from keyhole.defend.loss import Loss
 from keyhole.defend.online_ic import OnlineIC
 
 N = 20_000
@@ -299,6 +304,14 @@ def test_changed_data_needs_a_new_version_and_the_budget_carries_on(box: Box) ->
         (("--delta", "1"), "delta must be at least 0 and below 1"),
         (("--beta", "0"), "beta must be between 0 and 1"),
         (("--accuracy", "0"), "accuracy must be above 0"),
+        (("--accuracy", "inf"), "accuracy must be finite"),
+        (("--accuracy", "nan"), "accuracy must be above 0"),
+        (("--accuracy", "1e300"), "accuracy must be finite, from 1e-12 to 1e12"),
+        (("--epsilon", "1e400"), "epsilon must be from 1e-30 to 1e12"),
+        (("--epsilon", "1e-400"), "epsilon must be from 1e-30 to 1e12"),
+        (("--epsilon", "1e999999999"), "epsilon must be a finite number"),
+        (("--epsilon", "1/0"), "epsilon must be a finite number"),
+        (("--delta", "1e-399"), "delta must be at least 1e-300 or 0"),
         (("--horizon", "0"), "at least one question"),
         (("--data", "nowhere.csv"), "there is no file"),
         (("--mechanism", "online-ic"), "needs epsilon"),
@@ -343,3 +356,50 @@ def test_errors_and_costs_are_the_same_on_neighbouring_tables(tmp_path: Path) ->
             [(a.get("cost"), a.get("refused"), "value" in a, len(a.get("groups", []))) for a in made["answers"]]
         )
     assert shown[0] == shown[1]
+
+
+def test_left_is_what_the_ledger_has_left_when_others_charge_it_too(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process spends between two statements: what is left says so."""
+    (box.folder / "q.sql").write_text(
+        "SELECT COUNT(*) FROM people WHERE sex = 'F'; SELECT COUNT(*) FROM people WHERE sex = 'M'"
+    )
+    path, real = box.folder / "b.keyhole", Laplace.release
+
+    def release(laplace: Laplace, queries: Sequence[LinearQuery]) -> list[Release]:
+        with Ledger(path, Cap(Loss.of_epsilon(1)), version="1") as other:
+            other.spend(Loss.of_epsilon("0.25"))
+        return real(laplace, queries)
+
+    monkeypatch.setattr(Laplace, "release", release)
+    first, second = box.json("--accuracy", "0.02")["answers"]
+    assert first["left"] == pytest.approx(0.75 - first["cost"])
+    assert second["left"] == pytest.approx(0.5 - first["cost"] - second["cost"])
+
+
+def test_data_faults_show_no_value(box: Box) -> None:
+    """A private number outside its range is clamped; other faults name the column only."""
+    box.frame.loc[7, "sugar"] = 77.7
+    box.frame.to_csv(box.folder / "people.csv", index=False)
+    clamped = box.json("--accuracy", "0.02")
+    assert all(3 <= g["values"][1] <= 10 for g in clamped["answers"][2]["groups"])
+    for column, bad, said in [
+        ("sugar", 7.7777, "column 'sugar' holds a value that its declaration leaves out"),
+        ("sugar", float("inf"), "column 'sugar' holds NaN or infinity"),
+        ("id", 15_551, "Every row needs an id of its own"),
+    ]:
+        frame = box.frame.copy()
+        frame.loc[41, column] = bad
+        frame.to_csv(box.folder / "people.csv", index=False)
+        result = box.call("--ledger", str(box.folder / "other.keyhole"))
+        assert result.exit_code == 2
+        assert said in result.output
+        assert not re.search(r"7\.77|15551|\b4[123]\b|\brow \d", result.output)
+    frame = box.frame.assign(sugar=box.frame.sugar.astype(object))
+    frame.loc[41, "sugar"] = "hepatitis"
+    frame.to_csv(box.folder / "people.csv", index=False)
+    view = "SELECT id, sex, age, CAST(sugar AS DOUBLE) AS sugar FROM people"
+    result = box.call("--ledger", str(box.folder / "other.keyhole"), "--view", view)
+    assert result.exit_code == 2
+    assert "--view does not run" in result.output
+    assert "hepatitis" not in result.output
+    assert "nowhere" in box.call("--view", "SELECT * FROM nowhere").output  # a fault of the statement is said

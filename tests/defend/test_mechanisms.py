@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from keyhole.checks.exact_laws import gaussian_mass, laplace_mass
 from keyhole.checks.seeded_noise import SeededNoise
+from keyhole.defend import theorems
 from keyhole.defend.above_threshold import AboveThreshold
 from keyhole.defend.budget import Budget, Cap, epsilon_budget
 from keyhole.defend.gaussian import Gaussian, gaussian_quantile, gaussian_rho
@@ -278,3 +279,43 @@ def test_ten_thousand_updates_neither_underflow_nor_overflow() -> None:
 def test_seeded_noise_is_repeatable() -> None:
     a, b = (SeededNoise(np.random.default_rng(3)) for _ in range(2))
     assert [a.gaussian(Fraction(9)) for _ in range(50)] == [b.gaussian(Fraction(9)) for _ in range(50)]
+
+
+@pytest.mark.parametrize("start", [AboveThreshold, Sparse, NumericSparse])
+def test_a_threshold_off_the_grid_is_refused_before_the_charge(start: Callable[..., object]) -> None:
+    budget = epsilon_budget(1)
+    firings = {} if start is AboveThreshold else {"firings": 2}
+    with pytest.raises(PrivacyParameterError, match=r"a whole number of people, not 1\.5"):
+        start(Histogram.of([3, 4]), budget, threshold=1.5, epsilon=1, **firings)
+    assert budget.spent() == 0
+    start(Histogram.of([3, 4]), budget, threshold=np.int64(2), epsilon=1, **firings)
+    assert budget.spent() == 1
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: theorems.multiplicative_weights_limit(0, 0.1),
+        lambda: theorems.multiplicative_weights_limit(4, 0),
+        lambda: theorems.multiplicative_weights_limit(4, -0.5),
+        lambda: theorems.multiplicative_weights_limit(4, float("nan")),
+        lambda: theorems.perceptron_limit(0, 0.1),
+        lambda: theorems.perceptron_limit(4, 1e-200),
+        lambda: theorems.median_limit(0),
+        lambda: theorems.above_threshold_alpha(1, queries=0, beta=0.05),
+        lambda: theorems.sparse_alpha(1, queries=3, firings=0, beta=0.05),
+        lambda: theorems.numeric_sparse_alpha(1, queries=0, firings=1, beta=0.05),
+        lambda: theorems.answer_scale(0, 1),
+        lambda: theorems.answer_scale(1, 0),
+        lambda: theorems.advanced_composition(0.1, 0, 1e-6),
+        lambda: theorems.advanced_composition(0.1, 3, 0),
+        lambda: theorems.Online(lambda a: 3, n=0, queries=1, beta=0.05),
+        lambda: theorems.Online(lambda a: 3, n=9, queries=0, beta=0.05),
+        lambda: theorems.Offline(lambda a: 3, n=9, queries=0, beta=0.05),
+        lambda: theorems.Offline(lambda a: 3, n=9, queries=1, beta=0.05).rounds(0),
+        lambda: theorems.Online(lambda a: 3, n=9, queries=1, beta=0.05).needed(0, 1),
+    ],
+)
+def test_theorems_refuse_what_they_do_not_speak_of(call: Callable[[], object]) -> None:
+    with pytest.raises(PrivacyParameterError):
+        call()

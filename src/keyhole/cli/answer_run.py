@@ -15,7 +15,7 @@ from keyhole.cli.answer import Format, MechanismName
 from keyhole.defend.budget import Cap
 from keyhole.defend.desk import Answered, Desk, Priced, Setting, Till
 from keyhole.defend.ledger import Ledger
-from keyhole.defend.load import count_cells, declared_domain
+from keyhole.defend.load import count_cells, declared_domain, load_quietly
 from keyhole.defend.loss import Loss, Number, probability
 from keyhole.defend.till_each import EachTill
 from keyhole.defend.till_offline import OfflineTill
@@ -23,7 +23,6 @@ from keyhole.defend.till_online import OnlineTill
 from keyhole.errors import ConfigError, PrivacyParameterError
 from keyhole.gather.log import read_log
 from keyhole.knowledge import BudgetTable, Config
-from keyhole.sources import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,8 @@ def run(r: Request) -> None:
     where = r.data or _beside(r.config, settings.source.data)
     if where is None:
         raise ConfigError("no data: give --data FILE, or data = ... under [source]")
-    source = load(where, settings.columns, table=r.table or settings.source.table, view=r.view or settings.source.view)
+    table, view = r.table or settings.source.table, r.view or settings.source.view
+    source = load_quietly(where, settings.columns, table=table, view=view)
     domain = declared_domain(settings.columns, source.schema)
     histogram = count_cells(source, domain, settings.budget.neighbours)
     statements = [line.sql for line in read_log(r.queries)]
@@ -82,6 +82,8 @@ def _beside(config: Path, name: str | None) -> str | None:
 def _check(accuracy: float | None, horizon: int) -> None:
     if accuracy is not None and not accuracy > 0:
         raise PrivacyParameterError(f"accuracy must be above 0, not {accuracy}")
+    if accuracy is not None and not 1e-12 <= accuracy <= 1e12:
+        raise PrivacyParameterError(f"accuracy must be finite, from 1e-12 to 1e12, not {accuracy}")
     if horizon < 1:
         raise PrivacyParameterError(f"a run is planned for at least one question, not {horizon}")
 

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from numbers import Integral
 
 from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss, Number, positive
 from keyhole.defend.noise import Noise, checked, door
-from keyhole.errors import BudgetExhausted
+from keyhole.errors import BudgetExhausted, PrivacyParameterError
+
+
+def whole(threshold: int) -> int:
+    """A threshold on the grid of whole people; another is refused before anything is charged.
+
+    >>> whole(3)
+    3
+    >>> whole(1.5)
+    Traceback (most recent call last):
+    keyhole.errors.PrivacyParameterError: a threshold is a whole number of people, not 1.5: round it to the grid
+    """
+    if isinstance(threshold, bool) or not isinstance(threshold, Integral):
+        raise PrivacyParameterError(f"a threshold is a whole number of people, not {threshold}: round it to the grid")
+    return int(threshold)
 
 
 class Gate:
@@ -69,12 +84,13 @@ class AboveThreshold:
         noise: Noise | None = None,
     ) -> None:
         price = positive(epsilon, "epsilon")
+        level = whole(threshold)
         self.cost = Loss.of_epsilon(price, 0, histogram.neighbours)
         drawn = noise or door()
         checked(4 / price)
         budget.spend(self.cost, analyst=analyst, what=f"above-threshold at {threshold}")
         self._histogram = histogram
-        self._gate = Gate(threshold, 2 / price, 4 / price, drawn)
+        self._gate = Gate(level, 2 / price, 4 / price, drawn)
         self.halted = False
 
     def ask(self, query: LinearQuery) -> bool:

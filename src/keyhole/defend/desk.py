@@ -160,7 +160,7 @@ class Desk:
                 continue
             releases, cost = result
             groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, setting.n))
-            left -= cost
+            left = releases[-1].left if releases else left  # others may charge the same ledger meanwhile
             how = releases[-1].how if releases else "public: under replace-one neighbours n is no secret"
             made.append(Answered(sql, q.grouped, groups, setting.beta, cost, left, neighbours, how))
         return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +28,7 @@ class Histogram:
 
     counts: NDArray[np.int64]
     neighbours: Neighbours = "replace-one"
+    _margins: dict[tuple[tuple[int, ...], tuple[int, ...]], NDArray[np.int64]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, counts: ArrayLike, neighbours: Neighbours = "replace-one") -> Histogram:
@@ -57,10 +58,23 @@ class Histogram:
         return int(self.counts.sum())
 
     def total(self, query: LinearQuery) -> int:
-        """sum(weights * counts): the true answer in steps of 1/unit. For mechanisms only. One pass, exact."""
+        """sum(weights * counts): the true answer in steps of 1/unit. For mechanisms only. Exact; one pass, or for the
+        groups of a GROUP BY one pass for all of them: the counts are summed over the other columns once.
+        """
         if query.cells != self.cells:
             raise PrivacyParameterError(f"the query has {query.cells} cells and the domain {self.cells}")
-        return int(dot_counts(self.counts, query.weights))
+        place = query.place
+        if place is None:
+            return int(dot_counts(self.counts, query.stored))
+        over = tuple(sorted((*place.axes, *(axis for axis, _ in place.keys))))
+        margin = self._margins.get((place.shape, over))
+        if margin is None:
+            others = tuple(axis for axis in range(len(place.shape)) if axis not in over)
+            margin = self.counts.reshape(place.shape).sum(axis=others)
+            self._margins[place.shape, over] = margin
+        inside = np.ascontiguousarray(place.block(np.asarray(margin), over)).ravel()
+        total = int(dot_counts(inside, query.stored))
+        return total + place.rest * (int(self.counts.sum()) - int(inside.sum())) if place.rest else total
 
     def fingerprint(self) -> str:
         """A digest of the counts, for the custodian's ledger: it tells a change of data, and is itself private."""

@@ -17,6 +17,39 @@ from keyhole.errors import PrivacyParameterError
 LARGEST_UNIT = 2**31
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a compact query's weights stand in a domain of `shape`: one for each cell of the columns `axes`, the same
+    whatever the other columns say; with `keys` (axis, cell), only in those cells, and `rest` everywhere else.
+
+    A GROUP BY has one such query for each key, each as small as what is asked within its group.
+
+    >>> Place((2, 3), (1,), ((0, 1),), 0).spread(np.array([5, 6, 7])).tolist()
+    [0, 0, 0, 5, 6, 7]
+    """
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    keys: tuple[tuple[int, int], ...] = ()
+    rest: int = 0
+
+    def block(self, array: NDArray[Any], over: Sequence[int]) -> NDArray[Any]:
+        """The view of an array over the axes `over` (a superset of this query's) in which the weights stand."""
+        held = {axis: slice(cell, cell + 1) for axis, cell in self.keys}
+        return array[tuple(held.get(axis, slice(None)) for axis in over)]
+
+    def fitted(self, weights: NDArray[Any], over: Sequence[int]) -> NDArray[Any]:
+        """The weights, shaped to broadcast to that view."""
+        return weights.reshape([self.shape[axis] if axis in self.axes else 1 for axis in over])
+
+    def spread(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """One weight for each cell of the domain."""
+        every = range(len(self.shape))
+        full = np.full(self.shape, self.rest, dtype=weights.dtype)
+        self.block(full, every)[...] = self.fitted(weights, every)
+        return full.ravel()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class LinearQuery:
     """f in [0, 1]^cells with f[i] = weights[i] / unit: on a database x it asks for sum(f * x).
@@ -33,12 +66,13 @@ class LinearQuery:
     keyhole.errors.PrivacyParameterError: a linear query has weights from 0 to 1, not -1: shift and scale it first
     """
 
-    weights: NDArray[Any]
+    stored: NDArray[Any]
     unit: int = 1
     name: str = ""
+    place: Place | None = None
 
     @classmethod
-    def of(cls, weights: ArrayLike, unit: int = 1, name: str = "") -> LinearQuery:
+    def of(cls, weights: ArrayLike, unit: int = 1, name: str = "", place: Place | None = None) -> LinearQuery:
         """A checked query; the array is copied into the smallest unsigned type that holds the unit."""
         given = np.asarray(weights)
         if given.ndim != 1 or given.size == 0:
@@ -53,6 +87,10 @@ class LinearQuery:
         if not 1 <= unit <= LARGEST_UNIT:
             raise PrivacyParameterError(f"the unit of a linear query is from 1 to 2^31, not {unit}")
         low, high = int(given.min()), int(given.max())
+        if place is not None:
+            if given.size != math.prod(place.shape[axis] for axis in place.axes):
+                raise PrivacyParameterError("a compact query has one weight for each cell of the columns it looks at")
+            low, high = min(low, place.rest), max(high, place.rest)
         if low < 0 or high > unit:
             worst = Fraction(low if low < 0 else high, unit)
             raise PrivacyParameterError(
@@ -60,12 +98,36 @@ class LinearQuery:
             )
         kept = np.array(given, dtype=np.uint8 if unit < 256 else np.uint16 if unit < 65536 else np.uint32)
         kept.flags.writeable = False
-        return cls(kept, unit, name)
+        return cls(kept, unit, name, place)
+
+    @property
+    def weights(self) -> NDArray[Any]:
+        """One weight for each cell of the domain."""
+        return self.stored if self.place is None else self.place.spread(self.stored)
+
+    @property
+    def rest(self) -> tuple[int, ...]:
+        """The weight of the cells beside the stored ones, if there are any."""
+        return (self.place.rest,) if self.place is not None and self.place.keys else ()
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The least and the largest weight."""
+        return min([int(self.stored.min()), *self.rest]), max([int(self.stored.max()), *self.rest])
+
+    def middle(self) -> int:
+        """The middle one of all weights in order: what most cells that do not matter have."""
+        held = self.stored
+        if self.place is not None and self.place.keys:
+            if math.prod(self.place.shape[axis] for axis, _ in self.place.keys) > 2:
+                return self.place.rest  # more than half of the cells
+            held = np.concatenate([held, np.full_like(held, self.place.rest)])
+        return int(np.partition(held, held.size // 2)[held.size // 2])
 
     @property
     def cells(self) -> int:
         """The size of the domain."""
-        return int(self.weights.size)
+        return int(self.stored.size) if self.place is None else math.prod(self.place.shape)
 
     @property
     def counting(self) -> bool:
@@ -83,22 +145,33 @@ def _stacked(queries: Sequence[LinearQuery], power: int) -> tuple[int, int, int,
     have.
     """
     if len(queries) == 1:
-        low, high = int(queries[0].weights.min()), int(queries[0].weights.max())
+        low, high = queries[0].ends
         return high**power, (high - low) ** power, (high - low) ** power, queries[0].unit ** power
     common = math.lcm(*(q.unit for q in queries)) ** power
     if common * len(queries) > 2**62:
         raise PrivacyParameterError("these weights have no common grid within 64 bits: round them to a coarser unit")
-    total = np.zeros(queries[0].cells, dtype=np.int64)
-    shifted = np.zeros(queries[0].cells, dtype=np.int64)
-    ranges = 0
-    for q in queries:
+    # Compact queries are laid over the columns they look at; what all cells have in common is kept as one number.
+    shape: tuple[int, ...] = (queries[0].cells,)
+    places = [q.place for q in queries]
+    if all(p is not None and places[0] is not None and p.shape == places[0].shape for p in places):
+        shape = places[0].shape if places[0] is not None else shape
+    else:
+        queries = [LinearQuery(q.weights, q.unit) for q in queries]
+    laid = [q.place or Place(shape, (0,)) for q in queries]
+    over = sorted({axis for p in laid for axis in (*p.axes, *(k for k, _ in p.keys))}) or [0]
+    total = np.zeros([shape[axis] for axis in over], dtype=np.int64)
+    shifted = np.zeros_like(total)
+    ranges = everywhere = beside = 0
+    for q, place in zip(queries, laid, strict=True):
         factor = common // q.unit**power
-        weights = q.weights.astype(np.int64)
-        base = np.partition(weights, weights.size // 2)[weights.size // 2]
-        total += weights**power * factor
-        shifted += np.abs(weights - base) ** power * factor
-        ranges += (int(weights.max()) - int(weights.min())) ** power * factor
-    return int(total.max()), int(shifted.max()), ranges, common
+        weights, rest, base = q.stored.astype(np.int64), place.rest if place.keys else 0, q.middle()
+        outside, off = (rest**power * factor, abs(rest - base) ** power * factor) if place.keys else (0, 0)
+        everywhere, beside = everywhere + outside, beside + off
+        place.block(total, over)[...] += place.fitted(weights**power * factor - outside, over)
+        place.block(shifted, over)[...] += place.fitted(np.abs(weights - base) ** power * factor - off, over)
+        low, high = q.ends
+        ranges += (high - low) ** power * factor
+    return int(total.max()) + everywhere, int(shifted.max()) + beside, ranges, common
 
 
 def l1_sensitivity(queries: Sequence[LinearQuery], neighbours: Neighbours) -> Fraction:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
+import duckdb
 import numpy as np
 
 from keyhole.defend.categories import Categories
@@ -17,9 +20,38 @@ from keyhole.defend.loss import Neighbours
 from keyhole.defend.ranges import Range
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
-from keyhole.predicate import Scalar, quote_name
+from keyhole.predicate import Scalar
 from keyhole.schema import Column, Kind, Role, Schema
-from keyhole.sources import DuckDBSource
+from keyhole.sources import DuckDBSource, load
+
+_VIEW = "--view does not run: "
+_VIEW_TELLS_NOTHING = re.compile(_VIEW + r"(Parser|Binder|Catalog) Error")
+
+
+def load_quietly(data: object, roles: Columns, *, table: str | None = None, view: str | None = None) -> DuckDBSource:
+    """The table behind private answers, with faults that name a column at most: no value, no row, nobody's id.
+
+    Declared ranges are not checked here: numbers outside count as the nearest end (`count_cells`).
+    """
+    bare = roles.model_copy(update={"private": {name: PrivateColumn() for name in roles.private}})
+    try:
+        return load(data, bare, table=table, view=view)
+    except DataError as error:
+        name = Path(data).name if isinstance(data, str | Path) else "the table"
+        # Faults of the file itself; every other message of the loader may quote a value, an id or a row.
+        harmless = ("there is no file ", f"{data} is a folder: ", f"{name} is empty: ", f"cannot read {name}: write a ")
+        if str(error).startswith((*harmless, f"{name} has no rows: ")):
+            raise
+        named = re.match(r"column '[^']*'", str(error))
+        what = f"{named[0]} holds NaN or infinity: write NULL instead" if named else "the table is unfit"
+        raise DataError(
+            f"{what}. Every row needs an id of its own, and numbers must be finite. No value is shown here, where "
+            "answers are private: `keyhole audit` on the same file says where the fault is"
+        ) from None
+    except ConfigError as error:
+        if str(error).startswith(_VIEW) and not _VIEW_TELLS_NOTHING.match(str(error)):
+            raise ConfigError(f"{_VIEW}the engine fails on some row; no value is shown here") from None
+        raise
 
 
 def declared_domain(roles: Columns, schema: Schema) -> Domain:
@@ -62,11 +94,11 @@ def _public(column: Column, given: PublicColumn) -> Declared:
 
 def _private(column: Column, given: PrivateColumn) -> Declared | None:
     if given.values is not None:
-        # The loader has checked that no other value occurs.
+        # count_cells refuses a table in which another value occurs.
         return Categories(column.name, tuple(_typed(v, column) for v in given.values), other=False)
     if given.min is None or given.max is None:
         return None
-    if given.step is None and given.width is None and column.kind is not Kind.INTEGER:
+    if given.step is None and given.width is None and column.kind in (Kind.DECIMAL, Kind.DOUBLE):
         return None
     return _range(column, given.min, given.max, given.width, given.step)
 
@@ -118,18 +150,25 @@ def asking_schema(schema: Schema, domain: Domain) -> Schema:
 def count_cells(source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> Histogram:
     """The true histogram, by one GROUP BY in the engine; faults of the data are found here, at load.
 
-    Cost: one scan. Memory: the cells.
+    A fault names the column, never a value. Cost: one scan. Memory: the cells.
     """
+    try:
+        return _counted(source, domain, neighbours)
+    except duckdb.Error as error:
+        kind = str(error).partition(":")[0]  # what follows may quote a value
+        raise DataError(f"the engine cannot count the table by its declared cells ({kind})") from None
+
+
+def _counted(source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> Histogram:
     con = source.connection
     for column in domain.columns:
         fault = column.fault()
         if fault is None:
             continue
-        name = quote_name(column.name)
-        row = con.execute(f"SELECT {name} FROM everything WHERE {fault} LIMIT 1").fetchone()
-        if row is not None:
+        if con.execute(f"SELECT 1 FROM everything WHERE {fault} LIMIT 1").fetchone() is not None:
             raise DataError(
-                f"column {column.name!r} holds {row[0]}, which its declaration leaves out: mend one or the other"
+                f"column {column.name!r} holds a value that its declaration leaves out (off its step, or none of its "
+                "values): mend one or the other. No value is shown here, where answers are private"
             )
     rows = con.execute(f"SELECT {domain.code()} AS cell, count(*) AS c FROM everything GROUP BY cell").fetchnumpy()
     counts = np.zeros(domain.cells, dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal
 
@@ -13,6 +13,8 @@ from keyhole.errors import PrivacyParameterError
 Unit = Literal["epsilon", "rho"]
 Neighbours = Literal["replace-one", "add-remove"]
 Number = int | float | str | Decimal | Fraction
+SMALLEST, LARGEST = Fraction(1, 10**30), Fraction(10**12)  # of an epsilon or rho: plans then stay within doubles
+SMALLEST_CHANCE = Fraction(1, 10**300)  # of a delta or beta
 
 
 def exact(number: Number, name: str = "the number") -> Fraction:
@@ -21,14 +23,22 @@ def exact(number: Number, name: str = "the number") -> Fraction:
     >>> exact(0.1), exact("1e-6"), exact(Fraction(1, 3))
     (Fraction(1, 10), Fraction(1, 1000000), Fraction(1, 3))
     """
+    if isinstance(number, Fraction):
+        return number
     try:
-        return number if isinstance(number, Fraction) else Fraction(str(number))
-    except ValueError:
-        raise PrivacyParameterError(f"{name} must be a finite number, not {number!r}") from None
+        written = Decimal(str(number))
+    except InvalidOperation:
+        try:
+            return Fraction(str(number))
+        except (ValueError, ZeroDivisionError):
+            raise PrivacyParameterError(f"{name} must be a finite number, not {number!r}") from None
+    if not written.is_finite() or abs(written.adjusted()) > 400:  # 1e999999999 is a short text and a long number
+        raise PrivacyParameterError(f"{name} must be a finite number from 1e-400 to 1e400, not {number!r}")
+    return Fraction(written)
 
 
 def positive(number: Number, name: str) -> Fraction:
-    """`exact(number)`, refused unless above zero.
+    """`exact(number)`, refused unless above zero and from 1e-30 to 1e12: outside, no noise could be planned or drawn.
 
     >>> positive(0, "epsilon")
     Traceback (most recent call last):
@@ -37,6 +47,8 @@ def positive(number: Number, name: str) -> Fraction:
     value = exact(number, name)
     if value <= 0:
         raise PrivacyParameterError(f"{name} must be above 0, not {number}")
+    if not SMALLEST <= value <= LARGEST:
+        raise PrivacyParameterError(f"{name} must be from 1e-30 to 1e12, not {number}")
     return value
 
 
@@ -51,6 +63,8 @@ def probability(number: Number, name: str, *, zero: bool = False) -> Fraction:
     if value >= 1 or value < 0 or (value == 0 and not zero):
         span = "at least 0 and below 1" if zero else "between 0 and 1"
         raise PrivacyParameterError(f"{name} must be {span}, not {number}")
+    if 0 < value < SMALLEST_CHANCE:
+        raise PrivacyParameterError(f"{name} must be at least 1e-300{' or 0' if zero else ''}, not {number}")
     return value
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keyhole.defend.above_threshold import Gate
+from keyhole.defend.above_threshold import Gate, whole
 from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
@@ -80,11 +80,12 @@ class NumericSparse:
         noise: Noise | None = None,
     ) -> None:
         scales = numeric_sparse_scales(firings, epsilon, delta)
+        level = whole(threshold)
         self.cost = Loss.of_epsilon(epsilon, delta, histogram.neighbours)
         drawn = noise or door()
         checked(max(scales.query, scales.answer))
         budget.spend(self.cost, analyst=analyst, what=f"numeric sparse vector at {threshold}, {firings} firings")
-        self._begin(histogram, scales, threshold, firings, 0, drawn)
+        self._begin(histogram, scales, level, firings, 0, drawn)
 
     @classmethod
     def resumed(

@@ -15,15 +15,26 @@ from numpy.typing import NDArray
 from keyhole.defend.base import Release
 from keyhole.defend.cells import select
 from keyhole.defend.domain import Domain
-from keyhole.defend.linear import LARGEST_UNIT, LinearQuery
+from keyhole.defend.linear import LARGEST_UNIT, LinearQuery, Place
 from keyhole.defend.loss import Neighbours
+from keyhole.defend.one_cell import Memo, OneCell
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import Scalar
+from keyhole.predicate import Opaque, Scalar, leaves
 from keyhole.query import Aggregate, Query, Statement, Term
 
 MOST_GROUPS = 10_000
 GroupKey = tuple[tuple[str, Scalar], ...]
 Cells = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The part of a domain of `shape` that one number looks at: the columns `axes`, within the cells `keys`."""
+
+    domain: Domain
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    keys: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +165,7 @@ class Question:
                     if total is not None:
                         digest.update(repr((total.coefficients, total.each, item.digits)).encode())
                         for q in total.asked:
-                            digest.update(q.unit.to_bytes(8, "little") + q.weights.tobytes())
+                            digest.update(repr((q.place, q.unit)).encode() + q.stored.tobytes())
         return digest.hexdigest()
 
 
@@ -162,7 +173,7 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
     """The linear queries that answer a statement; refused with the reason if none do.
 
     Depends on the statement and the declared domain only. Every combination of declared key values is a group, whether
-    anybody is in it or not. Cost: one pass over the cells for each number.
+    anybody is in it or not. Cost: for each number one pass over the cells of the columns it looks at, within its group.
 
     >>> from keyhole.defend.categories import Categories
     >>> from keyhole.query import Key
@@ -175,24 +186,37 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
     if statement.having:
         raise UnsupportedQuery("HAVING would show which groups are large: ask for the numbers and filter them yourself")
     groups: list[tuple[GroupKey, tuple[Item, ...]]] = []
+    memo: Memo = {}
     for chosen in statement.sets:
         keys = [statement.keys[i] for i in chosen]
-        values = []
+        values, axes = [], []
         for key in keys:
             if key.column is None:
                 raise UnsupportedQuery(f"GROUP BY {key.sql}: only a declared column has a list of keys")
-            values.append(domain.columns[domain.axis(key.column)].keys())
+            axes.append(domain.axis(key.column))
+            values.append(domain.columns[axes[-1]].keys())
         if math.prod(map(len, values)) + len(groups) > MOST_GROUPS:
             raise UnsupportedQuery(f"more than {MOST_GROUPS} groups: group by fewer columns")
-        for combination in product(*values):
-            named = tuple((k.name, v) for k, v in zip(keys, combination, strict=True))
-            items = tuple(pose_query(q, domain, neighbours) for q in statement.group(dict(named)))
+        for cells in product(*(range(len(v)) for v in values)):  # keys stand in cell order
+            named = tuple((k.name, v[cell]) for k, v, cell in zip(keys, values, cells, strict=True))
+            if len(set(axes)) < len(axes):  # a column twice
+                items = tuple(pose_query(q, domain, neighbours) for q in statement.group(dict(named)))
+            else:
+                within = tuple(sorted(zip(axes, cells, strict=True)))
+                items = tuple(_pose_within(q, domain, neighbours, within, memo) for q in statement.queries)
             groups.append((named, items))
     return Question(statement.text, bool(statement.keys), tuple(groups))
 
 
 def pose_query(query: Query, domain: Domain, neighbours: Neighbours) -> Item:
     """The linear queries that answer one query; refused with the reason if none do."""
+    return _pose_within(query, domain, neighbours, (), {})
+
+
+def _pose_within(
+    query: Query, domain: Domain, neighbours: Neighbours, keys: tuple[tuple[int, int], ...], memo: Memo
+) -> Item:
+    """The same, asked of the records in the cells `keys` only."""
     if query.aggregate is not Aggregate.SUM:
         raise UnsupportedQuery(
             f"{query.label or query.aggregate.value}: COUNT, SUM and AVG of declared columns are answered privately"
@@ -200,15 +224,32 @@ def pose_query(query: Query, domain: Domain, neighbours: Neighbours) -> Item:
     if query.test is not None:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself and compare it yourself")
     none = Fraction(0)
+    part = _part(query, domain, keys, memo)
     if not query.per:
-        total = _total(query.terms, domain, neighbours, query.label)
+        total = _total(query.terms, part, neighbours, query.label)
         return Item(query.label, total, None, none, none, none, query.digits)
-    low, high = _bounds(query, domain)
+    low, high = _bounds(query, part.domain)
     middle = (low + high) / 2
     centred = (*query.terms, *(replace(t, factor=-middle * t.factor) for t in query.per))
-    top = replace(_total(centred, domain, neighbours, query.label), matched=None)
-    bottom = _total(query.per, domain, neighbours, query.label)
+    top = replace(_total(centred, part, neighbours, query.label), matched=None)
+    bottom = _total(query.per, part, neighbours, query.label)
     return Item(query.label, top, bottom, low, high, middle, query.digits)
+
+
+def _part(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...], memo: Memo) -> Part:
+    """What the query looks at: the cells of its columns, within one cell of each key column."""
+    held, used = dict(keys), set()
+    for term in (*query.terms, *query.per):
+        if term.weight is None and term.column is not None:
+            used.add(domain.axis(term.column))
+        for leaf in leaves(term.where):
+            if not isinstance(leaf, Opaque):
+                used.add(domain.axis(leaf.column))
+    axes = tuple(sorted(used - set(held)))
+    if not axes and not keys:
+        axes = (0,)  # nothing is looked at: any column will do
+    single = [OneCell(domain.columns[axis], cell, memo) for axis, cell in keys]
+    return Part(Domain((*single, *(domain.columns[axis] for axis in axes))), domain.shape, axes, keys)
 
 
 def _amounts(term: Term, domain: Domain) -> tuple[int, list[Fraction], Fraction]:
@@ -216,7 +257,7 @@ def _amounts(term: Term, domain: Domain) -> tuple[int, list[Fraction], Fraction]
     if term.weight is not None:
         raise UnsupportedQuery(f"{term.weight}: only declared columns can be summed privately")
     if term.column is None:
-        return 0, [term.factor] * domain.shape[0], Fraction(0)
+        return 0, [term.factor], Fraction(0)
     axis = domain.axis(term.column)
     amounts, half = domain.columns[axis].amounts()
     if term.power == 2:
@@ -236,7 +277,7 @@ def _weigh(terms: Sequence[Term], domain: Domain, name: str) -> tuple[Cells, Cel
     spread = np.zeros(domain.shape, dtype=np.int64)
     for kept, axis, amounts, half in parts:
         shape = [1] * len(domain.shape)
-        shape[axis] = domain.shape[axis]
+        shape[axis] = len(amounts)
         weights += kept * np.array([int(a * scale) for a in amounts], dtype=np.int64).reshape(shape)
         spread += kept * int(half * scale)
     return weights, spread, scale
@@ -255,28 +296,41 @@ def _bounds(query: Query, domain: Domain) -> tuple[Fraction, Fraction]:
     return Fraction(low, scale), Fraction(high, scale)
 
 
-def _total(terms: Sequence[Term], domain: Domain, neighbours: Neighbours, name: str) -> Total:
-    weights, spread, scale = _weigh(terms, domain, name)
+def _total(terms: Sequence[Term], part: Part, neighbours: Neighbours, name: str) -> Total:
+    weights, spread, scale = _weigh(terms, part.domain, name)
     half = Fraction(int(spread.max()), scale)
     flat = weights.ravel()
     if neighbours == "replace-one":
         # n is public, so weights may be shifted to start at zero: one person then moves the sum by its range only.
         low, high = int(flat.min()), int(flat.max())
-        queries = _parts(flat - low, high - low, name)
+        if part.keys:  # records of other groups add nothing
+            low, high = min(low, 0), max(high, 0)
+        queries = _parts(flat - low, high - low, name, part, -low)
         return Total(queries, (Fraction(high - low, scale),) * len(queries), Fraction(low, scale), half, None)
     most = int(np.abs(flat).max())
     above, below = np.maximum(flat, 0), np.maximum(-flat, 0)
     signed = [(part, sign) for part, sign in ((above, 1), (below, -1)) if part.any()]
-    queries = tuple(q for part, _ in signed for q in _parts(part, most, name))
-    matched = LinearQuery.of((spread.ravel() > 0).astype(np.uint8), name=f"records behind {name}") if half else None
+    queries = tuple(q for flat, _ in signed for q in _parts(flat, most, name, part, 0))
+    touched = _parts((spread.ravel() > 0).astype(np.int64), 1, f"records behind {name}", part, 0)
+    matched = touched[0] if half else None
     return Total(queries, tuple(Fraction(sign * most, scale) for _, sign in signed), Fraction(0), half, matched)
 
 
-def _parts(numerators: NDArray[np.int64], unit: int, name: str) -> tuple[LinearQuery, ...]:
-    """numerators / unit as a linear query in lowest terms; none if all are zero."""
+def _parts(numerators: Cells, unit: int, name: str, part: Part, rest: int) -> tuple[LinearQuery, ...]:
+    """numerators / unit as a linear query in lowest terms, `rest` / unit outside the group; none if the unit is 0."""
     if unit == 0:
         return ()
-    shared = math.gcd(unit, int(np.gcd.reduce(numerators)))
+    shared = math.gcd(unit, int(np.gcd.reduce(numerators)), rest if part.keys else 0)
     if unit // shared > LARGEST_UNIT:
         raise UnsupportedQuery(f"{name}: the numbers summed need a grid of {unit // shared:.3g} steps; at most 2^31")
-    return (LinearQuery.of(numerators // shared, unit // shared, name),)
+    # A column that makes no difference is left out, so that a question has one form however it is written.
+    shaped = (numerators // shared).reshape([part.shape[axis] for axis in part.axes])
+    axes = list(part.axes)
+    for axis in part.axes:
+        at = axes.index(axis)
+        first = shaped.take([0], axis=at)
+        if (shaped == first).all():
+            shaped = first.squeeze(axis=at)
+            axes.remove(axis)
+    place = Place(part.shape, tuple(axes), part.keys, rest // shared if part.keys else 0)
+    return (LinearQuery.of(np.atleast_1d(shaped).ravel(), unit // shared, name, place),)

@@ -177,7 +177,8 @@ class Range:
             return None
         name, lo, step = quote_name(self.name), _decimal(self.lo), _decimal(self.step)
         nearest = f"{lo} + ROUND(({name} - {lo}) / {step})::BIGINT * {step}"
-        return f"{name} BETWEEN {lo} AND {_decimal(self.hi)} AND {name} <> {nearest}"
+        # CASE: the cast is tried on numbers inside only, however large those outside are
+        return f"CASE WHEN {name} BETWEEN {lo} AND {_decimal(self.hi)} THEN {name} <> {nearest} ELSE FALSE END"
 
 
 def _scalar(value: Fraction) -> Scalar:

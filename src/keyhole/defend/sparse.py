@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from keyhole.defend.above_threshold import Gate
+from keyhole.defend.above_threshold import Gate, whole
 from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
@@ -72,12 +72,13 @@ class Sparse:
         noise: Noise | None = None,
     ) -> None:
         scale = sparse_scale(firings, epsilon, delta)
+        level = whole(threshold)
         self.cost = Loss.of_epsilon(epsilon, delta, histogram.neighbours)
         drawn = noise or door()
         checked(2 * scale)
         budget.spend(self.cost, analyst=analyst, what=f"sparse vector at {threshold}, {firings} firings")
         self._histogram = histogram
-        self._gate = Gate(threshold, scale, 2 * scale, drawn)
+        self._gate = Gate(level, scale, 2 * scale, drawn)
         self.firings, self.fired = firings, 0
 
     @property

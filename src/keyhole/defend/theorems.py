@@ -24,6 +24,16 @@ def _checked(epsilon: float, delta: float, beta: float) -> None:
     probability(beta, "beta")
 
 
+def _share(alpha: float) -> None:
+    if not (math.isfinite(alpha) and alpha >= 1e-100):
+        raise PrivacyParameterError(f"alpha must be above 0 (at least 1e-100) and finite, not {alpha}")
+
+
+def _at_least_one(number: float, what: str) -> None:
+    if not 1 <= number < math.inf:
+        raise PrivacyParameterError(f"{what} must be at least 1, not {number}")
+
+
 def advanced_composition(epsilon: float, k: int, delta: float) -> float:
     """What k-fold adaptive use of an epsilon-private mechanism costs at this delta (Dwork, Rothblum and Vadhan 2010).
 
@@ -32,6 +42,9 @@ def advanced_composition(epsilon: float, k: int, delta: float) -> float:
     >>> round(advanced_composition(0.01, 1000, 1e-6), 2)
     1.76
     """
+    _at_least_one(k, "k")
+    _checked(epsilon, 0, 0.5)
+    probability(delta, "delta")
     return math.sqrt(2 * k * math.log(1 / delta)) * epsilon + k * epsilon * math.expm1(epsilon)
 
 
@@ -44,6 +57,8 @@ def multiplicative_weights_limit(cells: int, alpha: float) -> float:
     >>> round(multiplicative_weights_limit(16, 0.5), 4), round(multiplicative_weights_limit(8, 0.2), 4)
     (44.3614, 207.9442)
     """
+    _at_least_one(cells, "cells")
+    _share(alpha)
     return 4 * math.log(cells) / alpha**2
 
 
@@ -53,6 +68,8 @@ def perceptron_limit(cells: int, alpha: float) -> float:
     >>> perceptron_limit(4, 0.5)
     16.0
     """
+    _at_least_one(cells, "cells")
+    _share(alpha)
     return cells / alpha**2
 
 
@@ -62,6 +79,7 @@ def median_limit(databases: int) -> float:
     >>> median_limit(35)
     5.129283016944966
     """
+    _at_least_one(databases, "databases")
     return math.log2(databases)
 
 
@@ -75,6 +93,7 @@ def above_threshold_alpha(epsilon: float, *, queries: int, beta: float) -> float
     66.352
     """
     _checked(epsilon, 0, beta)
+    _at_least_one(queries, "queries")
     return 8 * (math.log(queries) + math.log(2 / beta)) / epsilon
 
 
@@ -85,6 +104,8 @@ def sparse_alpha(epsilon: float, *, queries: int, firings: int, beta: float, del
     847.73
     """
     _checked(epsilon, delta, beta)
+    _at_least_one(queries, "queries")
+    _at_least_one(firings, "firings")
     spread = math.log(queries) + math.log(2 * firings / beta)
     factor = 8 * firings if delta == 0 else math.sqrt(512 * firings * math.log(1 / delta))
     return spread * factor / epsilon
@@ -101,6 +122,8 @@ def numeric_sparse_alpha(epsilon: float, *, queries: int, firings: int, beta: fl
     6.8206042
     """
     _checked(epsilon, delta, beta)
+    _at_least_one(queries, "queries")
+    _at_least_one(firings, "firings")
     spread = math.log(queries) + math.log(4 * firings / beta)
     if delta == 0:
         return 9 * firings * spread / epsilon
@@ -116,6 +139,8 @@ def answer_scale(firings: int, epsilon: float, delta: float = 0.0) -> float:
     >>> answer_scale(10, 1.0), round(answer_scale(10, 1.0, 1e-6), 3)
     (90.0, 804.961)
     """
+    _checked(epsilon, delta, 0.5)
+    _at_least_one(firings, "firings")
     if delta == 0:
         return 9 * firings / epsilon
     return (ROOT512 + 1) * math.sqrt(8 * firings * math.log(2 / delta)) / epsilon
@@ -144,10 +169,16 @@ class Online:
     queries: int
     beta: float
 
+    def __post_init__(self) -> None:
+        _at_least_one(self.n, "n")
+        _at_least_one(self.queries, "queries")
+        probability(self.beta, "beta")
+
     def needed(self, alpha: float, epsilon: float, delta: float = 0.0) -> float:
         """The right-hand side of the theorem at this alpha."""
-        firings = max(1.0, self.limit(alpha))
+        _share(alpha)
         _checked(epsilon, delta, self.beta)
+        firings = max(1.0, self.limit(alpha))
         spread = math.log(2 * self.queries) + math.log(4 * firings / self.beta)
         factor = 9 * firings if delta == 0 else (ROOT512 + 1) * math.sqrt(firings * math.log(2 / delta))
         return factor * spread / (epsilon * self.n)
@@ -209,8 +240,14 @@ class Offline:
     queries: int
     beta: float
 
+    def __post_init__(self) -> None:
+        _at_least_one(self.n, "n")
+        _at_least_one(self.queries, "queries")
+        probability(self.beta, "beta")
+
     def rounds(self, alpha: float) -> int:
         """T(alpha/2), whole."""
+        _share(alpha)
         return max(1, math.floor(self.limit(alpha / 2)))
 
     def epsilon0(self, alpha: float, epsilon: float, delta: float = 0.0) -> float:
