@@ -166,6 +166,23 @@ def test_equal_to_the_twin(seed: int) -> None:
 # -- kinds of questions ---------------------------------------------------------------------------------------------
 
 
+@given(st.integers(0, 10**6), st.integers(0, 1))
+@settings(max_examples=25, deadline=None)
+def test_the_decision_does_not_depend_on_its_proof(seed: int, insiders: int) -> None:
+    proved, plain = (OnlineAuditor(roster(), insiders=insiders) for _ in range(2))
+    for one in stream(seed, 10):
+        first, second = proved.admit(one.sql), plain.decide(one.sql)
+        assert (first.verdict, first.reason, first.number) == (second.verdict, second.reason, second.number)
+        assert {str(w["record"]) for w in first.who} == {str(w["record"]) for w in second.who}
+        assert second.proof == ()
+        assert bool(first.proof) == (first.verdict is Ruling.DENY)
+        for auditor, said in ((proved, first), (plain, second)):
+            if said.allowed:
+                auditor.record(one.sql)
+            else:
+                auditor.seen()
+
+
 def test_weighted_sums_are_judged() -> None:
     people = table({"x": [1, 2, 3, 4]}, w=[1, 2, 4, 8])
     auditor = OnlineAuditor(people)

@@ -114,7 +114,12 @@ def test_earlier_publications(folder: Path) -> None:
     assert (code, out[:8]) == (0, "Q2 allow")
     assert "no verdict accounts for" in err
     code, out, err = watch(*WHO, "--load", "odd.sql", "--history", "h2.keyhole", stdin=third)  # accepted before
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert "cannot be taken" not in err
+    assert "the history has 1 publication that no verdict accounts for (Q1;" in err
+    _, _, err = watch(*WHO, "--history", "h2.keyhole", stdin=third)  # and at each start
+    assert "the history has 1 publication that no verdict accounts for (Q1;" in err
+    assert watch(*WHO, "--history", "h.keyhole", stdin=third)[2] == ""
     export = [{"QUERY_TEXT": 'SELECT SUM("Blood sugar") FROM people'}, {"QUERY_ID": 1}]
     (folder / "history.json").write_text(json.dumps(export), encoding="utf-8")
     code, _, err = watch(*WHO, "--load", "history.json")
@@ -129,6 +134,25 @@ def test_refusals_go_on(folder: Path) -> None:
     )
     assert code == 0
     assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["refused", "refused", "allow"]
+
+
+@pytest.mark.parametrize("line", ['{"sql": 5}', '{"sq": "SELECT 1"}', "{broken"])
+def test_a_json_line_without_a_statement_says_so(folder: Path, line: str) -> None:
+    code, out, _ = watch(*WHO, stdin=line + "\n" + LOG)
+    assert code == 0
+    assert out.splitlines()[0] == 'Q1 refused: a JSON line has the statement as text: {"sql": "SELECT ..."}'
+    assert "Q4 deny" in out
+
+
+def test_the_proof_names_the_sum_that_is_meant(folder: Path) -> None:
+    (folder / "two.csv").write_text("n,x,y\na,1,2\nb,2,3\nc,3,4\nd,4,5\n", encoding="utf-8")
+    who = ("--data", "two.csv", "--id", "n", "--private", "x", "--private", "y", "--explain")
+    _, out, _ = watch(*who, stdin="SELECT SUM(x) / SUM(y) FROM t; SELECT SUM(y) FROM t WHERE n <> 'c'")
+    assert "proof: (the denominator's sum of y in Q1) - Q2 = c's y" in out
+    assert "counts as telling each of them" in out
+    _, out, _ = watch(*who, stdin="SELECT SUM(x) FROM t WHERE n = 'a'")
+    assert "proof: Q1 = a's x" in out
+    assert "counts as telling" not in out
 
 
 def test_no_data_no_verdict(folder: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
-from keyhole.audit.base import Exposure
+from keyhole.audit.base import Exposure, Group, Status
 from keyhole.audit.examine import examine
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError
@@ -127,6 +128,24 @@ def test_junit_has_a_case_for_every_statement(story: tuple[Exposure, Log]) -> No
     failure = cases[2].find("failure")
     assert failure is not None
     assert "Jeremy Doe" in (failure.text or "")
+
+
+def test_junit_counts_people_in_the_words_of_the_findings(story: tuple[Exposure, Log]) -> None:
+    verdict, log = story
+    (found,) = verdict.findings
+    narrowed = replace(found, status=Status.INFERRED)
+    assert found.proof is not None
+    pair = Group(({"Name": "a"}, {"Name": "b"}), (0, 1), found.column, None, found.proof)
+    for findings, groups, said in (
+        ((found,), (), "1 exposed"),
+        ((narrowed,), (), "1 narrowed down"),
+        ((found, narrowed, narrowed), (pair,), "1 exposed, 2 narrowed down, 1 determined in total"),
+    ):
+        text = junit(replace(verdict, findings=findings, groups=groups), log)
+        failure = ElementTree.fromstring(text).find("testsuite/testcase/failure")
+        assert failure is not None
+        assert failure.get("message") == said
+        assert len((failure.text or "").splitlines()) == len(findings) + len(groups)
 
 
 def test_junit_is_xml_whatever_the_statement_holds(tmp_path: Path) -> None:

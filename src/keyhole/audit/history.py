@@ -3,7 +3,7 @@
 A line that was acknowledged is never lost; a line cut short by a crash was not acknowledged, and is removed when the
 file is opened next. Each line's checksum goes on from that of the line before, so a line in the middle that is damaged,
 missing or out of place is an error. (Whole lines missing at the end cannot be noticed.) The file belongs to one process
-at a time, and to the people it was made for: the header holds the fingerprint of the roster and the version of the data.
+at a time, and to the people it was made for: its header has the fingerprint of the roster and the version of the data.
 """
 
 from __future__ import annotations
@@ -206,8 +206,8 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Past], list[str | None], int
             if number == len(lines) and not line.endswith(b"\n"):
                 break  # cut short by a crash: it was never acknowledged
             raise LogError(
-                f"{path}, line {number} is damaged, or one before it is missing: a history that has lost a statement cannot say "
-                "what is safe. Restore the file from a backup"
+                f"{path}, line {number} is damaged, or one before it is missing: a history that has lost a statement "
+                "cannot say what is safe. Restore the file from a backup"
             )
         end += len(line)
         chain = None if chain is None else _crc(line)

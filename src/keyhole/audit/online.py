@@ -139,9 +139,15 @@ class OnlineAuditor:
         The verdict is `allow`, `deny` (it would expose somebody) or `refused` (it is not decided before the answer is
         known, or it is not understood).
         """
-        plan = self._judge(query, str(self._asked + 1))
-        self._plan = plan if plan.verdict.allowed else None
-        return plan.verdict
+        return self._admit(query, _proof)
+
+    def decide(self, query: Asked) -> Verdict:
+        """As `admit`, without the proof: the same decision at a cost that does not grow with the proof.
+
+        A proof is solved in exact integers over all queries it needs; near full rank (as many answers as people)
+        that takes seconds, a decision milliseconds. No decision depends on it.
+        """
+        return self._admit(query, _no_proof)
 
     def seen(self) -> None:
         """Count the statement just judged although it was not answered, so that numbers follow the stream."""
@@ -239,7 +245,12 @@ class OnlineAuditor:
             return _Plan(Verdict(number, text, Ruling.REFUSED, str(error)), None, len(self._past))
         return _Plan(Verdict(number, text, Ruling.ALLOW, ""), statement, len(self._past), forms)
 
-    def _judge(self, query: Asked, number: str) -> _Plan:
+    def _admit(self, query: Asked, prove: _Prover) -> Verdict:
+        plan = self._judge(query, str(self._asked + 1), prove)
+        self._plan = plan if plan.verdict.allowed else None
+        return plan.verdict
+
+    def _judge(self, query: Asked, number: str, prove: _Prover) -> _Plan:
         plan = self._plan_of(query, number)
         if plan.statement is None:
             return plan
@@ -255,7 +266,7 @@ class OnlineAuditor:
                 exposed = [(record, None) for record in decision.exposes] + list(decision.pairs)
                 listed = self._named(name, exposed)
                 if exposed and (not proof or ("insider" in proved and decision.exposes)):
-                    at, proof = _proof(state, decision, source, exposed)
+                    at, proof = prove(state, decision, source, exposed)
                     proved = listed[at]
                 who.extend(listed)
         who = _each_once([proved, *who]) if who else who
@@ -318,7 +329,7 @@ class OnlineAuditor:
         plan = self._plan
         same = plan is not None and plan.at == len(self._past) and plan.verdict.sql == _text(query)
         if plan is None or not same or plan.verdict.number != str(self._asked + 1):
-            plan = self._judge(query, str(self._asked + 1))
+            plan = self._judge(query, str(self._asked + 1), _no_proof)
         self._plan = None
         if plan.statement is None:
             self._statement(query)  # raises what is wrong with the text, if that is it
@@ -347,13 +358,17 @@ class OnlineAuditor:
         self._past.append(past)
         if past.how == UNJUDGED:
             return
-        plan = self._judge(past.sql, str(past.number))
+        plan = self._judge(past.sql, str(past.number), _no_proof)
         if plan.statement is None:
             raise LogError(
                 f"{name}: statement {past.number} counts, but can no longer be read: {plan.verdict.reason}. "
                 "Go on with the version of keyhole that wrote it"
             )
         self._take(plan)
+
+
+_Exposed: TypeAlias = list[tuple[int, int | None]]
+_Prover: TypeAlias = Callable[[_Column, Any, _Source, _Exposed], tuple[int, tuple[Mapping[str, Any], ...]]]
 
 
 def _row_space(n: int, insiders: int) -> Space:
@@ -406,4 +421,10 @@ def _proof(
         if known:
             items.append({"known": str(known), "weight": "1"})
         return place, tuple(items)
+    return 0, ()
+
+
+def _no_proof(
+    state: _Column, decision: Any, source: _Source, exposed: _Exposed
+) -> tuple[int, tuple[Mapping[str, Any], ...]]:
     return 0, ()

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
@@ -16,6 +17,7 @@ import typer
 from rich.console import Console
 
 from keyhole.audit.examine import merged, open_roster
+from keyhole.audit.history import UNJUDGED
 from keyhole.audit.online import OnlineAuditor, Verdict
 from keyhole.cli.terminal import errors_end_well
 from keyhole.errors import ConfigError, LogError
@@ -98,6 +100,7 @@ def watch(
         settings = Config.load(config) if config is not None else Config()
         settings = merged(settings, private=private or (), id=id or (), hidden=hidden or ())
         auditor = _auditor(settings, data, table, view, history, insiders)
+        _remind(auditor)
         try:
             for path in load or ():
                 _earlier(auditor, path, log_format, accept_unjudged)
@@ -118,11 +121,13 @@ def _decide(auditor: OnlineAuditor, how: Format, explain: bool) -> None:
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     for sql in incoming(sys.stdin):
-        verdict = auditor.admit(sql)
+        verdict = auditor.admit(sql) if explain else auditor.decide(sql)  # a proof costs more than its decision
         if verdict.allowed:
             auditor.record(sql)  # durable before anybody is told
         else:
             auditor.seen()
+        if sql.startswith("{"):  # no statement of SQL does
+            verdict = replace(verdict, reason='a JSON line has the statement as text: {"sql": "SELECT ..."}')
         for line in shown(verdict, how, explain):
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
@@ -154,6 +159,16 @@ def _auditor(
         return OnlineAuditor(roster, insiders=known, families=families)
     version = settings.source.version
     return OnlineAuditor.open(path, roster, fingerprint(roster), version=version, insiders=known, families=families)
+
+
+def _remind(auditor: OnlineAuditor) -> None:
+    """What was accepted once is not accounted for later either: say so at each start."""
+    left = [past for past in auditor.past if past.how == UNJUDGED]
+    if left:
+        count = "1 publication" if len(left) == 1 else f"{len(left)} publications"
+        named = ", ".join(f"Q{past.number}" for past in left[:10]) + (", ..." if len(left) > 10 else "")
+        note = f"the history has {count} that no verdict accounts for ({named}; accepted with --accept-unjudged)"
+        Console(stderr=True, highlight=False).print(f"keyhole: {note}", soft_wrap=True, markup=False)
 
 
 def _earlier(auditor: OnlineAuditor, path: Path, kind: LogFormat, accept: bool) -> None:
@@ -230,6 +245,8 @@ def shown(verdict: Verdict, how: Format, explain: bool) -> Iterator[str]:
         for item in verdict.proof:
             if "query" in item:
                 yield f"    Q{item['query']}: {' '.join(str(item['sql']).split())}"
+        if any("of" in item for item in verdict.proof):
+            yield "    (a number made of several private sums counts as telling each of them: meant is the sum named)"
 
 
 def _name(record: dict[str, object]) -> str:
@@ -241,7 +258,8 @@ def _formula(verdict: Verdict) -> str:
     for item in verdict.proof:
         weight = Fraction(item["known"] if "known" in item else item["weight"])
         size = abs(weight)
-        name = str(size) if "known" in item else f"Q{item['query']}" if size == 1 else f"{size} Q{item['query']}"
+        asked = f"({item['of']} in Q{item['query']})" if "of" in item else f"Q{item.get('query')}"
+        name = str(size) if "known" in item else asked if size == 1 else f"{size} {asked}"
         sign = "-" if weight < 0 else "+"
         text += f" {sign} {name}" if text else f"-{name}" if weight < 0 else name
     return text

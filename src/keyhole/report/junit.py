@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from keyhole.audit.base import Exposure, query_order
+from keyhole.audit.base import Exposure, Finding, Group, query_order
 from keyhole.gather.log import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.place import completed_by, everybody, said
@@ -20,12 +20,12 @@ _WHOLE = "0"  # what belongs to no statement
 
 def junit(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
     """The XML text."""
-    failures: dict[str, list[str]] = {}
-    known: dict[str, list[str]] = {}
+    failures: dict[str, list[Finding | Group]] = {}
+    known: dict[str, list[Finding | Group]] = {}
     errors: dict[str, list[str]] = {}
     for found in everybody(verdict):
         into = known if baseline is not None and baseline.knows(found) else failures
-        into.setdefault(_statement(completed_by(found)), []).append(said(found))
+        into.setdefault(_statement(completed_by(found)), []).append(found)
     for c in verdict.contradictions:
         errors.setdefault(_statement(c.queries[-1] if c.queries else None), []).append(c.reason)
     for u in verdict.unjudged:
@@ -54,15 +54,25 @@ def junit(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
             line=str(places.get(number, 1)),
         )
         if number in failures:
-            _say(case, "failure", f"{len(failures[number])} exposed", failures[number])
+            _say(case, "failure", _counted(failures[number]), [said(found) for found in failures[number]])
         elif number in errors:
             _say(case, "error", _clean(errors[number][0].splitlines()[0]), errors[number])
         if number in known:
-            ElementTree.SubElement(case, "system-out").text = _clean("\n".join("known: " + k for k in known[number]))
+            ElementTree.SubElement(case, "system-out").text = _clean(
+                "\n".join("known: " + said(found) for found in known[number])
+            )
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _counted(found: list[Finding | Group]) -> str:
+    """How many of each kind, in the words of the findings."""
+    groups = sum(isinstance(f, Group) for f in found)
+    exposed = sum(isinstance(f, Finding) and f.status == "exposed" for f in found)
+    counts = {"exposed": exposed, "narrowed down": len(found) - exposed - groups, "determined in total": groups}
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
 def _say(case: ElementTree.Element, kind: str, message: str, lines: list[str]) -> None:
