@@ -163,6 +163,7 @@ JSON_PLAN = "duration: 1.0 ms  plan:\n" + json.dumps(
         (csvlog("duration: 1.0 ms  plan:\n<explain/>"), "duration: 1.0 ms plan: <explain/>", "log_format"),
         (csvlog("Anweisung: " + ASKED, severity="LOG"), "Anweisung: " + ASKED, "lc_messages"),
         (csvlog("Anweisung: TABLE t", severity="LOG"), "Anweisung: TABLE t", "lc_messages"),
+        (csvlog("Anweisung: /* app */ ( TABLE t )"), "Anweisung: /* app */ ( TABLE t )", "lc_messages"),
         (csvlog(ASKED, severity="WARNING"), ASKED, "lc_messages"),
         (csvlog("temporary file: path x, size 5", severity="LOG", query=ASKED), ASKED, ""),
         (csvlog("process 5 still waiting for ShareLock", severity="LOG", query=ASKED), ASKED, ""),
@@ -207,6 +208,7 @@ def test_csvlog_passes_over_what_failed(severity: str) -> None:
         "statement: COMMIT;",
         "bind s: SELECT $1",
         "checkpoint starting: time",
+        'automatic vacuum of table "t"',
         "duration: 1.5 ms  parse s: SELECT $1",
     ],
 )

@@ -32,7 +32,7 @@ _PLAN = re.compile(r"duration: [\d.]+ ms\s+plan:\s*(?P<plan>.*)", re.DOTALL)
 _PLANNED = re.compile(
     r"Query Text: (?P<sql>.*?)(?:\nQuery Parameters: (?P<values>.*?))?\n[^\n]*\(cost=[\d.]*\d\.\.\d.*", re.DOTALL
 )
-_MAY_ASK = re.compile(r"\bSELECT\b|(?:^|:)\s*\(*(?:WITH|TABLE|VALUES|EXECUTE|FETCH|COPY|CALL)\b", re.IGNORECASE)
+_MAY_ASK = re.compile(r"\bSELECT\b|(?:^|:|\*/)[\s(]*(?:WITH|TABLE|VALUES|EXECUTE|FETCH|COPY|CALL)\b", re.IGNORECASE)
 _VALUE = re.compile(r"\$(?P<number>\d+) = (?P<value>NULL|'(?:[^']|'')*')")
 
 
