@@ -50,6 +50,8 @@ def main() -> None:
         if stolen.scale is not None:
             length = stolen.scale * float(np.linalg.norm(stolen.weights))
             print(f"noise scale known, so length too: ||w|| = {length:.3f}")
+        else:
+            print(f"length of w not claimed: {stolen.no_scale}")
         curves[f"noise {std:g}"] = [(n, max(1e-4, angle(weights, w))) for n, weights, _ in stolen.trace]
     for name in sys.argv[1:2]:
         title = "Stealing a classifier from labels"

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from keyhole.attack.oracle.base import Run
     from keyhole.attack.oracle.simulate import Summary
 
+LARGEST = 50_000_000  # numbers in the basis, d D: it is held a few times over, in about 2 GB
+
 simulate = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -104,8 +106,8 @@ def oracle(
     noise. oracle-off: raw noisy answers and least squares, for comparison.
 
     [bold]Columns.[/] average error: mean of |answer - truth| over the stream. final error: distance of the estimate
-    from w on the subspace at the end. floor: Cramer-Rao limit for central thresholds. bound: what the method itself
-    guarantees for the average error. contained: the box held w to the end.
+    from w on the subspace at the end. floor: Cramer-Rao limit for central thresholds. bound: what the method's own box
+    certifies for the average error. contained: the box held w to the end.
 
     Examples:
 
@@ -127,6 +129,11 @@ def oracle(
             raise ConfigError(f"--plot {plot}: write a name that ends in {', '.join(SUFFIXES)}")
         if subspace > dimension:
             raise ConfigError(f"--subspace {subspace} is larger than --dimension {dimension}: take d <= D")
+        if subspace * dimension > LARGEST:
+            raise ConfigError(
+                f"--dimension {dimension} times --subspace {subspace} is {subspace * dimension:,} numbers of the "
+                f"basis, {8 * subspace * dimension / 1e9:.1f} GB a copy: at most {LARGEST:,} fit; take a smaller D or d"
+            )
         law = parse_noise(noise, dimension)
         where = stream_of(StreamKind(stream), Subspace.blocks(dimension, subspace))
         console = Console(stderr=True)
@@ -149,8 +156,22 @@ def oracle(
             curves = {str(method): trace} | guides_for(trace, summary.floor)
             title = f"{method}, D={dimension}, d={subspace}, {noise}, {stream}"
             plot_errors(curves, plot, title=title, dashed=("1/sqrt(T)", "floor"))
+            console.print(f"plot written to {plot}", highlight=False, markup=False, soft_wrap=True)
         proved = theory(Method(method), where, law, queries)
-        emit(_json(runs, summary) if form is Format.JSON else "\n".join([_text(runs, summary), *proved]), out)
+        if form is Format.JSON:
+            settings: dict[str, object] = {
+                "dimension": dimension,
+                "subspace": subspace,
+                "noise": noise,
+                "queries": queries,
+                "stream": str(stream),
+                "method": str(method),
+                "seeds": seeds,
+                "delta": delta,
+            }
+            emit(_json(settings, runs, summary, said), out)
+        else:
+            emit("\n".join([_text(runs, summary), *proved]), out)
 
 
 def _mean_trace(runs: list[Run]) -> list[tuple[float, float]]:
@@ -164,7 +185,7 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _json(runs: list[Run], summary: Summary) -> str:
+def _json(settings: dict[str, object], runs: list[Run], summary: Summary, said: list[str]) -> str:
     rows = [
         {
             "seed": seed,
@@ -179,7 +200,8 @@ def _json(runs: list[Run], summary: Summary) -> str:
         for seed, run in enumerate(runs)
     ]
     whole = asdict(summary)
-    return json.dumps({"runs": rows, "summary": whole | {"bound": _finite(whole["bound"])}}, indent=2)
+    whole["bound"] = _finite(summary.bound)
+    return json.dumps({"settings": settings, "runs": rows, "summary": whole, "warnings": said}, indent=2)
 
 
 def _text(runs: list[Run], summary: Summary) -> str:

@@ -33,7 +33,9 @@ def plot_errors(
         if value > 0 and math.isfinite(value)
     ]
     names = list(curves)
-    guides = [[6, 4] if name in dashed else [1, 0] for name in names]
+    # each guide has its own dashes, so that they differ without colour
+    patterns = ([6, 4], [2, 3], [10, 3, 2, 3])
+    guides = [patterns[list(dashed).index(name) % len(patterns)] if name in dashed else [1, 0] for name in names]
     chart = (
         altair.Chart(altair.InlineData(values=rows))
         .mark_line()

@@ -34,7 +34,8 @@ def test_json_has_runs_and_a_summary(method: str) -> None:
     assert [run["seed"] for run in found["runs"]] == [0, 1]
     summary = found["summary"]
     assert set(summary) == {
-        "method", "queries", "average_error", "final_error", "contained", "floor", "bound", "seconds",
+        "method", "queries", "average_error", "final_error", "contained", "floor", "bound",
+        "published_bound", "seconds",
     }  # fmt: skip
     assert summary["method"] == method
     assert summary["queries"] == 3000

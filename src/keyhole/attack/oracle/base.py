@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ NOISE_BLOCK = 8192  # noise is drawn in blocks of this size, so the draws do not
 PIECE_ROWS = 1 << 14
 PIECE_BYTES = 4 << 20  # queries are projected in pieces that stay in the processor's cache
 CHECKPOINTS_PER_DECADE = 8
+WHOLE_BYTES = 32 << 20  # no piece is larger than this, but for a single longer query
 DOUBT = math.log(1e6)  # warn when the odds against the model reach a million to one
 
 
@@ -79,6 +81,8 @@ class ThresholdOracle:
 
     def above(self, q: Floats, threshold: float) -> int:
         """1 if hidden.q + noise > threshold, else 0; fresh noise each time."""
+        if math.isnan(threshold):
+            raise ModelError("a threshold is a number, got nan; nothing was asked")
         return int(self.noisy(q) > threshold)
 
     def level(self, q: Floats, thresholds: Floats) -> int:
@@ -236,6 +240,7 @@ class StreamAttack(ABC):
             count, total = count + len(piece), total + float(errors.sum())
             self._complain()
         self.queries_seen += count
+        end_of_trace(trace, count, total)
         centre = self.subspace.coordinates(oracle.hidden)
         return Run(
             queries=count,
@@ -263,20 +268,32 @@ class StreamAttack(ABC):
     # --- save and resume -------------------------------------------------------------------------------------
     def save(self, path: Path | str) -> None:
         """Write the memory (a few kilobytes, whatever the length of the stream) as .npz."""
-        with Path(path).open("wb") as file:
-            np.savez(file, allow_pickle=False, **(self._fingerprint() | self._shared() | self._memory()))
+        try:
+            with Path(path).open("wb") as file:
+                np.savez(file, allow_pickle=False, **(self._fingerprint() | self._shared() | self._memory()))
+        except OSError as error:
+            raise ConfigError(
+                f"cannot save to {path}: {error.strerror}; give a file in a folder that exists"
+            ) from error
 
     def restore(self, path: Path | str) -> None:
         """Carry on from a saved state; the attack must have been built with the same basis, box and noise."""
         try:
-            with np.load(Path(path), allow_pickle=False) as saved:
+            with Path(path).open("rb") as file:  # numpy leaves a file that it opened, and cannot read, open
+                saved = np.load(file, allow_pickle=False)
+                if not isinstance(saved, np.lib.npyio.NpzFile):
+                    raise ValueError("a single array")
                 arrays = {name: saved[name] for name in saved.files}
-        except (OSError, ValueError) as error:
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile) as error:
             raise ConfigError(f"{path}: not a saved attack ({error})") from error
         for name, mine in self._fingerprint().items():
             if name not in arrays or not np.array_equal(arrays[name], mine):
                 raise ConfigError(f"{path} was saved with another {name[3:]}; build the attack as it was built then")
-        for name, mine in (self._shared() | self._memory()).items():
+        held = self._shared() | self._memory()
+        for name, mine in held.items():
+            if name not in arrays or arrays[name].shape != mine.shape or arrays[name].dtype != mine.dtype:
+                raise ConfigError(f"{path}: not a whole saved attack, {name} is missing or of another shape")
+        for name, mine in held.items():
             mine[...] = arrays[name]
         self.queries_seen = int(arrays["seen"][0])
 
@@ -314,20 +331,27 @@ class StreamAttack(ABC):
             self._warned = True
             warnings.warn(
                 "no hidden vector in the box explains these bits (odds of a million to one against): the noise law, "
-                "its scale, the basis or the bounds are wrong; do not trust the estimate",
+                "its scale, the basis or the bounds are wrong, or the box lost w (chance <= delta); "
+                "do not trust the estimate",
                 ModelWarning,
                 stacklevel=3,
             )
 
 
 def in_pieces(queries: Floats | Iterable[Floats], width: int) -> Iterable[Floats]:
-    rows = max(64, min(PIECE_ROWS, PIECE_BYTES // (8 * width)))
+    rows = max(1, min(PIECE_ROWS, max(64, PIECE_BYTES // (8 * width)), WHOLE_BYTES // (8 * width)))
     for block in (queries,) if isinstance(queries, np.ndarray) else queries:
         whole = np.ascontiguousarray(block, dtype=np.float64)
         if whole.ndim != 2:
             raise ModelError(f"a block of queries is an array with one query per row, got shape {whole.shape}")
         for start in range(0, len(whole), rows):
             yield whole[start : start + rows]
+
+
+def end_of_trace(trace: list[tuple[int, float]], count: int, total: float) -> None:
+    """The whole stream is the last point, whether or not a checkpoint falls there."""
+    if count and (not trace or trace[-1][0] < count):
+        trace.append((count, total / count))
 
 
 def trace_of(count: int, total: float, errors: Floats) -> list[tuple[int, float]]:

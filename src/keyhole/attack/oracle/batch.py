@@ -8,6 +8,7 @@ import numpy as np
 
 from keyhole.attack.oracle.base import Run, StreamAttack, ThresholdOracle
 from keyhole.attack.oracle.tails import Floats
+from keyhole.errors import ModelError
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ def train_then_test(attack: StreamAttack, training: Floats, testing: Floats, ora
     >>> batch.largest_error <= batch.training.final_error < 0.05
     True
     """
+    if testing.ndim != 2 or len(testing) == 0:
+        raise ModelError(f"the test set is an array with one query per row, at least one; got shape {testing.shape}")
     run = attack.run(training, oracle)
     z, known, _ = attack.subspace.project(np.ascontiguousarray(testing, dtype=np.float64))
     errors = np.abs(z @ attack.subspace.coordinates(attack.estimate()) + known - oracle.true_answers(testing))

@@ -48,7 +48,7 @@ class PublishedConstants:
 
     def n_crit(self, horizon: int, dp: float) -> float:
         """Answers needed per direction before a cut."""
-        return 60 * math.log(horizon) / dp**2
+        return 60 * math.log(horizon) / dp**2 if dp**2 > 0 else math.inf
 
     def stop_side(self, horizon: int) -> float:
         """No cut once the side is this short."""
@@ -91,10 +91,14 @@ def _phase_loop(
     tails: Floats,
     counts: Floats,
     doubt: Floats,
+    stated_x: Floats,
+    stated_y: Floats,
 ) -> tuple[int, int]:
     """Rows from `start` until the box shrinks: (index after the last row done, answers used so far).
 
     phase = (share of yeses that decides, N_crit, cuts so far, stop side, squared least norm). Flat, as in box.py.
+    stated_x, stated_y: ranges of the coordinates over the stated box of w. The cube reaches beyond it, so that bits
+    which only a vector outside that box explains would never be doubted against the cube.
     """
     d = x.size
     asking, least, needed = y[0] - x[0] > phase[3], phase[4], phase[1]
@@ -120,7 +124,14 @@ def _phase_loop(
         positive = z[t, j] > 0.0
         if seen <= ALWAYS_BET or (seen & BET_MASK) == 0:
             slot = 2 * j if positive else 2 * j + 1
-            bet(law, knots, tails, counts, doubt, slot, 0.0, 0.5 * reach, bit)
+            low, high = 0.0, 0.0
+            for i in range(d):
+                start_i, end_i = max(x[i], stated_x[i]), min(y[i], stated_y[i])
+                if start_i > end_i + 1e-9 * (stated_y[i] - stated_x[i]):
+                    doubt[0] = math.inf  # cube and stated box have nothing in common
+                low += min(z[t, i] * start_i, z[t, i] * end_i)
+                high += max(z[t, i] * start_i, z[t, i] * end_i)
+            bet(law, knots, tails, counts, doubt, slot, centre - 0.5 * (low + high), 0.5 * (high - low), bit)
         hits[j, 0] += 1.0
         hits[j, 1] += bit if positive else 1.0 - bit  # against the basis vector, "below" means "above"
         if hits[j, 0] >= needed and _end_phase(x, y, hits, phase, keep):
@@ -139,7 +150,8 @@ class OnlineBisection(StreamAttack):
     The threshold is the middle of the closed-form range, q.centre. A query within phi of a basis vector counts for
     it; once every direction has N_crit answers, each side keeps the 3/4 that its counter points to. With the
     published constants the box holds w with probability 1 - O(d log(dDT) / T^6), for queries of norm >= `min_norm`
-    (the paper's margin is for unit queries; shorter ones are not asked).
+    (the paper's margin is for unit queries; shorter ones are not asked). Bits are doubted against what the cube and the
+    stated box of w have in common.
     Memory: d intervals and 2d counters. Time: O(dD) a query. T must be known, since N_crit depends on it.
 
     >>> from keyhole.attack.oracle.noise import Uniform
@@ -165,6 +177,7 @@ class OnlineBisection(StreamAttack):
         self.horizon, self.constants, self.min_norm = horizon, constants, min_norm
         size = math.sqrt(float(np.sum(np.maximum(subspace.lower**2, subspace.upper**2))))
         self._x, self._y = np.full(subspace.d, -size), np.full(subspace.d, size)
+        self._stated = subspace.initial_box()
         self._hits = np.zeros((subspace.d, 2))
         stop = constants.stop_side(horizon)
         self._phase = np.array([0.0, 0.0, 0.0, stop, min_norm**2 * (1 - 1e-9)])
@@ -226,7 +239,7 @@ class OnlineBisection(StreamAttack):
             at, used = _phase_loop(
                 at, used, z, target, noise, errors, self._x, self._y, self._hits, self._phase,
                 self.constants.keep, self._cos_squared, self._law, self._knots, self._tails,
-                self._doubt_counts, self._doubt,
+                self._doubt_counts, self._doubt, *self._stated,
             )  # fmt: skip
             if self.cuts > cuts:
                 self._recompute()

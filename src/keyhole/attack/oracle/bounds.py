@@ -31,7 +31,11 @@ def stream_factor(subspace: Subspace, queries: Floats) -> float:
     >>> round(stream_factor(space, space.basis), 4) == round(math.sqrt(2), 4)
     True
     """
-    z = queries @ subspace.basis.T
+    return coordinates_factor(queries @ subspace.basis.T)
+
+
+def coordinates_factor(z: Floats) -> float:
+    """The same from subspace coordinates."""
     inverse = np.linalg.pinv(z.T @ z / len(z))
     return float(np.mean(np.sqrt(np.einsum("ij,jk,ik->i", z, inverse, z))))
 

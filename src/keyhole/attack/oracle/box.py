@@ -116,6 +116,7 @@ def certified_loop(
     keep: float,
     delta: float,
     edge: float,
+    coarse: float,
     law: Floats,
     knots: Floats,
     tails: Floats,
@@ -131,7 +132,8 @@ def certified_loop(
 
     target: true answers less their known part off the subspace. forced: nan, or a threshold imposed on every row.
     doubt = (log odds against the model, sum of certified errors, answers used so far). A row whose answer cannot help
-    is not asked, unless the estimate can still use it.
+    is not asked, unless the estimate can still use it. coarse: where the range of answers is wider than this, a row
+    with a gap goes to the box alone, for moment matching is a poor guide through noise far finer than the box.
     """
     d = x.size
     used, sure, seen = 0, doubt[1], int(doubt[2])
@@ -153,8 +155,9 @@ def certified_loop(
         gap = best * (keep - 0.5) - 0.5 * (total - best) - slack[t]
         reach = 0.5 * total + slack[t]
         threshold = centre
+        halving = aiming == ESTIMATE and gap > 0.0 and reach > coarse
         if aiming == ESTIMATE:
-            threshold = guess
+            threshold = centre if halving else guess
             errors[t] = abs(guess - target[t])
             sure += reach + abs(guess - centre)
         else:
@@ -173,7 +176,7 @@ def certified_loop(
         if seen <= ALWAYS_BET or (seen & BET_MASK) == 0:
             slot = 2 * j if positive else 2 * j + 1
             bet(law, knots, tails, counts, doubt, slot, threshold - centre, reach, bit)
-        if aiming == ESTIMATE:
+        if aiming == ESTIMATE and not halving:
             # moment matching: c += Pz rho (bit - p) / (p (1-p)),  P -= Pz Pz^T rho^2 / (p (1-p))
             variance = 0.0
             for i in range(d):
@@ -216,6 +219,14 @@ def certified_loop(
                 odds[j, 1] = lower
                 if upper >= bars[j, 0] * lower or upper * bars[j, 0] <= lower:
                     _cut(x, y, odds, bars, keep, delta, j)
+                    # an estimate that the box has refuted, or that knows less than the box, starts afresh here
+                    refuted = c[j] < x[j] or c[j] > y[j] if halving else False
+                    if halving and (refuted or P[j, j] > (y[j] - x[j]) ** 2 / 12.0):
+                        c[j] = 0.5 * (x[j] + y[j])
+                        for i in range(d):
+                            P[i, j] = 0.0
+                            P[j, i] = 0.0
+                        P[j, j] = (y[j] - x[j]) ** 2 / 12.0
                 elif lower < TINY or upper < TINY:
                     odds[j, 0] = upper / lower
                     odds[j, 1] = 1.0

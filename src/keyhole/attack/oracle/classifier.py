@@ -22,6 +22,8 @@ from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 Label = Callable[[Floats], int]
+REPEATS = 8  # labels per candidate while a direction is looked for
+FOR_NOISE = 400  # labels from which the noise is measured
 UNSEEN = 1e-3  # deviation assumed, in shifts, when no noise was seen: coarser labels are still learnt from
 
 
@@ -60,6 +62,8 @@ class ShiftedOracle:
 class StolenClassifier:
     """Weights and intercept up to a positive factor; `scale` is that factor when the noise scale was known.
 
+    Where it is None, `no_scale` says why: labels alone do not tell w from 2 w.
+
     `trace`: (queries asked so far, weights, intercept) at each checkpoint.
     """
 
@@ -69,6 +73,7 @@ class StolenClassifier:
     noise_in_shifts: float
     queries: int
     trace: tuple[tuple[int, Floats, float], ...]
+    no_scale: str = ""
 
     def predict(self, rows: Floats) -> Floats:
         """Labels 0 or 1."""
@@ -173,29 +178,58 @@ def steal_classifier(
     OneBitNewton with Gaussian noise of the deviation measured in shifts: a heuristic when the defence's noise has
     another law, or none at all, where EllipsoidBisection would give a certificate but needs many more queries.
     Queries are Gaussian around the boundary, as wide as the inputs. Cost: O(D^2) time per query.
+
+    Never asks for more than `queries` labels. It takes 432 at the least to find a direction and measure the noise (more
+    if the classes are uneven) and one per unknown after that; fewer are a ModelError that names the number.
     """
     sample = np.asarray(inputs, dtype=np.float64)
     if sample.ndim != 2 or len(sample) < 2:
         raise ModelError(f"inputs are an array with one input per row, at least two; got shape {sample.shape}")
+    if not np.all(np.isfinite(sample)):
+        raise ModelError("inputs have an entry that is not a finite number; leave those rows out")
+    if noise_std is not None and not (math.isfinite(noise_std) and noise_std > 0):
+        raise ModelError(f"noise_std is the deviation of the noise, above 0, or None if unknown; got {noise_std!r}")
+    if not (math.isfinite(bound) and bound > 0):
+        raise ModelError(f"bound is a positive number, got {bound!r}")
+    if checkpoints < 1:
+        raise ModelError(f"checkpoints is at least 1, got {checkpoints}")
     D, asked = sample.shape[1], 0
+    learning = 0.9 if noise_std is not None else 1.0  # a tenth may go into the scale
+
+    def afford(spent: int) -> None:
+        least = math.ceil((spent + D + 1) / learning)
+        if queries < least:
+            raise ModelError(
+                f"queries={queries} labels are too few for {D} features: at least {least}, of which {spent} go into a "
+                "direction and the noise before learning starts"
+            )
+
+    afford(4 * REPEATS + FOR_NOISE)
 
     def counted(x: Floats) -> int:
         nonlocal asked
+        if asked >= queries:
+            afford(asked + FOR_NOISE)
         asked += 1
-        return int(label(x))
+        said = label(x)
+        if said not in (0, 1):
+            raise ModelError(f"a label is 0 or 1, got {said!r}")
+        return int(said)
 
     mixed = sample[rng.permutation(len(sample))]
-    middle, direction = find_direction(counted, mixed, repeats=8)
-    deviation = noise_along(counted, middle, direction, samples=400, rng=rng)
+    middle, direction = find_direction(counted, mixed, repeats=REPEATS)
+    afford(asked + FOR_NOISE)
+    deviation = noise_along(counted, middle, direction, samples=FOR_NOISE, rng=rng)
     spread = sample.std(axis=0) + 1e-12
     oracle = ShiftedOracle(counted, direction)
     lower, upper = np.full(D + 1, -bound), np.full(D + 1, bound)
     attack = OneBitNewton(Subspace(np.eye(D + 1), lower, upper), Gaussian(max(deviation, UNSEEN)))
     claim_scale = noise_std is not None and deviation > 0
     for_scale = queries // 10 if claim_scale else 0
-    marks = {int(v) for v in np.geomspace(max(asked + 1, 2 * asked), queries - for_scale, checkpoints)}
+    end = queries - for_scale
+    marks = {int(v) for v in np.geomspace(min(max(asked + 1, 2 * asked), end), end, checkpoints)} | {end}
     trace = list[tuple[int, Floats, float]]()
-    while asked < queries - for_scale:
+    while asked < end:
         # around the boundary's crossing, so that shifts stay moderate
         x = middle + rng.standard_normal(D) * spread
         q = np.append(x, 1.0)
@@ -206,9 +240,11 @@ def steal_classifier(
             found = attack.estimate()
             trace.append((asked, found[:-1], float(found[-1])))
     found = attack.estimate()
-    scale = None
+    scale, no_scale = None, "noise_std was not given, and labels alone do not tell w from 2 w"
+    if noise_std is not None:
+        no_scale = "no noise was seen in the labels, so its stated deviation cannot fix the length of w"
     if claim_scale and noise_std is not None:
         crossing = middle - (float(found[:-1] @ middle) + float(found[-1])) * direction
         deviation = refined(counted, crossing, direction, deviation, samples=for_scale)
-        scale = noise_std / deviation
-    return StolenClassifier(found[:-1], float(found[-1]), scale, deviation, asked, tuple(trace))
+        scale, no_scale = noise_std / deviation, ""
+    return StolenClassifier(found[:-1], float(found[-1]), scale, deviation, asked, tuple(trace), no_scale)

@@ -62,9 +62,12 @@ class DatabaseOracle:
     ) -> None:
         if not ids:
             raise ModelError("the database oracle needs the ids of the records, one per entry of a query")
+        self._ids = [_literal(each) for each in ids]
+        if len(set(self._ids)) < len(self._ids):
+            again = next(each for k, each in enumerate(self._ids) if each in self._ids[:k])
+            raise ModelError(f"the id {again} is named twice; an entry of a query stands for one record")
         self._ask = ask
         self._table, self._column, self._key = _name(table), _name(column), _name(key)
-        self._ids = [_literal(each) for each in ids]
         self.asked = 0
 
     def statement(self, q: Floats, threshold: float) -> str:

@@ -22,10 +22,10 @@ class EdgeBisection(SequentialBisection):
     >>> from keyhole.attack.oracle.noise import Gaussian, Uniform
     >>> EdgeBisection(Subspace.blocks(4, 2), Uniform(1.0)).delta
     0.01
-    >>> EdgeBisection(Subspace.blocks(4, 2), Gaussian(1.0))
+    >>> EdgeBisection(Subspace.blocks(4, 2), Gaussian(1.0))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    keyhole.errors.ModelError: edge thresholds need noise whose density jumps at a known edge: use OneBitNewton
+    keyhole.errors.ModelError: edge thresholds need noise whose density jumps ...: use OneBitNewton (--method newton)
     """
 
     _aiming = EDGE
@@ -33,7 +33,9 @@ class EdgeBisection(SequentialBisection):
     def __init__(self, subspace: Subspace, noise: Noise, *, delta: float = 0.01, keep: float = 0.75) -> None:
         super().__init__(subspace, noise, delta=delta, keep=keep)
         if noise.edge is None:
-            raise ModelError("edge thresholds need noise whose density jumps at a known edge: use OneBitNewton")
+            raise ModelError(
+                "edge thresholds need noise whose density jumps at a known edge: use OneBitNewton (--method newton)"
+            )
         if noise.edge <= 0 or noise.cdf(noise.edge) < 1:
             raise ModelError(f"the noise's edge {noise.edge:g} must be the positive upper end of its support")
         self._edge = noise.edge

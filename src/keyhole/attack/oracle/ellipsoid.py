@@ -9,7 +9,10 @@ import numpy as np
 
 from keyhole.attack.oracle.base import ModelWarning, YesNoOracle
 from keyhole.attack.oracle.tails import Floats
-from keyhole.errors import ModelError
+from keyhole.errors import MissingExtra, ModelError
+
+WINDOW = 64  # at least so many of the latest bits are kept to be judged together
+UNEXPLAINED = 1e-6  # of the ellipsoid's size: by so much some bit must be wrong before it counts
 
 
 class EllipsoidBisection:
@@ -18,7 +21,13 @@ class EllipsoidBisection:
     The threshold is q.centre; a query whose range over the ellipsoid is below `resolution` is answered, not
     asked. The ellipsoid always holds w, so every answer not asked for is within resolution / 2; at most
     O(D^2 log(D R / resolution)) queries are asked, whatever their order [cohen2016]. Condition: answers without noise.
-    Memory D^2; time O(D^2) a query. Any threshold may be learnt from (deep and shallow cuts).
+    Memory O(D^2); time O(D^2) a query. Any threshold may be learnt from (deep and shallow cuts).
+
+    Bits that nothing explains: one that leaves no vector in the ellipsoid is a ModelWarning at once. Bits that only
+    together contradict each other leave an ellipsoid, for it is larger than what they allow; so the latest max(64, 8 D)
+    bits and the box go to a linear program each time half of them are new, and no solution is a ModelWarning too (once).
+    `run` does so at its end as well. Not noticed: a contradiction of which some bit is older than that, and none of
+    this kind without scipy (the `attack` extra).
 
     >>> hidden = np.array([0.2, 0.7, 0.4])
     >>> attack = EllipsoidBisection(np.zeros(3), np.ones(3), resolution=1e-4)
@@ -42,6 +51,9 @@ class EllipsoidBisection:
         self.resolution = resolution
         self._c = (low + high) / 2
         self._A = np.diag(low.size * ((high - low) / 2) ** 2)  # the smallest such ellipsoid around the box
+        self._low, self._high = low.copy(), high.copy()
+        self._window = np.zeros((max(WINDOW, 8 * low.size), low.size + 1))  # rows (g, b) of half-spaces g.w >= b
+        self._heard, self._warned = 0, False
 
     def answer(self, q: Floats) -> float:
         """Present answer to q."""
@@ -61,7 +73,10 @@ class EllipsoidBisection:
         row = self._check(q)
         if bit not in (0, 1):
             raise ModelError(f"an answer is 0 or 1, got {bit!r}")
+        if not math.isfinite(threshold):
+            raise ModelError(f"a threshold is a finite number, got {threshold!r}")
         n, sign = row.size, 1.0 if bit else -1.0
+        self._remember(sign * row, sign * threshold)
         half = math.sqrt(max(0.0, float(row @ self._A @ row)))
         if half <= 1e-13 * (1 + float(np.abs(row) @ np.abs(self._c))):
             return  # as narrow as rounding: a cut could only do harm
@@ -86,6 +101,50 @@ class EllipsoidBisection:
         # the factor 1 + 1e-12 keeps rounding from cutting w away
         self._A = (shrunk + shrunk.T) / 2 * (n * n * (1 - depth * depth) / (n * n - 1)) * (1 + 1e-12)
 
+    def explained(self) -> bool:
+        """Is there a vector in the box that agrees with all of the latest max(64, 8 D) bits? A linear program."""
+        try:
+            from scipy.optimize import linprog
+        except ImportError as error:
+            raise MissingExtra("judging bits together", "attack") from error
+        kept = self._window[: min(self._heard, len(self._window))]
+        size = math.sqrt(float(np.max(np.diag(self._A))))
+        if len(kept) == 0 or size <= 1e-9 * (1 + float(np.max(np.abs(self._c)))):
+            return True  # the rounding of the thresholds is no longer small against the ellipsoid
+        # w = centre + size v; the largest violation s, in units of size, is made as small as possible
+        rows, bounds = kept[:, :-1], list(zip((self._low - self._c) / size, (self._high - self._c) / size, strict=True))
+        norms = np.linalg.norm(rows, axis=1)
+        least = (kept[:, -1] - rows @ self._c) / (norms * size)
+        cost = np.append(np.zeros(rows.shape[1]), 1.0)
+        found = linprog(
+            cost,
+            A_ub=np.column_stack([-rows / norms[:, None], -np.ones(len(rows))]),
+            b_ub=-least,
+            bounds=[*bounds, (0.0, None)],
+            method="highs",
+        )
+        return not (found.status == 0 and found.fun is not None and found.fun > UNEXPLAINED)
+
+    def _remember(self, g: Floats, b: float) -> None:
+        self._window[self._heard % len(self._window)] = np.append(g, b)
+        self._heard += 1
+        if self._heard % (len(self._window) // 2) == 0:
+            self._judge()
+
+    def _judge(self) -> None:
+        try:
+            if self._warned or self.explained():
+                return
+        except MissingExtra:
+            return  # the attack itself does without
+        self._warned = True
+        warnings.warn(
+            f"no vector in the box explains the latest {min(self._heard, len(self._window))} bits together: the oracle "
+            "is noisy or the box is wrong; do not trust the estimate",
+            ModelWarning,
+            stacklevel=4,
+        )
+
     def estimate(self) -> Floats:
         """Centre of the ellipsoid."""
         return self._c.copy()
@@ -98,6 +157,7 @@ class EllipsoidBisection:
             if threshold is not None:
                 self.learn(q, threshold, oracle.above(q, threshold))
                 asked += 1
+        self._judge()
         return asked
 
     def _check(self, q: Floats) -> Floats:

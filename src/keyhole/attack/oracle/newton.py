@@ -13,6 +13,8 @@ from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 
+COARSE = 32.0  # deviations of the noise; over a range of answers wider than this the box is halved instead
+
 
 @cache
 def smoothed_density(noise: Noise, points: int = 96) -> tuple[Floats, Floats]:
@@ -46,7 +48,11 @@ class OneBitNewton(SequentialBisection):
     uncertainty (so a start far from w, in units of the noise, is no trouble); once P is small this is the
     information filter, i.e. Newton's method on the likelihood, and the mean error tends to the Cramer-Rao floor
     2 sqrt(2/pi) E[sqrt(q^T M^-1 q)] / (2 rho(0) sqrt T) of central thresholds. The estimate carries no certificate; the
-    box does, by the same bits: Pr(the box ever loses w) <= delta. Memory d^2 + O(d); time O(dD + d^2) a query.
+    box does, by the same bits: Pr(the box ever loses w) <= delta. Where a query's answers over the box still range over
+    more than 32 deviations of the noise either way, and the query can cut the box, it is asked as SequentialBisection
+    would; queries that cannot (spread ones in many dimensions) stay with the estimate, which may stall if the noise is
+    below a hundredth of the box's sides: EllipsoidBisection is the method for next to no noise.
+    Memory d^2 + O(d); time O(dD + d^2) a query.
 
     >>> from keyhole.attack.oracle.base import ThresholdOracle
     >>> from keyhole.attack.oracle.noise import Gaussian
@@ -65,6 +71,7 @@ class OneBitNewton(SequentialBisection):
         self._P = subspace.initial_covariance()
         self._Pz = np.zeros(subspace.d)
         self._grid, self._table = smoothed_density(noise)
+        self._coarse = COARSE * noise.std
 
     def covariance(self) -> Floats:
         """The estimator's own covariance of its coordinates (asymptotic, not certified)."""
@@ -74,4 +81,6 @@ class OneBitNewton(SequentialBisection):
         return self._c.copy()
 
     def _aim(self, z: Floats, slack: float) -> float | None:
-        return float(z[0] @ self._c)
+        reach = 0.5 * float(np.abs(z[0]) @ (self._y - self._x)) + slack
+        halving = self._gap(z, slack) > 0 and reach > self._coarse
+        return float(z[0] @ (super()._centre() if halving else self._c))

@@ -13,6 +13,8 @@ from keyhole.attack.oracle.tails import GAUSSIAN, LAPLACE, TABLE, TRIANGULAR, UN
 from keyhole.errors import ConfigError, ModelError
 
 NO_TABLE: Floats = np.zeros(0)
+SMALLEST = 1e-100  # scales from here to its inverse: squares, and squares of thousandths, stay in float range
+MOST = 1e12  # u on the command line: from its inverse to here
 KINDS = ("uniform", "gaussian", "laplace", "triangular")
 
 
@@ -64,6 +66,10 @@ def _pack(kind: int, scale: float, tail0: float, rho_max: float, rho_near: float
 def _positive(name: str, value: float) -> None:
     if not (math.isfinite(value) and value > 0):
         raise ModelError(f"{name} must be a positive number, got {value!r}; noise of scale 0 has no density at 0")
+    if not SMALLEST <= value <= 1 / SMALLEST:
+        raise ModelError(
+            f"{name} must be from {SMALLEST:g} to {1 / SMALLEST:g}, got {value!r}: its square is not a float"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +303,8 @@ class Custom:
             )
         h = self.scale * np.array([1e-3, 1e-4, 1e-5])
         slopes = np.array([(self.distribution(float(x)) - self.distribution(float(-x))) / (2 * x) for x in h])
-        if slopes[2] * self.scale <= 1e-9:
+        # a density at 0 keeps the slope as h falls; one that vanishes there takes the slope with it, h by h
+        if slopes[2] * self.scale <= 1e-9 or (slopes[2] < 0.2 * slopes[0] and slopes[1] < 0.5 * slopes[0]):
             raise ModelError(
                 "the noise has no density at 0 (its cdf is flat there): a central threshold learns nothing"
             )
@@ -365,4 +372,6 @@ def parse_noise(text: str, dimension: int) -> Uniform | Gaussian | Laplace | Tri
         u = math.nan
     if not colon or not (math.isfinite(u) and u > 0):
         raise ConfigError(f"--noise {text!r} is not KIND:u with u > 0; write for example uniform:0.25")
+    if not 1 / MOST <= u <= MOST:
+        raise ConfigError(f"--noise {text!r}: u is from {1 / MOST:g} to {MOST:g}; the hidden entries are in [0, 1]")
     return noise_of(kind, u, dimension)

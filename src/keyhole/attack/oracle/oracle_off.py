@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 from numba import njit
 
-from keyhole.attack.oracle.base import Run, ThresholdOracle, in_pieces, trace_of
+from keyhole.attack.oracle.base import Run, ThresholdOracle, end_of_trace, in_pieces, trace_of
 from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
@@ -89,6 +89,7 @@ class OracleOff:
             _loop(z, known, values, hidden, errors, self.noise.std**2, self._c, self._P)
             trace.extend(trace_of(count, total, errors))
             count, total = count + len(piece), total + float(errors.sum())
+        end_of_trace(trace, count, total)
         final = float(np.linalg.norm(self._c - self.subspace.coordinates(oracle.hidden)))
         average = total / count if count else math.nan
         seconds = time.perf_counter() - started

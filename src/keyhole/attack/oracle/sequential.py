@@ -45,7 +45,7 @@ class SequentialBisection(StreamAttack):
         self._x, self._y = subspace.initial_box()
         self._odds = np.ones((subspace.d, 2))
         self._bars = np.column_stack([np.full(subspace.d, 2 * subspace.d / delta), np.zeros(subspace.d)])
-        self._edge = 0.0
+        self._edge, self._coarse = 0.0, 0.0
         self._c, self._P, self._Pz = np.zeros(0), np.zeros((0, 0)), np.zeros(0)
         self._grid, self._table = np.zeros(3), np.zeros((1, 2))
 
@@ -81,7 +81,7 @@ class SequentialBisection(StreamAttack):
         return int(
             certified_loop(
                 self._aiming, forced, z, slack, target, noise, errors, self._x, self._y, self._odds,
-                self._bars, self.keep, self.delta, self._edge, self._law, self._knots, self._tails,
+                self._bars, self.keep, self.delta, self._edge, self._coarse, self._law, self._knots, self._tails,
                 self._doubt_counts, self._doubt, self._c, self._P, self._Pz, self._table, self._grid,
             )
         )  # fmt: skip

@@ -15,6 +15,7 @@ from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
 BLOCK = 1 << 16
+BLOCK_BYTES = 32 << 20  # a block of long queries has fewer rows
 
 
 class Stream(Protocol):
@@ -27,11 +28,15 @@ class Stream(Protocol):
     def block(self, n: int, rng: np.random.Generator) -> Floats:
         """n queries, one per row."""
 
+    def coordinates(self, n: int, rng: np.random.Generator) -> Floats:
+        """n queries of this law, in subspace coordinates only: n x d numbers, however long a query is."""
+
 
 def blocks(stream: Stream, queries: int, rng: np.random.Generator) -> Iterator[Floats]:
     """`queries` queries in blocks, so that memory does not grow with the length of the stream."""
-    for start in range(0, queries, BLOCK):
-        yield stream.block(min(BLOCK, queries - start), rng)
+    rows = max(1, min(BLOCK, BLOCK_BYTES // (8 * stream.subspace.D)))
+    for start in range(0, queries, rows):
+        yield stream.block(min(rows, queries - start), rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,14 @@ class Concentrated:
     subspace: Subspace
     phi: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.phi is not None and not 0 <= self.phi <= math.pi / 2:
+            raise ModelError(f"phi is an angle from 0 to pi/2, got {self.phi!r}")
+
     def block(self, n: int, rng: np.random.Generator) -> Floats:
+        return np.asarray(self.coordinates(n, rng) @ self.subspace.basis, dtype=np.float64)
+
+    def coordinates(self, n: int, rng: np.random.Generator) -> Floats:
         d = self.subspace.d
         phi = PublishedConstants().phi(d) if self.phi is None else self.phi
         z = np.zeros((n, d))
@@ -62,7 +74,7 @@ class Concentrated:
             z[rows, axis] = np.cos(angle)
         else:
             z[:, 0] = 1
-        return np.asarray(z @ self.subspace.basis, dtype=np.float64)
+        return z
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +89,12 @@ class Spread:
     subspace: Subspace
 
     def block(self, n: int, rng: np.random.Generator) -> Floats:
-        z = np.abs(rng.standard_normal((n, self.subspace.d)))
+        return np.asarray(self.coordinates(n, rng) @ self.subspace.basis, dtype=np.float64)
+
+    def coordinates(self, n: int, rng: np.random.Generator) -> Floats:
+        z: Floats = np.abs(rng.standard_normal((n, self.subspace.d)))
         z /= np.linalg.norm(z, axis=1)[:, None]
-        return np.asarray(z @ self.subspace.basis, dtype=np.float64)
+        return z
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +120,9 @@ class Around:
         away *= (self.share * norms / np.linalg.norm(away, axis=1))[:, None]
         return np.asarray(q * math.sqrt(1 - self.share**2) + away, dtype=np.float64)
 
+    def coordinates(self, n: int, rng: np.random.Generator) -> Floats:
+        return self.stream.coordinates(n, rng) * math.sqrt(1 - self.share**2)
+
 
 @dataclass(frozen=True, slots=True)
 class Scaled:
@@ -114,6 +132,12 @@ class Scaled:
     low: float
     high: float
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
+            raise ModelError(f"norms lie between finite low <= high, got {self.low!r} and {self.high!r}")
+        if self.low == self.high == 0:
+            raise ModelError("norms between 0 and 0 make every query zero: it would ask nothing")
+
     @property
     def subspace(self) -> Subspace:
         return self.stream.subspace
@@ -121,3 +145,7 @@ class Scaled:
     def block(self, n: int, rng: np.random.Generator) -> Floats:
         q = self.stream.block(n, rng)
         return np.asarray(q * rng.uniform(self.low, self.high, n)[:, None], dtype=np.float64)
+
+    def coordinates(self, n: int, rng: np.random.Generator) -> Floats:
+        z = self.stream.coordinates(n, rng)
+        return np.asarray(z * rng.uniform(self.low, self.high, n)[:, None], dtype=np.float64)

@@ -14,6 +14,8 @@ from keyhole.errors import ModelError
 ORTHONORMAL = 1e-9  # largest |<e_i, e_j> - [i = j]| of a basis
 ON_SUBSPACE = 1e-6  # relative distance that counts as "on": the square root of float cancellation, with room
 _NOTHING = np.zeros(1 << 14)  # the known part and the slack of queries on the subspace; only ever read
+EPS = float(np.finfo(np.float64).eps)
+ROUNDING = 32.0  # room over the sqrt(D) eps by which a sum of D squares is off
 GROUP = 64  # rows checked together
 WIDE = 64  # from this dimension on numpy's vectorised sum of squares beats a plain loop
 
@@ -102,8 +104,12 @@ class Subspace:
                 f"the basis is not orthonormal: an inner product is off by {worst:.3g}; "
                 "orthonormalise it first, e.g. numpy.linalg.qr(vectors.T)[0].T"
             )
-        lower = np.ascontiguousarray(np.broadcast_to(np.asarray(self.lower, dtype=np.float64), (D,)))
-        upper = np.ascontiguousarray(np.broadcast_to(np.asarray(self.upper, dtype=np.float64), (D,)))
+        ends = np.asarray(self.lower, dtype=np.float64), np.asarray(self.upper, dtype=np.float64)
+        if any(end.shape not in ((), (1,), (D,)) for end in ends):
+            raise ModelError(
+                f"lower and upper are numbers or arrays of length D = {D}, got shapes {ends[0].shape}, {ends[1].shape}"
+            )
+        lower, upper = (np.ascontiguousarray(np.broadcast_to(end, (D,))) for end in ends)
         if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)):
             raise ModelError("the box of the hidden vector needs finite lower < upper in every coordinate")
         if not 0 <= self.neighbourhood < 1:
@@ -132,6 +138,11 @@ class Subspace:
         return int(self.basis.shape[1])
 
     @property
+    def _on(self) -> float:
+        """Relative distance that counts as "on the subspace": squares of D terms are off by about sqrt(D) eps."""
+        return max(ON_SUBSPACE, math.sqrt(ROUNDING * math.sqrt(self.D) * EPS))
+
+    @property
     def middle(self) -> Floats:
         """Centre of the box of w: the answer before any evidence."""
         return (self.lower + self.upper) / 2
@@ -158,7 +169,7 @@ class Subspace:
             raise ModelError(f"a query has {self.D} entries here, got an array of shape {queries.shape}")
         with np.errstate(invalid="ignore", over="ignore"):  # infinite entries are complained about below
             z = queries @ self.columns
-        limit = max(self.neighbourhood * (1 + 1e-9), ON_SUBSPACE)
+        limit = max(self.neighbourhood * (1 + 1e-9), self._on)
         if self.D < WIDE:
             bad = int(_first_bad(queries, z, limit * limit))
         else:
@@ -175,7 +186,7 @@ class Subspace:
             return z, nothing, nothing
         squares, inside = np.vecdot(queries, queries), np.vecdot(z, z)
         residual = np.sqrt(np.maximum(0.0, squares - inside))
-        residual[residual <= ON_SUBSPACE * np.sqrt(squares)] = 0.0
+        residual[residual <= self._on * np.sqrt(squares)] = 0.0
         known = queries @ self.middle - z @ (self.basis @ self.middle)
         return z, known, residual * (float(np.linalg.norm(self.upper - self.lower)) / 2)
 
@@ -188,5 +199,5 @@ class Subspace:
         away = math.sqrt(max(0.0, square - float(z @ z)) / square)
         return ModelError(
             f"query {row} of the block is {away:.3g} of its norm away from the {self.d}-dimensional subspace, more "
-            f"than the stated neighbourhood {max(self.neighbourhood, ON_SUBSPACE):.3g}; widen it or fix the basis"
+            f"than the stated neighbourhood {max(self.neighbourhood, self._on):.3g}; widen it or fix the basis"
         )
