@@ -197,12 +197,24 @@ def test_the_prepaid_run_goes_on_in_a_second_process(box: Box) -> None:
     for shown in (first, second):
         count = shown["answers"][1]
         assert abs(count["value"] - truth) <= count["error"] < 200_000
-    # planned for 50 questions: the seventh run of eight would pass it, and a new run is not affordable
-    for _ in range(4):
-        box.json(*options)
-    last = box.json(*options)
-    assert "nothing is left" in last["answers"][1]["refused"]
-    assert last["spent"] == 300
+    # planned for 50 questions: some ages on, new ones would pass it, and a new run is not affordable
+    for op in ("<", ">="):
+        for age in range(10, 100, 10):
+            (box.folder / "more.sql").write_text(
+                f"SELECT sex, AVG(sugar) FROM people WHERE age {op} {age} GROUP BY sex"
+            )
+            (last,) = box.json(*options, sql="more.sql")["answers"]
+            (planned,) = box.json(*options, "--dry-run", sql="more.sql")["answers"]
+            if "refused" in last:
+                break
+            assert "released before" in planned["how"]
+    assert "planned for 50 questions" in last["refused"]
+    assert "nothing is left" in last["refused"]
+    assert planned["refused"] == last["refused"]
+    third = box.json(*options)
+    assert third["spent"] == 300
+    assert [a.get("value") for a in third["answers"]] == [a.get("value") for a in first["answers"]]
+    assert "released before (online-ic" in third["answers"][1]["how"]
 
 
 def test_a_crash_in_mid_stretch_costs_one_firing_and_no_second_charge(
@@ -403,3 +415,75 @@ def test_data_faults_show_no_value(box: Box) -> None:
     assert "--view does not run" in result.output
     assert "hepatitis" not in result.output
     assert "nowhere" in box.call("--view", "SELECT * FROM nowhere").output  # a fault of the statement is said
+
+
+def test_dry_and_real_runs_refuse_the_same(box: Box) -> None:
+    (box.folder / "q.sql").write_text(
+        "SELECT COUNT(*) FROM people WHERE sex = 'F'; SELECT sex, AVG(sugar) FROM people GROUP BY sex; "
+        "SELECT COUNT(*) FROM people WHERE age < 20; SELECT MIN(age) FROM people"
+    )
+    for options in (("--accuracy", "0.0005"), ("--epsilon", "0.2"), ("--epsilon", "1e-25")):
+        planned = box.json(*options, "--dry-run")["answers"]
+        real = box.json(*options)["answers"]
+        assert ["refused" in a for a in planned] == ["refused" in a for a in real], options
+    spent = box.json("--dry-run")["spent"]
+    assert spent > 0.3
+    for dry in ((), ("--dry-run",)):  # lowered below what was spent: nothing is left, not less than nothing
+        text = box.call("--epsilon", "0.2", *dry).output
+        assert "-0." not in text
+        assert "the cap was lowered" in text
+    (box.folder / "q.sql").write_text("SELECT COUNT(*) FROM people WHERE sex = 'M'")
+    lowered = box.json("--epsilon", "0.2", "--accuracy", "0.01")["answers"][0]["refused"]
+    assert re.search(r"0 is left of 0.2 \(0\.\d+ was spent before the cap was lowered\)", lowered)
+
+
+def test_a_sum_over_bins_says_what_accuracy_it_can_reach(box: Box) -> None:
+    (box.folder / "q.sql").write_text("SELECT SUM(sugar) FROM people; SELECT COUNT(*) FROM people WHERE sex = 'F'")
+    for options in (("--dry-run",), ()):
+        summed, count = box.json("--accuracy", "0.01", *options)["answers"]
+        assert "notes" not in count
+        assert "at best 0.02 is reached" in summed["notes"][0]  # half a bin, 0.2, of a range of 10 (NULL adds 0)
+    assert summed["alpha"] * N >= 0.2 * N
+    assert "note: SUM(sugar): accuracy 0.01 is that of the noise" in box.call("--accuracy", "0.01").output
+    assert "notes" not in box.json("--epsilon", "2")["answers"][0]  # no accuracy was asked for
+
+
+def test_groups_say_whom_they_leave_out(box: Box) -> None:
+    grouped = box.json("--accuracy", "0.02")["answers"][2]
+    assert "records with NULL or any other value there are in no group" in grouped["notes"][0]
+
+
+def test_noise_is_told_in_the_units_of_the_answer(box: Box) -> None:
+    (box.folder / "q.sql").write_text("SELECT SUM(sugar) FROM people; SELECT COUNT(*) FROM people WHERE sex = 'F'")
+    summed, count = box.json("--epsilon", "1")["answers"]
+    assert count["how"] == "discrete Laplace, scale 2"  # 1 / 0.5
+    assert summed["how"] == "discrete Laplace, scale 20"  # a person moves the sum by up to 10
+
+
+def test_free_answers_say_why(box: Box) -> None:
+    (box.folder / "q.sql").write_text("SELECT COUNT(*) FROM people; SELECT COUNT(*) FROM people WHERE age < 0")
+    everybody, nobody = box.json()["answers"]
+    assert (everybody["value"], nobody["value"]) == (N, 0)
+    assert "n is no secret" in everybody["how"]
+    assert "no declared cell meets the condition" in nobody["how"]
+    box.settings("epsilon = 5\nneighbours = 'add-remove'\nledger = 'ar.keyhole'")
+    _, nobody = box.json()["answers"]
+    assert "no declared cell meets the condition" in nobody["how"]
+
+
+def test_refusals_call_no_public_column_private(box: Box) -> None:
+    (box.folder / "q.sql").write_text(
+        "SELECT COUNT(*) FROM people WHERE age = sugar; SELECT COUNT(DISTINCT age) FROM people; "
+        "SELECT COUNT(*) FROM people WHERE sex LIKE 'F%'"
+    )
+    answers = box.json()["answers"]
+    assert all("refused" in a for a in answers)
+    assert not any("private" in a["refused"] for a in answers)
+    assert "bins" not in answers[2]["refused"]
+    assert "name declared values" in answers[2]["refused"]
+
+
+def test_help_names_the_budget_table(box: Box) -> None:
+    shown = CliRunner().invoke(box.app, ["answer", "--help"]).output
+    assert shown.count("[budget]") == 2
+    assert "\\[" not in shown

@@ -36,7 +36,7 @@ def register(app: typer.Typer) -> None:
 
 def answer(
     queries: Annotated[str, typer.Argument(metavar="QUERIES.sql", help="Statements to answer; - for standard input.")],
-    config: Annotated[Path, typer.Option("--config", "-c", help="keyhole.toml with columns and [budget].")],
+    config: Annotated[Path, typer.Option("--config", "-c", help=r"keyhole.toml with columns and \[budget].")],
     data: Annotated[str | None, typer.Option("--data", help="The table: .csv, .parquet, .duckdb, ...")] = None,
     table: Annotated[str | None, typer.Option("--table", help="The table of a .duckdb file.")] = None,
     view: Annotated[str | None, typer.Option("--view", help="SELECT that makes one row a person.")] = None,
@@ -57,7 +57,7 @@ def answer(
         str | None, typer.Option("--analyst", help="Who asks, if the budget is kept per analyst.")
     ] = None,
     ledger: Annotated[
-        Path | None, typer.Option("--ledger", help="The budget's file. Default: [budget] ledger, or budget.keyhole.")
+        Path | None, typer.Option("--ledger", help=r"The budget's file. Default: \[budget] ledger, or budget.keyhole.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what each statement would cost; spend nothing.")

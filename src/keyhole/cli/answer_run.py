@@ -157,10 +157,12 @@ def answer_json(a: Answered, n: int | None) -> dict[str, Any]:
     found |= {
         "beta": a.beta,
         "cost": float(a.cost),
-        "left": float(a.left),
+        "left": float(max(a.left, Fraction(0))),
         "neighbours": a.neighbours,
         "how": a.how,
     }
+    if a.notes:
+        found["notes"] = list(a.notes)
     return found
 
 
@@ -189,10 +191,16 @@ def _show(answers: list[Answered], books: Ledger, setting: Setting, form: Format
             label = "".join(f"{k} = {_plain(v)}  " for k, v in key)
             typer.echo(f"  {label}" + ", ".join(_pair(e.value, e.bar) for e in made))
         typer.echo(
-            f"  cost {float(a.cost):g}, left {float(a.left):g}; {a.neighbours}; bars hold with probability "
+            f"  cost {float(a.cost):g}, left {_remainder(a.left)}; {a.neighbours}; bars hold with probability "
             f"{1 - a.beta:g}; {a.how}"
         )
+        for note in a.notes:
+            typer.echo(f"  note: {note}")
     typer.echo(f"spent {float(spent):g} of {cap.unit} {float(cap.amount):g} (ledger {books.path})")
+
+
+def _remainder(left: Fraction) -> str:
+    return f"{float(left):g}" if left >= 0 else "0 (the cap was lowered below what had been spent)"
 
 
 def _pair(value: Fraction | None, bar: Fraction | None) -> str:
@@ -209,14 +217,14 @@ def _show_prices(prices: list[Priced], books: Ledger, analyst: str | None, form:
             rows.append(
                 {"sql": p.sql, "refused": p.refused}
                 if p.refused is not None
-                else {"sql": p.sql, "cost": float(p.cost), "how": p.how}
+                else {"sql": p.sql, "cost": float(p.cost), "how": p.how} | ({"notes": list(p.notes)} if p.notes else {})
             )
         shown = {
             "answers": rows,
             "spent": float(books.spent()),
             "budget": float(cap.amount),
             "unit": cap.unit,
-            "left": float(left),
+            "left": float(max(left, Fraction(0))),
             "dry_run": True,
         }
         sys.stdout.write(json.dumps(shown, indent=2, ensure_ascii=False) + "\n")
@@ -224,6 +232,9 @@ def _show_prices(prices: list[Priced], books: Ledger, analyst: str | None, form:
     for p in prices:
         typer.echo(" ".join(p.sql.split()))
         typer.echo(f"  refused: {p.refused}" if p.refused is not None else f"  would cost {float(p.cost):g}: {p.how}")
+        for note in p.notes:
+            typer.echo(f"  note: {note}")
     total = sum((p.cost for p in prices), Fraction(0))
-    verdict = "more than is left" if total > left else "which is there"
-    typer.echo(f"nothing was spent; all would cost {float(total):g}, {verdict}: {cap.unit} {float(left):g}")
+    refused = sum(p.refused is not None for p in prices)
+    rest = f" ({refused} would be refused)" if refused else ""
+    typer.echo(f"nothing was spent; all would cost {float(total):g}{rest}; left is {cap.unit} {_remainder(left)}")

@@ -110,9 +110,11 @@ class Budget:
             whose = "" if account == EVERYBODY else f" for {account}"
             cap = self.cap.of(account)
             if spent + charge.amount > cap:
+                rest = max(cap - spent, Fraction(0))
+                lowered = f" ({float(spent):.6g} was spent before the cap was lowered)" if spent > cap else ""
                 raise BudgetExhausted(
-                    f"this costs {unit} {float(charge.amount):.6g} and {float(cap - spent):.6g} is left of "
-                    f"{float(cap):.6g}{whose}: nothing was spent; ask for less accuracy or raise the budget",
+                    f"this costs {unit} {float(charge.amount):.6g} and {float(rest):.6g} is left of "
+                    f"{float(cap):.6g}{whose}{lowered}: nothing was spent; ask for less accuracy or raise the budget",
                     remaining=cap - spent,
                     requested=charge.amount,
                 )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from keyhole.defend.declared import FALSE, NULL, TRUE, Truths
 from keyhole.defend.domain import Domain, can_say
+from keyhole.defend.ranges import Range
 from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import And, Constant, IsTrue, Not, Or, Predicate, to_sql
 
@@ -82,8 +83,8 @@ def select(predicate: Predicate, domain: Domain) -> NDArray[np.bool_]:
             for c, i, size in zip(domain.columns, where, cut.shape, strict=True)
             if size > 1
         ]
-        raise UnsupportedQuery(
-            f"{to_sql(predicate)} cuts through the cell {', '.join(used)}: use the edges of the bins"
-        )
+        binned = any(isinstance(c, Range) and s > 1 for c, s in zip(domain.columns, cut.shape, strict=True))
+        cure = "use the edges of the bins" if binned else "name declared values with =, <> or IN"
+        raise UnsupportedQuery(f"{to_sql(predicate)} cuts through the cell {', '.join(used)}: {cure}")
     kept: NDArray[np.bool_] = said == TRUE
     return kept

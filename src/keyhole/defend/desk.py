@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -35,6 +36,7 @@ class Answered:
     neighbours: Neighbours
     how: str
     refused: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Priced:
     cost: Fraction
     how: str
     refused: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,9 +79,10 @@ class Setting:
         """A number made from k releases fails if any of them does: each gets beta/k."""
         return self.beta / max((len(i.asked) for _, items in question.groups for i in items), default=1)
 
-    def remember(self, question: Question, releases: Sequence[Release]) -> None:
-        """Keep what was released: on disk when this returns."""
+    def remember(self, question: Question, releases: Sequence[Release], *, together: bool = False) -> None:
+        """Keep what was released: on disk when this returns. `together`: beta is for all numbers at once."""
         kept: dict[str, Any] = {
+            "together": together,
             "beta": releases[0].beta,
             "how": releases[0].how,
             "numbers": [[str(r.value), str(r.alpha)] for r in releases],
@@ -89,7 +93,9 @@ class Setting:
         """What was released before, if it is good enough for what is asked now; it costs nothing."""
         kept = self.ledger.recall(question.fingerprint())
         bar = self.bar()
-        if kept is None or kept["beta"] > self.release_beta(question):
+        if kept is None:
+            return None
+        if kept["beta"] > (self.beta if kept.get("together") else self.release_beta(question)):
             return None
         if bar is not None and any(Fraction(alpha) > bar for _, alpha in kept["numbers"]):
             return None
@@ -105,8 +111,10 @@ class Setting:
 class Till(Protocol):
     """One way to answer: a mechanism with its prices."""
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str]]:
-        """What each question would cost, in the budget's unit, and how it would be made; spends nothing."""
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | str]:
+        """What each question would cost, in the budget's unit, and how it would be made, or why it would be refused;
+        spends nothing.
+        """
 
     def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
         """For each question its releases and what it charged, or why it was refused; durable when this returns."""
@@ -128,12 +136,20 @@ class Desk:
         try:
             return pose(lower(sql, self._schema), self._domain, self.setting.histogram.neighbours)
         except QueryError as error:
+            # Here every declared column is a secret, the public ones too: "private" would puzzle who declared them.
+            error.message = re.sub(r"\bprivate\b", "declared", error.message)
             if error.position is None:  # found when mapping to cells: the whole statement is meant
                 return error.message
             return str(error)
 
+    def _notes(self, question: Question) -> tuple[str, ...]:
+        accuracy = self.setting.accuracy
+        return question.notes(self.setting.n, None if accuracy is None else Fraction(str(accuracy)))
+
     def dry_run(self, statements: Sequence[str]) -> list[Priced]:
-        """What each statement would cost. Spends nothing and touches no count."""
+        """What each statement would cost, or why it would be refused. Spends nothing and touches no count."""
+        setting = self.setting
+        left, unit = setting.ledger.left(setting.analyst), setting.ledger.cap.total.unit
         posed = [self._pose(sql) for sql in statements]
         prices = iter(self._till.prices([q for q in posed if isinstance(q, Question)]))
         made = []
@@ -141,8 +157,21 @@ class Desk:
             if isinstance(q, str):
                 made.append(Priced(sql, Fraction(0), "", q))
                 continue
-            cost, how = next(prices)
-            made.append(Priced(sql, cost, how))
+            price = next(prices)
+            if isinstance(price, str):
+                made.append(Priced(sql, Fraction(0), "", price))
+                continue
+            cost, how = price
+            if cost > max(left, Fraction(0)):
+                rest, cap = max(left, Fraction(0)), setting.ledger.cap.total.amount
+                why = (
+                    f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of "
+                    f"{float(cap):.6g}: ask for less accuracy or raise the budget"
+                )
+                made.append(Priced(sql, Fraction(0), "", why))
+                continue
+            left -= cost
+            made.append(Priced(sql, cost, how, None, self._notes(q)))
         return made
 
     def answer(self, statements: Sequence[str]) -> list[Answered]:
@@ -161,6 +190,7 @@ class Desk:
             releases, cost = result
             groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, setting.n))
             left = releases[-1].left if releases else left  # others may charge the same ledger meanwhile
-            how = releases[-1].how if releases else "public: under replace-one neighbours n is no secret"
-            made.append(Answered(sql, q.grouped, groups, setting.beta, cost, left, neighbours, how))
+            how = releases[-1].how if releases else q.why_free(neighbours)
+            notes = self._notes(q)
+            made.append(Answered(sql, q.grouped, groups, setting.beta, cost, left, neighbours, how, None, notes))
         return made

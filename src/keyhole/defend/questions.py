@@ -140,6 +140,49 @@ class Question:
     grouped: bool
     groups: tuple[tuple[GroupKey, tuple[Item, ...]], ...]
 
+    left_out: tuple[str, ...] = ()
+
+    def factors(self) -> list[Fraction]:
+        """By what the released numbers enter the answer, smallest first: 1 for counts, the range for sums."""
+        totals = [t for _, items in self.groups for i in items for t in (i.top, i.bottom) if t is not None]
+        found = {abs(c) for t in totals for c in t.coefficients} | {
+            Fraction(1) for t in totals if t.matched is not None
+        }
+        return sorted(found)
+
+    def notes(self, n: int | None, accuracy: Fraction | None) -> tuple[str, ...]:
+        """What a reader should know; from the question and the declaration alone. `accuracy` is what was asked for."""
+        made = []
+        if self.left_out:
+            made.append(
+                f"groups are the declared values of {', '.join(self.left_out)}: records with NULL or any other value "
+                "there are in no group; ask for NULL with IS NULL"
+            )
+        coarse = {i.label: i.top for _, items in self.groups for i in items if i.bottom is None and i.top.half}
+        for label, top in coarse.items():
+            widest = max((abs(c) for c in top.coefficients), default=Fraction(1))
+            if accuracy is None:
+                continue
+            cure = "declare a step and no width, or a narrower width, or ask for AVG and COUNT"
+            if n is not None:
+                made.append(
+                    f"{label}: accuracy {float(accuracy):g} is that of the noise; half a bin ({float(top.half):g}) for "
+                    f"each of {n} people is added to the bar, so at best {float(top.half / widest):.4g} is reached: "
+                    f'{cure}, or set neighbours = "add-remove"'
+                )
+            else:
+                made.append(
+                    f"{label}: accuracy {float(accuracy):g} is that of the noise; half a bin ({float(top.half):g}) for "
+                    f"each record counted is added to the bar: {cure}"
+                )
+        return tuple(made)
+
+    def why_free(self, neighbours: Neighbours) -> str:
+        """Why a question that asks nothing of anybody has an answer."""
+        if neighbours == "replace-one" and any(t.top.each for _, items in self.groups for t in items):
+            return "public: under replace-one neighbours n is no secret"
+        return "public: no declared cell meets the condition, so nobody is asked about"
+
     @property
     def asked(self) -> tuple[LinearQuery, ...]:
         """All linear queries, in the order of groups and items; those of a joint release."""
@@ -205,7 +248,8 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
                 within = tuple(sorted(zip(axes, cells, strict=True)))
                 items = tuple(_pose_within(q, domain, neighbours, within, memo) for q in statement.queries)
             groups.append((named, items))
-    return Question(statement.text, bool(statement.keys), tuple(groups))
+    names = tuple(dict.fromkeys(key.column for key in statement.keys if key.column is not None))
+    return Question(statement.text, bool(statement.keys), tuple(groups), names)
 
 
 def pose_query(query: Query, domain: Domain, neighbours: Neighbours) -> Item:

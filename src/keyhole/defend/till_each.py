@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -14,9 +14,9 @@ from keyhole.defend.gaussian import Gaussian, gaussian_rho
 from keyhole.defend.laplace import Laplace, laplace_epsilon
 from keyhole.defend.linear import l1_sensitivity, l2_sensitivity_squared
 from keyhole.defend.loss import Loss, rounded_down
-from keyhole.defend.noise import Noise
+from keyhole.defend.noise import Noise, checked
 from keyhole.defend.questions import Question
-from keyhole.errors import BudgetExhausted
+from keyhole.errors import BudgetExhausted, PrivacyParameterError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,20 +29,23 @@ class EachTill:
     kind: Literal["laplace", "gaussian"]
     noise: Noise | None = None
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str]]:
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | str]:
         """Each statement's price; later repetitions of a statement are free."""
-        made: list[tuple[Fraction, str]] = []
+        made: list[tuple[Fraction, str] | str] = []
         seen: set[str] = set()
         shares = self._shares(questions)
         for q in questions:
             key = q.fingerprint()
             if not q.asked:
-                made.append((Fraction(0), "public"))
+                made.append((Fraction(0), q.why_free(self.setting.histogram.neighbours)))
             elif key in seen or self.setting.recalled(q) is not None:
                 made.append((Fraction(0), "released before"))
             else:
-                loss = self._loss(q, shares)
-                made.append((self.setting.ledger.price(loss).amount, f"{self.kind}, {loss}"))
+                quoted = self._quote(q, shares)
+                if isinstance(quoted, str):
+                    made.append(quoted)
+                    continue
+                made.append((self.setting.ledger.price(quoted).amount, f"{self.kind}, {quoted}"))
             seen.add(key)
         return made
 
@@ -57,9 +60,12 @@ class EachTill:
             if (known := self.setting.recalled(q)) is not None:
                 made.append((known, Fraction(0)))
                 continue
+            loss = self._quote(q, shares)
+            if isinstance(loss, str):
+                made.append(loss)
+                continue
             try:
-                loss = self._loss(q, shares)
-                releases = self._mechanism(q, loss).release(q.asked)
+                releases = _in_units(q, self._mechanism(q, loss).release(q.asked))
             except BudgetExhausted as error:
                 made.append(str(error))
                 continue
@@ -78,6 +84,25 @@ class EachTill:
         new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q) is None}
         left = self.setting.ledger.left(self.setting.analyst)
         return rounded_down(left / len(new)) if new else Fraction(0)
+
+    def _quote(self, q: Question, share: Fraction) -> Loss | str:
+        """The loss of one statement, or why it has none: nothing is left, or no noise can be drawn for it."""
+        neighbours, finest = self.setting.histogram.neighbours, max(f.unit for f in q.asked)
+        try:
+            moved, squared = l1_sensitivity(q.asked, neighbours), l2_sensitivity_squared(q.asked, neighbours)
+        except PrivacyParameterError as error:
+            return str(error)
+        try:
+            loss = self._loss(q, share)
+        except BudgetExhausted as error:
+            return str(error)
+        noise = moved / loss.amount * finest if self.kind == "laplace" else squared / (2 * loss.amount) * finest**2
+        try:
+            if noise:
+                checked(noise)
+        except PrivacyParameterError as error:
+            return str(error)
+        return loss
 
     def _loss(self, q: Question, share: Fraction) -> Loss:
         neighbours, bar = self.setting.histogram.neighbours, self.setting.bar()
@@ -99,3 +124,14 @@ class EachTill:
             )
         squared = l2_sensitivity_squared(q.asked, neighbours)
         return Loss.of_rho(max(gaussian_rho(bar * f.unit, squared * f.unit**2, beta) for f in q.asked), neighbours)
+
+
+def _in_units(question: Question, releases: list[Release]) -> list[Release]:
+    """The releases with the noise told in the units of the answer: a sum's is that of a count times its range."""
+    scale, factors = releases[0].scale, question.factors()
+    if scale is None:
+        return releases
+    told = [f"{float(scale * factor):.6g}" for factor in factors]
+    shown = " and ".join(told) if len(told) <= 2 else f"{told[0]} to {told[-1]}"
+    story, _, _ = releases[0].how.rpartition(" ")
+    return [replace(r, how=f"{story} {shown}") for r in releases]

@@ -10,6 +10,7 @@ from keyhole.defend.base import Release
 from keyhole.defend.desk import Setting
 from keyhole.defend.iterative import IterativeConstruction, OfflinePlan, plan_offline
 from keyhole.defend.linear import LinearQuery
+from keyhole.defend.loss import Loss
 from keyhole.defend.multiplicative_weights import MultiplicativeWeights
 from keyhole.defend.noise import Noise
 from keyhole.defend.questions import Question
@@ -51,19 +52,32 @@ class OfflineTill:
             accuracy=s.accuracy,
         )
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str]]:
+    def _loss(self, plan: OfflinePlan) -> Loss:
+        return Loss.of_epsilon(plan.epsilon, 0, self.setting.histogram.neighbours)
+
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | str]:
         """The first new question bears the price of the construction."""
         asked, paid = self._new(questions), False
-        made = []
+        failure: str | None = None
+        made: list[tuple[Fraction, str] | str] = []
         for q in questions:
             if not q.asked:
-                made.append((Fraction(0), "public"))
+                made.append((Fraction(0), q.why_free(self.setting.histogram.neighbours)))
             elif self.setting.recalled(q) is not None:
                 made.append((Fraction(0), "released before"))
             elif paid:
                 made.append((Fraction(0), "iterative construction, same one"))
+            elif failure is not None:
+                made.append(failure)
             else:
-                plan, paid = self._plan(asked), True
+                try:
+                    plan = self._plan(asked)
+                    self.setting.ledger.check(self._loss(plan), analyst=self.setting.analyst)
+                except BudgetExhausted as error:
+                    failure = str(error)
+                    made.append(failure)
+                    continue
+                paid = True
                 made.append((plan.epsilon, f"iterative construction, {plan.rounds} rounds, within {plan.bar} people"))
         return made
 

@@ -54,14 +54,17 @@ class OnlineTill:
             return None
         return (saved, plan) if bar is None or plan.bar <= bar else None
 
+    def _check(self) -> None:
+        """Refuse what no such run can be made for, released before or not."""
+        if self.setting.histogram.public_n and self.setting.ledger.cap.total.unit != "epsilon":
+            raise PrivacyParameterError(
+                'online-ic is priced in epsilon and this budget counts rho: set unit = "epsilon" under [budget]'
+            )
+
     def _plan(self, wanted: int) -> OnlinePlan:
         """A new run: for the accuracy asked, or for all that is left; with delta where that is better."""
         s = self.setting
         n = s.histogram.public_n
-        if s.ledger.cap.total.unit != "epsilon":
-            raise PrivacyParameterError(
-                'online-ic is priced in epsilon and this budget counts rho: set unit = "epsilon" under [budget]'
-            )
         left = s.ledger.left(s.analyst)
         if s.accuracy is None and left <= 0:
             raise BudgetExhausted(
@@ -91,18 +94,65 @@ class OnlineTill:
             return min(plans, key=lambda p: exact(p.epsilon))
         return min(plans, key=lambda p: p.bar)
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str]]:
+    def _wanted(self, questions: Sequence[Question]) -> int:
+        """How many linear queries are new: those released before are given again for nothing."""
+        if any(q.asked for q in questions):
+            self._check()
+        new = {q.fingerprint(): len(q.asked) for q in questions if self.setting.recalled(q) is None}
+        return sum(new.values())
+
+    def _new_plan(self, wanted: int) -> OnlinePlan:
+        """A new run that can be paid; else the reason, with what became of the old one."""
+        s = self.setting
+        try:
+            plan = self._plan(wanted)
+            s.ledger.check(self._loss(plan), analyst=s.analyst)
+        except BudgetExhausted as error:
+            raise BudgetExhausted(
+                f"{self._used_up(wanted)}{error}", remaining=error.remaining, requested=error.requested
+            ) from None
+        return plan
+
+    def _loss(self, plan: OnlinePlan) -> Loss:
+        return Loss.of_epsilon(exact(plan.epsilon), exact(plan.delta), self.setting.histogram.neighbours)
+
+    def _used_up(self, wanted: int) -> str:
+        """Why the run in the ledger cannot go on, if there is one; from released numbers only."""
+        saved = self.setting.ledger.load_run(self._name)
+        if saved is None:
+            return ""
+        plan, bar = OnlinePlan(**saved.plan), self.setting.bar()
+        if saved.fired + saved.open >= plan.firings:
+            why = f"its {plan.firings} firings are used up"
+        elif saved.asked + wanted > plan.queries:
+            why = f"it was planned for {plan.queries} questions, {saved.asked} were asked and these are {wanted} more"
+        elif bar is not None and plan.bar > bar:
+            why = f"its answers are within {plan.bar} people, and {float(bar):g} were asked for"
+        else:
+            why = f"its bars hold with probability {1 - plan.beta:g}, and {1 - self.setting.beta:g} was asked for"
+        return f"the prepaid run cannot go on: {why} (what was released before is still free). A new run: "
+
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | str]:
         """The first question bears the price of a new run; the rest are free."""
-        wanted = sum(len(q.asked) for q in questions)
-        if self._saved(wanted) is not None:
-            return [(Fraction(0), f"{self._name}, prepaid run") for _ in questions]
-        made = []
-        cost: Fraction | None = None
+        wanted = self._wanted(questions)
+        prepaid = wanted > 0 and self._saved(wanted) is not None
+        made: list[tuple[Fraction, str] | str] = []
+        cost: Fraction | None = Fraction(0) if prepaid else None
+        failure: str | None = None
         for q in questions:
             if not q.asked:
-                made.append((Fraction(0), "public"))
+                made.append((Fraction(0), q.why_free(self.setting.histogram.neighbours)))
+            elif self.setting.recalled(q) is not None:
+                made.append((Fraction(0), "released before"))
+            elif failure is not None:
+                made.append(failure)
             elif cost is None:
-                plan = self._plan(wanted)
+                try:
+                    plan = self._new_plan(wanted)
+                except BudgetExhausted as error:
+                    failure = str(error)
+                    made.append(failure)
+                    continue
                 cost = exact(plan.epsilon)
                 story = f"a run of {plan.firings} firings for {plan.queries} questions, within {plan.bar} people"
                 made.append((cost, f"{self._name}, {story}"))
@@ -112,25 +162,34 @@ class OnlineTill:
 
     def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
         """Start or continue the run, ask everything, save the run, return."""
-        wanted = sum(len(q.asked) for q in questions)
+        s, wanted = self.setting, self._wanted(questions)
+        known = [s.recalled(q) if q.asked else [] for q in questions]
         if wanted == 0:
-            return [([], Fraction(0)) for _ in questions]
+            return [(releases or [], Fraction(0)) for releases in known]
         try:
             run, cost = self._run(wanted)
         except BudgetExhausted as error:
-            return [str(error) if q.asked else ([], Fraction(0)) for q in questions]
+            return [str(error) if releases is None else (releases, Fraction(0)) for releases in known]
         self._save(run, is_open=True)  # before the first question: a crash from here on costs one firing
         made: list[tuple[list[Release], Fraction] | str] = []
-        for q in questions:
-            try:
-                releases = [run.answer(f) for f in q.asked]
-            except BudgetExhausted as error:
-                made.append(str(error))
+        fresh: dict[str, tuple[Question, list[Release]]] = {}
+        for q, before in zip(questions, known, strict=True):
+            if before is not None:
+                made.append((before, Fraction(0)))
                 continue
-            made.append((releases, cost if q.asked else Fraction(0)))
-            if q.asked:
-                cost = Fraction(0)
-        self._save(run, is_open=run.open)
+            mark = q.fingerprint()
+            if mark not in fresh:
+                try:
+                    fresh[mark] = (q, [run.answer(f) for f in q.asked])
+                except BudgetExhausted as error:
+                    made.append(str(error))
+                    continue
+            made.append((fresh[mark][1], cost))
+            cost = Fraction(0)
+        with s.ledger.transaction():
+            for q, releases in fresh.values():
+                s.remember(q, releases, together=True)
+            self._save(run, is_open=run.open)
         return made
 
     def _run(self, wanted: int) -> tuple[OnlineIC[Any], Fraction]:
@@ -152,13 +211,12 @@ class OnlineTill:
                 noise=self.noise,
             )
             return run, Fraction(0)
-        plan = self._plan(wanted)
+        plan = self._new_plan(wanted)
         update = UPDATES[self.update](plan.cells, plan.alpha)
         with s.ledger.transaction():
             run = OnlineIC(s.histogram, s.ledger, plan, update, analyst=s.analyst, noise=self.noise)
             self._save(run, is_open=False)
-        charged = s.ledger.price(Loss.of_epsilon(exact(plan.epsilon), exact(plan.delta), s.histogram.neighbours))
-        return run, charged.amount
+        return run, s.ledger.price(self._loss(plan)).amount
 
     def _save(self, run: OnlineIC[Any], *, is_open: bool) -> None:
         saved = SavedRun(run.plan.as_dict(), run.fired, run.asked, is_open, run.packed())
