@@ -53,6 +53,7 @@ SELECT COUNT(*) FROM patients WHERE diagnosis = 'plague';
 def main() -> int:
     """Write the three files."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(7)
     n = 20_000
     age = rng.integers(0, 100, n)
