@@ -244,3 +244,113 @@ def test_thresholds_without_noise_count_tables(place: Path) -> None:
     ]
     found = chances(five(place, log, "--method", "integer"))
     assert found["d"] == (1, pytest.approx(0.8))
+
+
+@pytest.mark.parametrize("method", ["kaczmarz", "sgd"])
+def test_a_stream_of_contradicting_answers_says_which(place: Path, method: str) -> None:
+    log = [("SELECT SUM(pay) FROM t", 3), ("SELECT SUM(pay) FROM t WHERE age < 45", 2)]
+    log += [("SELECT SUM(pay) FROM t WHERE age > 45", 2)]
+    found = five(place, log, "--private", "pay:0..1", "--method", method)
+    assert found.exit_code == 2, found.output
+    assert found.stdout == ""
+    assert "query 1, query 2, query 3" in " ".join(found.stderr.split())
+    assert "extended-kaczmarz" in found.stderr
+
+
+@pytest.mark.parametrize("method", ["kaczmarz", "sgd"])
+def test_a_stream_says_0_only_where_the_value_is_determined(place: Path, method: str) -> None:
+    log = [("SELECT SUM(pay) FROM t WHERE dept = 'x'", 10), ("SELECT SUM(pay) FROM t WHERE age > 35", 12.5)]
+    log += [("SELECT SUM(pay) FROM t WHERE dept = 'z'", 2.5)]
+    found = chances(five(place, log, "--private", "pay:0..10", "--method", method))
+    assert found["e"][1] == pytest.approx(0, abs=1e-6)
+    assert all(1 <= found[name][1] <= 5 for name in "abcd")
+
+
+def test_a_stream_without_a_range_says_unknown(place: Path) -> None:
+    log = [("SELECT SUM(pay) FROM t WHERE dept = 'x'", 1), ("SELECT SUM(pay*age) FROM t WHERE age > 35", 70)]
+    log += [("SELECT SUM(pay) FROM t WHERE dept = 'z'", 0.25)]
+    found = chances(five(place, log, "--private", "pay", "--method", "kaczmarz"))
+    assert found["e"][1] == 0
+    assert all(found[name][1] is None for name in "abcd")
+
+
+def test_an_interruption_of_the_reading_is_an_interruption(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB reports Ctrl-C as a RuntimeError of its own."""
+
+    def interrupted(*_: object) -> None:
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr(attack, "read_log", interrupted)
+    found = run(place)
+    assert found.exit_code == 130
+    assert "interrupted; nothing was written" in found.stderr
+    assert found.stdout == ""
+
+
+def test_other_errors_stay_what_they_are(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(attack, "read_log", broken)
+    bad(place, "internal error")
+
+
+def test_an_answer_too_large_for_a_number_says_which(place: Path) -> None:
+    with (place / "log.jsonl").open("a") as file:
+        file.write('{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people", "answer": 1e400}\n')
+    bad(place, "query 4: the answer is too large")
+
+
+@pytest.mark.parametrize("tolerance", ["-1", "nan", "inf"])
+def test_a_tolerance_that_is_none(place: Path, tolerance: str) -> None:
+    bad(place, "--tolerance", "--tolerance", tolerance, "--truth", str(place / "people.csv"))
+
+
+def test_a_log_that_only_counts_people_warns(place: Path) -> None:
+    write(place, [{"sql": "SELECT COUNT(*) FROM people", "answer": 6}])
+    found = run(place, "--private", "Blood sugar:3..10")
+    assert found.exit_code == 0, found.output
+    assert "no answer is about 'Blood sugar'" in found.stderr
+
+
+def test_people_only_in_the_truth_are_a_warning(place: Path) -> None:
+    (place / "truth.csv").write_text(PEOPLE.replace("6.2", "") + "Zoe Extra,1,Female,3\n")
+    found = run(place, "--truth", str(place / "truth.csv"), "--format", "json")
+    assert found.exit_code == 0, found.output
+    assert "1 record of the truth is not in the roster" in found.stderr
+    assert "1 record of the truth has no value" in found.stderr
+    assert json.loads(found.stdout)["score"]["records"] == 5
+
+
+def test_a_private_condition_without_a_range_bounds_nothing(place: Path) -> None:
+    found = chances(five(place, [("SELECT COUNT(*) FROM t WHERE pay > 30", 2)], "--private", "pay"))
+    assert {sure for _, sure in found.values()} == {None}
+
+
+def test_a_private_condition_on_a_grid_stands_for_the_grid_values_in_it(place: Path) -> None:
+    """All five above 6 on the grid 0..10 by 4: only 8 is left, not the middle of 6..10."""
+    found = chances(five(place, [("SELECT COUNT(*) FROM t WHERE pay > 6", 5)], "--private", "pay:0..10:4"))
+    assert {value for value, _ in found.values()} == {8.0}
+
+
+def test_rounding_of_zero_is_zero(place: Path) -> None:
+    found = chances(five(place, [("SELECT SUM(pay) FROM t", 0), ("SELECT SUM(pay*age) FROM t", 0)]))
+    assert {value for value, _ in found.values()} == {0.0}
+    bounded = chances(
+        five(
+            place,
+            [("SELECT SUM(pay) FROM t WHERE dept = 'x'", 0), ("SELECT SUM(pay) FROM t", 1)],
+            "--private",
+            "pay:0..1",
+            "--method",
+            "bounded",
+        )
+    )
+    assert bounded["a"] == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("noise", ["uniform:0.5", "rounded:0.5"])
+def test_noise_within_limits_is_not_called_no_noise(place: Path, noise: str) -> None:
+    why = json.loads(run(place, "--private", "Blood sugar:3..10", "--noise", noise, "--format", "json").stdout)["why"]
+    assert "no noise" not in why
+    assert "stated limits" in why

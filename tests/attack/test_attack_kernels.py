@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keyhole.attack.arrays import from_arrays
+from keyhole.attack.base import Target
+from keyhole.attack.kaczmarz import Kaczmarz
+from keyhole.attack.sgd import SigmoidSGD
+from keyhole.knowledge import Prior
 from keyhole.solve.bitrows import axpy, dot, matvec, overlaps, pack, padded, rmatvec, transpose, unpack
 from keyhole.solve.jacobi import projected_jacobi
 from keyhole.solve.kaczmarz import sweep, sweep_dense
@@ -155,3 +162,16 @@ def test_a_stopped_solver_keeps_the_best_so_far() -> None:
     x, status, steps = projected_jacobi(op, y, y, -free, free, np.zeros(20), watch=stop)
     assert (status, steps) == (Status.INTERRUPTED, 3)
     assert np.linalg.norm(A @ x - y) < np.linalg.norm(y)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_shadows_never_call_an_undetermined_record_sure(seed: int) -> None:
+    """Pairs that only their sum was asked of: the error left is about the prior's spread, whatever is drawn."""
+    A = np.kron(np.eye(20), np.ones((1, 2)))
+    evidence = from_arrays(A, np.ones(20), prior=Prior(Decimal(0), Decimal(1)))
+    for cls in (Kaczmarz, SigmoidSGD):
+        attack = cls(Target.of(evidence), rng=np.random.default_rng(seed))
+        attack.observe(evidence)
+        error = attack.estimate().confidence
+        assert (error > 0.07).all(), (cls, error.min())
+        assert error.mean() == pytest.approx(0.2, abs=0.1)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.errors import DataError
 from keyhole.evidence import Atoms, Entry, Evidence, Feature, Row, System
 from keyhole.knowledge import Knowledge, Prior
 from keyhole.query import Aggregate, Query, Term
@@ -38,6 +39,12 @@ def from_arrays(
     """
     A = np.atleast_2d(np.asarray(A))
     m, n = A.shape
+    given = np.asarray(answers, dtype=np.float64).ravel()
+    if len(given) != m:
+        raise DataError(f"{m} questions with {len(given)} answers: give one answer for each row of A")
+    if not np.isfinite(given).all():
+        wrong = int(np.flatnonzero(~np.isfinite(given))[0])
+        raise DataError(f"answer {first + wrong} is {given[wrong]}: an answer must be a finite number")
     binary = bool(np.isin(A, (0, 1)).all())
     patterns = pack(A.T) if binary and m else np.ascontiguousarray(A.T)
     if m:

@@ -79,7 +79,7 @@ class Batch(ABC):
             found["bits"] = p.bits
         else:
             found["dense"] = p.totals()
-        if len(p.features) > 1:
+        if not p.plain:
             raise CannotHonour("a log with private conditions cannot be saved half-way: observe it whole")
         return found
 

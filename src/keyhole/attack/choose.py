@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from keyhole.attack.base import Reconstruction, Target, Watch, prior_reconstruction
-from keyhole.attack.batch import DENSE_LIMIT, Batch
+from keyhole.attack.batch import DENSE_LIMIT, Batch, refuse_contradiction
 from keyhole.attack.bounded import Bounded
 from keyhole.attack.conjugate_gradient import ConjugateGradient
 from keyhole.attack.convex import Convex
+from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attack.integer import MODEL_LIMIT, STATES_LIMIT, WORK_LIMIT, Integer
 from keyhole.attack.jacobi import Jacobi
@@ -20,12 +21,15 @@ from keyhole.attack.kaczmarz import Kaczmarz
 from keyhole.attack.l1 import L1
 from keyhole.attack.lbfgs import LBFGS
 from keyhole.attack.least_squares import LeastSquares
+from keyhole.attack.matrix_free import SMALL
 from keyhole.attack.problem import Law, Problem, assemble
 from keyhole.attack.sgd import SigmoidSGD
 from keyhole.attack.sparse import Sparse
+from keyhole.attack.spread import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError
 from keyhole.evidence import Evidence
+from keyhole.solve.status import Status
 
 BATCH: Final[dict[str, type[Batch]]] = {
     cls.name: cls
@@ -56,6 +60,9 @@ def choose(problem: Problem) -> Choice:
     """
     size = f"{problem.m} answers about {problem.target.n} records in {problem.K} groups"
     noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
+    interval = (problem.law == Law.INTERVAL).any()
+    limited = ((problem.law == Law.INTERVAL) & np.isfinite(problem.scale)).any()
+    laws = "noise of a known law" if noisy.any() else "answers within stated limits" if limited else "no noise"
     if problem.m == 0 and "facts" not in problem.wishes:
         return Choice("bounded" if problem.wishes else "least-squares", "nothing was observed: the prior is the answer")
     if problem.m * problem.p > DENSE_LIMIT:
@@ -64,26 +71,24 @@ def choose(problem: Problem) -> Choice:
         return Choice("conjugate-gradient", f"{size}: too large for a dense matrix")
     if problem.target.categories is not None:
         return Choice("integer", f"{size}: categories, so whole records are counted")
-    if problem.target.levels is not None and len(problem.features) == 1:
+    if problem.target.levels is not None and problem.plain:
         states = problem.sizes * (problem.target.levels - 1) + 1
         grid = f"values on a grid of {problem.target.levels}"
         if noisy.all() and states.max() <= STATES_LIMIT and 2000 * problem.m * states.sum() <= WORK_LIMIT:
             return Choice("integer", f"{size}: {grid} and known noise, so each record's posterior can be computed")
         if not noisy.any() and problem.m * problem.p <= MODEL_LIMIT:
-            return Choice("integer", f"{size}: {grid} and no noise, so whole tables can be searched")
-    laws = "noise of a known law" if noisy.any() else "no noise"
-    interval = (problem.law == Law.INTERVAL).any()
-    smooth = not interval and not (problem.law == Law.LAPLACE).any() and len(problem.features) == 1
+            return Choice("integer", f"{size}: {grid} and {laws}, so whole tables can be searched")
+    smooth = not interval and not (problem.law == Law.LAPLACE).any() and problem.plain
     if problem.wishes and smooth and problem.p > MANY:
         return Choice("lbfgs", f"{size}, {laws}, bounds or facts: at this size quicker than factorising a matrix")
-    if problem.wishes or interval or (problem.law == Law.LAPLACE).any() or len(problem.features) > 1:
+    if problem.wishes or interval or (problem.law == Law.LAPLACE).any() or not problem.plain:
         reasons = [
             reason
             for reason, holds in (
                 ("bounds or facts", bool(problem.wishes)),
                 ("interval answers", bool(interval)),
                 ("Laplace noise", bool((problem.law == Law.LAPLACE).any())),
-                ("private conditions", len(problem.features) > 1),
+                ("private conditions", not problem.plain),
             )
             if holds
         ]
@@ -120,4 +125,32 @@ def run(
         replay(stream, tape, watch=watch)
         found = stream.estimate()
         del tape  # unmap the file before its folder goes
-    return choice, found
+    return choice, _checked(choice.method, assemble(target, evidence), found)
+
+
+def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruction:
+    """A stream's guess, refused if the answers contradict each other, with errors no smaller than the formula's.
+
+    Both need the matrix, so a log too large for one is left as the stream says.
+    """
+    if problem.m * problem.p > DENSE_LIMIT or found.status is Status.INTERRUPTED:
+        return found
+    A = problem.design()
+    means = np.bincount(problem.of, weights=found.values, minlength=problem.K) / problem.sizes
+    hard = np.isin(problem.law, (Law.EXACT, Law.INTERVAL))
+    missed = np.abs(problem.residuals(A @ means))[hard]
+    if missed.size and float(missed.max()) > 1e-6 * (1 + float(np.abs(problem.y[hard]).max())):
+        term, weight = likelihood(problem)
+        best = decode(problem, A, term, weight, np.asarray(problem.law == Law.EXACT)).u
+        try:
+            refuse_contradiction(problem, A, A @ best)
+        except ContradictionError as error:
+            raise ContradictionError(
+                f"{error}; {method} meets answers one by one and never settles on such a log: "
+                "extended-kaczmarz is the form for inconsistent answers"
+            ) from None
+    if problem.m * problem.p > SMALL or problem.p > SPREAD_LIMIT:
+        return found
+    formula = standard_errors(problem, A)[problem.of]
+    settled = (formula == 0) & (found.status is Status.CONVERGED)  # determined, and the stream has arrived
+    return replace(found, confidence=np.where(settled, 0.0, np.maximum(formula, found.confidence)))

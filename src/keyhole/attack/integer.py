@@ -77,7 +77,7 @@ class Integer(Batch):
         self.seconds, self.sweeps = seconds, sweeps
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        if len(problem.features) > 1:
+        if not problem.plain:
             from keyhole.attack.integer_cells import solve_cells  # one algorithm, one file: private cells
 
             return solve_cells(problem, self.seconds)

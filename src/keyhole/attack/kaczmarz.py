@@ -9,7 +9,7 @@ import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, prior_reconstruction
 from keyhole.attack.records import RecordRows
-from keyhole.attack.streaming import Streaming
+from keyhole.attack.streaming import Streaming, pooled
 from keyhole.solve.bitrows import padded
 from keyhole.solve.kaczmarz import sweep, sweep_dense
 from keyhole.solve.status import Status
@@ -23,9 +23,10 @@ class Kaczmarz(Streaming):
     covariance is kept as one number v (v <- v (1 - gain/n)), so replays average the noise out. Intervals and one-sided
     answers move the guess to the nearest end; known bounds clip the moved records (projections onto convex sets).
 
-    Confidence: `shadows` error vectors, drawn from the prior, go through the same steps with simulated noise; their
-    root mean square per record is its standard error. Memory: (1 + shadows) n numbers. References: kaczmarz1937,
-    strohmer2009, agmon1954.
+    Confidence: `shadows` error vectors, drawn from a normal law of the prior's spread, go through the same steps with
+    simulated noise; their root mean square per record, pooled over records that share one guess and one shift, is its
+    standard error (unknown where the prior's spread is and a twentieth of it is left). Memory: (1 + 2 shadows) n
+    numbers. References: kaczmarz1937, strohmer2009, agmon1954.
 
     >>> from keyhole.attack.arrays import from_arrays
     >>> e = from_arrays(np.array([[1, 1, 0], [0, 0, 1]]), [3.0, 5.0])
@@ -42,15 +43,16 @@ class Kaczmarz(Streaming):
         target: Target,
         *,
         relaxation: float = 1.0,
-        shadows: int = 4,
+        shadows: int = 8,
         rng: np.random.Generator | None = None,
     ) -> None:
         super().__init__(target)
         self.relaxation, self.shadows = relaxation, shadows
         self._rng = rng or np.random.default_rng(0)
         self._spread = target.deviation if np.isfinite(target.deviation) else 1.0
-        signs = self._rng.choice((-1.0, 1.0), (shadows, target.n)) * self._spread
-        self._X = np.stack([padded(np.full(target.n, target.mean)), *map(padded, signs)])
+        # normal, not signs: two signs cancel exactly half of the time, and an error of 0 would be read as "determined"
+        self._drawn = self._rng.standard_normal((shadows, target.n)) * self._spread
+        self._X = np.stack([padded(np.full(target.n, target.mean)), *map(padded, self._drawn)])
         self._v = self._spread**2 if np.isfinite(target.deviation) else np.inf
         self._lower = self._upper = np.zeros(0)
 
@@ -103,9 +105,12 @@ class Kaczmarz(Streaming):
             values = np.clip(values, self._lower[:n], self._upper[:n])
         error = np.full(n, self.target.deviation)
         if self.shadows:
-            error = np.sqrt(np.mean(self._X[1:, :n] ** 2, axis=0))
-            if not np.isfinite(self.target.deviation):  # no prior spread: in units of the guess's own size
-                error = error * float(np.sqrt(np.mean(values**2)))
+            errors = self._X[1:, :n]
+            # the bounds: two records may share a guess at an end, and yet not what is known beforehand
+            known = (self._lower[:n], self._upper[:n]) if self._lower.size else ()
+            error = pooled(errors, np.vstack([values, *known, (errors - self._drawn) / self._spread]))
+            if not np.isfinite(self.target.deviation):  # no prior spread: what is left of it is unknown
+                error = np.where(error > 0.05 * self._spread, np.inf, error * float(np.sqrt(np.mean(values**2))))
         status = self.status if self.rows_seen else Status.PRIOR
         return Reconstruction(values, error, self.residual, status, note=f"{self.rows_seen} projections")
 
@@ -113,13 +118,13 @@ class Kaczmarz(Streaming):
         """Vectors, counters and the generator of the shadows."""
         generator = json.dumps(self._rng.bit_generator.state)
         return self._counters() | {
-            "X": self._X, "v": np.array([self._v]), "lower": self._lower, "upper": self._upper,
+            "X": self._X, "drawn": self._drawn, "v": np.array([self._v]), "lower": self._lower, "upper": self._upper,
             "rng": np.array([generator], dtype=np.str_),
         }  # fmt: skip
 
     def resume(self, state: State) -> None:
         """Continue from `state()`."""
         self._restore_counters(state)
-        self._X, self._v = state["X"].copy(), float(state["v"][0])
+        self._X, self._drawn, self._v = state["X"].copy(), state["drawn"].copy(), float(state["v"][0])
         self._lower, self._upper = state["lower"], state["upper"]
         self._rng.bit_generator.state = json.loads(str(state["rng"][0]))

@@ -36,6 +36,7 @@ class L1(Batch):
         term, weight = robust(problem)
         facts = np.array([name.startswith("fact ") for name in problem.numbers], dtype=bool)
         solution = decode(problem, A, term, weight, facts, watch=self.watch)
-        wrong = int((np.abs(A @ solution.u - problem.y) > 1e-6 * (1 + np.abs(problem.y))).sum())
+        missed = np.abs(problem.residuals(A @ solution.u))  # 0 inside an interval
+        wrong = int((missed > 1e-6 * (1 + np.abs(problem.y))).sum())
         note = f"{wrong} of {problem.m} answers not met"
         return reconstruct(problem, solution.u, A, solution.status, note)

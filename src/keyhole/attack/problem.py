@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
 from keyhole.cells import Cell
-from keyhole.errors import CannotHonour, ConfigError, ContradictionError
+from keyhole.errors import CannotHonour, ConfigError, ContradictionError, LogError
 from keyhole.evidence import Evidence, Feature, Row, System
 from keyhole.solve.bitrows import Words, pack, unpack
 from keyhole.transcript import Answer
@@ -70,6 +70,11 @@ class Problem:
     def p(self) -> int:
         """Unknowns."""
         return max(1, len(self.features)) * self.K
+
+    @property
+    def plain(self) -> bool:
+        """Is the one unknown of every atom the column itself? Not where the log has private conditions."""
+        return self.features == _plain_feature(self.target)
 
     def totals(self) -> Floats:
         """Coefficients on atom totals, dense (m, p)."""
@@ -127,7 +132,10 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     y, lo, hi, scale = (np.zeros(len(rows)) for _ in range(4))
     law = np.zeros(len(rows), dtype=np.int8)
     for j, row in enumerate(rows):
-        y[j], lo[j], hi[j], scale[j], law[j] = _reading(row, answers.get(row.number))
+        try:
+            y[j], lo[j], hi[j], scale[j], law[j] = _reading(row, answers.get(row.number))
+        except OverflowError:
+            raise LogError(f"query {row.number}: the answer is too large to compute with (above 1e308)") from None
     features = _whole_first(target, system)
     lower, upper, least, most, wishes = _bounds(target, system, features)
     present = system.present.get(target.column)

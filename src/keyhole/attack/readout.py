@@ -12,6 +12,8 @@ from keyhole.attack.base import Floats, Measure
 from keyhole.attack.problem import Problem
 from keyhole.cells import Cell
 
+_GRID = 100_000  # grid values up to which a cell is read by those it holds
+
 
 def read_values(problem: Problem, u: Floats, deviation: Floats) -> tuple[NDArray[Any], Floats, Measure]:
     """Value and confidence of every record.
@@ -53,8 +55,16 @@ def _read_cells(problem: Problem, shaped: Floats) -> tuple[NDArray[Any], Floats,
     table = np.stack([share[label] for label in labels])
     if target.categories is None and all(isinstance(label, float) for label in labels):
         levels = np.array(labels, dtype=np.float64)
-        mean = levels @ table / np.maximum(table.sum(axis=0), 1e-12)
-        spread = np.sqrt(np.maximum((levels**2) @ table / np.maximum(table.sum(axis=0), 1e-12) - mean**2, 0))
+        inside = dict.fromkeys(labels, 0.0)  # variance of a value within its cell
+        for cell in problem.cells:
+            label = _label(cell, problem)
+            inside[label] = max(inside[label], _variance(cell, problem))
+        within = np.array([inside[label] for label in labels])
+        table = table / np.maximum(table.sum(axis=0), 1e-12)
+        mean = levels @ table
+        bounded = np.where(np.isfinite(within), within, 0.0)
+        spread = np.sqrt(np.maximum((levels**2 + bounded) @ table - mean**2, 0))
+        spread = np.where((table[~np.isfinite(within)] > 1e-9).any(axis=0), np.inf, spread)
         return np.where(problem.absent, np.nan, mean)[problem.of], spread[problem.of], Measure.STANDARD_ERROR
     names = np.empty(len(labels), dtype=object)
     names[:] = labels
@@ -76,8 +86,44 @@ def _label(cell: Cell, problem: Problem) -> object:
     ends = [(piece.lo, piece.hi) for piece in cell.pieces]
     if not all(e is None or (isinstance(e, int | Decimal)) for pair in ends for e in pair):
         return " or ".join(f"{lo}..{hi}" for lo, hi in ends)  # dates and text: the range itself
-    lo = min(target.lower if a is None else float(str(a)) for a, _ in ends)
-    hi = max(target.upper if b is None else float(str(b)) for _, b in ends)
+    lo, hi = _ends(cell, problem)
+    held = _held(cell, problem)
+    if len(held):
+        return float(held.mean())
     if not np.isfinite(lo) or not np.isfinite(hi):
         return lo if np.isfinite(lo) else hi if np.isfinite(hi) else target.mean
     return (lo + hi) / 2
+
+
+def _ends(cell: Cell, problem: Problem) -> tuple[float, float]:
+    """Least and greatest value of a numeric cell, infinite where neither a condition nor the prior bounds it."""
+    target = problem.target
+    lo = min(target.lower if p.lo is None else float(str(p.lo)) for p in cell.pieces)
+    hi = max(target.upper if p.hi is None else float(str(p.hi)) for p in cell.pieces)
+    return lo, hi
+
+
+def _held(cell: Cell, problem: Problem) -> Floats:
+    """The grid values in a cell; none where the column has no grid."""
+    grid = np.array(problem.target.grid or () if (problem.target.levels or 0) <= _GRID else (), dtype=np.float64)
+    near = 1e-9 * (1 + np.abs(grid))
+    met = np.zeros(len(grid), dtype=bool)
+    for piece in cell.pieces:  # a point, or an open interval
+        if piece.point is not None:
+            met |= np.abs(grid - float(str(piece.point))) <= near
+            continue
+        above = -np.inf if piece.lo is None else float(str(piece.lo))
+        below = np.inf if piece.hi is None else float(str(piece.hi))
+        met |= (grid > above + near) & (grid < below - near)
+    return grid[met]
+
+
+def _variance(cell: Cell, problem: Problem) -> float:
+    """Variance of a value drawn evenly from a cell; inf where it has no end."""
+    if cell.point is not None:
+        return 0.0
+    held = _held(cell, problem)
+    if len(held):
+        return float(held.var())
+    lo, hi = _ends(cell, problem)
+    return (hi - lo) ** 2 / 12

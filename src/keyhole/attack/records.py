@@ -54,7 +54,7 @@ def record_blocks(target: Target, evidence: Evidence, name: str, size: int) -> I
     A log without rows gives one empty block, which carries the bounds.
     """
     p = assemble(target, evidence)
-    if len(p.features) > 1:
+    if not p.plain:
         raise CannotHonour(
             f"{name} works on one number per record, but the log has private conditions: take bounded, l1 or integer"
         )

@@ -9,12 +9,13 @@ import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, prior_reconstruction
 from keyhole.attack.records import RecordRows
-from keyhole.attack.streaming import Streaming
+from keyhole.attack.streaming import Streaming, pooled
 from keyhole.errors import CannotHonour
 from keyhole.solve.bitrows import matvec, words_for
 from keyhole.solve.sigmoid import sgd_block, sgd_dense
 from keyhole.solve.status import Status
 
+_INSET = 0.1  # share of the box at either end in which no shadow's secret is drawn
 _CLIP = 2.0  # residuals above twice the Laplace scale count as twice the scale (Huber)
 
 
@@ -39,7 +40,7 @@ class SigmoidSGD(Streaming):
     name: ClassVar[str] = "sgd"
 
     def __init__(
-        self, target: Target, *, rate: float = 0.01, shadows: int = 2, rng: np.random.Generator | None = None
+        self, target: Target, *, rate: float = 0.01, shadows: int = 8, rng: np.random.Generator | None = None
     ) -> None:
         super().__init__(target)
         self.rate, self.shadows = rate, shadows
@@ -48,7 +49,8 @@ class SigmoidSGD(Streaming):
         self._z = np.zeros((1 + shadows, width))
         self._x = np.zeros((1 + shadows, width))
         self._secrets = np.zeros((shadows, width))
-        self._draws = self._rng.random((shadows, target.n))
+        # away from the ends, where a sigmoid takes for ever to arrive and a shadow would tell of that alone
+        self._draws = _INSET + (1 - 2 * _INSET) * self._rng.random((shadows, target.n))
         self._lower, self._upper = np.full(width, -np.inf), np.full(width, np.inf)
 
     def _walk(self, rows: RecordRows) -> Floats:
@@ -101,7 +103,11 @@ class SigmoidSGD(Streaming):
         n = self.target.n
         error = np.full(n, self.target.deviation)
         if self.shadows:
-            error = np.sqrt(np.mean((self._x[1:, :n] - self._secrets[:, :n]) ** 2, axis=0))
+            # records that every shadow and the guess itself move alike are one group: their errors are pooled
+            error = pooled(
+                (self._x[1:, :n] - self._secrets[:, :n]) / (1 - 2 * _INSET),
+                np.vstack([self._lower[:n], self._upper[:n], self._z[:, :n]]),
+            )
         status = self.status if self.rows_seen else Status.PRIOR
         return Reconstruction(self._x[0, :n].copy(), error, self.residual, status, note=f"{self.rows_seen} steps")
 

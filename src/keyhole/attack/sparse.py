@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.batch import Batch, dense_design, reconstruct, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.problem import Law, Problem
+from keyhole.attack.spread import SPREAD_LIMIT, feasible_width, posterior_mean
 from keyhole.solve.status import Status
 
 
@@ -52,4 +54,10 @@ class Sparse(Batch):
         )  # fmt: skip
         if solution.status is not Status.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)
-        return reconstruct(problem, solution.u, A, solution.status)
+        found = reconstruct(problem, solution.u, A, solution.status)
+        if problem.p > SPREAD_LIMIT or not np.isfinite(problem.target.deviation) or not problem.plain:
+            return found
+        # The pull towards `common` is a bias: the formula is about the middle of what the answers leave.
+        bias = np.abs(solution.u - posterior_mean(problem, A))[problem.of]
+        width = feasible_width(problem, A)[problem.of]
+        return replace(found, confidence=np.minimum(np.hypot(found.confidence, bias), width))

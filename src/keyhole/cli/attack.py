@@ -12,6 +12,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
+import duckdb
 import numpy as np
 import typer
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ from rich.table import Table
 
 from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.attack.choose import Choice, run
+from keyhole.attack.problem import assemble
 from keyhole.attack.score import Score, score
 from keyhole.cli.attack_files import column_names, read_columns
 from keyhole.cli.terminal import emit, errors_end_well, progress_on_stderr
@@ -112,8 +114,10 @@ def attack(
     ] = None,
 ) -> None:
     """Read, attack, score, print."""
-    with errors_end_well():
+    with errors_end_well(), _duckdb_interruptions():
         warnings: list[str] = []
+        if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
+            raise ConfigError(f"--tolerance {tolerance:g}: write a number that is not negative")
         settings = _settings(knowledge, private or [], id or [])
         law = _noise(noise)
         path = roster or (Path(settings.source.data) if settings.source.data else None)
@@ -126,6 +130,8 @@ def attack(
             found = []
             for column in settings.columns.private:
                 target = Target(column, people.n, known.prior(column))
+                if evidence.transcript.entries and not assemble(target, evidence).m:
+                    warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
                 with _interruptible() as stop:
 
                     def watch(step: int, residual: float, column: str = column) -> None:
@@ -135,7 +141,7 @@ def attack(
                     found.append((target, *run(str(method), target, evidence, watch=watch)))
         scores = {}
         if truth is not None:
-            scores = {t.column: _score(t, r, truth, people, settings, tolerance) for t, _, r in found}
+            scores = {t.column: _score(t, r, truth, people, settings, tolerance, warnings) for t, _, r in found}
         labels = people.labels(np.arange(people.n))
         for message in warnings:
             Console(stderr=True, highlight=False).print(f"[yellow]warning:[/] {escape(message)}", soft_wrap=True)
@@ -221,6 +227,17 @@ def _evidence(
 
 
 @contextmanager
+def _duckdb_interruptions() -> Iterator[None]:
+    """DuckDB says RuntimeError("Query interrupted") when Ctrl-C meets it at work."""
+    try:
+        yield
+    except (RuntimeError, duckdb.InterruptException) as error:
+        if "interrupt" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise
+
+
+@contextmanager
 def _interruptible() -> Iterator[Any]:
     """The first Ctrl-C asks the solver to stop at its next step; a second one ends the program."""
     asked = False
@@ -243,7 +260,13 @@ def _interruptible() -> Iterator[Any]:
 
 
 def _score(
-    target: Target, found: Reconstruction, path: Path, people: DuckDBRoster, settings: Config, tolerance: float | None
+    target: Target,
+    found: Reconstruction,
+    path: Path,
+    people: DuckDBRoster,
+    settings: Config,
+    tolerance: float | None,
+    warnings: list[str],
 ) -> Score:
     """Score against the whole table, matched by id (by row number where there is none)."""
     ids = list(settings.columns.id)
@@ -257,11 +280,25 @@ def _score(
                 f"{path} has no record {', '.join(missing[0])!r} ({len(missing)} of {len(wanted)} are missing)"
             )
         values = [known[key] for key in wanted]
+        extra = len(known.keys() - set(wanted))
+        if extra:
+            warnings.append(f"{_records(extra)} of the truth {_is(extra)} not in the roster: left out of the score")
     else:
         if len(rows) != people.n:
             raise DataError(f"{path} has {len(rows)} rows, the roster {people.n}; name the id column with --id")
         values = [row[-1] for row in rows]
+    empty = sum(value is None for value in values)
+    if empty:
+        warnings.append(f"{_records(empty)} of the truth {'has' if empty == 1 else 'have'} no value: not scored")
     return score(found, _truth(values, found), target, tolerance=tolerance)
+
+
+def _records(count: int) -> str:
+    return f"{count} record{'' if count == 1 else 's'}"
+
+
+def _is(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def _truth(values: list[Any], found: Reconstruction) -> NDArray[Any]:
@@ -273,6 +310,14 @@ def _truth(values: list[Any], found: Reconstruction) -> NDArray[Any]:
         return np.array([math.nan if v is None else float(v) for v in values])
     except (TypeError, ValueError):
         raise DataError("the truth is not a number: declare the categories with values = [...]") from None
+
+
+def _tidy(values: NDArray[Any]) -> NDArray[Any]:
+    """What is below a solver's rounding of the largest value reads 0."""
+    if values.dtype == object:
+        return values
+    size = float(np.max(np.abs(values), initial=0.0, where=np.isfinite(values)))
+    return np.where(np.abs(values) < 1e-9 * size, 0.0, values)
 
 
 def _number(value: Any) -> Any:
@@ -290,7 +335,7 @@ def _as_json(found: Found, labels: Sequence[Any], scores: dict[str, Score], warn
             "confidence": _number(sure),
         }
         for target, _, result in found
-        for label, value, sure in zip(labels, result.values, result.confidence, strict=True)
+        for label, value, sure in zip(labels, _tidy(result.values), result.confidence, strict=True)
     ]
     first = found[0]
     reply: dict[str, Any] = {
@@ -316,7 +361,7 @@ def _print(console: Console, found: Found, labels: Sequence[Any], scores: dict[s
         console.print(f"{result.status.value}: {result.status.cure}{note}; residual {_residual(result.residual)}")
         right = result.measure is Measure.PROBABILITY
         grid = Table("record", "estimate", "probability" if right else "+-", box=None, pad_edge=False)
-        for label, value, sure in list(zip(labels, result.values, result.confidence, strict=True))[:SHOWN]:
+        for label, value, sure in list(zip(labels, _tidy(result.values), result.confidence, strict=True))[:SHOWN]:
             name = ", ".join(str(v) for v in label.values())
             grid.add_row(escape(name), _shown(value), _confidence(float(sure), right))
         console.print(grid)
