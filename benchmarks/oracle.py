@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from keyhole.attack.oracle.base import ModelWarning, StreamAttack, ThresholdOracle
 from keyhole.attack.oracle.bisection import OnlineBisection
 from keyhole.attack.oracle.bounds import minimax_lower_bound, private_laplace_scale
+from keyhole.attack.oracle.calibration import calibrate
 from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.levels import LevelNewton
 from keyhole.attack.oracle.newton import OneBitNewton
@@ -171,6 +172,28 @@ def promise(_: Path | None) -> Rows:
                         attack.run(Concentrated(SPACE, phi=0.0).block(T, rng), ThresholdOracle(w, noise, rng=rng))
                     lost += not attack.holds(w)
                 rows.append({"method": name, "noise": type(noise).__name__, "T": T, "lost": lost, "allowed": 200})
+    return rows
+
+
+def misstated(_: Path | None) -> Rows:
+    """Uniform noise of half-width .2 stated, another true: 10 seeds, 100,000 concentrated queries, 6,000 probes."""
+    rows: Rows = []
+    stream, stated = Concentrated(SPACE), Uniform(0.2)
+    for build in (SequentialBisection, OneBitNewton, EdgeBisection):
+        for true in (0.02, 0.1, 0.2, 0.4, 2.0):
+            lost = warned = calibrated = 0
+            for seed in range(10):
+                for_w, for_queries, for_noise = np.random.default_rng(seed).spawn(3)
+                attack, oracle = build(SPACE, stated), ThresholdOracle(for_w.random(4), Uniform(true), rng=for_noise)
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always", ModelWarning)
+                    lost += not attack.run(stream.block(100_000, for_queries), oracle).contained
+                    warned += bool(caught)
+                    probes = calibrate(attack, stream.block(6_000, for_queries), oracle)
+                calibrated += not all(probe.believable for probe in probes)
+            rows.append(
+                {"method": build.__name__, "true": true, "lost": lost, "warned": warned, "calibrate_warned": calibrated}
+            )
     return rows
 
 
@@ -364,6 +387,7 @@ SECTIONS: dict[str, Callable[[Path | None], Rows]] = {
     "hybrid": hybrid,
     "edge": edge,
     "promise": promise,
+    "misstated": misstated,
     "dimensions": dimensions,
     "privacy": privacy,
     "levels": levels,

@@ -18,8 +18,10 @@ from typer.testing import CliRunner
 from keyhole.attack.oracle.base import DOUBT, ModelWarning, ThresholdOracle
 from keyhole.attack.oracle.batch import train_then_test
 from keyhole.attack.oracle.bisection import OnlineBisection
+from keyhole.attack.oracle.calibration import calibrate
 from keyhole.attack.oracle.classifier import NoisyScores, angle, steal_classifier
 from keyhole.attack.oracle.database import DatabaseOracle
+from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
 from keyhole.attack.oracle.newton import OneBitNewton
 from keyhole.attack.oracle.noise import Custom, Gaussian, Laplace, Noise, Triangular, Uniform, parse_noise
@@ -97,6 +99,46 @@ def test_exact_answers_are_always_explained(seed: int, D: int) -> None:
             if threshold is not None:
                 attack.learn(q, threshold, int(w @ q > threshold))
         assert attack.explained()
+
+
+# --- a misstated scale ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("method", [SequentialBisection, OneBitNewton, EdgeBisection])
+@pytest.mark.parametrize("factor", [0.1, 0.5, 1.0, 2.0, 10.0])
+def test_calibration_notices_a_misstated_scale(method: type[SequentialBisection], factor: float) -> None:
+    for seed in range(3):
+        stream, stated, true = Concentrated(SPACE), Uniform(0.2), Uniform(0.2 * factor)
+        attack, oracle = method(SPACE, stated), ThresholdOracle(R([seed, 1]).random(4), true, rng=R([seed, 2]))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ModelWarning)
+            attack.run(stream.block(20_000, R(seed)), oracle)
+        if factor == 1.0:
+            assert not caught
+        box, asked = attack.box(), oracle.asked
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ModelWarning)
+            probes = calibrate(attack, stream.block(6000, R([seed, 3])), oracle)
+        assert all(probe.believable for probe in probes) == (factor == 1.0) == (not caught)
+        assert oracle.asked == asked + 6000 == asked + sum(probe.answers for probe in probes)
+        assert np.array_equal(box, attack.box())
+    with pytest.raises(ModelError, match="at least 3"):
+        calibrate(attack, SPACE.basis, oracle)
+
+
+def test_calibration_trusts_honest_noise_of_every_kind() -> None:
+    for noise in (
+        Uniform(1.0),
+        Gaussian(0.5),
+        Laplace(0.4),
+        Triangular(1.0),
+        Custom(lambda x: (1 + math.tanh(x)) / 2, 1),
+    ):
+        space = Subspace(SPACE.basis, np.zeros(4), np.ones(4), neighbourhood=0.2)
+        stream = Scaled(Around(Spread(space), 0.1), -2.0, 2.0)
+        for seed in range(5):
+            attack, oracle = OneBitNewton(space, noise), ThresholdOracle(R([seed, 1]).random(4), noise, rng=R(seed))
+            for queries in (30, 3000):  # a wide box, and a narrow one
+                attack.run(stream.block(queries, R([seed, queries])), oracle)
+                assert all(p.believable for p in calibrate(attack, stream.block(600, R([seed, 3])), oracle))
 
 
 # --- the classifier's budget ---------------------------------------------------------------------------------------

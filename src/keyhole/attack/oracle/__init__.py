@@ -4,6 +4,7 @@ from keyhole.attack.oracle.base import ModelWarning, Run, StreamAttack, Threshol
 from keyhole.attack.oracle.basis import PrincipalBasis, principal_basis
 from keyhole.attack.oracle.batch import Batch, train_then_test
 from keyhole.attack.oracle.bisection import OnlineBisection, PublishedConstants
+from keyhole.attack.oracle.calibration import Probe, calibrate
 from keyhole.attack.oracle.classifier import StolenClassifier, steal_classifier
 from keyhole.attack.oracle.database import DatabaseOracle, NoisyDatabaseOracle, asking
 from keyhole.attack.oracle.edge import EdgeBisection
@@ -37,6 +38,7 @@ __all__ = [
     "OnlineBisection",
     "OracleOff",
     "PrincipalBasis",
+    "Probe",
     "PublishedConstants",
     "Run",
     "Scaled",
@@ -53,6 +55,7 @@ __all__ = [
     "Uniform",
     "YesNoOracle",
     "asking",
+    "calibrate",
     "principal_basis",
     "steal_classifier",
     "train_then_test",

@@ -126,6 +126,27 @@ def published_final_error(d: int, queries: int) -> float:
     return math.sqrt(d) * math.log(queries) / math.sqrt(queries)
 
 
+def published_least_queries(
+    noise: Noise,
+    subspace: Subspace,
+    queries: int,
+    constants: PublishedConstants = PublishedConstants(),  # noqa: B008 - a frozen value
+    norm: float = 1.0,
+) -> float:
+    """Queries that OnlineBisection needs at the least to reach its stop side: d N_crit a phase, if every one counts.
+
+    >>> from keyhole.attack.oracle.noise import Uniform
+    >>> published_least_queries(Uniform(1.0), Subspace.blocks(4, 2), 10**6) > 10**7
+    True
+    """
+    side = 2 * math.sqrt(float(np.sum(np.maximum(subspace.lower**2, subspace.upper**2))))
+    total = 0.0
+    while side > constants.stop_side(queries):
+        total += subspace.d * math.ceil(min(1e300, constants.n_crit(queries, constants.rates(noise, side, norm)[1])))
+        side *= constants.keep
+    return total
+
+
 def private_laplace_scale(epsilon: float, answers: int, sensitivity: float) -> float:
     """Laplace scale that makes `answers` yes/no answers epsilon-differentially private together.
 

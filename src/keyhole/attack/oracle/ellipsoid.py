@@ -25,7 +25,7 @@ class EllipsoidBisection:
 
     Bits that nothing explains: one that leaves no vector in the ellipsoid is a ModelWarning at once. Bits that only
     together contradict each other leave an ellipsoid, for it is larger than what they allow; so the latest max(64, 8 D)
-    bits and the box go to a linear program each time half of them are new, and no solution is a ModelWarning too (once).
+    bits and the box go to a linear program each time half of them are new; no solution is a ModelWarning too (once).
     `run` does so at its end as well. Not noticed: a contradiction of which some bit is older than that, and none of
     this kind without scipy (the `attack` extra).
 
