@@ -155,8 +155,9 @@ def certified_loop(
         gap = best * (keep - 0.5) - 0.5 * (total - best) - slack[t]
         reach = 0.5 * total + slack[t]
         threshold = centre
-        halving = aiming == ESTIMATE and gap > 0.0 and reach > coarse
+        halving = False
         if aiming == ESTIMATE:
+            halving = gap > 0.0 and reach > coarse
             threshold = centre if halving else guess
             errors[t] = abs(guess - target[t])
             sure += reach + abs(guess - centre)
@@ -220,8 +221,7 @@ def certified_loop(
                 if upper >= bars[j, 0] * lower or upper * bars[j, 0] <= lower:
                     _cut(x, y, odds, bars, keep, delta, j)
                     # an estimate that the box has refuted, or that knows less than the box, starts afresh here
-                    refuted = c[j] < x[j] or c[j] > y[j] if halving else False
-                    if halving and (refuted or P[j, j] > (y[j] - x[j]) ** 2 / 12.0):
+                    if halving and (c[j] < x[j] or c[j] > y[j] or P[j, j] > (y[j] - x[j]) ** 2 / 12.0):
                         c[j] = 0.5 * (x[j] + y[j])
                         for i in range(d):
                             P[i, j] = 0.0
