@@ -37,6 +37,10 @@ def test_posterior_majority_beats_the_linear_program() -> None:
 
 def test_the_python_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "attack.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    code, played = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(compile(code, "docs/attack.md", "exec"), {})
     assert capsys.readouterr().out == "1.0\n"
+    exec(compile(played, "docs/attack.md", "exec"), {})
+    noisy, replayed = capsys.readouterr().out.splitlines()
+    assert [float(value) for value in noisy.strip("[]").split()] == pytest.approx([10, 20, 30], abs=3)
+    assert replayed == "[10. 20. 30.]"

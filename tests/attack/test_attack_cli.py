@@ -354,3 +354,15 @@ def test_noise_within_limits_is_not_called_no_noise(place: Path, noise: str) -> 
     why = json.loads(run(place, "--private", "Blood sugar:3..10", "--noise", noise, "--format", "json").stdout)["why"]
     assert "no noise" not in why
     assert "stated limits" in why
+
+
+def test_a_group_that_nobody_is_in_is_named(place: Path) -> None:
+    groups = [{"key": {"dept": "x"}, "values": [1]}, {"key": {"dept": "nope"}, "values": [2]}]
+    found = five(place, [("SELECT dept, SUM(pay) FROM t GROUP BY dept", groups)])
+    assert found.exit_code == 2, found.output
+    assert "no such group in the roster" in " ".join(found.stderr.split())
+
+
+def test_a_line_that_is_a_list_is_no_question(place: Path) -> None:
+    (place / "log.jsonl").write_text("[1, 2]\n")
+    bad(place, "line 1: a line is an object")

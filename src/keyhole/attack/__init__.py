@@ -19,6 +19,7 @@ from keyhole.attack.score import Score, score
 from keyhole.attack.sgd import SigmoidSGD
 from keyhole.attack.sparse import Sparse
 from keyhole.attack.streaming import Streaming, Tape, replay
+from keyhole.transcript import Noise
 
 __all__ = [
     "L1",
@@ -37,6 +38,7 @@ __all__ = [
     "Kaczmarz",
     "LeastSquares",
     "Measure",
+    "Noise",
     "Noisy",
     "Reconstruction",
     "Responder",

@@ -11,7 +11,7 @@ import numpy as np
 from keyhole.attack.base import Attack
 from keyhole.errors import LogError
 
-_FORMAT = "keyhole attack 1"
+_FORMAT = "keyhole attack 2"
 
 
 def save(attack: Attack, path: str | Path) -> None:
@@ -49,6 +49,8 @@ def resume(attack: Attack, path: str | Path) -> None:
             state = {k.removeprefix("state."): found[k] for k in found.files if k.startswith("state.")}
     except (OSError, ValueError, KeyError, zipfile.BadZipFile):
         raise LogError(f"{path} is not a saved attack, or is damaged: start again from the transcript") from None
+    if head[0] != _FORMAT:
+        raise LogError(f"{path} was saved by another version ({head[0]}): start again from the transcript")
     if head != expected:
         raise LogError(f"{path} was saved by {' '.join(head[1:])} records, not {' '.join(expected[1:])} records")
     attack.resume(state)

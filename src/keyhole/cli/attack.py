@@ -32,7 +32,7 @@ from keyhole.gather import gather, read_log, transcribe
 from keyhole.knowledge import Config, Knowledge, PrivateColumn, parse_private
 from keyhole.predicate import quote_name
 from keyhole.sources import DuckDBRoster, load_roster
-from keyhole.transcript import ABSENT, Noise
+from keyhole.transcript import ABSENT, Noise, Transcript
 
 SHOWN = 40  # records printed as text; JSON has them all
 
@@ -208,6 +208,8 @@ def _evidence(
 ) -> Evidence:
     lines = read_log(transcript if transcript == "-" else Path(transcript))
     for line in lines:
+        if line.answer is ABSENT and line.sql.lstrip().startswith("["):
+            raise LogError(f'line {line.at}: a line is an object {{"sql": ..., "answer": ...}}, not a list')
         if line.answer is ABSENT:
             raise LogError(f'line {line.at}: "answer" is missing; an attack needs the answers, null for SQL NULL')
     if not lines:
@@ -218,12 +220,22 @@ def _evidence(
     evidence = gather(log, people, known)
     for refusal in evidence.transcript.refused:
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
+    if evidence.contradictions:
+        _refuse_unknown_groups(log, people)
     for unjudged in evidence.unjudged:
         warnings.append(f"query {unjudged.number} is not used: {unjudged.reason}")
     for system in evidence.systems:
         for fact in system.order:
             warnings.append(f"query {fact.number} is not used: {fact.query.aggregate} is no sum")
     return evidence
+
+
+def _refuse_unknown_groups(log: Transcript, people: DuckDBRoster) -> None:
+    """A group answered for nobody leaves another one without its answer: name the first, the cause."""
+    for entry in log.entries:
+        group = "." in entry.number and entry.answer is not None and entry.answer.value is not None
+        if group and not len(people.support(entry.query)):
+            raise LogError(f"query {entry.number}: no such group in the roster (one of: {entry.sql})")
 
 
 @contextmanager
