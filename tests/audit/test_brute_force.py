@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from keyhole.audit import Exposure, Rank, Status
+from keyhole.checks.auditors import only
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
 from keyhole.sources import DuckDBSource, load
@@ -254,6 +255,11 @@ def test_exposure_equals_brute_force(seed: int, private: bool, tmp_path: Path) -
                     assert f.lo is None or f.lo <= value
                     assert f.hi is None or value <= f.hi
                     assert truth[f.who] not in f.excluded
+            ruled = next((f for f in verdict if f.proof is not None and f.proof.rule), None)
+            if ruled is not None and ruled.proof is not None:  # the queries it names suffice
+                again = Rank().examine(only(verdict.evidence, ruled.proof), verdict.roster)
+                claims = [(f.row, f.status, f.value, f.lo, f.hi) for f in again]
+                assert (ruled.row, ruled.status, ruled.value, ruled.lo, ruled.hi) in claims, case.log
             assert not verdict.contradictions
             seen += len(expected)
     assert seen > 0

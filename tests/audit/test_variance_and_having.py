@@ -89,7 +89,8 @@ def test_sums_of_squares_are_judged_like_variances() -> None:
     assert exposed(audit("SELECT SUM(x), SUM(x*x) FROM t WHERE g = 1")) == same
     assert exposed(audit("SELECT SUM(x - 3), SUM((x - 3) * (x - 3)) FROM t WHERE g = 1")) == same
     two = audit("SELECT AVG(x), VAR_POP(x) FROM t WHERE g = 2", private="x")
-    assert two.exit_code in (0, 1)
+    assert "not complete" in two.promise  # a printed variance is rounded, so its two roots are not proved
+    assert not two.findings
     pair = audit("SELECT SUM(x), SUM(x*x) FROM t WHERE g = 2", private="x")
     assert {f.who: f.allowed for f in pair.inferred} == dict.fromkeys("de", (Decimal(4), Decimal(8)))
     assert "not complete" in pair.promise

@@ -48,7 +48,11 @@ class Proof:
     rule: str = ""
 
     def verify(self, evidence: Evidence) -> bool:
-        """Check a linear proof again in exact arithmetic, from the evidence alone."""
+        """Check a linear proof again in exact arithmetic, from the evidence alone.
+
+        Of a proof by `rule` only this is checked: the queries it names are there and are equations. That they suffice
+        is a law of auditors (`keyhole.checks.auditors`), which examines them alone.
+        """
         system = evidence.systems[self.system]
         total: dict[int, Fraction] = {}
         rows = {row.number: row for row in system.rows}
