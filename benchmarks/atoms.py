@@ -16,7 +16,7 @@ from collections.abc import Callable
 import duckdb
 
 from benchmarks.workload import Workload, people, table, workload
-from keyhole.evidence import Atoms
+from keyhole.basis import Atoms
 from keyhole.predicate import Opaque, Or, to_sql
 from keyhole.schema import Column, Kind, Schema
 from keyhole.sources.patterns import explain, group

@@ -21,7 +21,7 @@ from typing import Any
 import duckdb
 
 from benchmarks import workload as work
-from keyhole.audit import Exposure, Rank
+from keyhole.audit import Exposure, Judge
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
 from keyhole.sources import DuckDBSource, load
@@ -39,7 +39,7 @@ def audit(source: DuckDBSource, statements: list[str], laps: dict[str, float]) -
     evidence = gather(transcript, source.roster, Knowledge(), source=source)
     laps["atoms and answers"] = clock() - start
     start = clock()
-    verdict = Rank().examine(evidence, source.roster)
+    verdict = Judge().examine(evidence, source.roster)
     laps["screen, certify, values"] = clock() - start
     return verdict
 

@@ -24,7 +24,7 @@ from typing import Any
 import duckdb
 
 from benchmarks import workload as work
-from keyhole.audit.masks import Masks
+from keyhole.audit.disclosed import People
 from keyhole.audit.online import OnlineAuditor, Ruling
 from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.sources import DuckDBRoster, load_roster
@@ -99,11 +99,11 @@ def measure(rows: int, answered: int, asked: int) -> dict[str, Any]:
                 every.append(took)
                 kind = "dependent" if verdict.reason.startswith("it follows") else str(verdict.verdict)
                 ours.setdefault(kind, []).append(took)
-        kept, auditor._masks = auditor._masks, Masks(roster)
+        kept, auditor._people = auditor._people, People(roster)
         start = clock()
         auditor.admit(text)
         unseen.append(clock() - start)
-        auditor._masks = kept
+        auditor._people = kept
         start = clock()
         lower(text, roster.schema)
         parsing.append(clock() - start)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import TypeAlias
+from itertools import chain
+from typing import Generic, TypeAlias, TypeVar
 
 Scalar: TypeAlias = int | Decimal | str | bool | dt.date | dt.datetime
 Truth: TypeAlias = bool | None
+T = TypeVar("T")
 
 OPERATORS = ("=", "<>", "<", "<=", ">", ">=")
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -145,15 +147,58 @@ def is_true(part: Predicate) -> Predicate:
     return part if isinstance(part, IsTrue | IsNull) else IsTrue(part)
 
 
-def leaves(predicate: Predicate) -> Iterator[Leaf]:
+@dataclass(frozen=True, slots=True)
+class Kleene(Generic[T]):
+    """An algebra of three-valued logic over values T: what `fold` computes with.
+
+    `certain` is IS TRUE; `every` is AND, `some` is OR, of two or more parts.
+    """
+
+    constant: Callable[[Truth], T]
+    leaf: Callable[[Leaf], T]
+    negate: Callable[[T], T]
+    certain: Callable[[T], T]
+    every: Callable[[Sequence[T]], T]
+    some: Callable[[Sequence[T]], T]
+
+
+def fold(predicate: Predicate, algebra: Kleene[T]) -> T:
+    """The one walk over a predicate: every reader of conditions is an algebra.
+
+    >>> depth = Kleene(lambda _: 0, lambda _: 1, lambda d: d + 1, lambda d: d + 1, max, max)
+    >>> fold(And((IsNull("a"), Not(Not(IsNull("b"))))), depth)
+    3
+    """
+    if isinstance(predicate, And):
+        return algebra.every([fold(part, algebra) for part in predicate.parts])
+    if isinstance(predicate, Or):
+        return algebra.some([fold(part, algebra) for part in predicate.parts])
+    if isinstance(predicate, Not):
+        return algebra.negate(fold(predicate.part, algebra))
+    if isinstance(predicate, IsTrue):
+        return algebra.certain(fold(predicate.part, algebra))
+    if isinstance(predicate, Constant):
+        return algebra.constant(predicate.value)
+    return algebra.leaf(predicate)
+
+
+def _same(found: T) -> T:
+    return found
+
+
+_LEAVES: Kleene[tuple[Leaf, ...]] = Kleene(
+    constant=lambda _: (),
+    leaf=lambda leaf: (leaf,),
+    negate=_same,
+    certain=_same,
+    every=lambda parts: tuple(chain.from_iterable(parts)),
+    some=lambda parts: tuple(chain.from_iterable(parts)),
+)
+
+
+def leaves(predicate: Predicate) -> tuple[Leaf, ...]:
     """Every leaf, from left to right."""
-    if isinstance(predicate, And | Or):
-        for part in predicate.parts:
-            yield from leaves(part)
-    elif isinstance(predicate, Not | IsTrue):
-        yield from leaves(predicate.part)
-    elif not isinstance(predicate, Constant):
-        yield predicate
+    return fold(predicate, _LEAVES)
 
 
 def columns(predicate: Predicate) -> frozenset[str]:
@@ -171,35 +216,28 @@ def restrict(predicate: Predicate, decide: Callable[[Leaf], Predicate]) -> Predi
     >>> restrict(p, lambda leaf: FALSE if leaf.column == "x" else leaf)
     Comparison(column='sex', op='=', value='F')
     """
-    if isinstance(predicate, Constant):
-        return predicate
-    if isinstance(predicate, And):
-        return conjunction(*(restrict(p, decide) for p in predicate.parts))
-    if isinstance(predicate, Or):
-        return disjunction(*(restrict(p, decide) for p in predicate.parts))
-    if isinstance(predicate, Not):
-        return negation(restrict(predicate.part, decide))
-    if isinstance(predicate, IsTrue):
-        return is_true(restrict(predicate.part, decide))
-    return decide(predicate)
+    both = (lambda parts: conjunction(*parts)), (lambda parts: disjunction(*parts))
+    return fold(predicate, Kleene(Constant, decide, negation, is_true, *both))
+
+
+def kleene_and(values: Sequence[Truth]) -> Truth:
+    """Kleene's AND: false if any part is, else unknown if any part is."""
+    return False if False in values else None if None in values else True
+
+
+def kleene_or(values: Sequence[Truth]) -> Truth:
+    """Kleene's OR: true if any part is, else unknown if any part is."""
+    return True if True in values else None if None in values else False
+
+
+def kleene_not(value: Truth) -> Truth:
+    """Kleene's NOT: unknown stays unknown."""
+    return None if value is None else not value
 
 
 def evaluate(predicate: Predicate, truth: Callable[[Leaf], Truth]) -> Truth:
     """Kleene's three-valued truth of the whole, given the truth of each leaf."""
-    if isinstance(predicate, Constant):
-        return predicate.value
-    if isinstance(predicate, And):
-        values = [evaluate(p, truth) for p in predicate.parts]
-        return False if False in values else None if None in values else True
-    if isinstance(predicate, Or):
-        values = [evaluate(p, truth) for p in predicate.parts]
-        return True if True in values else None if None in values else False
-    if isinstance(predicate, Not):
-        value = evaluate(predicate.part, truth)
-        return None if value is None else not value
-    if isinstance(predicate, IsTrue):
-        return evaluate(predicate.part, truth) is True
-    return truth(predicate)
+    return fold(predicate, Kleene(_same, truth, kleene_not, lambda t: t is True, kleene_and, kleene_or))
 
 
 def leaf_truth(leaf: Leaf, value: Scalar | None) -> Truth:
@@ -282,22 +320,31 @@ def to_sql(predicate: Predicate) -> str:
     >>> to_sql(And((Comparison("ZIP", ">", 32000), Not(Membership("sex", ("M", "F"))))))
     '"ZIP" > 32000 AND NOT ("sex" IN (\\'M\\', \\'F\\'))'
     """
-    if isinstance(predicate, Constant):
-        return "NULL::BOOLEAN" if predicate.value is None else literal(predicate.value)
-    if isinstance(predicate, And | Or):
-        word = " AND " if isinstance(predicate, And) else " OR "
-        return word.join(f"({to_sql(p)})" if isinstance(p, And | Or) else to_sql(p) for p in predicate.parts)
-    if isinstance(predicate, Not):
-        return f"NOT ({to_sql(predicate.part)})"
-    if isinstance(predicate, IsTrue):
-        return f"(({to_sql(predicate.part)}) IS TRUE)"
-    if isinstance(predicate, Opaque):
-        return f"({predicate.sql})"
-    name = quote_name(predicate.column)
-    if isinstance(predicate, Comparison):
-        return f"{name} {predicate.op} {literal(predicate.value)}"
-    if isinstance(predicate, Membership):
-        return f"{name} IN ({', '.join(literal(v) for v in predicate.values)})"
-    if isinstance(predicate, Like):
-        return f"{name} {'ILIKE' if predicate.fold else 'LIKE'} {literal(predicate.pattern)}"
+    return fold(predicate, _SQL)[0]
+
+
+def _leaf_sql(leaf: Leaf) -> str:
+    if isinstance(leaf, Opaque):
+        return f"({leaf.sql})"
+    name = quote_name(leaf.column)
+    if isinstance(leaf, Comparison):
+        return f"{name} {leaf.op} {literal(leaf.value)}"
+    if isinstance(leaf, Membership):
+        return f"{name} IN ({', '.join(literal(v) for v in leaf.values)})"
+    if isinstance(leaf, Like):
+        return f"{name} {'ILIKE' if leaf.fold else 'LIKE'} {literal(leaf.pattern)}"
     return f"{name} IS NULL"
+
+
+def _joined(word: str) -> Callable[[Sequence[tuple[str, bool]]], tuple[str, bool]]:
+    return lambda parts: (word.join(f"({text})" if compound else text for text, compound in parts), True)
+
+
+_SQL: Kleene[tuple[str, bool]] = Kleene(  # text, and whether it needs parentheses beside another AND or OR
+    constant=lambda value: ("NULL::BOOLEAN" if value is None else literal(value), False),
+    leaf=lambda leaf: (_leaf_sql(leaf), False),
+    negate=lambda part: (f"NOT ({part[0]})", False),
+    certain=lambda part: (f"(({part[0]}) IS TRUE)", False),
+    every=_joined(" AND "),
+    some=_joined(" OR "),
+)

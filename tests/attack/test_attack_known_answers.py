@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from keyhole.attack.arrays import from_arrays
+from keyhole.attack.arrays import from_arrays, subset
 from keyhole.attack.base import Attack, Target
 from keyhole.attack.bounded import Bounded
 from keyhole.attack.conjugate_gradient import ConjugateGradient
@@ -38,8 +38,8 @@ def hospital(prior: Prior | None = None, first_at_most: int | None = None) -> Ev
     """The three questions; a fact about the first record makes it an atom of its own."""
     evidence = from_arrays(np.vstack([A, [1, 0, 0, 0, 0, 0]]), [*Y, 0.0], prior=prior)
     system = evidence.systems[0]
-    fact = () if first_at_most is None else (Bound("x", 3, None, Fraction(first_at_most), 1),)
-    return replace(evidence, systems=(replace(system, rows=system.rows[:3], bounds=fact),))
+    fact = () if first_at_most is None else (Bound("x", subset(3), None, Fraction(first_at_most), 1),)
+    return replace(evidence, systems=(replace(system, constraints=system.constraints[:3], bounds=fact),))
 
 
 def walked(attack: Attack, evidence: Evidence, passes: int = 4000, order: Order = "cyclic") -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from keyhole.audit import Exposure, Rank, Status
+from keyhole.audit import Exposure, Judge, Status
 from keyhole.checks.auditors import only
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
@@ -223,7 +223,7 @@ def audit(source: DuckDBSource, log: list[str]) -> Exposure:
     transcript = transcribe(lines, source.roster, source=source)
     assert not transcript.refused, transcript.refused[0].error
     evidence = gather(transcript, source.roster, Knowledge(), source=source)
-    return Rank().examine(evidence, source.roster)
+    return Judge().examine(evidence, source.roster)
 
 
 @pytest.mark.parametrize("private", [False, True], ids=["public conditions", "private conditions"])
@@ -257,7 +257,7 @@ def test_exposure_equals_brute_force(seed: int, private: bool, tmp_path: Path) -
                     assert truth[f.who] not in f.excluded
             ruled = next((f for f in verdict if f.proof is not None and f.proof.rule), None)
             if ruled is not None and ruled.proof is not None:  # the queries it names suffice
-                again = Rank().examine(only(verdict.evidence, ruled.proof), verdict.roster)
+                again = Judge().examine(only(verdict.evidence, ruled.proof), verdict.roster)
                 claims = [(f.row, f.status, f.value, f.lo, f.hi) for f in again]
                 assert (ruled.row, ruled.status, ruled.value, ruled.lo, ruled.hi) in claims, case.log
             assert not verdict.contradictions

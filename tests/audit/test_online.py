@@ -10,11 +10,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from keyhole.audit.disclosed import People, objection
 from keyhole.audit.examine import examine
-from keyhole.audit.masks import Masks, unpacked
 from keyhole.audit.online import OnlineAuditor, Ruling, Verdict
-from keyhole.audit.released import Row, objection
+from keyhole.basis.bits import unpack
 from keyhole.checks.streams import PEOPLE, SECRET, Ask, determined, roster, stream
 from keyhole.cli.demo import LOG
 from keyhole.cli.demo import PEOPLE as HOSPITAL
@@ -140,9 +141,9 @@ class Twin:
         self.rows: list[dict[int, int]] = []
         self.exposed: set[int] = set()
 
-    def probe(self, query: Row) -> Seen:
+    def probe(self, query: NDArray[np.uint64] | dict[int, int]) -> Seen:
         if isinstance(query, np.ndarray):
-            query = {int(k): 1 for k in np.flatnonzero(unpacked(query, self.n))}
+            query = {int(k): 1 for k in np.flatnonzero(unpack(query, self.n))}
         return Seen([*self.rows, dict(query)], self.n, self.exposed)
 
     def commit(self, decision: Seen) -> int:
@@ -332,7 +333,7 @@ PREDICATES = st.recursive(
     ),
     max_leaves=6,
 )
-MASKS = Masks(roster())
+RECORDS = People(roster()).records
 
 
 @given(PREDICATES)
@@ -341,21 +342,21 @@ def test_kept_conditions_mean_what_the_engine_says(predicate: Predicate) -> None
     people = roster()
     direct = people.support(Query(Aggregate.SUM, (Term(None, predicate),)))
     for _ in range(3):  # asked, then its leaves are kept, then all is combined
-        assert np.flatnonzero(unpacked(MASKS.words(predicate), people.n)).tolist() == direct.tolist()
+        assert np.flatnonzero(unpack(RECORDS.bits(predicate), people.n)).tolist() == direct.tolist()
 
 
 def test_kept_conditions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("keyhole.audit.masks.KEPT", 4)
-    masks = Masks(roster())
+    monkeypatch.setattr("keyhole.basis.records.KEPT", 4)
+    masks = People(roster()).records
     for _ in range(2):
         for age in range(20, 60):
-            masks.words(Comparison("age", ">", age))
+            masks.bits(Comparison("age", ">", age))
     assert len(masks._kept) <= 4
 
 
 def test_too_many_numbers_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     auditor = OnlineAuditor(table({"x": list(range(40))}, a=list(range(40))))
-    monkeypatch.setattr("keyhole.audit.released.MAX_BYTES", 60)
+    monkeypatch.setattr("keyhole.audit.disclosed.MAX_BYTES", 60)
     said = ask(auditor, "SELECT a, SUM(x) FROM t GROUP BY a")
     assert said.verdict is Ruling.REFUSED
     assert "40 numbers at once and the limit is 10" in said.reason

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from keyhole.basis.cells.base import Cells
+from keyhole.basis.cells.categories import Categories
+from keyhole.basis.cells.declared import FALSE, NULL, TRUE
+from keyhole.basis.cells.domain import Domain
+from keyhole.basis.cells.ranges import Range
 from keyhole.defend.base import Release
-from keyhole.defend.categories import Categories
-from keyhole.defend.cells import select, truths
-from keyhole.defend.declared import FALSE, NULL, TRUE
-from keyhole.defend.domain import Domain
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.load import asking_schema, count_cells, declared_domain
 from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.questions import pose
-from keyhole.defend.ranges import Range
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
 from keyhole.knowledge import Config
 from keyhole.predicate import Comparison, Opaque, to_sql
@@ -259,7 +259,7 @@ def test_refusals_say_why(world: Any, sql: str, reason: str) -> None:
 
 def test_opaque_conditions_are_refused(world: Any) -> None:
     with pytest.raises(UnsupportedQuery, match="no condition on cells"):
-        select(Opaque("length(name) > 3", frozenset({"name"})), world[1])
+        Cells.all(world[1]).select(Opaque("length(name) > 3", frozenset({"name"})))
 
 
 @pytest.mark.parametrize(
@@ -375,7 +375,7 @@ def test_truth_sets_hold_what_every_record_says(condition: str) -> None:
     """For each record, DuckDB's truth is in the set of its cell; and an accepted condition selects exactly."""
     try:
         where = lower(f"SELECT COUNT(*) FROM t WHERE {condition}", SMALL_SCHEMA).where
-        said = np.broadcast_to(truths(where, SMALL), SMALL.shape).ravel()
+        said = np.broadcast_to(Cells.all(SMALL).truths(where), SMALL.shape).ravel()
     except UnsupportedQuery:
         return
     rows = CON.execute(f"SELECT {SMALL.code()} AS cell, ({to_sql(where)}) FROM t").fetchall()
@@ -383,7 +383,7 @@ def test_truth_sets_hold_what_every_record_says(condition: str) -> None:
         bit = NULL if truth is None else TRUE if truth else FALSE
         assert int(said[cell]) & bit, f"{condition} on {SMALL.describe(cell)}"
     try:
-        kept = np.broadcast_to(select(where, SMALL), SMALL.shape).ravel()
+        kept = np.broadcast_to(Cells.all(SMALL).select(where), SMALL.shape).ravel()
     except UnsupportedQuery:
         return
     for cell, truth in rows:
@@ -392,6 +392,6 @@ def test_truth_sets_hold_what_every_record_says(condition: str) -> None:
 
 def test_a_literal_of_another_kind_is_refused() -> None:
     with pytest.raises(UnsupportedQuery, match="is a number and 'x' is not"):
-        select(Comparison("a", "=", "x"), SMALL)
+        Cells.all(SMALL).select(Comparison("a", "=", "x"))
     with pytest.raises(UnsupportedQuery, match="kinds differ"):
-        select(Comparison("c", "<", Decimal(3)), SMALL)
+        Cells.all(SMALL).select(Comparison("c", "<", Decimal(3)))

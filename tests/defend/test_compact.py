@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.defend.categories import Categories
-from keyhole.defend.domain import Domain
+from keyhole.basis.cells.categories import Categories
+from keyhole.basis.cells.domain import Domain
+from keyhole.basis.cells.ranges import Range
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery, Place, l1_sensitivity, l2_sensitivity_squared
 from keyhole.defend.loss import Neighbours
 from keyhole.defend.questions import pose, pose_query
-from keyhole.defend.ranges import Range
 from keyhole.errors import PrivacyParameterError
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower

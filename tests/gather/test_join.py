@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from keyhole.audit import Rank
+from keyhole.audit import Judge
 from keyhole.checks.worlds import WORLDS, evidence_of
 from keyhole.errors import CannotHonour
 from keyhole.transcript import Line
@@ -26,7 +26,7 @@ def test_joined_equals_gathered_as_one(world: object, seed: int) -> None:
     second = [Line(i, line.sql, line.answer, at=i) for i, line in enumerate(lines[cut:], 1)]
     joined = evidence_of(world, source, lines[:cut]).join(evidence_of(world, source, second))
     whole = evidence_of(world, source, lines)
-    ours, theirs = (Rank().examine(e, source.roster) for e in (joined, whole))
+    ours, theirs = (Judge().examine(e, source.roster) for e in (joined, whole))
     assert [(f.row, f.column, f.value) for f in ours] == [(f.row, f.column, f.value) for f in theirs]
     assert all(f.proof is not None and f.proof.verify(joined) for f in ours)
     assert ours.rank == theirs.rank

@@ -14,8 +14,9 @@ from benchmarks.workload import people, table, workload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from keyhole.basis import Atoms
+from keyhole.basis.bits import unpack
 from keyhole.errors import DataError
-from keyhole.evidence import Atoms
 from keyhole.predicate import (
     FALSE,
     NULL,
@@ -160,12 +161,12 @@ def check(
     assert atoms.first.tolist() == first
     assert atoms.sizes.tolist() == [of.count(k) for k in range(len(first))] if n < 1000 else True
     assert (atoms.of.dtype, atoms.sizes.dtype, atoms.first.dtype) == (np.int32, np.int64, np.int64)
-    assert atoms.bits.shape == (len(predicates), (len(first) + 63) // 64)
-    assert atoms.bits.dtype == np.uint64
+    assert atoms.table.shape == (len(predicates), (len(first) + 63) // 64)
+    assert atoms.table.dtype == np.uint64
     for p in range(len(predicates)):
-        assert atoms.mask(p).tolist() == [columns[p][r] for r in first]
+        assert unpack(atoms.table[p], atoms.K).tolist() == [columns[p][r] for r in first]
         if len(first) % 64:
-            assert int(atoms.bits[p, -1]) >> len(first) % 64 == 0
+            assert int(atoms.table[p, -1]) >> len(first) % 64 == 0
     assert atoms.weights == tuple(tuple(columns[len(predicates) + j][r] for r in first) for j in range(len(weights)))
     return atoms
 
@@ -383,7 +384,7 @@ def test_a_realistic_log_equals_the_engine_grouping_by_all_booleans(weights: lis
     assert atoms.first.tolist() == sorted({f for f, _ in truth})
     assert np.array_equal(np.bincount(atoms.of), atoms.sizes)
     expected = ["".join(truth[r][1].split(" ")[: len(words)]) for r in atoms.first]
-    masks = np.array([atoms.mask(p) for p in range(len(predicates))])
+    masks = np.array([unpack(atoms.table[p], atoms.K) for p in range(len(predicates))])
     assert ["".join(column) for column in np.where(masks, "1", "0").T] == expected
     if weights:
         assert atoms.weights[0] == tuple(Fraction(truth[r][1].split(" ")[-1]) for r in atoms.first)
@@ -430,7 +431,7 @@ def test_the_pairs_of_the_workload_differ_by_one_person() -> None:
     con = duckdb.connect()
     table(con, rows)
     atoms = patterns.group(con, "staff", Schema("staff", ()), log.predicates, [])
-    masks = np.array([atoms.mask(p) for p in range(len(log.predicates))])
+    masks = np.array([unpack(atoms.table[p], atoms.K) for p in range(len(log.predicates))])
     for row in log.planted:
         alone = atoms.of[row]
         assert atoms.sizes[alone] == 1

@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.basis import Atoms
 from keyhole.errors import DataError
-from keyhole.evidence import Atoms, Entry, Evidence, Feature, Row, System
+from keyhole.evidence import Constraint, Evidence, System
+from keyhole.forms import Feature, Part
 from keyhole.knowledge import Knowledge, Prior
+from keyhole.predicate import Opaque, Predicate
 from keyhole.query import Aggregate, Query, Term
 from keyhole.solve.bitrows import pack
 from keyhole.transcript import Answer, Noise, Transcript
@@ -34,7 +37,7 @@ def from_arrays(
     Records with equal columns of A form one atom. `first` numbers the first row, for blocks of one log. O(mn).
 
     >>> e = from_arrays(np.array([[1, 1, 0], [0, 0, 1]]), [3.0, 1.0])
-    >>> e.n, e.systems[0].atoms.K, [row.number for row in e.systems[0].rows]
+    >>> e.n, e.systems[0].atoms.K, [c.number for c in e.systems[0].constraints]
     (3, 2, ['1', '2'])
     """
     A = np.atleast_2d(np.asarray(A))
@@ -61,19 +64,24 @@ def from_arrays(
     atoms = Atoms(
         of.astype(np.int32).ravel(), sizes.astype(np.int64), at.astype(np.int64),
         pack(masks) if m else np.zeros((0, 1), dtype=np.uint64), weights,
-    )  # fmt: skip
+    ).named([subset(j) for j in range(m)], [f"weight {j}" for j in range(len(weights))])  # fmt: skip
     rows, asked = [], []
     for j, value in enumerate(np.asarray(answers).tolist()):
         number = str(first + j)
         answer = _answer(Decimal(repr(value)), noise)
-        entry = Entry(0, j, weight=None if binary else j)
+        part = Part(0, subset(j), weight=None if binary else f"weight {j}")
         exact = noise is None
-        rows.append(Row(number, (entry,), Fraction(1), Fraction(0), answer.lo, answer.hi, noise, exact))
+        rows.append(Constraint(number, (part,), Fraction(1), Fraction(0), answer.lo, answer.hi, noise, exact))
         label = f"row {number}"
         asked.append(Asked(number, label, Query(Aggregate.SUM, (Term(column),), label=label), answer))
     system = System((column,), (), (Feature(column, 1, ()),), atoms, tuple(rows))
     knowledge = Knowledge({column: prior or Prior()})
     return Evidence(n, Transcript(tuple(asked)), knowledge, (system,))
+
+
+def subset(j: int) -> Predicate:
+    """The condition that stands for the records of row j."""
+    return Opaque(f"row {j}", frozenset())
 
 
 def _answer(value: Decimal, noise: Noise | None) -> Answer:
@@ -91,8 +99,8 @@ def blocks(evidence: Evidence, size: int) -> list[Evidence]:
     3
     """
     found = []
-    longest = max((len(s.rows) for s in evidence.systems), default=0)
+    longest = max((len(s.constraints) for s in evidence.systems), default=0)
     for start in range(0, longest, size):
-        systems = tuple(replace(s, rows=s.rows[start : start + size]) for s in evidence.systems)
+        systems = tuple(replace(s, constraints=s.constraints[start : start + size]) for s in evidence.systems)
         found.append(replace(evidence, systems=systems))
     return found or [evidence]

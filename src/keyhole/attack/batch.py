@@ -12,7 +12,8 @@ from keyhole.attack.problem import Law, Problem, assemble, join
 from keyhole.attack.readout import read_values
 from keyhole.attack.spread import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
-from keyhole.evidence import Evidence, Feature
+from keyhole.evidence import Evidence
+from keyhole.forms import Feature
 from keyhole.solve.interior import Rows, Term, minimise
 from keyhole.solve.status import Status
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.batch import Batch, culprits, dense_design, midpoint, reconstruct
-from keyhole.attack.problem import Law, Problem, refine
+from keyhole.attack.problem import Law, Problem, over
 from keyhole.attack.structure import cell_rows
 from keyhole.errors import CannotHonour, ContradictionError, MissingExtra
 from keyhole.solve.status import Status
@@ -102,4 +102,4 @@ class Convex(Batch):
 def _one_atom_each(problem: Problem) -> Problem:
     """Every record its own atom, in record order: constraints may then name any record."""
     n = problem.target.n
-    return refine(problem, np.arange(n, dtype=np.int32), np.ones(n, dtype=np.int64))
+    return over(problem, np.arange(n, dtype=np.int32), np.ones(n, dtype=np.int64), problem.of)

@@ -11,14 +11,17 @@ from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
+from keyhole.basis.partition import refine
 from keyhole.cells import Cell
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, LogError
-from keyhole.evidence import Evidence, Feature, Row, System
+from keyhole.evidence import Constraint, Evidence, System
+from keyhole.forms import Feature
 from keyhole.solve.bitrows import Words, pack, unpack
 from keyhole.transcript import Answer
 
@@ -113,22 +116,14 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     if system is None:
         return _nothing(target)
     answers = {e.number: e.answer for e in evidence.transcript.entries}
-    rows = [row for row in system.rows if _informative(row, answers.get(row.number))]
+    rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
     K, F = system.atoms.K, max(1, len(system.features))
-    plain = [system.plain(row) for row in rows]
+    plain = [where for row in rows if (where := system.plain(row)) is not None]
     bits = dense = None
-    if all(p is not None for p in plain):
-        index = np.array(plain, dtype=np.int64)
-        bits = system.atoms.bits[index] if len(index) else np.zeros((0, system.atoms.bits.shape[1]), dtype=np.uint64)
-        bits = np.ascontiguousarray(bits)
+    if len(plain) == len(rows):
+        bits = system.atoms.table[[system.atoms.number(where) for where in plain]]
     else:
-        dense = np.zeros((len(rows), F * K))
-        for j, row in enumerate(rows):
-            for entry in row.entries:
-                mask = system.atoms.mask(entry.predicate) * float(entry.factor)
-                if entry.weight is not None:
-                    mask = mask * np.array([float(w) for w in system.atoms.weights[entry.weight]])
-                dense[j, entry.feature * K : (entry.feature + 1) * K] += mask
+        dense = np.array([system.row(row).dense(F) for row in rows])
     y, lo, hi, scale = (np.zeros(len(rows)) for _ in range(4))
     law = np.zeros(len(rows), dtype=np.int8)
     for j, row in enumerate(rows):
@@ -159,20 +154,20 @@ def _equalities(problem: Problem, system: System, answers: dict[str, Answer | No
     """Facts that give a record's value, and variances of zero, are equations, which every method honours."""
     column = problem.target.column
     known = [
-        (b.predicate, float(b.lo), f"fact {b.fact}")
+        (b.where, float(b.lo), f"fact {b.fact}")
         for b in system.bounds
         if b.column == column and b.lo is not None and b.lo == b.hi
     ]
     for same in system.equal:
         average = answers.get(same.partner)
         if same.column == column and average is not None and isinstance(average.value, Decimal):
-            known.append((same.predicate, float(average.value), same.number))
+            known.append((same.where, float(average.value), same.number))
     summed = [f for f, x in enumerate(problem.features) if x.column == problem.target.column and x.power == 1]
     if not known or not summed:
         return problem
     K, names, totals, rows = problem.K, [], [], []
-    for predicate, value, name in known:
-        for k in np.flatnonzero(system.atoms.mask(predicate)):
+    for where, value, name in known:
+        for k in np.flatnonzero(system.atoms.mask(where)):
             row = np.zeros(problem.p)
             row[[f * K + k for f in summed]] = 1.0
             rows.append(row)
@@ -203,17 +198,17 @@ def _plain_feature(target: Target) -> tuple[Feature, ...]:
     return (Feature(target.column, 1, ()),)
 
 
-def _name(row: Row) -> str:
+def _name(row: Constraint) -> str:
     return row.number if row.fact is None else f"fact {row.fact}"
 
 
-def _informative(row: Row, answer: Answer | None) -> bool:
+def _informative(row: Constraint, answer: Answer | None) -> bool:
     if row.lo is not None or row.hi is not None:
         return True
     return row.noise is not None and answer is not None and answer.value is not None
 
 
-def _reading(row: Row, answer: Answer | None) -> tuple[float, float, float, float, int]:
+def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, float, float, int]:
     """(y, lo, hi, scale, law) of a row."""
     noise = row.noise if row.noise is not None else (answer.noise if answer is not None else None)
     if noise is not None and noise.kind in ("laplace", "gaussian") and answer is not None:
@@ -249,7 +244,7 @@ def _bounds(
             continue
         if bound.lo is None or bound.lo != bound.hi:
             wishes.add("facts")
-        mask = system.atoms.mask(bound.predicate)
+        mask = system.atoms.mask(bound.where)
         if not mask.any():
             raise ConfigError(f"fact {bound.fact} is about no record of the roster: is the name or condition right?")
         if bound.lo is not None:
@@ -293,11 +288,8 @@ def join(a: Problem, b: Problem) -> Problem:
     if a.features != b.features:
         raise CannotHonour("the blocks split the private column into different cells: observe the whole log at once")
     if not np.array_equal(a.of, b.of):
-        pairs = a.of.astype(np.int64) * b.K + b.of
-        keys, first, of, sizes = np.unique(pairs, return_index=True, return_inverse=True, return_counts=True)
-        del keys, first
-        of = of.astype(np.int32).ravel()
-        a, b = refine(a, of, sizes), refine(b, of, sizes)
+        finer = refine(a.of, b.of)
+        a, b = (over(p, finer.of, finer.sizes, up) for p, up in ((a, finer.left), (b, finer.right)))
     seen = {name for name in a.numbers if name.startswith("fact ")}
     keep = np.array([name not in seen for name in b.numbers], dtype=bool)
     bits = dense = None
@@ -324,15 +316,13 @@ def join(a: Problem, b: Problem) -> Problem:
     )
 
 
-def refine(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64]) -> Problem:
-    """The same rows over finer atoms: `of` must never mix two atoms of p."""
-    parent = np.zeros(len(sizes), dtype=np.int64)
-    parent[of] = p.of
+def over(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64], parent: NDArray[Any]) -> Problem:
+    """The same rows over finer atoms: atom k is a part of p's atom `parent[k]`."""
     F = p.p // p.K
     columns = (np.arange(F)[:, None] * p.K + parent[None, :]).ravel()
     bits = dense = None
     if p.bits is not None:
-        bits = pack(unpack(p.bits, p.K)[:, parent]) if p.m else np.zeros((0, (len(sizes) + 63) // 64), dtype=np.uint64)
+        bits = pack(unpack(p.bits, p.K)[:, parent]) if p.m else np.zeros((0, (len(parent) + 63) // 64), dtype=np.uint64)
     else:
         dense = p.totals()[:, columns]
     return replace(

@@ -16,7 +16,7 @@ import numpy as np
 from keyhole.attack.base import Floats, Target
 from keyhole.attack.problem import Problem
 from keyhole.cells import Cell
-from keyhole.evidence import Feature
+from keyhole.forms import Feature
 
 
 def cell_rows(problem: Problem) -> tuple[Floats, Floats, Floats]:

@@ -2,8 +2,8 @@
 
 from keyhole.audit.base import Auditor, Exposure, Finding, Group, Proof, Status
 from keyhole.audit.examine import examine
+from keyhole.audit.judge import Judge
 from keyhole.audit.online import OnlineAuditor
-from keyhole.audit.rank import Rank
 from keyhole.audit.verdict import Ruling, Verdict
 
 __all__ = [
@@ -11,9 +11,9 @@ __all__ = [
     "Exposure",
     "Finding",
     "Group",
+    "Judge",
     "OnlineAuditor",
     "Proof",
-    "Rank",
     "Ruling",
     "Status",
     "Verdict",

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Protocol
 
-from keyhole.evidence import Contradiction, Evidence, Row, System, Unjudged
+from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
@@ -55,11 +55,11 @@ class Proof:
         """
         system = evidence.systems[self.system]
         total: dict[int, Fraction] = {}
-        rows = {row.number: row for row in system.rows}
+        rows = {row.number: row for row in system.constraints}
         for number, weight in self.weights.items():
             if number not in rows or not rows[number].exact:
                 return False
-            for at, c in system.coefficients(rows[number]).items():
+            for at, c in system.row(rows[number]).items().items():
                 total[at] = total.get(at, Fraction(0)) + weight * c
         if self.rule:
             return all(number in rows for number in self.weights)
@@ -68,7 +68,7 @@ class Proof:
     def interval(self, system: System) -> tuple[Fraction, Fraction] | None:
         """The value, from the proof applied to the answers; None if an answer is missing."""
         lo = hi = Fraction(0)
-        for row in system.rows:
+        for row in system.constraints:
             weight = self.weights.get(row.number)
             if weight is None:
                 continue
@@ -304,7 +304,7 @@ class Auditor(Protocol):
 
 def proof_items(proof: Proof, evidence: Evidence) -> list[dict[str, Any]]:
     """A proof as the list of the JSON contract, sorted by query."""
-    rows = {row.number: row for row in evidence.systems[proof.system].rows}
+    rows = {row.number: row for row in evidence.systems[proof.system].constraints}
     items: list[dict[str, Any]] = []
     for number, weight in sorted(proof.weights.items(), key=lambda pair: query_order(pair[0])):
         row = rows[number]
@@ -326,7 +326,7 @@ def proof_items(proof: Proof, evidence: Evidence) -> list[dict[str, Any]]:
 
 def row_form(number: str, system: int, evidence: Evidence) -> str:
     """What of a query a proof adds up, where it is not the answer itself: empty for a plain sum, count or average."""
-    row = next(r for r in evidence.systems[system].rows if r.number == number)
+    row = next(r for r in evidence.systems[system].constraints if r.number == number)
     entry = next((e for e in evidence.transcript.entries if e.number == number), None)
     if row.scale or entry is None:
         return ""
@@ -352,7 +352,7 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def answer_weight(row: Row, weight: Fraction) -> Fraction:
+def answer_weight(row: Constraint, weight: Fraction) -> Fraction:
     """The weight on the printed answer: AVG over 3 people counts three times. A quotient row keeps its own weight."""
     return weight * row.scale if row.scale else weight
 

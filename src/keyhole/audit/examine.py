@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.audit.base import Exposure, query_order
-from keyhole.audit.rank import Rank
+from keyhole.audit.judge import Judge
+from keyhole.audit.rules import RULES, groups
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.gather.log import Log, LogFormat, open_log
@@ -71,7 +72,8 @@ def examine(
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
         transcript = Transcript(transcript.entries, tuple(refused))
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
-    return Rank(group_size, progress).examine(evidence, roster)
+    rules = RULES if group_size == 1 else (*RULES, groups(group_size))
+    return Judge(rules, progress).examine(evidence, roster)
 
 
 def merged(settings: Config, *, private: Sequence[str], id: Sequence[str], hidden: Sequence[str]) -> Config:  # noqa: A002

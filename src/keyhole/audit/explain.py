@@ -75,7 +75,7 @@ def arithmetic(finding: Finding | Group, exposure: Exposure) -> str:
     if proof is None or proof.rule or value is None or _indicator(finding, proof, exposure) is not None:
         return ""
     system = exposure.evidence.systems[proof.system]
-    rows = {row.number: row for row in system.rows}
+    rows = {row.number: row for row in system.constraints}
     parts = []
     for q, weight in _weights(proof, exposure):
         row = rows[q]
@@ -89,7 +89,7 @@ def arithmetic(finding: Finding | Group, exposure: Exposure) -> str:
 
 
 def _weights(proof: Proof, exposure: Exposure) -> list[tuple[str, Fraction]]:
-    rows = {row.number: row for row in exposure.evidence.systems[proof.system].rows}
+    rows = {row.number: row for row in exposure.evidence.systems[proof.system].constraints}
     pairs = [(q, answer_weight(rows[q], w)) for q, w in sorted(proof.weights.items(), key=lambda p: query_order(p[0]))]
     return sorted(pairs, key=lambda pair: pair[1] < 0)  # what is added first, then what is taken away
 

@@ -17,10 +17,11 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from keyhole.audit.disclosed import Disclosed, People, disclosed, objection
 from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, write_history
-from keyhole.audit.masks import Masks
-from keyhole.audit.released import Released, Row, objection, released
 from keyhole.audit.verdict import Ruling, Verdict
+from keyhole.basis import Row
+from keyhole.basis.bits import Words
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.query import Query, Statement
 from keyhole.schema import Role
@@ -32,12 +33,13 @@ from keyhole.transcript import ABSENT, Line, Refusal
 __all__ = ["OnlineAuditor", "Ruling", "Space", "Verdict"]
 
 Asked: TypeAlias = str | Statement | Query
+Sparse: TypeAlias = dict[int, int]
 
 
 class Space(Protocol):
     """The numerics behind one private column: see `OnlineRowSpace`."""
 
-    def probe(self, query: Row) -> Any:
+    def probe(self, query: Sparse | Words) -> Any:
         """What one more row would do (`dependent`, `exposes`, `pairs`); changes nothing."""
 
     def commit(self, decision: Any) -> int:
@@ -73,7 +75,7 @@ class _Plan:
     verdict: Verdict
     statement: Statement | None
     at: int  # how many statements the history had
-    forms: list[Released] = field(default_factory=list)
+    forms: list[Disclosed] = field(default_factory=list)
     moves: list[tuple[str, Any, _Source]] = field(default_factory=list)  # column, decision, source
     forks: dict[str, _Column] = field(default_factory=dict)
 
@@ -84,7 +86,7 @@ class OnlineAuditor:
     SUM family: SUM, COUNT, AVG and their linear combinations under public conditions, public weights included. One
     state for each private column. A statement with several numbers or groups is admitted whole or not at all. A query
     that earlier ones determine is always admitted. Everything whose answer could be extreme is refused
-    (`released.objection`). Guarantee: if only admitted queries are answered, nobody's value is determined by the
+    (`disclosed.objection`). Guarantee: if only admitted queries are answered, nobody's value is determined by the
     answers, for values that range over all reals; with insiders = 1 neither by the answers and any one other value.
     Bounded and 0/1 columns need more (see the interval auditor, or differential privacy). A false "safe" for numerical
     reasons: see `OnlineRowSpace` (below 10^-5 for a whole history of 1,000). Cost of a decision: one engine pass and
@@ -118,7 +120,7 @@ class OnlineAuditor:
         self._make: Callable[[int, int], Space] = space or _row_space
         self._columns: dict[str, _Column] = {}
         self._past: list[Past] = []
-        self._masks = Masks(roster)
+        self._people = People(roster)
         self._asked = 0  # number of the latest statement seen
         self._plan: _Plan | None = None
         self._private = frozenset(c.name for c in roster.schema.of_role(Role.PRIVATE))
@@ -240,7 +242,7 @@ class OnlineAuditor:
             why = objection(statement, self.roster.schema, self._families)
             if why is not None:
                 return _Plan(Verdict(number, text, Ruling.REFUSED, why), None, len(self._past))
-            forms = released(statement, self._masks)
+            forms = disclosed(statement, self._people)
         except QueryError as error:
             return _Plan(Verdict(number, text, Ruling.REFUSED, str(error)), None, len(self._past))
         return _Plan(Verdict(number, text, Ruling.ALLOW, ""), statement, len(self._past), forms)
@@ -279,7 +281,7 @@ class OnlineAuditor:
         return query if isinstance(query, Statement) else Statement(query.canonical(), (query,))
 
     def _probed(
-        self, plan: _Plan, name: str, forms: list[Released], text: str
+        self, plan: _Plan, name: str, forms: list[Disclosed], text: str
     ) -> Iterator[tuple[_Column, Any, _Source]]:
         """Each row of one column probed after those before it; the state itself stays as it is."""
         state = self._columns.get(name)
@@ -292,7 +294,7 @@ class OnlineAuditor:
             sources.append(_Source(number, text, form.scale, form.offset, form.of))
         first: list[Any] = []
         for form in forms:
-            first.append(state.space.probe(form.row))
+            first.append(state.space.probe(_probed(form.row)))
             if not first[-1].dependent:
                 break
         if len(forms) == 1 or all(decision.dependent for decision in first):
@@ -304,7 +306,7 @@ class OnlineAuditor:
         state = _Column(copy.deepcopy(state.space), list(state.sources))
         plan.forks[name] = state
         for form, source in zip(forms, sources, strict=True):
-            decision = state.space.probe(form.row)
+            decision = state.space.probe(_probed(form.row))
             yield state, decision, source
             if not decision.dependent:
                 state.space.commit(decision)
@@ -371,6 +373,14 @@ _Exposed: TypeAlias = list[tuple[int, int | None]]
 _Prover: TypeAlias = Callable[[_Column, Any, _Source, _Exposed], tuple[int, tuple[Mapping[str, Any], ...]]]
 
 
+def _probed(row: Row) -> Sparse | Words:
+    """A row over one feature as bits over the records, or {record: weight}."""
+    if row.bits is not None:
+        return row.bits
+    (block,) = row.values.values() if row.values else ((np.zeros(0, np.int64), np.zeros(0, np.int64)),)
+    return dict(zip(block[0].tolist(), block[1].tolist(), strict=True))
+
+
 def _row_space(n: int, insiders: int) -> Space:
     return OnlineRowSpace(n, insiders=insiders)
 
@@ -379,7 +389,7 @@ def _text(query: Asked) -> str:
     return query if isinstance(query, str) else query.text if isinstance(query, Statement) else query.canonical()
 
 
-def _ruling(forms: list[Released], who: list[dict[str, Any]], dependent: bool) -> tuple[Ruling, str]:
+def _ruling(forms: list[Disclosed], who: list[dict[str, Any]], dependent: bool) -> tuple[Ruling, str]:
     """The verdict with a reason that names nobody."""
     if any("insider" not in w for w in who):
         return Ruling.DENY, "together with what was answered before, it would expose somebody"

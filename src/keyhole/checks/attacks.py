@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.arrays import blocks, from_arrays
+from keyhole.attack.arrays import blocks, from_arrays, subset
 from keyhole.attack.base import Attack, Measure, Target, prior_reconstruction
 from keyhole.attack.bounded import Bounded
 from keyhole.attack.conjugate_gradient import ConjugateGradient
@@ -223,8 +223,10 @@ def knowledge_is_honoured_or_refused(specimen: Specimen) -> None:
     A = np.array([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 1, 1]])
     evidence = _evidence(A, np.array([4, 1, 2, 3, 3]), specimen.prior)
     system = evidence.systems[0]
-    fact = Bound("x", 1, Fraction(3), None, 1)  # the first record is at least 3
-    told = replace(evidence, systems=(replace(system, rows=(system.rows[0], system.rows[2]), bounds=(fact,)),))
+    fact = Bound("x", subset(1), Fraction(3), None, 1)  # the first record is at least 3
+    told = replace(
+        evidence, systems=(replace(system, constraints=(system.constraints[0], system.constraints[2]), bounds=(fact,)),)
+    )
     try:
         found = specimen.converged(told).estimate()
     except CannotHonour:

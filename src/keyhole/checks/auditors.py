@@ -14,13 +14,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.audit import Auditor, Exposure, Finding, Proof, Rank, Status
+from keyhole.audit import Auditor, Exposure, Finding, Judge, Proof, Status
 from keyhole.checks.brute import determined_rows
 from keyhole.checks.worlds import WORLDS, evidence_of, verdict
 from keyhole.evidence import Evidence
 from keyhole.sources import Roster
 
-SPECIMENS: dict[str, Callable[[], Auditor]] = {"Rank": Rank}
+SPECIMENS: dict[str, Callable[[], Auditor]] = {"Judge": Judge}
 
 
 def truth_lies_inside_the_interval(auditor: Auditor) -> None:
@@ -80,9 +80,9 @@ def every_proof_verifies_in_exact_arithmetic(auditor: Auditor) -> None:
 
 
 def only(evidence: Evidence, proof: Proof) -> Evidence:
-    """The evidence with no rows but those that a proof names."""
+    """The evidence with no constraints but those that a proof names."""
     systems = tuple(
-        replace(s, rows=tuple(r for r in s.rows if number == proof.system and r.number in proof.weights))
+        replace(s, constraints=tuple(c for c in s.constraints if number == proof.system and c.number in proof.weights))
         for number, s in enumerate(evidence.systems)
     )
     return replace(evidence, systems=systems)
@@ -111,7 +111,7 @@ class _Liar:
     tamper: Callable[[Exposure], Exposure]
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
-        return self.tamper(Rank().examine(evidence, roster))
+        return self.tamper(Judge().examine(evidence, roster))
 
 
 def _rows(exposure: Exposure, rows: range) -> list[Finding]:

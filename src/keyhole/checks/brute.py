@@ -42,9 +42,9 @@ def determined_rows(evidence: Evidence) -> set[int]:
             continue
         of = system.atoms.of
         rows = []
-        for row in system.rows:
-            if row.exact:
-                coefficients = system.coefficients(row)
+        for constraint in system.constraints:
+            if constraint.exact:
+                coefficients = system.row(constraint).items()
                 rows.append([coefficients.get(int(k), Fraction(0)) for k in of])
         before = rank(rows)
         for r in range(len(of)):

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from keyhole.basis import Atoms
 from keyhole.checks.worlds import WORLDS, World
-from keyhole.evidence import Atoms
 from keyhole.predicate import (
     FALSE,
     TRUE,
@@ -101,7 +101,7 @@ def atoms_are_direct_evaluation(opened: Opener) -> None:
         ]
         for r, pattern in enumerate(patterns):
             k = int(atoms.of[r])
-            bits = tuple(bool(atoms.mask(p)[k]) for p in range(len(PREDICATES)))
+            bits = tuple(atoms.holds(p, k) for p in PREDICATES)
             assert (bits, atoms.weights[0][k]) == pattern, f"{world.name}: record {r}"
         assert len(set(patterns)) == atoms.K, f"{world.name}: {atoms.K} atoms for {len(set(patterns))} patterns"
         assert atoms.sizes.tolist() == np.bincount(atoms.of).tolist(), world.name
@@ -148,7 +148,8 @@ class _Hashing(DuckDBSource):
     """Merges two patterns, as a colliding hash would."""
 
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
-        return super().atoms([p for p in predicates if p != Comparison("zip", ">", 2)] + [TRUE], weights)
+        made = super().atoms([p if p != Comparison("zip", ">", 2) else TRUE for p in predicates], weights)
+        return made.named(predicates, weights)
 
 
 class _Peeking(DuckDBSource):

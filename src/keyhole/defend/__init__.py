@@ -1,10 +1,11 @@
 """What may be said: private answers with exact noise, a durable budget, and theorems to plan with."""
 
+from keyhole.basis.cells.categories import Categories
+from keyhole.basis.cells.domain import Domain
+from keyhole.basis.cells.ranges import Range
 from keyhole.defend.above_threshold import AboveThreshold
 from keyhole.defend.base import Mechanism, Release
 from keyhole.defend.budget import Budget, Cap, epsilon_budget
-from keyhole.defend.categories import Categories
-from keyhole.defend.domain import Domain
 from keyhole.defend.gaussian import Gaussian
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.iterative import Construction, IterativeConstruction, OfflinePlan, plan_offline
@@ -18,7 +19,6 @@ from keyhole.defend.multiplicative_weights import MultiplicativeWeights
 from keyhole.defend.numeric_sparse import NumericSparse
 from keyhole.defend.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defend.perceptron import Perceptron
-from keyhole.defend.ranges import Range
 from keyhole.defend.responder import Defended
 from keyhole.defend.sparse import Sparse
 from keyhole.defend.update import DatabaseUpdate

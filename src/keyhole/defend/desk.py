@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
+from keyhole.basis.cells.domain import Domain
 from keyhole.defend.base import Release
-from keyhole.defend.domain import Domain
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import asking_schema

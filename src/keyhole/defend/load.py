@@ -12,12 +12,12 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from keyhole.defend.categories import Categories
-from keyhole.defend.declared import Declared
-from keyhole.defend.domain import Domain
+from keyhole.basis.cells.categories import Categories
+from keyhole.basis.cells.declared import Declared
+from keyhole.basis.cells.domain import Domain
+from keyhole.basis.cells.ranges import Range
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.loss import Neighbours
-from keyhole.defend.ranges import Range
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
 from keyhole.predicate import Scalar

@@ -12,29 +12,20 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.basis import row
+from keyhole.basis.cells import Cells, Domain
+from keyhole.basis.cells.base import Said
 from keyhole.defend.base import Release
-from keyhole.defend.cells import select
-from keyhole.defend.domain import Domain
 from keyhole.defend.linear import LARGEST_UNIT, LinearQuery, Place
 from keyhole.defend.loss import Neighbours
-from keyhole.defend.one_cell import Memo, OneCell
 from keyhole.errors import UnsupportedQuery
+from keyhole.forms import Form, Part, combined, weighted_count
 from keyhole.predicate import Opaque, Scalar, leaves
-from keyhole.query import Aggregate, Query, Statement, Term
+from keyhole.query import Aggregate, Query, Statement
 
 MOST_GROUPS = 10_000
 GroupKey = tuple[tuple[str, Scalar], ...]
-Cells = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The part of a domain of `shape` that one number looks at: the columns `axes`, within the cells `keys`."""
-
-    domain: Domain
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    keys: tuple[tuple[int, int], ...]
+Numbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +209,8 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
     Depends on the statement and the declared domain only. Every combination of declared key values is a group, whether
     anybody is in it or not. Cost: for each number one pass over the cells of the columns it looks at, within its group.
 
-    >>> from keyhole.defend.categories import Categories
-    >>> from keyhole.query import Key
+    >>> from keyhole.basis.cells.categories import Categories
+    >>> from keyhole.query import Key, Term
     >>> domain = Domain((Categories("sex", ("F", "M")),))
     >>> count, sex = Query(Aggregate.SUM, (Term(None),)), Key("sex", '"sex"', "sex")
     >>> by_sex = Statement("SELECT sex, COUNT(*) ...", (count,), keys=(sex,), sets=((0,),))
@@ -229,7 +220,7 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
     if statement.having:
         raise UnsupportedQuery("HAVING would show which groups are large: ask for the numbers and filter them yourself")
     groups: list[tuple[GroupKey, tuple[Item, ...]]] = []
-    memo: Memo = {}
+    said = Said()
     for chosen in statement.sets:
         keys = [statement.keys[i] for i in chosen]
         values, axes = [], []
@@ -246,7 +237,7 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
                 items = tuple(pose_query(q, domain, neighbours) for q in statement.group(dict(named)))
             else:
                 within = tuple(sorted(zip(axes, cells, strict=True)))
-                items = tuple(_pose_within(q, domain, neighbours, within, memo) for q in statement.queries)
+                items = tuple(_pose_within(q, domain, neighbours, within, said) for q in statement.queries)
             groups.append((named, items))
     names = tuple(dict.fromkeys(key.column for key in statement.keys if key.column is not None))
     return Question(statement.text, bool(statement.keys), tuple(groups), names)
@@ -254,11 +245,11 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
 
 def pose_query(query: Query, domain: Domain, neighbours: Neighbours) -> Item:
     """The linear queries that answer one query; refused with the reason if none do."""
-    return _pose_within(query, domain, neighbours, (), {})
+    return _pose_within(query, domain, neighbours, (), Said())
 
 
 def _pose_within(
-    query: Query, domain: Domain, neighbours: Neighbours, keys: tuple[tuple[int, int], ...], memo: Memo
+    query: Query, domain: Domain, neighbours: Neighbours, keys: tuple[tuple[int, int], ...], said: Said
 ) -> Item:
     """The same, asked of the records in the cells `keys` only."""
     if query.aggregate is not Aggregate.SUM:
@@ -268,113 +259,97 @@ def _pose_within(
     if query.test is not None:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself and compare it yourself")
     none = Fraction(0)
-    part = _part(query, domain, keys, memo)
+    form, cells = weighted_count(query), _looked_at(query, domain, keys, said)
     if not query.per:
-        total = _total(query.terms, part, neighbours, query.label)
+        total = _total(form.top, cells, neighbours, query.label)
         return Item(query.label, total, None, none, none, none, query.digits)
-    low, high = _bounds(query, part.domain)
+    low, high = _bounds(form, cells, query.label)
     middle = (low + high) / 2
-    centred = (*query.terms, *(replace(t, factor=-middle * t.factor) for t in query.per))
-    top = replace(_total(centred, part, neighbours, query.label), matched=None)
-    bottom = _total(query.per, part, neighbours, query.label)
+    centred = combined(form.top, (-middle, form.per))
+    top = replace(_total(centred, cells, neighbours, query.label), matched=None)
+    bottom = _total(form.per, cells, neighbours, query.label)
     return Item(query.label, top, bottom, low, high, middle, query.digits)
 
 
-def _part(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...], memo: Memo) -> Part:
-    """What the query looks at: the cells of its columns, within one cell of each key column."""
-    held, used = dict(keys), set()
+def _looked_at(query: Query, domain: Domain, keys: tuple[tuple[int, int], ...], said: Said) -> Cells:
+    """The cells of the query's columns, within one cell of each key column."""
+    used = set()
     for term in (*query.terms, *query.per):
         if term.weight is None and term.column is not None:
             used.add(domain.axis(term.column))
-        for leaf in leaves(term.where):
-            if not isinstance(leaf, Opaque):
-                used.add(domain.axis(leaf.column))
-    axes = tuple(sorted(used - set(held)))
+        used |= {domain.axis(leaf.column) for leaf in leaves(term.where) if not isinstance(leaf, Opaque)}
+    axes = tuple(sorted(used - dict(keys).keys()))
     if not axes and not keys:
         axes = (0,)  # nothing is looked at: any column will do
-    single = [OneCell(domain.columns[axis], cell, memo) for axis, cell in keys]
-    return Part(Domain((*single, *(domain.columns[axis] for axis in axes))), domain.shape, axes, keys)
+    return Cells(domain, axes, keys, said)
 
 
-def _amounts(term: Term, domain: Domain) -> tuple[int, list[Fraction], Fraction]:
-    """The axis of a term's column, what each of its cells adds, and half the width of its bins."""
-    if term.weight is not None:
-        raise UnsupportedQuery(f"{term.weight}: only declared columns can be summed privately")
-    if term.column is None:
-        return 0, [term.factor], Fraction(0)
-    axis = domain.axis(term.column)
-    amounts, half = domain.columns[axis].amounts()
-    if term.power == 2:
-        if half:
-            raise UnsupportedQuery(f"the square of {term.column!r} is not known within its bins: declare a step")
-        amounts = [a * a for a in amounts]
-    return axis, [term.factor * a for a in amounts], abs(term.factor) * half
+def _weigh(parts: Sequence[Part], cells: Cells, name: str) -> tuple[Numbers, Fraction]:
+    """What a record of each cell adds, in whole multiples of 1/scale."""
+    made = row(parts, cells)
+    flat = np.zeros(cells.count, dtype=np.int64)
+    for at, values in made.blocks().values():
+        if made.wide or np.abs(values).max(initial=0) >= 2**60:
+            raise UnsupportedQuery(f"{name}: the numbers summed need more than 60 bits; declare a coarser step")
+        flat[at] = values
+    return (flat, made.scale) if made.scale > 0 else (-flat, -made.scale)
 
 
-def _weigh(terms: Sequence[Term], domain: Domain, name: str) -> tuple[Cells, Cells, int]:
-    """What a record of each cell adds, and how far from it a record may be, in whole multiples of 1/scale."""
-    parts = [(select(t.where, domain), *_amounts(t, domain)) for t in terms]
-    scale = math.lcm(1, *(a.denominator for _, _, amounts, half in parts for a in (*amounts, half)))
-    if any(abs(a) * scale * len(parts) >= 2**60 for _, _, amounts, half in parts for a in (*amounts, half)):
-        raise UnsupportedQuery(f"{name}: the numbers summed need more than 60 bits; declare a coarser step")
-    weights = np.zeros(domain.shape, dtype=np.int64)
-    spread = np.zeros(domain.shape, dtype=np.int64)
-    for kept, axis, amounts, half in parts:
-        shape = [1] * len(domain.shape)
-        shape[axis] = len(amounts)
-        weights += kept * np.array([int(a * scale) for a in amounts], dtype=np.int64).reshape(shape)
-        spread += kept * int(half * scale)
-    return weights, spread, scale
+def _off(parts: Sequence[Part], cells: Cells) -> list[Part]:
+    """How far from what its cell adds a record may be: half a bin for each part that sums a binned column."""
+    halves = [(p, cells.half(p.weight) if p.weight is not None else Fraction(0)) for p in parts]
+    return [replace(p, factor=abs(p.factor) * half, weight=None) for p, half in halves if half]
 
 
-def _bounds(query: Query, domain: Domain) -> tuple[Fraction, Fraction]:
+def _bounds(form: Form, cells: Cells, name: str) -> tuple[Fraction, Fraction]:
     """Between what an average lies: the least and the most that one counted record adds."""
-    weights, spread, scale = _weigh(query.terms, domain, query.label)
-    counted, _, unit = _weigh(query.per, domain, query.label)
-    if not np.isin(counted, (0, unit)).all():
-        raise UnsupportedQuery(f"{query.label}: a ratio is answered privately only if it is an average over records")
+    counted, unit = _weigh(form.per, cells, name)
+    if unit != 1 or not np.isin(counted, (0, 1)).all():
+        raise UnsupportedQuery(f"{name}: a ratio is answered privately only if it is an average over records")
     held = counted > 0
     if not held.any():
         return Fraction(0), Fraction(0)
-    low, high = int((weights - spread)[held].min()), int((weights + spread)[held].max())
-    return Fraction(low, scale), Fraction(high, scale)
+    off = _off(form.top, cells)
+    least, down = _weigh(combined(form.top, (Fraction(-1), off)), cells, name)
+    most, up = _weigh(combined(form.top, (Fraction(1), off)), cells, name)
+    return int(least[held].min()) / down, int(most[held].max()) / up
 
 
-def _total(terms: Sequence[Term], part: Part, neighbours: Neighbours, name: str) -> Total:
-    weights, spread, scale = _weigh(terms, part.domain, name)
-    half = Fraction(int(spread.max()), scale)
-    flat = weights.ravel()
+def _total(parts: Sequence[Part], cells: Cells, neighbours: Neighbours, name: str) -> Total:
+    flat, scale = _weigh(parts, cells, name)
+    spread, fine = _weigh(_off(parts, cells), cells, name)
+    half = int(spread.max()) / fine
     if neighbours == "replace-one":
         # n is public, so weights may be shifted to start at zero: one person then moves the sum by its range only.
         low, high = int(flat.min()), int(flat.max())
-        if part.keys:  # records of other groups add nothing
+        if cells.keys:  # records of other groups add nothing
             low, high = min(low, 0), max(high, 0)
-        queries = _parts(flat - low, high - low, name, part, -low)
-        return Total(queries, (Fraction(high - low, scale),) * len(queries), Fraction(low, scale), half, None)
+        queries = _linear(flat - low, high - low, name, cells, -low)
+        return Total(queries, ((high - low) / scale,) * len(queries), low / scale, half, None)
     most = int(np.abs(flat).max())
     above, below = np.maximum(flat, 0), np.maximum(-flat, 0)
     signed = [(part, sign) for part, sign in ((above, 1), (below, -1)) if part.any()]
-    queries = tuple(q for flat, _ in signed for q in _parts(flat, most, name, part, 0))
-    touched = _parts((spread.ravel() > 0).astype(np.int64), 1, f"records behind {name}", part, 0)
+    queries = tuple(q for side, _ in signed for q in _linear(side, most, name, cells, 0))
+    touched = _linear((spread > 0).astype(np.int64), 1, f"records behind {name}", cells, 0)
     matched = touched[0] if half else None
-    return Total(queries, tuple(Fraction(sign * most, scale) for _, sign in signed), Fraction(0), half, matched)
+    return Total(queries, tuple(sign * most / scale for _, sign in signed), Fraction(0), half, matched)
 
 
-def _parts(numerators: Cells, unit: int, name: str, part: Part, rest: int) -> tuple[LinearQuery, ...]:
+def _linear(numerators: Numbers, unit: int, name: str, cells: Cells, rest: int) -> tuple[LinearQuery, ...]:
     """numerators / unit as a linear query in lowest terms, `rest` / unit outside the group; none if the unit is 0."""
     if unit == 0:
         return ()
-    shared = math.gcd(unit, int(np.gcd.reduce(numerators)), rest if part.keys else 0)
+    shared = math.gcd(unit, int(np.gcd.reduce(numerators)), rest if cells.keys else 0)
     if unit // shared > LARGEST_UNIT:
         raise UnsupportedQuery(f"{name}: the numbers summed need a grid of {unit // shared:.3g} steps; at most 2^31")
     # A column that makes no difference is left out, so that a question has one form however it is written.
-    shaped = (numerators // shared).reshape([part.shape[axis] for axis in part.axes])
-    axes = list(part.axes)
-    for axis in part.axes:
+    shaped = (numerators // shared).reshape(cells.shape)
+    axes = list(cells.axes)
+    for axis in cells.axes:
         at = axes.index(axis)
         first = shaped.take([0], axis=at)
         if (shaped == first).all():
             shaped = first.squeeze(axis=at)
             axes.remove(axis)
-    place = Place(part.shape, tuple(axes), part.keys, rest // shared if part.keys else 0)
+    place = Place(cells.domain.shape, tuple(axes), cells.keys, rest // shared if cells.keys else 0)
     return (LinearQuery.of(np.atleast_1d(shaped).ravel(), unit // shared, name, place),)

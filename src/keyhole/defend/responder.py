@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from keyhole.basis.cells.domain import Domain
 from keyhole.defend.base import Mechanism
-from keyhole.defend.domain import Domain
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.questions import pose_query
 from keyhole.query import Query
@@ -22,7 +22,7 @@ class Defended:
     answered for the bins' middles; declare a step to have none.
 
     >>> from keyhole.defend.budget import epsilon_budget
-    >>> from keyhole.defend.categories import Categories
+    >>> from keyhole.basis.cells.categories import Categories
     >>> from keyhole.defend.laplace import Laplace
     >>> from keyhole.predicate import Comparison
     >>> from keyhole.query import Aggregate, Term

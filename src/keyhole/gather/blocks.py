@@ -1,16 +1,14 @@
-"""Which queries are solved together: those that tie private columns to each other; and what is known beforehand."""
+"""Which queries are solved together: those that tie private columns to each other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from keyhole.errors import ConfigError, QueryError
-from keyhole.gather.features import private_leaves
-from keyhole.knowledge import Fact, Knowledge
+from keyhole.forms import private_leaves
 from keyhole.predicate import TRUE, Opaque, Predicate, leaves
 from keyhole.query import Aggregate
 from keyhole.sources import Roster
-from keyhole.sql import lower
 from keyhole.transcript import Entry, Refusal, Transcript
 
 
@@ -35,10 +33,16 @@ def admissible(transcript: Transcript, roster: Roster) -> tuple[list[Entry], lis
     return [e for e in kept if e.number.split(".")[0] not in refused], list(refused.values())
 
 
-def blocks_of(
-    entries: Sequence[Entry], secret: frozenset[str]
-) -> tuple[list[tuple[tuple[str, ...], list[Entry]]], list[Entry]]:
-    """Private columns that some query mentions together share a system (union-find)."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Queries that are solved together, and the private columns that they tie."""
+
+    columns: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+
+def blocks_of(entries: Sequence[Entry], secret: frozenset[str]) -> tuple[list[Block], Block]:
+    """Private columns that some query mentions together share a system (union-find); and the public queries."""
     parent: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -61,18 +65,5 @@ def blocks_of(
             blocks.setdefault(root(min(names)), []).append(entry)
         else:
             public.append(entry)
-    named = [(tuple(sorted(n for n in parent if root(n) == r)), block) for r, block in blocks.items()]
-    return named, public
-
-
-def known_facts(knowledge: Knowledge, roster: Roster) -> tuple[tuple[int, Fact, Predicate], ...]:
-    found = []
-    for number, fact in enumerate(knowledge.facts, 1):
-        try:
-            where = lower(
-                f"SELECT COUNT(*) FROM {roster.schema.table!r} WHERE {fact.where}".replace("'", '"', 2), roster.schema
-            )
-        except QueryError as error:
-            raise ConfigError(f"fact {number}: {error.message}") from None
-        found.append((number, fact, where.where))
-    return tuple(found)
+    named = [Block(tuple(sorted(n for n in parent if root(n) == r)), tuple(block)) for r, block in blocks.items()]
+    return named, Block((), tuple(public))

@@ -9,14 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import fsum
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.basis import Atoms, Weights
+from keyhole.basis.bits import unpack
 from keyhole.cells import Partition
-from keyhole.evidence import Atoms, Entry, Feature
-from keyhole.gather.features import ONE
+from keyhole.forms import ONE, Feature, Part, private_part
+from keyhole.predicate import Predicate
 from keyhole.solve.rowspace_matrix import RowMatrix
 from keyhole.sources import PrivateValues, Source
 
@@ -24,8 +27,8 @@ ULP = Fraction(1, 2**52)
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """A linear form evaluated: its public part, how many records it matches at most, and its true total if known."""
+class Evaluated:
+    """A sum of parts: its public part, how many records it matches at most, and its true total if known."""
 
     public: Fraction
     matched: int
@@ -34,7 +37,7 @@ class Form:
 
 
 class Totals:
-    """Evaluates linear forms over atoms. Cost: one pass over the bits for every feature, then O(1) an entry."""
+    """Evaluates forms over atoms. Cost: one pass over the bits for every feature, then O(1) a part without weight."""
 
     def __init__(
         self, atoms: Atoms, features: Sequence[Feature], partitions: Sequence[Partition], source: Source | None
@@ -43,45 +46,47 @@ class Totals:
         self._features = features
         self._partitions = partitions
         self._source = source
-        self._matrix = RowMatrix.from_bits(atoms.bits, atoms.K)
+        self._matrix = RowMatrix.from_bits(atoms.table, atoms.K)
         self._columns: dict[str, PrivateValues] = {}
         self._cells: list[NDArray[np.int64]] | None = None
         self._per_atom: dict[int, tuple[NDArray[Any], int, NDArray[np.float64] | None]] = {}
         self._dots: dict[int, list[int] | list[float]] = {}
         self._absolute: dict[int, list[float]] = {}
 
-    def floating(self, column: str) -> bool:
-        """True if a column has no short decimals, so that its sums carry a radius."""
-        return self._source is not None and self._values(column).units is None
+    def summed(self, parts: Sequence[Part]) -> bool:
+        """Does a form carry private values (rather than count people)?"""
+        return any(self._features[p.feature].column is not None for p in private_part(parts))
 
-    def summed(self, feature: int) -> bool:
-        """Does a feature carry values (rather than count people)?"""
-        return feature != ONE and self._features[feature].column is not None
-
-    def candidates(self, entries: Sequence[Entry]) -> int:
+    def candidates(self, parts: Sequence[Part]) -> int:
         """How many records a form looks at."""
         touched = np.zeros(self._atoms.K, dtype=np.bool_)
-        for predicate in {e.predicate for e in entries}:
-            touched |= self._atoms.mask(predicate)
+        for where in {p.where for p in parts}:
+            touched |= self._atoms.mask(where)
         return int(self._atoms.sizes[touched].sum())
 
-    def form(self, entries: Sequence[Entry]) -> Form:
-        """Evaluate a linear form."""
+    def matched(self, where: Predicate) -> int:
+        """How many records satisfy a condition."""
+        return int(self._dot(ONE)[self._atoms.number(where)])
+
+    def evaluate(self, parts: Sequence[Part]) -> Evaluated:
+        """The value of a sum of parts."""
         public, total, radius, matched = Fraction(0), Fraction(0), Fraction(0), 0
-        for e in entries:
-            count = int(self._dot(ONE)[e.predicate])
+        for p in parts:
+            at = self._atoms.number(p.where)
+            count = int(self._dot(ONE)[at])
             matched = max(matched, count)
-            if e.feature == ONE:
-                public += e.factor * (count if e.weight is None else self._weighted(e))
+            if p.feature == ONE:
+                public += p.factor * (count if p.weight is None else self._weighted(p, at)[0])
             elif self._source is not None:
-                digits = self._atom_totals(e.feature)[1]
-                if e.weight is not None:
-                    total += e.factor * self._weighted(e) / 10**digits
-                    continue
-                total += e.factor * Fraction(self._dot(e.feature)[e.predicate]) / 10**digits
-                if e.feature in self._absolute:
-                    radius += abs(e.factor) * (count + 2) * ULP * Fraction(self._absolute[e.feature][e.predicate])
-        return Form(public, matched, total + public, radius)
+                unit = 10 ** self._atom_totals(p.feature)[1]
+                if p.weight is not None:
+                    value, size = self._weighted(p, at)
+                else:
+                    value = Fraction(self._dot(p.feature)[at])
+                    size = Fraction(self._absolute[p.feature][at]) if p.feature in self._absolute else Fraction(0)
+                total += p.factor * value / unit
+                radius += abs(p.factor) * (count + 2) * ULP * size
+        return Evaluated(public, matched, total + public, radius)
 
     def _dot(self, feature: int) -> list[int] | list[float]:
         """Sum of a feature over the atoms of every predicate."""
@@ -94,8 +99,8 @@ class Totals:
             self._dots[feature] = found
         elif totals.dtype == object:
             exact = []
-            for p in range(len(self._atoms.bits)):
-                exact.append(int(sum(totals[self._atoms.mask(p)].tolist())))
+            for p in range(len(self._atoms.table)):
+                exact.append(int(sum(totals[unpack(self._atoms.table[p], self._atoms.K)].tolist())))
             self._dots[feature] = exact
         else:
             lanes = np.zeros((self._atoms.K, 3), dtype=np.uint64)
@@ -105,16 +110,22 @@ class Totals:
 
     def _float_dot(self, totals: NDArray[np.float64]) -> list[float]:
         found = []
-        for p in range(len(self._atoms.bits)):
-            found.append(float(totals[self._atoms.mask(p)].sum()))
+        for p in range(len(self._atoms.table)):
+            found.append(float(totals[unpack(self._atoms.table[p], self._atoms.K)].sum()))
         return found
 
-    def _weighted(self, e: Entry) -> Fraction:
-        assert e.weight is not None
-        mask = np.flatnonzero(self._atoms.mask(e.predicate))
-        weights = self._atoms.weights[e.weight]
-        totals = self._atom_totals(e.feature)[0]
-        return sum((weights[k] * Fraction(totals[k].item()) for k in mask.tolist()), Fraction(0))
+    def _weighted(self, part: Part, at: int) -> tuple[Fraction, Fraction]:
+        """The weighted sum of a feature over the atoms of a condition, and of its size where that is floating."""
+        assert part.weight is not None
+        mask = unpack(self._atoms.table[at], self._atoms.K)
+        weight: Weights = self._atoms.weight(part.weight)
+        totals, _, absolute = self._atom_totals(part.feature)
+        if absolute is None:
+            exact = int((weight.values[mask].astype(object) * totals[mask]).sum())
+            return Fraction(exact, weight.over), Fraction(0)
+        factors = weight.values[mask].astype(np.float64) / weight.over
+        size = Fraction(fsum(np.abs(factors) * absolute[mask]))
+        return Fraction(fsum(factors * totals[mask])), size
 
     def _atom_totals(self, feature: int) -> tuple[NDArray[Any], int, NDArray[np.float64] | None]:
         """(totals per atom, decimals they are scaled by, totals of absolute values if floating)."""

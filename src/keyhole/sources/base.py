@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.evidence import Atoms
+from keyhole.basis import Atoms
 from keyhole.predicate import Leaf, Predicate, Scalar
 from keyhole.query import Query, Statement
 from keyhole.schema import Schema

@@ -17,8 +17,8 @@ import numpy as np
 import sqlglot
 from numpy.typing import NDArray
 
+from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
-from keyhole.evidence import Atoms
 from keyhole.predicate import (
     TRUE,
     And,
@@ -74,7 +74,7 @@ class DuckDBRoster:
 
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights), inside the engine."""
-        return group(self._con, "people", self.schema, predicates, weights)
+        return group(self._con, "people", self.schema, predicates, weights).named(predicates, weights)
 
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection, or None."""

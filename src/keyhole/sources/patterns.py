@@ -16,8 +16,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.basis import Atoms
 from keyhole.errors import DataError
-from keyhole.evidence import Atoms
 from keyhole.predicate import Predicate, to_sql
 from keyhole.schema import Schema
 from keyhole.sources.patterns_codes import CELLS, decided, encode, truths
@@ -68,13 +68,14 @@ def group(
     themselves, P K / 8 bytes (twice that if some predicate combines several terms); `explain` says how much.
     Small tables take the direct way: the engine evaluates every predicate on every record.
 
+    >>> from keyhole.basis.bits import unpack
     >>> from keyhole.predicate import Comparison, IsNull
     >>> from keyhole.schema import Column, Kind
     >>> con = duckdb.connect()
     >>> _ = con.execute("CREATE TABLE people AS FROM (VALUES (31), (NULL), (45), (33)) AS t(age)")
     >>> schema = Schema("people", (Column("age", Kind.INTEGER),))
     >>> atoms = group(con, "people", schema, [Comparison("age", "<", 40), IsNull("age")], [])
-    >>> atoms.of, atoms.sizes, atoms.first, atoms.mask(0)
+    >>> atoms.of, atoms.sizes, atoms.first, unpack(atoms.table[0], 3)
     (array([0, 1, 2, 0], dtype=int32), array([2, 1, 1]), array([0, 1, 2]), array([ True, False, False]))
     """
     n = _count(con, table)

@@ -9,15 +9,16 @@ A disjunction is the opposite of a term. What is neither is a tree over several 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import And, Comparison, Constant, IsTrue, Leaf, Membership, Not, Or, Predicate, Scalar
+from keyhole.predicate import Comparison, Kleene, Leaf, Membership, Predicate, Scalar, fold
 
 Bools: TypeAlias = NDArray[np.bool_]
 
@@ -103,15 +104,39 @@ class Plan:
 def settle(predicate: Predicate, leaves: Leaves, sign: bool = True, holds: bool = True) -> Formula:
     """The two-valued formula of "the truth of `predicate` is `sign`", or of its opposite unless `holds`.
 
-    >>> from keyhole.predicate import IsNull
+    >>> from keyhole.predicate import IsNull, IsTrue, Not
     >>> settle(Not(IsTrue(IsNull("a"))), Leaves())
     Literal(leaf=0, sign=True, holds=False)
     """
-    if isinstance(predicate, And | Or):
-        every = (sign == holds) == isinstance(predicate, And)
+
+    def number(leaf: Leaf) -> _Settled:
+        at = leaves.number(leaf)
+        return lambda sign, holds: Literal(at, sign, holds)
+
+    return fold(predicate, Kleene(_constant, number, _negated, _certain, _joined(True), _joined(False)))(sign, holds)
+
+
+_Settled: TypeAlias = Callable[[bool, bool], Formula]  # of a part: its formula for a sign, and for its opposite
+
+
+def _constant(value: bool | None) -> _Settled:
+    return lambda sign, holds: (value is sign) is holds
+
+
+def _negated(part: _Settled) -> _Settled:
+    return lambda sign, holds: part(not sign, holds)
+
+
+def _certain(part: _Settled) -> _Settled:
+    return lambda sign, holds: part(True, holds is sign)
+
+
+def _joined(conjunction: bool) -> Callable[[Sequence[_Settled]], _Settled]:
+    def settled(each: Sequence[_Settled], sign: bool, holds: bool) -> Formula:
+        every = (sign == holds) == conjunction
         parts: list[Formula] = []
-        for part in predicate.parts:
-            f = settle(part, leaves, sign, holds)
+        for part in each:
+            f = part(sign, holds)
             if isinstance(f, bool):
                 if f is not every:
                     return f
@@ -120,13 +145,8 @@ def settle(predicate: Predicate, leaves: Leaves, sign: bool = True, holds: bool 
             else:
                 parts.append(f)
         return every if not parts else parts[0] if len(parts) == 1 else Node(every, tuple(parts))
-    if isinstance(predicate, Not):
-        return settle(predicate.part, leaves, not sign, holds)
-    if isinstance(predicate, IsTrue):
-        return settle(predicate.part, leaves, True, holds is sign)
-    if isinstance(predicate, Constant):
-        return (predicate.value is sign) is holds
-    return Literal(leaves.number(predicate), sign, holds)
+
+    return lambda each: partial(settled, each)
 
 
 def opposite(formula: Formula) -> Formula:
@@ -164,7 +184,7 @@ def plan(formulas: Sequence[Formula], slots: Sequence[str]) -> Plan:
 
     Cost: linear in their text.
 
-    >>> from keyhole.predicate import IsNull
+    >>> from keyhole.predicate import And, IsNull, Or
     >>> a, b = IsNull("a"), Comparison("b", ">", 5)
     >>> leaves = Leaves()
     >>> made = plan([settle(Or((a, b)), leaves), settle(And((a, b)), leaves)], ["a", "b"])

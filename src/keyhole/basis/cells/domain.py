@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keyhole.defend.declared import Declared, Truths
+from keyhole.basis.cells.declared import Declared
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.predicate import Comparison, IsNull, Leaf, Like, Membership
 
 LARGEST_DOMAIN = 2**24
 
@@ -20,8 +19,8 @@ class Domain:
     """The product of declared columns: cell numbers run over the last column fastest.
 
     >>> from fractions import Fraction
-    >>> from keyhole.defend.categories import Categories
-    >>> from keyhole.defend.ranges import Range
+    >>> from keyhole.basis.cells.categories import Categories
+    >>> from keyhole.basis.cells.ranges import Range
     >>> age = Range("age", Fraction(0), Fraction(99), Fraction(50), Fraction(1))
     >>> domain = Domain((Categories("sex", ("F", "M"), other=False), age))
     >>> domain.shape, domain.cells, domain.describe(4)
@@ -75,13 +74,3 @@ class Domain:
         for column in self.columns:
             text = f"({text}) * {column.size} + ({column.code()})"
         return text
-
-
-def can_say(leaf: Leaf, domain: Domain) -> tuple[int, Truths]:
-    """The axis of a leaf's column and the truth sets of its cells."""
-    if not isinstance(leaf, Comparison | Membership | Like | IsNull):
-        raise UnsupportedQuery(
-            f"{leaf.sql} is no condition on cells: compare one column with constants (=, <>, <, <=, >, >=, IN, BETWEEN)"
-        )
-    axis = domain.axis(leaf.column)
-    return axis, domain.columns[axis].truths(leaf)

@@ -7,13 +7,15 @@ group it reports is proved; it may miss some.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 
-from keyhole.audit.base import Finding, Group, Proof, shown_value
+from keyhole.audit.base import Group, Proof, shown_value
+from keyhole.audit.known import Known, Rule
 from keyhole.audit.matrix import SystemMatrix
+from keyhole.basis.bits import unpack
 from keyhole.evidence import System
 from keyhole.solve.rowspace import RowSpace
 
@@ -22,16 +24,25 @@ MAX_PAIRS = 2_000  # queries up to which all pairs are compared
 Combination = dict[int, Fraction]
 
 
-def determined_groups(
-    number: int, system: System, built: SystemMatrix, space: RowSpace, size: int, exposed: Sequence[Finding]
-) -> list[Group]:
-    """Groups of 2 to `size` people with a determined total and nobody exposed among them, smallest first."""
-    alone = {f.row: f.proof for f in exposed if f.proof is not None}
+def groups(size: int) -> Rule:
+    """The rule that reports groups of 2 to `size` people with a determined total and nobody exposed among them."""
+
+    def rule(system: System, known: Known) -> Iterator[Group]:
+        if all(g.proof.system != known.number(system) for g in known.groups):  # what was found does not change
+            yield from _determined(system, known, size)
+
+    return rule
+
+
+def _determined(system: System, known: Known, size: int) -> list[Group]:
+    """The groups, smallest first."""
+    number, built, space = known.number(system), known.solved(system).built, known.solved(system).space
     found: dict[tuple[str, frozenset[int]], Group] = {}
     for weights, functional in _candidates(system, built, space, size):
         column, atoms, c = _total_of(system, built, functional)
         if column is None:
             continue
+        alone = known.identities(column)
         rows = np.flatnonzero(np.isin(system.atoms.of, atoms))
         if len(rows) - sum(1 for r in rows.tolist() if r in alone) > size:
             continue
@@ -48,7 +59,7 @@ def determined_groups(
         if not 2 <= len(members) <= size or (column, members) in found:
             continue
         by_query = {q: w for q, w in by_query.items() if w}
-        offsets = {row.number: row.offset for row in built.rows}
+        offsets = {c.number: c.offset for c in built.constraints}
         constant = -sum((w * offsets[q] for q, w in by_query.items()), Fraction(0))
         proof = Proof(number, by_query, target, constant)
         total = shown_value(proof.interval(system))
@@ -76,17 +87,17 @@ def _candidates(
 
 
 def _population(system: System, built: SystemMatrix, i: int) -> int:
-    row = built.rows[i]
-    return max((int(system.atoms.sizes[system.atoms.mask(e.predicate)].sum()) for e in row.entries), default=0)
+    parts = built.constraints[i].parts
+    return max((int(system.atoms.sizes[system.atoms.mask(p.where)].sum()) for p in parts), default=0)
 
 
 def _differences(system: System, built: SystemMatrix, size: int) -> Iterator[tuple[Combination, dict[int, int]]]:
     """Q_a - Q_b where b lies inside a and few people are left."""
-    plain = [(i, system.plain(row)) for i, row in enumerate(built.rows)]
-    rows = [(i, p) for i, p in plain if p is not None][:MAX_PAIRS]
+    plain = [(i, system.plain(c)) for i, c in enumerate(built.constraints)]
+    rows = [(i, system.atoms.number(p)) for i, p in plain if p is not None][:MAX_PAIRS]
     if len(rows) < 2:
         return
-    bits = system.atoms.bits[[p for _, p in rows]]
+    bits = system.atoms.table[[p for _, p in rows]]
     sizes = system.atoms.sizes
     for a, (i, _) in enumerate(rows):
         nested = np.flatnonzero(~(bits & ~bits[a]).any(axis=1))
@@ -95,7 +106,7 @@ def _differences(system: System, built: SystemMatrix, size: int) -> Iterator[tup
                 continue
             left = bits[a] & ~bits[b]
             if 0 < int(np.bitwise_count(left).sum()) <= size + 64:
-                mask = np.unpackbits(left.view(np.uint8), bitorder="little", count=len(sizes)).astype(np.bool_)
+                mask = unpack(left, len(sizes))
                 yield {i: Fraction(1), rows[b][0]: Fraction(-1)}, {int(k): 1 for k in np.flatnonzero(mask)}
 
 

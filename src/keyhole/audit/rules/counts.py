@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
-from math import lcm
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Finding, Proof, Status, query_order
+from keyhole.audit.base import Proof, Status, query_order
+from keyhole.audit.known import Claim, Known
+from keyhole.audit.rules.linear import linear_proof
 from keyhole.cells import Cell, Piece
-from keyhole.evidence import Contradiction, Row, System
+from keyhole.evidence import Constraint, Contradiction, System
 from keyhole.predicate import Scalar
 
 WHOLE = "the count is as large as it can be: everybody it matches is counted"
@@ -28,7 +29,28 @@ SET_ASIDE = "with those set aside of whom the others tell, "
 MAX_PAIRS = 300  # counts up to which all pairs are compared
 
 
-class Ruling:
+def counts(system: System, known: Known) -> Iterator[Claim | Contradiction]:
+    """Records whose category or range follows from extreme counts, or from determined indicators."""
+    if not system.partitions:
+        return
+    number, solved, possible = known.number(system), known.solved(system), Possible(system)
+    for unknown in sorted(solved.determined):
+        f, k = divmod(unknown, system.atoms.K)
+        if system.features[f].column is not None or system.atoms.sizes[k] != 1:
+            continue
+        weights = solved.space.weights(solved.built.column(unknown))
+        if weights is None:
+            continue
+        proof = linear_proof(number, solved.built, weights, {unknown: 1})
+        ends = proof.interval(system)
+        if ends is not None:
+            possible.indicator(f, k, holds=ends[0] > Fraction(1, 2), proof=proof)
+    _extremes(possible, number)
+    yield from possible.contradictions
+    yield from _ruled_out(possible)
+
+
+class Possible:
     """Which private cells are still possible for each atom. `possible[g, k]`: indicator group g for atom k."""
 
     def __init__(self, system: System) -> None:
@@ -53,21 +75,21 @@ class Ruling:
         self.proofs: dict[int, list[Proof]] = {}
         self.contradictions: list[Contradiction] = []
 
-    def proof(self, number: int, row: Row, touched: NDArray[np.bool_], rule: str) -> Proof:
+    def proof(self, number: int, row: Constraint, touched: NDArray[np.bool_], rule: str) -> Proof:
         """Why a count is extreme: the count itself, and whatever narrowed the people it looks at before."""
         before = self._before(touched)
         ordered = sorted({row.number, *before}, key=query_order)
         said = f"{SET_ASIDE}{rule}" if before else rule
         return Proof(number, dict.fromkeys(ordered, Fraction(1)), rule=said)
 
-    def impossible(self, row: Row, least: int, most: int, scale: int, touched: NDArray[np.bool_]) -> bool:
+    def impossible(self, row: Constraint, least: int, most: int, scale: Fraction, touched: NDArray[np.bool_]) -> bool:
         """Note a count that is not between the least and the most it can be, or not a whole number."""
         assert row.lo is not None
         assert row.hi is not None
         if row.lo * scale > most or row.hi * scale < least:
             names = tuple(sorted({row.number, *self._before(touched)}, key=query_order))
             told = Fraction(row.lo + row.offset)
-            lowest, highest = Fraction(least, scale) + row.offset, Fraction(most, scale) + row.offset
+            lowest, highest = least / scale + row.offset, most / scale + row.offset
             ends = f"between {_plain(lowest)} and {_plain(highest)}"
             reason = f"Q{row.number} was answered {_plain(told)}, but it must be {ends}"
             self.contradictions.append(Contradiction(names, reason))
@@ -91,44 +113,34 @@ class Ruling:
             self.possible[:, k] = after
             self.proofs.setdefault(k, []).append(proof)
 
-    def coefficients(self, row: Row) -> tuple[NDArray[Any], int]:
-        """(integer coefficient of each group on each atom, common denominator)."""
-        atoms = self.system.atoms
-        scale = lcm(*(e.factor.denominator for e in row.entries))
-        weighted = any(e.weight is not None for e in row.entries)
-        if weighted:
-            scale *= lcm(*(w.denominator for e in row.entries if e.weight is not None for w in atoms.weights[e.weight]))
-        table: NDArray[Any] = np.zeros((len(self.groups), atoms.K), dtype=object if weighted else np.int64)
-        for e in row.entries:
-            mask = atoms.mask(e.predicate)
-            g = self.features.index(e.feature)
-            if e.weight is None:
-                table[g] += int(e.factor * scale) * mask
-            else:
-                weights = np.array([int(w * e.factor * scale) for w in atoms.weights[e.weight]], dtype=object)
-                table[g] += weights * mask
-        return table, scale
+    def coefficients(self, constraint: Constraint) -> tuple[NDArray[Any], Fraction]:
+        """(integer coefficient of each group on each atom, what the constraint was multiplied by, above 0)."""
+        made = self.system.row(constraint)
+        table: NDArray[Any] = np.zeros((len(self.groups), made.count), dtype=object if made.wide else np.int64)
+        for f, (at, values) in made.blocks().items():
+            table[self.features.index(f), at] = values
+        return (table, made.scale) if made.scale > 0 else (-table, -made.scale)
 
 
-def extremes(ruling: Ruling, number: int) -> None:
+def _extremes(ruling: Possible, number: int) -> None:
     """Narrow `ruling` by every extreme count of the system, until nothing changes; impossible counts are noted."""
     system = ruling.system
-    counts = [
-        row
-        for row in system.rows
-        if row.exact
-        and row.lo is not None
-        and row.hi is not None
-        and row.entries
-        and all(system.features[e.feature].column is None for e in row.entries)
+    counted = [
+        c
+        for c in system.constraints
+        if c.exact
+        and c.lo is not None
+        and c.hi is not None
+        and c.parts
+        and all(system.features[p.feature].column is None for p in c.parts)
     ]
-    tables = {row.number: ruling.coefficients(row) for row in counts}
-    _nested(ruling, counts, tables)
+    tables = {row.number: ruling.coefficients(row) for row in counted}
+    _nested(ruling, counted, tables)
     sizes = system.atoms.sizes
     changed = not ruling.contradictions
     while changed:
         changed = False
-        for row in counts:
+        for row in counted:
             table, scale = tables[row.number]
             possible = ruling.possible
             if not possible.any(axis=0).all():
@@ -152,14 +164,14 @@ def extremes(ruling: Ruling, number: int) -> None:
                         ruling.proofs.setdefault(k, []).append(proof)
 
 
-def _nested(ruling: Ruling, counts: list[Row], tables: dict[str, tuple[NDArray[Any], int]]) -> None:
+def _nested(ruling: Possible, counted: list[Constraint], tables: dict[str, tuple[NDArray[Any], Fraction]]) -> None:
     """A count over part of what another one counts cannot be larger. Pairs are compared while they are few."""
-    for a in counts[:MAX_PAIRS]:
-        for b in counts[:MAX_PAIRS]:
+    for a in counted[:MAX_PAIRS]:
+        for b in counted[:MAX_PAIRS]:
             (whole, p), (part, q) = tables[a.number], tables[b.number]
             assert a.hi is not None
             assert b.lo is not None
-            if a is b or b.lo <= a.hi or not (whole * q >= part * p)[ruling.possible].all():
+            if a is b or b.lo <= a.hi or not _covers(whole, p, part, q, ruling.possible):
                 continue
             ruling.contradictions.append(
                 Contradiction(
@@ -169,8 +181,15 @@ def _nested(ruling: Ruling, counts: list[Row], tables: dict[str, tuple[NDArray[A
             )
 
 
-def rule_out(ruling: Ruling) -> Iterator[Finding]:
-    """A finding for every record of an atom that lost some of its cells."""
+def _covers(whole: NDArray[Any], p: Fraction, part: NDArray[Any], q: Fraction, possible: NDArray[np.bool_]) -> bool:
+    """whole / p >= part / q wherever a record can be."""
+    left, right = q / p, Fraction(1)
+    over = left.denominator
+    return bool((whole * int(left * over) >= part * int(right * over))[possible].all())
+
+
+def _ruled_out(ruling: Possible) -> Iterator[Claim]:
+    """A claim for every record of an atom that lost some of its cells."""
     system = ruling.system
     touched = sorted(ruling.proofs)
     if not touched:
@@ -192,24 +211,24 @@ def rule_out(ruling: Ruling) -> Iterator[Finding]:
             kept = [c for c in part.cells if c in still]
             lost = [c for c in part.cells if c in was and c not in still]
             for r in order[starts[k] : starts[k + 1]].tolist():
-                yield _finding(int(r), part.column.name, kept, lost, proof)
+                yield _claim(int(r), part.column.name, kept, lost, proof)
 
 
 def _plain(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
 
 
-def _finding(row: int, column: str, kept: list[Cell], lost: list[Cell], proof: Proof) -> Finding:
+def _claim(row: int, column: str, kept: list[Cell], lost: list[Cell], proof: Proof) -> Claim:
     if len(kept) == 1 and kept[0].point is not None:
         value = kept[0].point
         end = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
-        return Finding({}, row, column, Status.EXPOSED, value, end, end, proof)
+        return Claim(row, column, Status.EXPOSED, value, end, end, proof)
     pieces = [p for cell in kept for p in cell.pieces]
     lo, hi = _hull(pieces)
     excluded = tuple(p.point for cell in lost for p in cell.pieces if p.point is not None)
     allowed = tuple(p.point for p in pieces if p.point is not None)
     whole: tuple[Scalar, ...] = allowed if len(allowed) == len(pieces) else ()
-    return Finding({}, row, column, Status.INFERRED, None, lo, hi, proof, excluded=excluded, allowed=whole)
+    return Claim(row, column, Status.INFERRED, None, lo, hi, proof, excluded=excluded, allowed=whole)
 
 
 def _hull(pieces: list[Piece]) -> tuple[Decimal | None, Decimal | None]:

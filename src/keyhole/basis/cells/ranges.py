@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defend.declared import FALSE, NULL, TRUE, Truths
+from keyhole.basis.cells.declared import FALSE, NULL, TRUE, Truths
 from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Scalar, literal, quote_name
 

@@ -1,0 +1,226 @@
+"""What a statement would disclose, as integer rows over the records: decided from the roster alone.
+
+A SUM-family number with public conditions is `answer * per = SUM(coefficient * x) + offset`, with public per and
+offset, so its answer tells exactly one linear form of each private column. AVG releases its SUM; a quotient of two
+private sums, or a sum over two private columns, counts as releasing each of its sums apart (more than it says, so the
+verdict stays safe). Everything else is refused here, with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne
+
+import numpy as np
+
+from keyhole.basis import Atoms, Basis, Row, Weights, measure, row
+from keyhole.basis.records import Records
+from keyhole.errors import DataError, UnsupportedQuery
+from keyhole.forms import Part, Unknowns, private_leaves, private_part, public_part
+from keyhole.knowledge import Knowledge
+from keyhole.predicate import TRUE, Opaque, Predicate, leaves
+from keyhole.query import Aggregate, Query, Statement, Term
+from keyhole.schema import Schema
+from keyhole.sources import GroupKey, Roster
+
+FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
+MAX_BYTES = 1 << 28  # of rows that one statement may have
+REMEMBERED = 100_000  # objections of the engine
+_TESTS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Disclosed:
+    """One linear form that an answer tells: `row . x = scale * answer - offset`, for one private column x.
+
+    `part` is the place of the number within its statement, from 1 (None: the statement asks one number only); `of`
+    says which sum it is where one number counts as several.
+    """
+
+    column: str
+    row: Row
+    scale: Fraction
+    offset: Fraction
+    part: int | None
+    of: str = ""
+
+
+def objection(statement: Statement, schema: Schema, families: Mapping[str, str]) -> str | None:
+    """Why a statement cannot be decided before it is answered; None if it can. Uses text and schema only.
+
+    >>> from keyhole.schema import Column, Kind, Role
+    >>> from keyhole.sql import lower
+    >>> staff = Schema("staff", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False), Column("dept", Kind.TEXT)))
+    >>> objection(lower("SELECT AVG(pay) FROM staff WHERE dept = 'legal'", staff), staff, {}) is None
+    True
+    >>> objection(lower("SELECT MAX(pay) FROM staff", staff), staff, {})
+    "MAX of 'pay': its family is sum, and sums and extremes of one column cannot be decided together"
+    """
+    secret = frozenset(c.name for c in schema.columns if c.secret)
+    for key in statement.keys:
+        if key.column in secret:
+            return f"it groups by the private column {key.column!r}: which groups are shown cannot be foreseen"
+    for query in (*statement.queries, *statement.having):
+        why = _objection(query, secret, families)
+        if why is not None:
+            return why
+    return None
+
+
+def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str]) -> str | None:
+    for term in (*query.terms, *query.per):
+        private = private_leaves(term.where, secret)
+        if private:
+            (name,) = {leaf.column for leaf in private[:1] if not isinstance(leaf, Opaque)}
+            return f"it has a condition on the private column {name!r}: an extreme answer cannot be foreseen"
+    names = sorted(query.columns)
+    if not names or query.aggregate is Aggregate.PUBLIC:
+        return None
+    name = names[0]
+    if query.aggregate is Aggregate.MEDIAN:
+        return f"MEDIAN of {name!r}: no rule decides it without looking at the answer"
+    if query.aggregate is Aggregate.VAR:
+        return f"a variance of {name!r}: an extreme answer (0: all are equal) cannot be foreseen"
+    for column in names:
+        if families.get(column, "sum") != "sum":
+            return f"the family of {column!r} is {families[column]}, which is not decided here: only sums are"
+    if query.aggregate is not Aggregate.SUM:
+        return (
+            f"{query.aggregate.value} of {name!r}: its family is sum, and sums and extremes of one column cannot be "
+            "decided together"
+        )
+    if query.test is not None:
+        return f"a yes/no question about {name!r}: an extreme answer cannot be foreseen"
+    if any(t.power != 1 for t in (*query.terms, *query.per) if t.column is not None):
+        return f"a sum of squares of {name!r}: an extreme answer (0: all are 0) cannot be foreseen"
+    return None
+
+
+class People:
+    """The public half of the table as a basis of records, with what the engine objects to, asked once."""
+
+    def __init__(self, roster: Roster) -> None:
+        self.roster = roster
+        self.records = Records(roster.n, self._support, self._weigh)
+        self._faults: dict[tuple[Predicate, str | None], str | None] = {}
+
+    def basis(self, parts: Iterable[Part]) -> tuple[Basis, Atoms | None]:
+        """What the parts of a statement are written over: the records, or their atoms where there are many parts."""
+        conditions = tuple(dict.fromkeys(p.where for p in parts))
+        weights = tuple(dict.fromkeys(p.weight for p in parts if p.weight is not None))
+        for leaf in dict.fromkeys(leaf for p in conditions for leaf in leaves(p) if isinstance(leaf, Opaque)):
+            self._evaluable(leaf, None)
+        for weight in weights:
+            self._evaluable(TRUE, weight)
+        if len(conditions) <= FEW:
+            return self.records, None
+        try:
+            atoms = self.roster.atoms(conditions, weights)
+        except DataError as error:
+            raise UnsupportedQuery(str(error)) from None
+        return atoms, atoms
+
+    def _support(self, where: Predicate) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+        return self.roster.support(Query(Aggregate.SUM, (Term(None, where),)))
+
+    def _weigh(self, sql: str) -> Weights:
+        try:
+            atoms = self.roster.atoms((), (sql,))
+        except DataError as error:
+            raise UnsupportedQuery(str(error)) from None
+        found = atoms.weight(sql)
+        return Weights(found.values[atoms.of], found.over)
+
+    def _evaluable(self, predicate: Predicate, weight: str | None) -> None:
+        at = (predicate, weight)
+        if at not in self._faults:
+            if len(self._faults) >= REMEMBERED:
+                self._faults.clear()
+            self._faults[at] = self.roster.fault(predicate, weight)
+        if self._faults[at] is not None:
+            raise UnsupportedQuery(f"the engine refuses it: {self._faults[at]}")
+
+
+def disclosed(statement: Statement, people: People) -> list[Disclosed]:
+    """The linear forms that answering the whole statement would tell, in the order of its numbers.
+
+    Raises `UnsupportedQuery` for a weight or expression that the engine cannot evaluate on the public columns. Cost:
+    one engine pass a predicate (up to FEW), or one grouping of the records.
+    """
+    roster = people.roster
+    groups: list[GroupKey] = roster.keys(statement) if statement.keys else [{}]
+    numbers, most = len(groups) * len(statement.queries), max(MAX_BYTES // (roster.n // 8 + 1), 1)
+    if numbers > most:
+        raise UnsupportedQuery(
+            f"it asks for {numbers:,} numbers at once and the limit is {most:,}: ask for fewer groups"
+        )
+    asked = [(statement.group(key), statement.tests(key)) for key in groups]
+    summed = [q for queries, tests in asked for q in (*queries, *tests) if q.aggregate is Aggregate.SUM]
+    unknowns = Unknowns([t for q in summed for t in (*q.terms, *q.per)], roster.schema, Knowledge())
+    reading = _Reading(unknowns, people, summed)
+    single = len(groups) == 1 and not statement.keys and len(statement.queries) == 1
+    found: list[Disclosed] = []
+    part = 0
+    for queries, tests in asked:
+        if not all(reading.passes(test) for test in tests):
+            continue
+        for query in queries:
+            part += 1
+            found.extend(reading.disclosed(query, None if single else part))
+    return found
+
+
+class _Reading:
+    """The queries of one statement as rows over the records."""
+
+    def __init__(self, unknowns: Unknowns, people: People, queries: Sequence[Query]) -> None:
+        self._unknowns = unknowns
+        parts = [part for q in queries for part in unknowns.form(q).parts]
+        self._basis, self._atoms = people.basis(parts)
+        n = people.roster.n
+        self._sizes = np.ones(n, dtype=np.int64) if self._atoms is None else self._atoms.sizes
+
+    def passes(self, test: Query) -> bool:
+        """A public HAVING test; one that only the engine could compute is taken to pass, which discloses more."""
+        if test.aggregate is not Aggregate.SUM or test.test is None:
+            return True
+        form = self._unknowns.form(test)
+        value = self._total(form.top)
+        if test.per:
+            per = self._total(form.per)
+            if per == 0:
+                return False
+            value /= per
+        return bool(_TESTS[test.test.op](value, Fraction(test.test.value)))
+
+    def disclosed(self, query: Query, part: int | None) -> list[Disclosed]:
+        """A sum for each private column of a number, numerator and denominator apart."""
+        if query.aggregate is Aggregate.PUBLIC or not query.columns:
+            return []
+        form = self._unknowns.form(query)
+        private_per = bool(private_part(form.per))
+        per = Fraction(1) if not query.per or private_per else self._total(form.per)
+        if per == 0:
+            return []  # a quotient over nobody is NULL
+        found = []
+        several = len({t.column for t in query.terms} - {None}) > 1
+        for parts, place in ((form.top, "numerator"), (form.per, "denominator")):
+            offset = self._total(public_part(parts))
+            for feature in dict.fromkeys(p.feature for p in private_part(parts)):
+                name = self._unknowns.features[feature].column or ""
+                made = self._row([p for p in parts if p.feature == feature])
+                of = f"the {place}'s sum of {name}" if private_per else f"the sum of {name}" if several else ""
+                found.append(Disclosed(name, made, made.scale * per, made.scale * offset, part, of))
+        return found
+
+    def _total(self, parts: Iterable[Part]) -> Fraction:
+        """The value of a sum of public parts."""
+        return measure(row(parts, self._basis), self._sizes)
+
+    def _row(self, parts: Sequence[Part]) -> Row:
+        made = row(parts, self._basis)
+        if made.wide:
+            raise UnsupportedQuery("its weights are too large to be decided exactly: scale or round them")
+        return made if self._atoms is None else made.spread(self._atoms.of)

@@ -1,0 +1,85 @@
+"""Evidence to Exposure: the rules run in a row until none of them narrows anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from keyhole.audit.base import Exposure, Finding, Status, query_order
+from keyhole.audit.known import Known, Progress, Rules
+from keyhole.audit.rules import RULES
+from keyhole.evidence import Contradiction, Evidence, Unjudged
+from keyhole.query import Aggregate
+from keyhole.sources import Roster
+
+COMPLETE = (
+    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
+    "known ranges, grids and 0/1 values may give away more"
+)
+SOUND = (
+    "sound, not complete: every exposure is proved, but squares of private values and conditions on them are tied to "
+    "the values in ways the rank test does not see"
+)
+
+_REASONS = {
+    Aggregate.MIN: "MIN: needs the order-statistic auditor",
+    Aggregate.MAX: "MAX: needs the order-statistic auditor",
+    Aggregate.MEDIAN: "MEDIAN: needs the order-statistic auditor",
+    Aggregate.VAR: "a variance is judged where SUM or AVG of the same people was asked too",
+    Aggregate.PUBLIC: "a public figure under a private condition is not linear in the private values",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges evidence by rules. Guarantee: everything it says is proved; what it leaves open is in the promise."""
+
+    rules: Rules = RULES
+    progress: Progress | None = None
+
+    def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
+        """Who is exposed, and what is known of the others."""
+        known = Known.prior(evidence, roster, self.progress)
+        while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
+            pass  # until no rule narrows anything
+        findings = known.findings(roster)
+        unjudged = (*evidence.unjudged, *_unjudged(evidence))
+        return Exposure(
+            evidence,
+            roster,
+            tuple(findings),
+            tuple(known.named_groups(roster)),
+            known.rank,
+            SOUND if _tied(evidence) else COMPLETE,
+            tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
+            (*known.contradictions, *_outside(findings, evidence)),
+        )
+
+
+def _tied(evidence: Evidence) -> bool:
+    """Are there unknowns that are tied to each other in ways that no equation shows?"""
+    return any(s.partitions or s.equal or any(f.power > 1 for f in s.features) for s in evidence.systems)
+
+
+def _outside(findings: Sequence[Finding], evidence: Evidence) -> Iterator[Contradiction]:
+    """Values that the answers give but the declared range does not allow."""
+    for f in findings:
+        prior = evidence.prior(f.column)
+        if f.status is not Status.EXPOSED or not isinstance(f.value, Decimal) or f.proof is None:
+            continue
+        low = prior.lo is not None and f.hi is not None and f.hi < prior.lo
+        high = prior.hi is not None and f.lo is not None and f.lo > prior.hi
+        if low or high:
+            names = tuple(sorted(f.proof.weights, key=query_order))
+            reason = f"the answers give {f.who}'s {f.column} = {f.value}, outside the declared range"
+            yield Contradiction(names, reason)
+
+
+def _unjudged(evidence: Evidence) -> Iterator[Unjudged]:
+    for system in evidence.systems:
+        for c in system.constraints:
+            if not c.exact and c.fact is None:
+                yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: needs the interval auditor")
+        for fact in system.order:
+            yield Unjudged(fact.number, evidence.sql_of(fact.number), _REASONS[fact.query.aggregate])

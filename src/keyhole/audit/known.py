@@ -1,0 +1,178 @@
+"""What is known of each private value, with its proof: a lattice in which claims only narrow.
+
+A rule is a function (System, Known) -> claims. It says only what it can prove; what is not news is passed over. Rules
+run in a row, again and again, until none of them narrows anything: see `keyhole.audit.judge`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import TypeAlias
+
+import numpy as np
+
+from keyhole.audit.base import Finding, Group, Proof, Status
+from keyhole.audit.matrix import SystemMatrix, system_matrix
+from keyhole.evidence import Contradiction, Evidence, System
+from keyhole.knowledge import Knowledge
+from keyhole.predicate import Scalar
+from keyhole.schema import Schema
+from keyhole.solve.rowspace import RowSpace
+from keyhole.sources import Roster
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One record's value of a column: known (`status` exposed), or narrowed to [lo, hi] or to the `allowed` values.
+
+    `value` is None for an exposed value whose answers are not at hand; `excluded` are values that it cannot be.
+    """
+
+    row: int
+    column: str
+    status: Status
+    value: Scalar | None
+    lo: Decimal | None
+    hi: Decimal | None
+    proof: Proof
+    excluded: tuple[Scalar, ...] = ()
+    allowed: tuple[Scalar, ...] = ()
+
+    def narrows(self, known: Claim | None) -> bool:
+        """Is this news? The first proof of a thing stays; an exact value beats any range."""
+        if known is None:
+            return True
+        if known.status is Status.EXPOSED:
+            return False
+        if self.status is Status.EXPOSED:
+            return True
+        if self.allowed and (not known.allowed or len(self.allowed) < len(known.allowed)):
+            return not known.allowed or set(self.allowed) < set(known.allowed)
+        higher = self.lo is not None and (known.lo is None or self.lo > known.lo)
+        lower = self.hi is not None and (known.hi is None or self.hi < known.hi)
+        wider = (known.lo is not None and (self.lo is None or self.lo < known.lo)) or (
+            known.hi is not None and (self.hi is None or self.hi > known.hi)
+        )
+        return (higher or lower) and not wider and not known.allowed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solved:
+    """The equations of one system, factorised: shared by all rules that need the row space."""
+
+    built: SystemMatrix
+    space: RowSpace
+    determined: frozenset[int]  # unknowns that are fixed by the equations
+
+
+class Known:
+    """All that was proved so far. `learn` takes claims in and says whether any of them was news."""
+
+    def __init__(self, evidence: Evidence, schema: Schema, progress: Progress | None = None) -> None:
+        self.evidence = evidence
+        self._schema = schema
+        self._progress = progress
+        self._solved: dict[int, Solved] = {}
+        self._claims: dict[tuple[int, str], Claim] = {}
+        self._groups: dict[tuple[str, tuple[int, ...]], Group] = {}
+        self._contradictions: dict[Contradiction, None] = dict.fromkeys(evidence.contradictions)
+
+    @classmethod
+    def prior(cls, evidence: Evidence, roster: Roster, progress: Progress | None = None) -> Known:
+        """Nothing beyond what was declared."""
+        return cls(evidence, roster.schema, progress)
+
+    def numeric(self, name: str) -> bool:
+        """Does a column hold numbers?"""
+        column = self._schema.find(name)
+        return column is not None and column.kind.numeric
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What was declared beforehand."""
+        return self.evidence.knowledge
+
+    def number(self, system: System) -> int:
+        """The place of a system in the evidence."""
+        return next(i for i, s in enumerate(self.evidence.systems) if s is system)
+
+    def solved(self, system: System) -> Solved:
+        """The row space of a system's equations; factorised once."""
+        number = self.number(system)
+        if number not in self._solved:
+            built = system_matrix(system, [c for c in system.constraints if c.exact and c.parts])
+            space = RowSpace(built.matrix, progress=self._progress)
+            fixed = frozenset(built.unknown(int(column)) for column in space.determined())
+            self._solved[number] = Solved(built, space, fixed)
+        return self._solved[number]
+
+    def of(self, row: int, column: str) -> Claim | None:
+        """What is known of one value."""
+        return self._claims.get((row, column))
+
+    def identities(self, column: str) -> dict[int, Proof]:
+        """The records whose value is an identity over answers, with that identity."""
+        return {
+            c.row: c.proof
+            for c in self._claims.values()
+            if c.column == column and c.status is Status.EXPOSED and not c.proof.rule and len(c.proof.target) > 0
+        }
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Groups with a determined total."""
+        return tuple(self._groups.values())
+
+    @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """What cannot be true together."""
+        return tuple(self._contradictions)
+
+    @property
+    def rank(self) -> int:
+        """Independent equations, added up over the systems."""
+        return sum(solved.space.rank for solved in self._solved.values())
+
+    def learn(self, said: Iterable[Claim | Group | Contradiction]) -> bool:
+        """Take claims in; True if something was news. What a fact says by itself is not."""
+        news = False
+        for each in said:
+            if isinstance(each, Contradiction):
+                news |= each not in self._contradictions
+                self._contradictions[each] = None
+            elif isinstance(each, Group):
+                at = (each.column, each.rows)
+                news |= at not in self._groups
+                self._groups.setdefault(at, each)
+            elif not all(q.startswith("fact") for q in each.proof.weights):
+                key = (each.row, each.column)
+                if each.narrows(self._claims.get(key)):
+                    self._claims[key] = each
+                    news = True
+        return news
+
+    def findings(self, roster: Roster) -> list[Finding]:
+        """The claims with names put to them, in the order of the table."""
+        ordered = sorted(self._claims.values(), key=lambda c: (c.row, c.column))
+        rows = np.array([c.row for c in ordered], dtype=np.int64)
+        if not len(rows):
+            return []
+        labels, alone = roster.labels(rows), roster.singled_out(rows)
+        return [
+            Finding(label, c.row, c.column, c.status, c.value, c.lo, c.hi, c.proof, one, c.excluded, c.allowed)
+            for c, label, one in zip(ordered, labels, alone, strict=True)
+        ]
+
+    def named_groups(self, roster: Roster) -> list[Group]:
+        """The groups with names put to them."""
+        return [
+            replace(g, records=tuple(roster.labels(np.array(g.rows, dtype=np.int64)))) for g in self._groups.values()
+        ]
+
+
+Rule: TypeAlias = Callable[[System, Known], Iterable[Claim | Group | Contradiction]]
+Rules: TypeAlias = Sequence[Rule]

@@ -1,0 +1,11 @@
+"""The rules of an audit, in a row. Each only narrows what is known, and each claim carries its proof."""
+
+from keyhole.audit.known import Rules
+from keyhole.audit.rules.counts import counts
+from keyhole.audit.rules.groups import groups
+from keyhole.audit.rules.linear import linear
+from keyhole.audit.rules.squares import squares
+
+RULES: Rules = (linear, squares, counts)
+
+__all__ = ["RULES", "counts", "groups", "linear", "squares"]

@@ -1,0 +1,134 @@
+"""Exact exposure: a record is exposed iff its functional lies in the row space of the log.
+
+x_i is determined by A x = y for every y iff e_i is in the row space of A; the weights that give e_i, applied to the
+answers, give the value. Complete for values that range over all reals and conditions on public columns; sound, not
+complete, for bounded or 0/1 columns and private conditions. Reference: [chin1978], [nabar2008].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.audit.base import Proof, Status, outward, query_order, shown_value
+from keyhole.audit.known import Claim, Known, Solved
+from keyhole.audit.matrix import SystemMatrix
+from keyhole.evidence import Contradiction, System
+from keyhole.solve.rowspace_screen import plausible
+
+
+def linear(system: System, known: Known) -> Iterator[Claim | Contradiction]:
+    """Records whose value lies in the row space, and dependent queries whose answers are not.
+
+    Cost: one factorisation modulo a prime per system, one exact certificate per exposed record.
+    """
+    solved = known.solved(system)
+    yield from _inconsistent(solved)
+    number = known.number(system)
+    alone = np.flatnonzero(system.atoms.sizes == 1)
+    if not len(alone):
+        return
+    for column in system.columns:
+        features = [f for f, feature in enumerate(system.features) if feature.column == column and feature.power == 1]
+        if not features or not known.numeric(column):
+            continue
+        for k in _candidates(system, solved, alone, features):
+            if column in system.present and not system.atoms.holds(system.present[column], k):
+                continue
+            row = int(system.atoms.first[k])
+            held = known.of(row, column)
+            if held is not None and held.status is Status.EXPOSED:
+                continue
+            proof = _whole(number, system, solved, column, k) or _in_a_cell(number, system, solved, k, features)
+            if proof is not None:
+                yield exposed(system, row, column, proof)
+
+
+def linear_proof(number: int, built: SystemMatrix, weights: dict[int, Fraction], target: dict[int, int]) -> Proof:
+    """A certificate over matrix rows as a proof over queries."""
+    by_query = built.weights(weights)
+    offsets = {c.number: c.offset for i in weights for c in [built.constraints[i]]}
+    constant = -sum((w * offsets[q] for q, w in by_query.items()), Fraction(0))
+    return Proof(number, by_query, target, constant)
+
+
+def exposed(system: System, row: int, column: str, proof: Proof) -> Claim:
+    """The value that a proof gives, applied to the answers."""
+    ends = proof.interval(system)
+    value = shown_value(ends)
+    lo = hi = value
+    if ends is not None and ends[1] - ends[0] > max(Fraction(1), abs(ends[0])) / 10**9:
+        lo, hi = outward(*ends)  # printed answers leave this much room
+    return Claim(row, column, Status.EXPOSED, value, lo, hi, proof)
+
+
+def _candidates(system: System, solved: Solved, alone: NDArray[np.int64], features: list[int]) -> list[int]:
+    """Single-record atoms whose value may be determined."""
+    K = system.atoms.K
+    by_cell = sorted({u % K for u in solved.determined if u // K in features and system.atoms.sizes[u % K] == 1})
+    if len(features) == 1:
+        return by_cell
+    label = np.full(solved.built.matrix.K, -1, dtype=np.int64)  # sums over cells: all of them screened at once
+    for f in features:
+        guard = system.features[f].guard
+        use = alone if guard is None else alone[system.atoms.mask(guard)[alone]]
+        label[f * solved.built.stride + use] = use
+    whole = plausible(solved.space, label, K)
+    cells = set(by_cell)
+    return [k for k in alone.tolist() if whole[k] or k in cells]
+
+
+def _whole(number: int, system: System, solved: Solved, column: str, k: int) -> Proof | None:
+    """The value itself lies in the row space."""
+    target = system.value_of(column, k)
+    if target is None:
+        return None
+    built, space = solved.built, solved.space
+    if len(target) == 1:
+        weights = space.weights(built.column(next(iter(target))))
+    else:
+        weights = space.express({built.column(u): c for u, c in target.items()})
+    return None if weights is None else linear_proof(number, built, weights, target)
+
+
+def _in_a_cell(number: int, system: System, solved: Solved, k: int, features: list[int]) -> Proof | None:
+    """x*1[x in cell] is determined and is not zero: then it is x."""
+    for f in features:
+        unknown = f * system.atoms.K + k
+        if unknown not in solved.determined:
+            continue
+        weights = solved.space.weights(solved.built.column(unknown))
+        if weights is None:
+            continue
+        proof = linear_proof(number, solved.built, weights, {unknown: 1})
+        ends = proof.interval(system)
+        if ends is not None and (ends[0] > 0 or ends[1] < 0):
+            return proof
+    return None
+
+
+def _inconsistent(solved: Solved) -> Iterator[Contradiction]:
+    """Dependent queries must have dependent answers."""
+    built = solved.built
+    for dependency in solved.space.dependencies():
+        lo = hi = Fraction(0)
+        unknown = False
+        for i, weight in dependency.items():
+            said = built.constraints[i]
+            if said.lo is None or said.hi is None:
+                unknown = True
+                break
+            ends = (weight * built.scales[i] * said.lo, weight * built.scales[i] * said.hi)
+            lo, hi = lo + min(ends), hi + max(ends)
+        if not unknown and not lo <= 0 <= hi:
+            names = tuple(sorted((built.constraints[i].number for i in dependency), key=query_order))
+            off = shown_value((lo, hi))
+            if len(names) == 1:
+                reason = f"Q{names[0]} cannot be true: it is about nobody with a value, so it must be 0 or NULL"
+            else:
+                listed = ", ".join("Q" + n for n in names)
+                reason = f"{listed} cannot all be true: a combination that must be 0 is {off:.12g}"
+            yield Contradiction(names, reason)

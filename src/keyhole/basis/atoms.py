@@ -1,0 +1,95 @@
+"""Atoms: classes of records that every query of a log treats alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.basis.base import Weights
+from keyhole.basis.bits import Words, holds, pack, unpack
+from keyhole.basis.partition import refine
+from keyhole.predicate import Predicate, to_sql
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atoms:
+    """Records grouped by (matches, public weights).
+
+    `of[r]` is the atom of record r, `sizes[k]` how many records it has, `first[k]` one of them. Bit k of `table[p]`
+    says whether atom k satisfies condition p; `weights[j][k]` is the value of weight j there. `named` says which
+    condition and weight stands where; two conditions are one if their SQL is.
+    """
+
+    of: NDArray[np.int32]
+    sizes: NDArray[np.int64]
+    first: NDArray[np.int64]
+    table: Words
+    weights: tuple[tuple[Fraction, ...], ...] = ()
+    conditions: Mapping[str, int] = field(default_factory=dict)
+    expressions: Mapping[str, int] = field(default_factory=dict)
+    _scaled: dict[str, Weights] = field(default_factory=dict, repr=False)
+
+    @property
+    def K(self) -> int:  # noqa: N802 - the letter of the literature
+        """How many atoms."""
+        return len(self.sizes)
+
+    @property
+    def count(self) -> int:
+        """How many atoms."""
+        return len(self.sizes)
+
+    def named(self, predicates: Iterable[Predicate], weights: Iterable[str]) -> Atoms:
+        """The same atoms, with the conditions and weights that they were made for."""
+        asked = {to_sql(p): i for i, p in enumerate(predicates)}
+        return replace(self, conditions=asked, expressions={sql: j for j, sql in enumerate(weights)})
+
+    def number(self, where: Predicate) -> int:
+        """The place of a condition in `table`."""
+        return self.conditions[to_sql(where)]
+
+    def bits(self, where: Predicate) -> Words:
+        """Which atoms satisfy a condition, packed."""
+        found: Words = self.table[self.number(where)]
+        return found
+
+    def weight(self, sql: str) -> Weights:
+        """The value of a public weight on each atom."""
+        if sql not in self._scaled:
+            self._scaled[sql] = Weights.of(self.weights[self.expressions[sql]])
+        return self._scaled[sql]
+
+    def mask(self, where: Predicate) -> NDArray[np.bool_]:
+        """Which atoms satisfy a condition."""
+        return unpack(self.bits(where), self.K)
+
+    def holds(self, where: Predicate, k: int) -> bool:
+        """Does atom k satisfy a condition?"""
+        return holds(self.bits(where), k)
+
+    def records(self, where: Predicate) -> NDArray[np.int64]:
+        """The records that satisfy a condition."""
+        return np.flatnonzero(self.mask(where)[self.of])
+
+    def join(self, other: Atoms) -> Atoms:
+        """Atoms that tell apart what either tells apart, with the conditions and weights of both."""
+        made = refine(self.of, other.of)
+        tables: list[Words] = []
+        weights: list[tuple[Fraction, ...]] = []
+        conditions: dict[str, int] = {}
+        expressions: dict[str, int] = {}
+        for atoms, whence in ((self, made.left), (other, made.right)):
+            fresh = [sql for sql in atoms.conditions if sql not in conditions]
+            at = [atoms.conditions[sql] for sql in fresh]
+            tables.append(pack(unpack(atoms.table[at], atoms.K)[:, whence]))
+            conditions |= {sql: len(conditions) + i for i, sql in enumerate(fresh)}
+            for sql, j in atoms.expressions.items():
+                if sql not in expressions:
+                    expressions[sql] = len(weights)
+                    weights.append(tuple(atoms.weights[j][k] for k in whence.tolist()))
+        table = np.vstack(tables)
+        return Atoms(made.of, made.sizes, made.first, table, tuple(weights), conditions, expressions)

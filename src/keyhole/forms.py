@@ -1,0 +1,236 @@
+"""What a query asks, in mathematics and without data: sums of factor * weight * 1[where] on features.
+
+The unknowns of a record are features: a private column, its square, or either restricted to the private cells that the
+log tells apart, and the 0/1 indicators of those cells. Over a basis (atoms, records, declared cells) a form becomes a
+row: see `keyhole.basis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from math import prod
+
+from keyhole.cells import Cell, Partition, partition
+from keyhole.errors import UnsupportedQuery
+from keyhole.knowledge import Knowledge
+from keyhole.predicate import (
+    FALSE,
+    NULL,
+    TRUE,
+    Constant,
+    IsNull,
+    Leaf,
+    Opaque,
+    Predicate,
+    conjunction,
+    disjunction,
+    leaves,
+    negation,
+    quote_name,
+    restrict,
+)
+from keyhole.query import Query, Term
+from keyhole.schema import Schema
+
+MAX_JOINT_CELLS = 4096
+ONE = -1  # the feature that is 1 for every record: public knowledge
+
+Family = tuple[str | None, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """An unknown per record: `column ** power` restricted to some private cells, or their 0/1 indicator (column None).
+
+    `guard` is the public condition (which private columns are NULL) under which the feature exists for a record, None
+    for always. `cells` are joint cells: one Cell per conditioned private column of the system.
+    """
+
+    column: str | None
+    power: int
+    cells: tuple[tuple[Cell, ...], ...]
+    guard: Predicate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """`factor * SUM(weight * feature)` over the records that satisfy `where`, a public condition."""
+
+    feature: int
+    where: Predicate = TRUE
+    factor: Fraction = Fraction(1)
+    weight: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """`top / per`: what one number of an answer is made of; an empty `per` stands for 1."""
+
+    top: tuple[Part, ...]
+    per: tuple[Part, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """All of them."""
+        return (*self.top, *self.per)
+
+
+def combined(parts: Iterable[Part], *others: tuple[Fraction, Iterable[Part]]) -> tuple[Part, ...]:
+    """parts + factor * others, with like parts added up.
+
+    >>> combined([Part(0)], (Fraction(-1), [Part(0), Part(1)]))
+    (Part(feature=1, where=Constant(value=True), factor=Fraction(-1, 1), weight=None),)
+    """
+    found: dict[tuple[int, Predicate, str | None], Fraction] = {}
+    for sign, each in ((Fraction(1), parts), *others):
+        for p in each:
+            at = (p.feature, p.where, p.weight)
+            found[at] = found.get(at, Fraction(0)) + sign * p.factor
+    return tuple(Part(f, where, c, w) for (f, where, w), c in found.items() if c and where != FALSE)
+
+
+def private_part(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """What a form asks of private values."""
+    return tuple(p for p in parts if p.feature != ONE)
+
+
+def public_part(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """What anybody knows of a form."""
+    return tuple(p for p in parts if p.feature == ONE)
+
+
+def private_leaves(predicate: Predicate, secret: frozenset[str]) -> list[Leaf]:
+    """The conditions on private values; being NULL is public."""
+    return [leaf for leaf in leaves(predicate) if not isinstance(leaf, IsNull | Opaque) and leaf.column in secret]
+
+
+def conditional(query: Query, secret: frozenset[str]) -> bool:
+    """Does a query have a condition on private values?"""
+    return any(private_leaves(t.where, secret) for t in (*query.terms, *query.per))
+
+
+def weighted_count(query: Query) -> Form:
+    """The form of a query over a basis on which every column is known: each term counts records with a weight.
+
+    >>> from keyhole.query import Aggregate
+    >>> weighted_count(Query(Aggregate.SUM, (Term("pay"),))).top[0].weight
+    '"pay"'
+    """
+
+    def part(term: Term) -> Part:
+        weight = term.weight
+        if term.column is not None:
+            weight = " * ".join([quote_name(term.column)] * term.power + ([f"({weight})"] if weight else []))
+        return Part(ONE, term.where, term.factor, weight)
+
+    return Form(tuple(map(part, query.terms)), tuple(map(part, query.per)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Joint cells that no term of a family tells apart; `reads[i]` is term condition i on them, `pattern` the NULLs."""
+
+    cells: tuple[tuple[Cell, ...], ...]
+    reads: tuple[Predicate, ...]
+    guard: Predicate
+    pattern: tuple[bool, ...]
+    feature: int  # ONE: the reference group of its pattern, left out because the indicators add up to one
+
+
+class Unknowns:
+    """The features of all terms that are solved together, and the form of any of their queries.
+
+    Private conditions are refined to common cells first: SUM(x) = SUM(x*1[x>5]) + SUM(x*1[x<=5]). One indicator for
+    each pattern of NULLs is left out, since they add up to one; it reappears as a public part.
+    """
+
+    def __init__(self, terms: Iterable[Term], schema: Schema, knowledge: Knowledge) -> None:
+        self._secret = frozenset(c.name for c in schema.columns if c.secret)
+        self._wheres: dict[Family, dict[Predicate, int]] = {}
+        conditions: dict[str, list[Leaf]] = {}
+        for term in terms:
+            found = private_leaves(term.where, self._secret)
+            for leaf in found:
+                assert not isinstance(leaf, Opaque)
+                conditions.setdefault(leaf.column, []).append(leaf)
+            if term.column is not None or found:
+                family = self._wheres.setdefault((term.column, term.power if term.column else 1), {})
+                family.setdefault(term.where, len(family))
+        columns = {name: schema.find(name) for name in sorted(conditions)}
+        self.partitions: tuple[Partition, ...] = tuple(
+            partition(column, conditions[name], knowledge.prior(name))
+            for name, column in columns.items()
+            if column is not None
+        )
+        if prod(len(p.cells) for p in self.partitions) > MAX_JOINT_CELLS:
+            raise UnsupportedQuery(
+                f"the private conditions cut the data into more than {MAX_JOINT_CELLS} cells: audit fewer together"
+            )
+        self._joint = list(product(*(p.cells for p in self.partitions)))
+        self.features: list[Feature] = []
+        self._groups: dict[Family, list[_Group]] = {
+            family: self._grouped(family, tuple(wheres)) for family, wheres in self._wheres.items()
+        }
+
+    def form(self, query: Query) -> Form:
+        """The form of a query whose terms were given."""
+        return Form(self.parts(query.terms), self.parts(query.per))
+
+    def parts(self, terms: Iterable[Term]) -> tuple[Part, ...]:
+        """A sum of terms over the features; what is public of it on `ONE`."""
+        found: list[Part] = []
+        for term in terms:
+            if term.column is None and not private_leaves(term.where, self._secret):
+                found.append(Part(ONE, term.where, term.factor, term.weight))
+                continue
+            family: Family = (term.column, term.power if term.column else 1)
+            number, groups = self._wheres[family][term.where], self._groups[family]
+            for g in groups:
+                part = Part(g.feature, conjunction(g.reads[number], g.guard), term.factor, term.weight)
+                found.append(part)
+                if g.feature == ONE:  # 1[reference cell] = 1 - the other indicators of its NULL pattern
+                    others = [o.feature for o in groups if o.pattern == g.pattern and o.feature != ONE]
+                    found.extend(replace(part, feature=f, factor=-term.factor) for f in others)
+        return combined(found)
+
+    def _grouped(self, family: Family, wheres: tuple[Predicate, ...]) -> list[_Group]:
+        indicator = family[0] is None
+        patterns = list(dict.fromkeys(_pattern(joint) for joint in self._joint))
+        classes: dict[tuple[tuple[Predicate, ...], tuple[bool, ...]], list[tuple[Cell, ...]]] = {}
+        for joint in self._joint:
+            reads = tuple(self._read(where, joint) for where in wheres)
+            classes.setdefault((reads, _pattern(joint) if indicator else ()), []).append(joint)
+        last = {key[1]: key for key in classes}
+        found = []
+        for key, joints in classes.items():
+            held = list(dict.fromkeys(_pattern(joint) for joint in joints))
+            guard = TRUE if len(held) == len(patterns) else disjunction(*(self._guard(p) for p in held))
+            number = ONE
+            if not indicator or last[key[1]] is not key:
+                number = len(self.features)
+                self.features.append(Feature(*family, tuple(joints), None if guard == TRUE else guard))
+            found.append(_Group(tuple(joints), key[0], guard, held[0], number))
+        return found
+
+    def _read(self, where: Predicate, joint: Sequence[Cell]) -> Predicate:
+        """A condition once the private cell is fixed: a public predicate."""
+        truth: dict[Leaf, bool | None] = {}
+        for part, cell in zip(self.partitions, joint, strict=True):
+            truth.update(zip(part.leaves, cell.truths, strict=True))
+        read = restrict(where, lambda leaf: Constant(truth[leaf]) if leaf in truth else leaf)
+        return FALSE if read == NULL else read
+
+    def _guard(self, pattern: tuple[bool, ...]) -> Predicate:
+        parts: list[Predicate] = []
+        for part, null in zip(self.partitions, pattern, strict=True):
+            if part.column.nullable:
+                asked = IsNull(part.column.name)
+                parts.append(asked if null else negation(asked))
+        return conjunction(*parts)
+
+
+def _pattern(joint: Sequence[Cell]) -> tuple[bool, ...]:
+    return tuple(cell.null for cell in joint)

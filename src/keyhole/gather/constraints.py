@@ -1,0 +1,161 @@
+"""From an answered query to a constraint: what its answer says of the sum of its parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from keyhole.evidence import Constraint
+from keyhole.forms import Form, Part, combined, conditional, private_part
+from keyhole.gather.answers import Interval, described, finish, interval, radius
+from keyhole.gather.notes import Notes
+from keyhole.gather.totals import Evaluated, Totals
+from keyhole.knowledge import Knowledge
+from keyhole.predicate import And, IsNull, Predicate, conjunction, negation
+from keyhole.query import Query
+from keyhole.schema import Schema
+from keyhole.transcript import NULL_ANSWER, Answer, Entry, simplest_decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query with its form; `empty` counts what matched, where an answer NULL says that this count is zero."""
+
+    entry: Entry
+    form: Form
+    empty: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads answers against the totals of a system. `known`: the data are at hand, so answers can be computed."""
+
+    totals: Totals
+    schema: Schema
+    knowledge: Knowledge
+    n: int
+    known: bool
+    notes: Notes
+
+    def constraint(self, asked: Asked) -> Constraint | None:
+        """What one answer says; None if it says nothing of private values."""
+        entry, query, form = asked.entry, asked.entry.query, asked.form
+        top, per = self.totals.evaluate(form.top), self.totals.evaluate(form.per)
+        answer = entry.answer
+        if answer is None and self.known:
+            answer = _computed(query, top, per)
+        elif answer is not None and self.known:
+            self._compare(entry, answer, top, per)
+        if answer is not None:
+            self.notes.answers[entry.number] = answer
+        if answer is not None and answer.null:
+            return self._nobody(asked, top)
+        hidden_per = bool(private_part(form.per))
+        if query.per and not hidden_per and per.public == 0:
+            return None  # a quotient over nobody says nothing
+        said = self._said(entry, answer, top)
+        alone = hidden_per and self._one_candidate(asked)
+        if hidden_per and not alone:
+            return self._ratio(asked, said, top, per)
+        return self._linear(asked, answer, said, top, per.public if query.per and not alone else Fraction(1))
+
+    def _linear(
+        self, asked: Asked, answer: Answer | None, said: Interval, top: Evaluated, scale: Fraction
+    ) -> Constraint | None:
+        """answer * scale = public part + private parts."""
+        number, parts = asked.entry.number, private_part(asked.form.top)
+        low, high = (None if end is None else end * scale - top.public for end in (said.lo, said.hi))
+        if scale < 0:
+            low, high = high, low
+        if not parts:
+            if (low is not None and low > 0) or (high is not None and high < 0):
+                self.notes.contradict(f"Q{number} asks only public things, and its answer is not what they are", number)
+            return None
+        noise = answer.noise if answer is not None else None
+        return Constraint(number, parts, scale, top.public, low, high, noise, said.exact, said.why)
+
+    def _nobody(self, asked: Asked, top: Evaluated) -> Constraint | None:
+        """NULL: nobody matched. Under a private condition that is a count of zero."""
+        number, query = asked.entry.number, asked.entry.query
+        if asked.empty:
+            count, parts = self.totals.evaluate(asked.empty).public, private_part(asked.empty)
+            return Constraint(number, parts, Fraction(0), count, -count, -count) if parts else None
+        if top.matched > 0 and len(query.terms) == 1 and not conditional(query, self._secret()):
+            self.notes.contradict(f"Q{number} was answered NULL, but {top.matched} records match it", number)
+        return None
+
+    def _ratio(self, asked: Asked, said: Interval, top: Evaluated, per: Evaluated) -> Constraint | None:
+        """AVG under a private condition: SUM - a COUNT lies within the radius of a, times the group."""
+        entry, form = asked.entry, asked.form
+        if said.lo is None or said.hi is None:
+            self.notes.leave(entry, "an average under a private condition without its value")
+            return None
+        a = (said.lo + said.hi) / 2
+        spread = (said.hi - said.lo) / 2 * self.n
+        if spread and self.totals.summed(form.per):
+            said = replace(said, exact=False, why="a quotient of private sums, rounded")
+        parts = private_part(combined(form.top, (-a, form.per)))
+        if not parts:
+            return None  # SUM(x) / SUM(x): it says nothing
+        offset = top.public - a * per.public
+        low, high = -offset - spread, -offset + spread
+        return Constraint(entry.number, parts, Fraction(0), offset, low, high, None, said.exact, said.why)
+
+    def _one_candidate(self, asked: Asked) -> bool:
+        """An average over a single possible person, answered at all, is his value."""
+        below = asked.entry.query.per
+        counts = len(below) == 1 and below[0].column is None and below[0].weight is None and below[0].factor == 1
+        return counts and self.totals.candidates(asked.form.parts) == 1
+
+    def _said(self, entry: Entry, answer: Answer | None, top: Evaluated) -> Interval:
+        """An answer as an interval. What we computed ourselves is as exact as it says; what was printed is not."""
+        dust = Fraction(0)
+        if entry.answer is not None and isinstance(entry.answer.value, Decimal) and entry.answer.lo is not None:
+            dust = radius(entry.query, entry.answer.lo, top.matched, self.schema, self.knowledge)
+        return interval(entry.query, answer, dust)
+
+    def _compare(self, entry: Entry, answer: Answer, top: Evaluated, per: Evaluated) -> None:
+        """A given answer against the data."""
+        if answer.null or answer.noise is not None:
+            return
+        truth = _computed(replace(entry.query, digits=None, test=None), top, per)
+        said = f"Q{entry.number} was answered {described(answer)}"
+        if truth.lo is None or truth.hi is None:
+            self.notes.contradict(f"{said}, but in the data nobody matches it", entry.number)
+            return
+        given = self._said(entry, answer, top)
+        if (given.lo is not None and truth.hi < given.lo) or (given.hi is not None and truth.lo > given.hi):
+            data = simplest_decimal(truth.lo, truth.hi)
+            self.notes.contradict(f"{said}, but the data give {data}", entry.number)
+
+    def _secret(self) -> frozenset[str]:
+        return frozenset(c.name for c in self.schema.columns if c.secret)
+
+
+def _computed(query: Query, top: Evaluated, per: Evaluated) -> Answer:
+    """The true answer, from the totals over atoms."""
+    below = per.total if query.per else Fraction(1)
+    if below == 0 or (query.columns and not query.per and top.matched == 0):
+        return NULL_ANSWER
+    return finish(top.total / below, top.radius / abs(below), query)
+
+
+def zero_counts(linear: list[Entry], notes: Notes) -> None:
+    """Note a sum that was answered over people of whom a count says that there are none."""
+    zero: dict[Predicate, str] = {}
+    for e in linear:
+        said = notes.answers.get(e.number)
+        if said is not None and said.value == 0 and not e.query.columns and len(e.query.terms) == 1:
+            zero[e.query.terms[0].where] = e.number
+    for e in linear:
+        said = notes.answers.get(e.number)
+        if said is None or said.value is None or not e.query.columns or len(e.query.terms) != 1:
+            continue
+        term = e.query.terms[0]
+        parts = term.where.parts if isinstance(term.where, And) else (term.where,)
+        bare = conjunction(*(p for p in parts if p != negation(IsNull(term.column or ""))))
+        number = zero.get(term.where) or zero.get(bare)
+        if number is not None and said.noise is None:
+            reason = f"Q{number} says that nobody matches, but Q{e.number} was answered {described(said)}"
+            notes.contradict(reason, number, e.number)

@@ -1,0 +1,84 @@
+"""Background knowledge about records and groups, as bounds and constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from keyhole.errors import ConfigError, QueryError
+from keyhole.evidence import Bound, Constraint
+from keyhole.forms import Feature, Part
+from keyhole.gather.notes import Notes
+from keyhole.gather.totals import Totals
+from keyhole.knowledge import Fact, Knowledge
+from keyhole.predicate import IsNull, Predicate, conjunction, negation, quote_name
+from keyhole.query import Aggregate, Query, Term
+from keyhole.schema import Schema
+from keyhole.sources import Source
+from keyhole.sql import lower
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A fact of the settings, read against a schema; `present`: those of whom it speaks who have a value."""
+
+    number: int
+    fact: Fact
+    where: Predicate
+    present: Predicate
+
+    def bound(self) -> Bound | None:
+        """What it says of each single record."""
+        if self.fact.lo is None and self.fact.hi is None:
+            return None
+        lo, hi = (None if end is None else Fraction(end) for end in (self.fact.lo, self.fact.hi))
+        return Bound(self.fact.column, self.where, lo, hi, self.number)
+
+    def constraint(self, features: Sequence[Feature], totals: Totals) -> Constraint | None:
+        """What it says of the group's total; `equals` over a group gives its total too."""
+        fact = self.fact
+        lo, hi = (None if end is None else Fraction(end) for end in (fact.sum_lo, fact.sum_hi))
+        if lo is None and hi is None:
+            if fact.lo is None or fact.lo != fact.hi:
+                return None
+            lo = hi = Fraction(fact.lo) * totals.matched(self.present)
+        parts = tuple(
+            Part(f, self.present)
+            for f, feature in enumerate(features)
+            if feature.column == fact.column and feature.power == 1
+        )
+        exact = lo is not None and lo == hi
+        why = "" if exact else "a range"
+        name = f"fact {self.number}"
+        return Constraint(name, parts, Fraction(1), Fraction(0), lo, hi, None, exact, why, self.number)
+
+    def check(self, source: Source, notes: Notes) -> None:
+        """With the data at hand, a fact that is not true of them is named."""
+        fact, term = self.fact, Term(self.fact.column, self.present)
+        for aggregate, low, high in (
+            (Aggregate.MIN, fact.lo, None),
+            (Aggregate.MAX, None, fact.hi),
+            (Aggregate.SUM, fact.sum_lo, fact.sum_hi),
+        ):
+            value = source.evaluate(Query(aggregate, (term,)))
+            if value is None or isinstance(value, bool):
+                continue
+            if (low is not None and value < low) or (high is not None and value > high):
+                name = f"fact {self.number}"
+                notes.contradict(f"{name} is not true of the data: {aggregate} of {fact.column} there is {value}", name)
+
+
+def known_facts(knowledge: Knowledge, schema: Schema) -> tuple[KnownFact, ...]:
+    """The facts of the settings, each condition read as SQL."""
+    found = []
+    for number, fact in enumerate(knowledge.facts, 1):
+        try:
+            where = lower(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {fact.where}", schema).where
+        except QueryError as error:
+            raise ConfigError(f"fact {number}: {error.message}") from None
+        column = schema.find(fact.column)
+        nullable = column is not None and column.nullable
+        present = conjunction(where, negation(IsNull(fact.column))) if nullable else where
+        found.append(KnownFact(number, fact, where, present))
+    return tuple(found)
