@@ -69,7 +69,7 @@ def examine(
     transcript = transcribe(lines, roster, source=source)
     if read.refused:
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
-        transcript = Transcript(transcript.entries, tuple(refused))
+        transcript = Transcript(transcript.entries, tuple(refused), transcript.unjudged)
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
     return Rank(group_size, progress).examine(evidence, roster)
 

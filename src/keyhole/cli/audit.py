@@ -22,6 +22,7 @@ from keyhole.report.baseline import Baseline, fresh, marked
 from keyhole.report.junit import junit
 from keyhole.report.place import everybody, said
 from keyhole.report.sarif import sarif
+from keyhole.sql import Dialect
 
 SHOWN = 20
 
@@ -90,6 +91,12 @@ def audit(
     log_format: Annotated[
         LogFormat, typer.Option(help="What LOG was written by; auto goes by its extension and header.")
     ] = LogFormat.AUTO,
+    dialect: Annotated[
+        Dialect | None,
+        typer.Option(
+            help="The engine LOG was written for (default: what it was exported from; duckdb for .sql, .jsonl)."
+        ),
+    ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="A former JSON verdict: only people newly exposed count for the exit code.")
     ] = None,
@@ -105,7 +112,7 @@ def audit(
     with errors_end_well():
         known = Baseline.load(baseline) if baseline is not None else None
         with progress_on_stderr() as progress:
-            read = open_log(log if log == "-" else Path(log), log_format)
+            read = open_log(log if log == "-" else Path(log), log_format, dialect)
             if not read.lines and not read.refused:
                 raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
             verdict = examine(

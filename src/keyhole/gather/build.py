@@ -44,7 +44,7 @@ def gather(
     blocks, public = blocks_of(entries, secret)
     facts = known_facts(knowledge, roster)
     contradictions: list[Contradiction] = []
-    unjudged: list[Unjudged] = []
+    unjudged = [Unjudged(r.number, r.sql, r.error) for r in transcript.unjudged]
     systems: list[System] = []
     answers: dict[str, Answer] = {}
     for done, (columns, block) in enumerate(blocks):
