@@ -34,6 +34,7 @@ SOUND = (
     "sound, not complete: every exposure is proved, but squares of private values and conditions on them are tied to "
     "the values in ways the rank test does not see"
 )
+NOTHING = "none: nothing was judged"
 
 _REASONS = {
     Aggregate.MIN: "MIN: needs the order-statistic auditor",
@@ -85,6 +86,8 @@ class Rank:
         findings = _named(drafts, roster)
         contradictions.extend(_outside(findings, evidence))
         unjudged = (*evidence.unjudged, *_unjudged(evidence))
+        waiting = {u.number for u in unjudged}
+        judged = any(entry.number not in waiting for entry in evidence.transcript.entries)
         conditional = any(
             system.partitions or any(f.power > 1 for f in system.features) or system.equal
             for system in evidence.systems
@@ -95,7 +98,7 @@ class Rank:
             tuple(findings),
             tuple(_named_groups(groups, roster)),
             rank,
-            SOUND if conditional else COMPLETE,
+            SOUND if conditional else COMPLETE if judged else NOTHING,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             tuple(contradictions),
         )

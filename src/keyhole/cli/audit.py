@@ -55,7 +55,8 @@ dbt, Metabase or Superset, or - for standard input.
   keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
 
 [bold]Exit code[/]  0 nobody is exposed and every statement was judged; 1 somebody is exposed (with
---baseline: newly exposed); 3 nobody is exposed, but some statement was refused or not judged; 2 could not run.
+--baseline: newly exposed); 3 nobody is exposed, but some statement was refused or not judged, or there was
+none to judge; 2 could not run.
 """
 
 
@@ -113,7 +114,7 @@ def audit(
         known = Baseline.load(baseline) if baseline is not None else None
         with progress_on_stderr() as progress:
             read = open_log(log if log == "-" else Path(log), log_format, dialect)
-            if not read.lines and not read.refused:
+            if not read.lines and not read.refused and not read.passed:
                 raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
             verdict = examine(
                 read,

@@ -85,6 +85,7 @@ class Log:
     lines: tuple[Line, ...]
     refused: tuple[Refusal, ...] = ()
     at: tuple[tuple[str, int], ...] = ()  # line of each refused entry
+    passed: int = 0  # statements of an export that only steer the session: in no other count
 
     def places(self) -> dict[str, int]:
         """The line of the file on which each statement starts, by its number."""
@@ -124,13 +125,18 @@ def open_log(
         return Log(
             name, kind, tuple(replace(line, dialect=dialect or Dialect.DUCKDB) for line in _plain(text, name, kind))
         )
-    for number, found in enumerate(IMPORTERS[kind](text, name), 1):
+    number = passed = 0
+    for found in IMPORTERS[kind](text, name):
+        if found.steers:
+            passed += 1
+            continue
+        number += 1
         if found.fault:
             refused.append(Refusal(str(number), found.sql, f"line {found.at}: {found.fault}"))
             at.append((str(number), found.at))
         else:
             lines.append(Line(number, found.sql, at=found.at, dialect=dialect or found.dialect))
-    return Log(name, kind, tuple(lines), tuple(refused), tuple(at))
+    return Log(name, kind, tuple(lines), tuple(refused), tuple(at), passed)
 
 
 def read_log(log: str | Path) -> list[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from keyhole.errors import LogError
@@ -44,7 +45,7 @@ def read(text: str, name: str) -> Iterator[Found]:
             yield faulty(key, at, "it has no compiled code: run dbt compile and audit its manifest.json")
             continue
         for part in statements(sql, at):
-            yield Found(part.sql, at, dialect=engine)
+            yield replace(part, at=at, dialect=engine)
 
 
 def _nodes(whole: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -27,25 +27,27 @@ NO_TEMPLATE = "it is a template ({{...}}): export the statements that were run, 
 class Found:
     """One statement of an export, the line it starts on, and the engine it ran in.
 
-    `fault` says why it cannot be judged.
+    `fault` says why it cannot be judged; `steers` that it only steers the session and tells nobody anything.
     """
 
     sql: str
     at: int
     fault: str = ""
     dialect: str = Dialect.DUCKDB
+    steers: bool = False
 
 
 def statements(text: str, at: int, dialect: str = Dialect.DUCKDB) -> Iterator[Found]:
-    """The statements of one logged text, without those that only steer the session. Blocks are opened.
+    """The statements of one logged text, those that only steer the session marked. Blocks are opened.
 
-    >>> [f.sql for f in statements("BEGIN; SELECT SUM(x) FROM t; BEGIN SELECT SUM(y) FROM t; END;", 7)]
+    >>> text = "BEGIN; SELECT SUM(x) FROM t; BEGIN SELECT SUM(y) FROM t; END;"
+    >>> [f.sql for f in statements(text, 7) if not f.steers]
     ['SELECT SUM(x) FROM t', 'SELECT SUM(y) FROM t']
     """
     for part in split(text):
         sql = _BLOCK.sub("", part.sql)
-        if _SESSION.match(sql) is None or (_SELECT.search(sql) and not _PREPARE.match(sql)):
-            yield Found(sql, at + part.line - 1, dialect=dialect)
+        asks = _SELECT.search(sql) is not None and _PREPARE.match(sql) is None
+        yield Found(sql, at + part.line - 1, dialect=dialect, steers=_SESSION.match(sql) is not None and not asks)
 
 
 def faulty(text: str, at: int, fault: str) -> Found:

@@ -7,6 +7,7 @@ questions with variables.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from keyhole.gather.importers.found import NO_TEMPLATE, Found, faulty, is_template, statements
@@ -33,7 +34,7 @@ def read(text: str, name: str) -> Iterator[Found]:
             yield faulty(sql, record.at, NO_TEMPLATE)
         else:
             for found in statements(sql, record.at):
-                yield Found(found.sql, record.at, dialect=_engine(record.fields.get("database")))
+                yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
 
 
 def _native(query: Any) -> str | None:

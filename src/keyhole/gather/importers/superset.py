@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from keyhole.gather.importers.found import NO_TEMPLATE, Found, faulty, is_template, statements
 from keyhole.gather.importers.records import records
@@ -27,7 +28,7 @@ def read(text: str, name: str) -> Iterator[Found]:
             yield faulty(sql, record.at, NO_TEMPLATE)
         else:
             for found in statements(sql, record.at):
-                yield Found(found.sql, record.at, dialect=_engine(record.fields.get("database")))
+                yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
     count = _count(text)
     if count > len(page):
         why = (
