@@ -34,6 +34,7 @@ SCHEMA = Schema(
         Column("born", Kind.DATE),
         Column("left", Kind.DATE),
         Column("pay", Kind.INTEGER),
+        Column("rate", Kind.DOUBLE),
     ),
 )
 W2 = ("SELECT SUM(pay) FROM t WHERE age / 2 > 10", "SELECT SUM(pay) FROM t WHERE age >= 21")
@@ -183,6 +184,8 @@ OUTSIDE = [
     "name < 'M'",
     "name BETWEEN 'A' AND 'C'",
     "dept = ''",
+    "age * 0.1 > 0.3",
+    "rate + 1 > 3",
     "age IN (SELECT age / 2 FROM t)",
     "CASE WHEN age / 2 = 1 THEN TRUE ELSE FALSE END",
 ]
@@ -195,6 +198,7 @@ INSIDE = [
     "(age > 3) IS TRUE",
     "dept LIKE 'a%' AND dept NOT LIKE '_b'",
     "age * 2 + zip - 1 > 7.5",
+    "rate > 0.1 AND rate <> -0.5",
     "born >= DATE '1990-01-01' AND born < '1995-01-01'",
     "CASE WHEN age > 3 THEN dept = 'a' ELSE FALSE END",
 ]
@@ -209,6 +213,7 @@ def test_the_allow_list(dialect: str) -> None:
     for whole in (
         "SELECT dept, SUM(pay * 2), COUNT(*), MIN(pay) FROM s.t AS x GROUP BY ROLLUP (dept) HAVING COUNT(*) > 2",
         "SELECT SUM(CASE WHEN age > 3 THEN pay ELSE 0 END) FROM (SELECT pay, age FROM t WHERE dept = 'a') AS u",
+        "SELECT SUM(rate * 0.5 + 1) FROM t",
         "WITH u AS (SELECT * FROM t) SELECT SUM(pay) FROM u ORDER BY 1",
     ):
         assert carried(whole, dialect, SCHEMA).reason == "", whole
@@ -231,6 +236,9 @@ def test_averages_and_texts_where_engines_differ() -> None:
     assert judged[Dialect.TSQL] == judged[Dialect.MYSQL] == [False, False, False]
     assert judged[Dialect.UNKNOWN] == judged[Dialect.REDSHIFT] == [False, True, True]
     assert judged[Dialect.SQLITE] == [False, True, False]
+    for sql in ("SELECT dept, SUM(pay) FROM t GROUP BY dept", "SELECT SUM(CASE dept WHEN 'A' THEN pay END) FROM t"):
+        assert "without regard to case" in carried(sql, "mysql", SCHEMA).reason
+    assert carried("SELECT age, SUM(pay) FROM t WHERE zip > 3 GROUP BY age", "mysql", SCHEMA).reason == ""
 
 
 def test_importers_say_what_they_import() -> None:

@@ -145,7 +145,7 @@ def carried(sql: str, dialect: str, schema: Schema) -> Carried:
 
 def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
     """Why a statement may mean something else in DuckDB; empty if all of it is in the portable core."""
-    numbers = {c.name.casefold() for c in schema.columns if c.kind.numeric}
+    numbers = {c.name.casefold(): c.kind for c in schema.columns if c.kind.numeric}
     texts = {c.name.casefold() for c in schema.columns if c.kind in (Kind.TEXT, Kind.OTHER)}
     columns = {c.name.casefold() for c in schema.columns}
     for alias in tree.find_all(exp.Alias):
@@ -154,7 +154,7 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
             continue
         if name in columns:
             return f": a result is named {alias.alias}, as a column is, and engines differ in which of them is meant"
-        numbers.discard(name)
+        numbers.pop(name, None)
         texts.add(name)
     for node in tree.walk(prune=_is_day):
         if _is_day(node):
@@ -165,7 +165,7 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
     return ""
 
 
-def _differs(node: exp.Expr, dialect: Dialect, numbers: set[str], texts: set[str]) -> str:
+def _differs(node: exp.Expr, dialect: Dialect, numbers: dict[str, Kind], texts: set[str]) -> str:
     """Why this node (not those below it) is outside the core."""
     if isinstance(node, exp.Div | exp.IntDiv) and dialect in _WHOLE_DIVISION:
         return ", where / divides whole numbers without remainder; the data are in DuckDB, where 21 / 2 is 10.5"
@@ -177,15 +177,28 @@ def _differs(node: exp.Expr, dialect: Dialect, numbers: set[str], texts: set[str
         return f": {_word(node)} may give something else there than in DuckDB, where the data are"
     if isinstance(node, exp.Literal) and node.is_string and not node.name:
         return ": an empty text is NULL in some engines"
+    text = node.is_string if isinstance(node, exp.Literal) else node.name.casefold() in texts
+    if dialect in _CASELESS and isinstance(node, exp.Literal | exp.Column) and text:
+        return (
+            ", where texts are compared without regard to case by default; the data are in DuckDB, where they are not"
+        )
     if isinstance(node, exp.Like) and dialect in _CASELESS_LIKE:
         return ", where LIKE takes no notice of case by default; the data are in DuckDB, where it does"
     if isinstance(node, _COMPARED):
         return _comparison(node, dialect, texts)
-    if isinstance(node, _NUMERIC):
-        for part in node.iter_expressions():
-            for leaf in part.find_all(exp.Column, exp.Literal):
-                if leaf.is_string if isinstance(leaf, exp.Literal) else leaf.name.casefold() not in numbers:
-                    return f": {_word(node)} of anything but numbers is not the same in all engines"
+    return _arithmetic(node, numbers) if isinstance(node, _NUMERIC) else ""
+
+
+def _arithmetic(node: exp.Expr, numbers: dict[str, Kind]) -> str:
+    """Numbers only; and where it decides who is meant, nothing that one engine rounds and another does not."""
+    decides = node.find_ancestor(*_COMPARED, exp.Group) is not None
+    for leaf in node.find_all(exp.Column, exp.Literal):
+        constant = isinstance(leaf, exp.Literal)
+        if leaf.is_string if constant else leaf.name.casefold() not in numbers:
+            return f": {_word(node)} of anything but numbers is not the same in all engines"
+        rounded = not leaf.name.isdigit() if constant else numbers[leaf.name.casefold()] is Kind.DOUBLE
+        if decides and rounded and not isinstance(node, exp.Neg):
+            return f": {_word(node)} of fractions is rounded in some engines and not in others"
     return ""
 
 
@@ -196,8 +209,6 @@ def _comparison(node: exp.Expr, dialect: Dialect, texts: set[str]) -> str:
     ):
         return ": comparisons in a row are not read alike by all engines: put them in parentheses"
     said = [leaf for part in operands for leaf in part.find_all(exp.Literal) if leaf.is_string]
-    if dialect in _CASELESS and said:
-        return ", where text is compared without regard to case by default; the data are in DuckDB, where it is not"
     if dialect is Dialect.UNKNOWN and sum(part.find(exp.Column) is not None for part in operands) > 1:
         return ": a comparison of two columns is not judged unless the engine is known"
     if isinstance(node, _ORDERED):
