@@ -80,13 +80,14 @@ ABSENT = Absent()
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a log: the text, where it stood, and the answer if the log has one."""
+    """One line of a log: the text, where it stood, its answer if the log has one, and the engine it was written for."""
 
     number: int
     sql: str
     answer: Given = ABSENT
     noise: Noise | None = None
     at: int = 1  # line of the file
+    dialect: str = "duckdb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +111,11 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Ordered questions and answers, and what could not be read."""
+    """Ordered questions and answers, what could not be read, and what was read but means something else elsewhere."""
 
     entries: tuple[Entry, ...] = ()
     refused: tuple[Refusal, ...] = ()
+    unjudged: tuple[Refusal, ...] = ()
 
     def __len__(self) -> int:
         return len(self.entries)

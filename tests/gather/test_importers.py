@@ -213,7 +213,8 @@ def test_csvlog_passes_over_what_failed(severity: str) -> None:
     ],
 )
 def test_csvlog_passes_over_what_is_no_statement(message: str) -> None:
-    assert not list(IMPORTERS[LogFormat.POSTGRES_CSVLOG](csvlog(message), "log.csv"))
+    assert all(f.steers for f in IMPORTERS[LogFormat.POSTGRES_CSVLOG](csvlog(message), "log.csv"))
+    assert open_log(csvlog(message) + "\n", LogFormat.POSTGRES_CSVLOG).lines == ()
 
 
 @pytest.mark.parametrize(

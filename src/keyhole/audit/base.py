@@ -168,11 +168,20 @@ class Exposure:
         return sum(s.atoms.K for s in self.evidence.systems)
 
     @property
+    def judged(self) -> int:
+        """How many queries were judged, parts of statements counted one by one; those without a secret are."""
+        waiting = {u.number for u in self.unjudged}
+        return sum(entry.number not in waiting for entry in self.evidence.transcript.entries)
+
+    @property
     def exit_code(self) -> int:
-        """0 nobody exposed and all judged; 1 somebody exposed or inferred; 3 nobody, but something was not judged."""
-        if self.findings or self.groups:
-            return 1
-        return 3 if self.unjudged or self.refused or self.contradictions else 0
+        """0 nobody exposed and all judged; 1 somebody exposed or inferred; 3 nobody, but something, or all, was not."""
+        return 1 if self.findings or self.groups else self.doubt
+
+    @property
+    def doubt(self) -> int:
+        """The exit code as if nobody were exposed: 0 if something was judged and nothing was left out, else 3."""
+        return 3 if self.unjudged or self.refused or self.contradictions or not self.judged else 0
 
     def to_frame(self) -> pd.DataFrame:
         """The findings as a pandas frame."""

@@ -70,7 +70,7 @@ def examine(
     transcript = transcribe(lines, roster, source=source)
     if read.refused:
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
-        transcript = Transcript(transcript.entries, tuple(refused))
+        transcript = Transcript(transcript.entries, tuple(refused), transcript.unjudged)
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
     rules = RULES if group_size == 1 else (*RULES, groups(group_size))
     return Judge(rules, progress).examine(evidence, roster)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 SHOWN = 20
+NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."
 
 
 def formula(finding: Finding | Group, exposure: Exposure) -> str:
@@ -139,6 +140,8 @@ def sentence(exposure: Exposure) -> str:
         first = f"{people} of {exposure.records} people {verb} exposed by {log}."
     elif narrowed:
         first = f"Nobody of {exposure.records} people is exposed exactly by {log}."
+    elif not exposure.judged:
+        first = NOTHING_JUDGED
     else:
         first = f"Nobody of {exposure.records} people is exposed by {log}."
     if narrowed:
@@ -152,7 +155,8 @@ def sentence(exposure: Exposure) -> str:
     waiting = len(exposure.unjudged) + len(exposure.refused)
     if waiting:
         what = "query was" if waiting == 1 else "queries were"
-        first += f" {waiting} {what} not judged, so this is not an all-clear."
+        rest = ", so this is not an all-clear" if exposure.judged else ""
+        first += f" {waiting} {what} not judged{rest}."
     return first
 
 

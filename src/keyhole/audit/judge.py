@@ -21,6 +21,7 @@ SOUND = (
     "sound, not complete: every exposure is proved, but squares of private values and conditions on them are tied to "
     "the values in ways the rank test does not see"
 )
+NOTHING = "none: nothing was judged"
 
 _REASONS = {
     Aggregate.MIN: "MIN: needs the order-statistic auditor",
@@ -45,13 +46,15 @@ class Judge:
             pass  # until no rule narrows anything
         findings = known.findings(roster)
         unjudged = (*evidence.unjudged, *_unjudged(evidence))
+        waiting = {u.number for u in unjudged}
+        judged = any(entry.number not in waiting for entry in evidence.transcript.entries)
         return Exposure(
             evidence,
             roster,
             tuple(findings),
             tuple(known.named_groups(roster)),
             known.rank,
-            SOUND if _tied(evidence) else COMPLETE,
+            SOUND if _tied(evidence) else COMPLETE if judged else NOTHING,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             (*known.contradictions, *_outside(findings, evidence)),
         )

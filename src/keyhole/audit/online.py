@@ -27,7 +27,7 @@ from keyhole.query import Query, Statement
 from keyhole.schema import Role
 from keyhole.solve.rowspace_online import OnlineRowSpace
 from keyhole.sources import Roster
-from keyhole.sql import lower
+from keyhole.sql import carried, lower
 from keyhole.transcript import ABSENT, Line, Refusal
 
 __all__ = ["OnlineAuditor", "Ruling", "Space", "Verdict"]
@@ -172,9 +172,10 @@ class OnlineAuditor:
         for line in lines:
             if line.sql in known:
                 continue
-            plan = self._plan_of(line.sql, str(line.number))
-            if plan.statement is None:
-                found.append(Refusal(str(line.number), line.sql, plan.verdict.reason))
+            read = carried(line.sql, line.dialect, self.roster.schema)
+            plan = self._plan_of(read.sql, str(line.number))
+            if read.sql not in known and (plan.statement is None or read.reason):
+                found.append(Refusal(str(line.number), line.sql, read.reason or plan.verdict.reason))
         return tuple(found)
 
     def load(self, lines: Iterable[Line], refused: Iterable[Refusal] = ()) -> tuple[Refusal, ...]:
@@ -190,11 +191,15 @@ class OnlineAuditor:
         left: list[Refusal] = []
         try:
             for line in lines:
-                if line.sql in known:
+                read = carried(line.sql, line.dialect, self.roster.schema)
+                if line.sql in known or read.sql in known:
                     continue
-                known.add(line.sql)
+                known |= {line.sql, read.sql}
+                if read.reason:
+                    left.append(self._unjudged(line.sql, read.reason))
+                    continue
                 try:
-                    self._record(line.sql, None if line.answer is ABSENT else line.answer, PUBLISHED)
+                    self._record(read.sql, None if line.answer is ABSENT else line.answer, PUBLISHED)
                 except QueryError as error:
                     left.append(self._unjudged(line.sql, str(error)))
             left += [self._unjudged(r.sql, r.error) for r in refused if r.sql not in known]

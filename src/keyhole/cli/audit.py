@@ -22,6 +22,7 @@ from keyhole.report.baseline import Baseline, fresh, marked
 from keyhole.report.junit import junit
 from keyhole.report.place import everybody, said
 from keyhole.report.sarif import sarif
+from keyhole.sql import Dialect
 
 SHOWN = 20
 
@@ -54,7 +55,8 @@ dbt, Metabase or Superset, or - for standard input.
   keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
 
 [bold]Exit code[/]  0 nobody is exposed and every statement was judged; 1 somebody is exposed (with
---baseline: newly exposed); 3 nobody is exposed, but some statement was refused or not judged; 2 could not run.
+--baseline: newly exposed); 3 nobody is exposed, but some statement was refused or not judged, or there was
+none to judge; 2 could not run.
 """
 
 
@@ -90,6 +92,12 @@ def audit(
     log_format: Annotated[
         LogFormat, typer.Option(help="What LOG was written by; auto goes by its extension and header.")
     ] = LogFormat.AUTO,
+    dialect: Annotated[
+        Dialect | None,
+        typer.Option(
+            help="The engine LOG was written for (default: what it was exported from; duckdb for .sql, .jsonl)."
+        ),
+    ] = None,
     baseline: Annotated[
         Path | None, typer.Option(help="A former JSON verdict: only people newly exposed count for the exit code.")
     ] = None,
@@ -105,8 +113,8 @@ def audit(
     with errors_end_well():
         known = Baseline.load(baseline) if baseline is not None else None
         with progress_on_stderr() as progress:
-            read = open_log(log if log == "-" else Path(log), log_format)
-            if not read.lines and not read.refused:
+            read = open_log(log if log == "-" else Path(log), log_format, dialect)
+            if not read.lines and not read.refused and not read.passed:
                 raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
             verdict = examine(
                 read,

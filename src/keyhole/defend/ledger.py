@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,12 @@ from numpy.typing import NDArray
 
 from keyhole.defend.budget import NOTHING, Budget, Cap
 from keyhole.defend.loss import Loss
-from keyhole.errors import ConfigError, PrivacyParameterError
+from keyhole.errors import ConfigError, PrivacyParameterError, RunInUse
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - no advisory locks on this platform
+    fcntl = None  # type: ignore[assignment]
 
 LAYOUT = "1"
 TABLES = """
@@ -33,7 +39,8 @@ CREATE TABLE IF NOT EXISTS releases (
   version TEXT, domain TEXT, question TEXT, answer TEXT NOT NULL, PRIMARY KEY (version, domain, question));
 CREATE TABLE IF NOT EXISTS runs (
   version TEXT, domain TEXT, name TEXT, plan TEXT NOT NULL, fired INTEGER NOT NULL, asked INTEGER NOT NULL,
-  open INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY (version, domain, name));
+  open INTEGER NOT NULL, state BLOB NOT NULL, generation INTEGER NOT NULL DEFAULT 1,
+  PRIMARY KEY (version, domain, name));
 """
 
 
@@ -42,7 +49,8 @@ class SavedRun:
     """A prepaid sparse vector run as the ledger keeps it: everything in it has been released.
 
     `open` says that questions were asked since the last firing; the noisy threshold they were held against is not kept,
-    so whoever resumes an open run counts one firing more.
+    so whoever resumes an open run counts one firing more. `generation` counts the saves, as of when
+    this was read; 0 if there was none before.
     """
 
     plan: dict[str, Any]
@@ -50,6 +58,7 @@ class SavedRun:
     asked: int
     open: bool
     state: NDArray[np.float64]
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,8 @@ class Ledger(Budget):
             with self._transaction():
                 for statement in filter(str.strip, TABLES.split(";")):
                     self._db.execute(statement)
+                if "generation" not in {row[1] for row in self._db.execute("PRAGMA table_info(runs)")}:  # an older file
+                    self._db.execute("ALTER TABLE runs ADD COLUMN generation INTEGER NOT NULL DEFAULT 1")
                 self._settle("layout", LAYOUT, "was written by another version of this program")
                 self._settle("unit", cap.total.unit, "counts another unit")
                 self._settle("neighbours", cap.total.neighbours, "was kept for other neighbours")
@@ -193,35 +204,78 @@ class Ledger(Budget):
         ).fetchone()
         return None if row is None else dict(json.loads(row[0]))
 
-    def save_run(self, name: str, run: SavedRun) -> None:
-        """Keep a prepaid run as it stands."""
+    @contextmanager
+    def lease(self) -> Iterator[None]:
+        """The prepaid runs for this process alone while it lasts; refused while another process has them.
+
+        A lock on a file beside the ledger, so that it ends with its process, however that ends. It is a courtesy
+        (nobody asks in vain): where there are no such locks, `save_run` still lets one of two processes through.
+        """
+        if fcntl is None or self.path == ":memory:":
+            yield
+            return
+        try:
+            handle = os.open(f"{self.path}-run", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise ConfigError(f"the lock {self.path}-run cannot be opened: {error.strerror}") from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise RunInUse(
+                    f"another process is using the prepaid run in the ledger {self.path}: nothing was asked or spent; "
+                    "try again when it has ended"
+                ) from None
+            except OSError:
+                pass  # a file system without locks
+            yield
+        finally:
+            os.close(handle)
+
+    def save_run(self, name: str, run: SavedRun) -> int:
+        """Keep a prepaid run as it stands, if nobody else has saved it since `run.generation`; the new generation.
+
+        Who takes a run saves it before the first question and again before anything is shown. Of several processes that
+        go on from the same state only the last one to take it comes through: what the others drew is never shown.
+        """
         blob = io.BytesIO()
         np.save(blob, run.state, allow_pickle=False)
         with self._transaction():
+            key = (self.version, self.domain, name)
+            row = self._db.execute(
+                "SELECT generation FROM runs WHERE version = ? AND domain = ? AND name = ?", key
+            ).fetchone()
+            if (row[0] if row is not None else 0) != run.generation:
+                raise RunInUse(
+                    f"another process has used the prepaid run in the ledger {self.path} meanwhile, so what was drawn "
+                    "here is not shown: try again"
+                )
             self._db.execute(
-                "INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO runs (version, domain, name, plan, fired, asked, open, state, generation) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    self.version,
-                    self.domain,
-                    name,
+                    *key,
                     json.dumps(run.plan),
                     run.fired,
                     run.asked,
                     run.open,
                     blob.getvalue(),
+                    run.generation + 1,
                 ),
             )
+        return run.generation + 1
 
     def load_run(self, name: str) -> SavedRun | None:
         """The prepaid run of this name, for this version of the data."""
         row = self._db.execute(
-            "SELECT plan, fired, asked, open, state FROM runs WHERE version = ? AND domain = ? AND name = ?",
+            "SELECT plan, fired, asked, open, state, generation FROM runs "
+            "WHERE version = ? AND domain = ? AND name = ?",
             (self.version, self.domain, name),
         ).fetchone()
         if row is None:
             return None
         state = np.load(io.BytesIO(row[4]), allow_pickle=False)
-        return SavedRun(json.loads(row[0]), row[1], row[2], bool(row[3]), state)
+        return SavedRun(json.loads(row[0]), row[1], row[2], bool(row[3]), state, row[5])
 
     def charges(self) -> list[Charge]:
         """The books, oldest first."""

@@ -161,16 +161,25 @@ class OnlineTill:
         return made
 
     def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
-        """Start or continue the run, ask everything, save the run, return."""
+        """Take the run, ask everything, save the run, return; nothing of it is shown if somebody else took it."""
+        if self._wanted(questions) == 0:
+            return [(self._known(q) or [], Fraction(0)) for q in questions]
+        with self.setting.ledger.lease():
+            return self._answer(questions)
+
+    def _known(self, question: Question) -> list[Release] | None:
+        """What needs no run: released before, or nothing to release."""
+        return self.setting.recalled(question) if question.asked else []
+
+    def _answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
         s, wanted = self.setting, self._wanted(questions)
-        known = [s.recalled(q) if q.asked else [] for q in questions]
-        if wanted == 0:
+        known = [self._known(q) for q in questions]
+        if wanted == 0:  # another process has released it meanwhile
             return [(releases or [], Fraction(0)) for releases in known]
         try:
-            run, cost = self._run(wanted)
+            run, cost, generation = self._take(wanted)
         except BudgetExhausted as error:
             return [str(error) if releases is None else (releases, Fraction(0)) for releases in known]
-        self._save(run, is_open=True)  # before the first question: a crash from here on costs one firing
         made: list[tuple[list[Release], Fraction] | str] = []
         fresh: dict[str, tuple[Question, list[Release]]] = {}
         for q, before in zip(questions, known, strict=True):
@@ -186,38 +195,44 @@ class OnlineTill:
                     continue
             made.append((fresh[mark][1], cost))
             cost = Fraction(0)
-        with s.ledger.transaction():
+        with s.ledger.transaction():  # all of it, or nothing if the run is no longer ours
+            self._save(run, is_open=run.open, generation=generation)
             for q, releases in fresh.values():
                 s.remember(q, releases, together=True)
-            self._save(run, is_open=run.open)
         return made
 
-    def _run(self, wanted: int) -> tuple[OnlineIC[Any], Fraction]:
-        s = self.setting
-        found = self._saved(wanted)
-        if found is not None:
-            saved, plan = found
-            update = UPDATES[self.update](plan.cells, plan.alpha)
-            run = OnlineIC.resumed(
-                s.histogram,
-                s.ledger,
-                plan,
-                update,
-                fired=saved.fired,
-                asked=saved.asked,
-                was_open=saved.open,
-                state=saved.state,
-                analyst=s.analyst,
-                noise=self.noise,
-            )
-            return run, Fraction(0)
-        plan = self._new_plan(wanted)
-        update = UPDATES[self.update](plan.cells, plan.alpha)
-        with s.ledger.transaction():
-            run = OnlineIC(s.histogram, s.ledger, plan, update, analyst=s.analyst, noise=self.noise)
-            self._save(run, is_open=False)
-        return run, s.ledger.price(self._loss(plan)).amount
+    def _take(self, wanted: int) -> tuple[OnlineIC[Any], Fraction, int]:
+        """The run in the ledger, or a new one, with its price now and its generation.
 
-    def _save(self, run: OnlineIC[Any], *, is_open: bool) -> None:
-        saved = SavedRun(run.plan.as_dict(), run.fired, run.asked, is_open, run.packed())
-        self.setting.ledger.save_run(self._name, saved)
+        One transaction: found, paid and marked as open before the first question, so that a crash from here on costs
+        one firing and whoever had taken it before can no longer save.
+        """
+        s = self.setting
+        with s.ledger.transaction():
+            old = s.ledger.load_run(self._name)
+            generation = 0 if old is None else old.generation
+            found, cost = self._saved(wanted), Fraction(0)
+            if found is not None:
+                saved, plan = found
+                run: OnlineIC[Any] = OnlineIC.resumed(
+                    s.histogram,
+                    s.ledger,
+                    plan,
+                    UPDATES[self.update](plan.cells, plan.alpha),
+                    fired=saved.fired,
+                    asked=saved.asked,
+                    was_open=saved.open,
+                    state=saved.state,
+                    analyst=s.analyst,
+                    noise=self.noise,
+                )
+            else:
+                plan = self._new_plan(wanted)
+                update = UPDATES[self.update](plan.cells, plan.alpha)
+                run = OnlineIC(s.histogram, s.ledger, plan, update, analyst=s.analyst, noise=self.noise)
+                cost = s.ledger.price(self._loss(plan)).amount
+            return run, cost, self._save(run, is_open=True, generation=generation)
+
+    def _save(self, run: OnlineIC[Any], *, is_open: bool, generation: int) -> int:
+        saved = SavedRun(run.plan.as_dict(), run.fired, run.asked, is_open, run.packed(), generation)
+        return self.setting.ledger.save_run(self._name, saved)

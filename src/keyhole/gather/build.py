@@ -46,6 +46,7 @@ def gather(
     blocks, public = blocks_of(entries, secret)
     facts = known_facts(knowledge, roster.schema)
     notes = Notes()
+    notes.unjudged.extend(Unjudged(r.number, r.sql, r.error) for r in transcript.unjudged)
     systems: list[System] = []
     for done, block in enumerate(blocks):
         said("atoms", done, len(blocks))

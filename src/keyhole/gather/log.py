@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from keyhole.gather.importers import (
 )
 from keyhole.gather.importers.found import Found
 from keyhole.gather.importers.records import csv_rows
-from keyhole.sql import split
+from keyhole.sql import Dialect, split
 from keyhole.transcript import Line, Refusal, parse_line, read_jsonl
 
 
@@ -85,17 +85,23 @@ class Log:
     lines: tuple[Line, ...]
     refused: tuple[Refusal, ...] = ()
     at: tuple[tuple[str, int], ...] = ()  # line of each refused entry
+    passed: int = 0  # statements of an export that only steer the session: in no other count
 
     def places(self) -> dict[str, int]:
         """The line of the file on which each statement starts, by its number."""
         return {**{str(line.number): line.at for line in self.lines}, **dict(self.at)}
 
 
-def open_log(log: str | Path, format: LogFormat = LogFormat.AUTO) -> Log:  # noqa: A002 - the word of the option
+def open_log(
+    log: str | Path,
+    format: LogFormat = LogFormat.AUTO,  # noqa: A002 - the word of the option
+    dialect: Dialect | None = None,
+) -> Log:
     """Read a log from a path, from standard input (`-`), or from text that holds a SELECT.
 
     `auto` goes by the extension (.sql, .jsonl), then by the header or the fields. What an importer cannot read is
-    listed in `refused`.
+    listed in `refused`. `dialect` is what the statements were written for; by default what the export says, and DuckDB
+    for plain logs.
 
     >>> open_log("query,calls\\nSELECT SUM(x) FROM t,3\\nSELECT SUM(x) FROM t WHERE a = $1,3").format
     <LogFormat.PG_STAT_STATEMENTS: 'pg-stat-statements'>
@@ -110,20 +116,27 @@ def open_log(log: str | Path, format: LogFormat = LogFormat.AUTO) -> Log:  # noq
         said = [(place, part) for place, part in enumerate(text.splitlines(), 1) if part.strip()]
         for number, (place, part) in enumerate(said, 1):
             try:
-                lines.append(parse_line(part, number, place, name))
+                lines.append(replace(parse_line(part, number, place, name), dialect=dialect or Dialect.DUCKDB))
             except LogError as error:
                 refused.append(Refusal(str(number), part, str(error)))
                 at.append((str(number), place))
         return Log(name, kind, tuple(lines), tuple(refused), tuple(at))
     if kind not in IMPORTERS:
-        return Log(name, kind, tuple(_plain(text, name, kind)))
-    for number, found in enumerate(IMPORTERS[kind](text, name), 1):
+        return Log(
+            name, kind, tuple(replace(line, dialect=dialect or Dialect.DUCKDB) for line in _plain(text, name, kind))
+        )
+    number = passed = 0
+    for found in IMPORTERS[kind](text, name):
+        if found.steers:
+            passed += 1
+            continue
+        number += 1
         if found.fault:
             refused.append(Refusal(str(number), found.sql, f"line {found.at}: {found.fault}"))
             at.append((str(number), found.at))
         else:
-            lines.append(Line(number, found.sql, at=found.at))
-    return Log(name, kind, tuple(lines), tuple(refused), tuple(at))
+            lines.append(Line(number, found.sql, at=found.at, dialect=dialect or found.dialect))
+    return Log(name, kind, tuple(lines), tuple(refused), tuple(at), passed)
 
 
 def read_log(log: str | Path) -> list[Line]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -13,7 +14,7 @@ from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, 
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Kind, Schema
 from keyhole.sources import GroupKey, Roster, Source
-from keyhole.sql import lower
+from keyhole.sql import carried, lower
 from keyhole.transcript import ABSENT, NULL_ANSWER, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
 
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
@@ -28,15 +29,23 @@ def transcribe(
 ) -> Transcript:
     """Lower every line; a statement that is refused is listed, and the others go on.
 
+    So is one that was written for another engine and may mean something else in DuckDB: it is read, and not judged.
+
     Answers come from the line. Where it has none and there is a source, the groups shown come from the source and the
     answer stays None, to be computed over atoms by `gather`.
     """
     entries: list[Entry] = []
     refused: list[Refusal] = []
+    unjudged: list[Refusal] = []
     for line in lines:
         number = str(line.number)
+        found = carried(line.sql, line.dialect, roster.schema)
+        line = replace(line, sql=found.sql)
         try:
             statement = lower(line.sql, roster.schema)
+            if found.reason:
+                unjudged.append(Refusal(number, line.sql, found.reason))
+                continue
             entries.extend(_expand(number, line, statement, roster, source, noise))
         except QueryError as error:
             error.first_line = line.at
@@ -45,7 +54,7 @@ def transcribe(
             refused.append(Refusal(number, line.sql, str(error)))
         except LogError as error:
             refused.append(Refusal(number, line.sql, f"line {line.at}: {error}"))
-    return Transcript(tuple(entries), tuple(refused))
+    return Transcript(tuple(entries), tuple(refused), tuple(unjudged))
 
 
 def _expand(

@@ -68,7 +68,7 @@ class Baseline:
         """1 if somebody is newly exposed or inferred; otherwise as if the known ones were not there."""
         if fresh(everybody(verdict), self):
             return 1
-        return 3 if verdict.unjudged or verdict.refused or verdict.contradictions else 0
+        return verdict.doubt
 
 
 def fresh(found: Iterable[Finding | Group], baseline: Baseline | None) -> list[Finding | Group]:

@@ -10,6 +10,7 @@ import re
 from xml.etree import ElementTree
 
 from keyhole.audit.base import Exposure, Finding, Group, query_order
+from keyhole.audit.explain import NOTHING_JUDGED
 from keyhole.gather.log import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.place import completed_by, everybody, said
@@ -32,6 +33,8 @@ def junit(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
         errors.setdefault(_statement(u.number), []).append(f"not judged: {u.reason}")
     for r in verdict.refused:
         errors.setdefault(_statement(r.number), []).append(f"refused: {r.error}")
+    if not verdict.judged:
+        errors.setdefault(_WHOLE, []).append(NOTHING_JUDGED)
     texts = {str(line.number): line.sql for line in log.lines} | {r.number: r.sql for r in log.refused}
     numbers = sorted({*texts, *failures, *known, *errors}, key=query_order)
     places = log.places()

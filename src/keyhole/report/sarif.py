@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from keyhole import __version__
 from keyhole.audit.base import Exposure, Finding, Group
+from keyhole.audit.explain import NOTHING_JUDGED
 from keyhole.gather.log import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.place import completed_by, everybody, said, used
@@ -37,6 +38,8 @@ def sarif(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
         results.append(_result("contradiction", c.reason, place.at(c.queries[-1:])))
     results += [_result("unjudged", f"Q{u.number}: {u.reason}", place.at([u.number])) for u in verdict.unjudged]
     results += [_result("refused", f"Q{r.number}: {_first(r.error)}", place.at([r.number])) for r in verdict.refused]
+    if not verdict.judged:
+        results.append(_result("unjudged", NOTHING_JUDGED, place.at([])))
     driver = {
         "name": "keyhole",
         "version": __version__,

@@ -1,6 +1,6 @@
 """BigQuery: INFORMATION_SCHEMA.JOBS as CSV or JSON, or the audit log (BigQueryAuditMetadata, and the older AuditData).
 
-Statements are translated from BigQuery's dialect. Jobs that failed gave no answer and are left out.
+Jobs that failed gave no answer and are left out.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keyhole.gather.importers.dialect import translated
 from keyhole.gather.importers.found import Found, faulty, statements
 from keyhole.gather.importers.records import Record, records
+from keyhole.sql import Dialect
 
 _AUDIT = (
     ("metadata", "jobChange", "job"),
@@ -25,7 +25,7 @@ def read(text: str, name: str) -> Iterator[Found]:
     """The statements of an export.
 
     >>> [f.sql for f in read('{"job_id": "j", "state": "DONE", "query": "SELECT SUM(`x`) FROM `d.t`"}', "jobs.json")]
-    ['SELECT SUM("x") FROM "d"."t"']
+    ['SELECT SUM(`x`) FROM `d.t`']
     """
     for record in records(text, name):
         if record.fault:
@@ -71,8 +71,7 @@ def _audited(record: Record) -> Iterator[Found]:
 
 
 def _statements(sql: str, at: int) -> Iterator[Found]:
-    for found in statements(sql, at):
-        yield Found(translated(found.sql, "bigquery"), found.at)
+    yield from statements(sql, at, Dialect.BIGQUERY)
 
 
 def _failed(error: object) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from keyhole.errors import LogError
-from keyhole.gather.importers.dialect import translated
 from keyhole.gather.importers.found import Found, faulty, statements
 from keyhole.gather.importers.records import document, line_of
+from keyhole.sql.dialects import named
 
 _NO_SQL = ("seed", "source", "exposure", "metric", "semantic_model", "group", "macro")
 
@@ -26,7 +27,7 @@ def read(text: str, name: str) -> Iterator[Found]:
             f"{name} is no dbt artifact: it has neither nodes (manifest.json) nor results (run_results.json)"
         )
     metadata = whole.get("metadata")
-    adapter = str(metadata.get("adapter_type") or "") if isinstance(metadata, Mapping) else ""
+    engine = named(metadata.get("adapter_type") if isinstance(metadata, Mapping) else None)
     for key, node in _nodes(whole):
         found = text.find(f'"{key}"')
         at = line_of(text, found) if found >= 0 else 1
@@ -44,7 +45,7 @@ def read(text: str, name: str) -> Iterator[Found]:
             yield faulty(key, at, "it has no compiled code: run dbt compile and audit its manifest.json")
             continue
         for part in statements(sql, at):
-            yield Found(translated(part.sql, "bigquery") if adapter == "bigquery" else part.sql, at)
+            yield replace(part, at=at, dialect=engine)
 
 
 def _nodes(whole: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

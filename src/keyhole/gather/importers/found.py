@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from keyhole.sql import split
+from keyhole.sql import Dialect, split
 
 # What a session does besides asking: it returns nothing about people.
 _SESSION = re.compile(
     r"\s*(?:BEGIN|START\s+TRANSACTION|COMMIT|ROLLBACK|END|SAVEPOINT|RELEASE|SET|RESET|SHOW|USE|DISCARD|PREPARE|DEALLOCATE|CLOSE)\b",
     re.IGNORECASE,
 )
+_BLOCK = re.compile(r"\s*(?:BEGIN\s+)+(?=SELECT\b|WITH\b|\()", re.IGNORECASE)  # what it holds is asked
+_SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
+_PREPARE = re.compile(r"\s*PREPARE\b", re.IGNORECASE)
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")
 
@@ -22,22 +25,29 @@ NO_TEMPLATE = "it is a template ({{...}}): export the statements that were run, 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One statement of an export and the line it starts on; `fault` says why it cannot be judged."""
+    """One statement of an export, the line it starts on, and the engine it ran in.
+
+    `fault` says why it cannot be judged; `steers` that it only steers the session and tells nobody anything.
+    """
 
     sql: str
     at: int
     fault: str = ""
+    dialect: str = Dialect.DUCKDB
+    steers: bool = False
 
 
-def statements(text: str, at: int) -> Iterator[Found]:
-    """The statements of one logged text, without those that only steer the session.
+def statements(text: str, at: int, dialect: str = Dialect.DUCKDB) -> Iterator[Found]:
+    """The statements of one logged text, those that only steer the session marked. Blocks are opened.
 
-    >>> [f.sql for f in statements("BEGIN; SELECT SUM(x) FROM t;", 7)]
-    ['SELECT SUM(x) FROM t']
+    >>> text = "BEGIN; SELECT SUM(x) FROM t; BEGIN SELECT SUM(y) FROM t; END;"
+    >>> [f.sql for f in statements(text, 7) if not f.steers]
+    ['SELECT SUM(x) FROM t', 'SELECT SUM(y) FROM t']
     """
     for part in split(text):
-        if _SESSION.match(part.sql) is None:
-            yield Found(part.sql, at + part.line - 1)
+        sql = _BLOCK.sub("", part.sql)
+        asks = _SELECT.search(sql) is not None and _PREPARE.match(sql) is None
+        yield Found(sql, at + part.line - 1, dialect=dialect, steers=_SESSION.match(sql) is not None and not asks)
 
 
 def faulty(text: str, at: int, fault: str) -> Found:

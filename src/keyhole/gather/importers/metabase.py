@@ -7,10 +7,12 @@ questions with variables.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from keyhole.gather.importers.found import NO_TEMPLATE, Found, faulty, is_template, statements
 from keyhole.gather.importers.records import records
+from keyhole.sql.dialects import Dialect, named
 
 
 def read(text: str, name: str) -> Iterator[Found]:
@@ -32,7 +34,7 @@ def read(text: str, name: str) -> Iterator[Found]:
             yield faulty(sql, record.at, NO_TEMPLATE)
         else:
             for found in statements(sql, record.at):
-                yield Found(found.sql, record.at)
+                yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
 
 
 def _native(query: Any) -> str | None:
@@ -47,3 +49,8 @@ def _native(query: Any) -> str | None:
         inner = stages[0].get("native")
         return inner if isinstance(inner, str) else None
     return None
+
+
+def _engine(database: Any) -> Dialect:
+    """What the export says of the database behind a question; most say nothing."""
+    return named(database.get("engine") if isinstance(database, Mapping) else None)

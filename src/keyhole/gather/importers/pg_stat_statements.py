@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from keyhole.gather.importers.found import NO_PARAMETERS, Found, faulty, has_parameters, statements
 from keyhole.gather.importers.records import records
+from keyhole.sql import Dialect
 
 
 def read(text: str, name: str) -> Iterator[Found]:
@@ -29,4 +30,4 @@ def read(text: str, name: str) -> Iterator[Found]:
             why = f"{NO_PARAMETERS}: pg_stat_statements keeps normalised texts; log the statements (csvlog) instead"
             yield faulty(sql, record.at, why)
         else:
-            yield from statements(sql, record.at)
+            yield from statements(sql, record.at, Dialect.POSTGRES)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from keyhole.gather.importers.found import NO_PARAMETERS, Found, faulty, filled, has_parameters, statements
 from keyhole.gather.importers.records import csv_rows
+from keyhole.sql import Dialect
 
 COLUMNS = range(23, 27)  # 23 up to version 12, 24 with backend_type, 26 with leader_pid and query_id
 _PID, _SEVERITY, _STATE, _MESSAGE, _DETAIL, _QUERY, _LEADER = 3, 11, 12, 13, 14, 19, 24
@@ -77,7 +78,7 @@ def _logged(sql: str, detail: str, at: int) -> Iterator[Found]:
             yield faulty(sql, at, "a parameter value was cut short; set log_parameter_max_length = -1")
             return
         sql = whole
-    yield from statements(sql, at)
+    yield from statements(sql, at, Dialect.POSTGRES)
 
 
 def _failed(severity: str, state: str) -> bool:
@@ -135,6 +136,6 @@ def _audit(message: str, at: int) -> Iterator[Found]:
     elif has_parameters(fields[7]):
         yield faulty(fields[7], at, NO_PARAMETERS)
     elif fields[3] == "READ":
-        yield from statements(fields[7], at)
+        yield from statements(fields[7], at, Dialect.POSTGRES)
     elif fields[3] != "MISC":
         yield faulty(fields[7], at, f"an AUDIT line of class {fields[3]}: only reading is judged")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from keyhole.gather.importers.found import Found, faulty, statements
 from keyhole.gather.importers.records import records
+from keyhole.sql import Dialect
 
 LONGEST = 100_000  # characters that QUERY_TEXT keeps
 
@@ -26,4 +27,4 @@ def read(text: str, name: str) -> Iterator[Found]:
             if len(sql) >= LONGEST:
                 yield faulty(sql[:200], record.at, f"its text was cut at {LONGEST:,} characters")
             else:
-                yield from statements(sql, record.at)
+                yield from statements(sql, record.at, Dialect.SNOWFLAKE)

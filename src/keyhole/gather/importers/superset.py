@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from keyhole.gather.importers.found import NO_TEMPLATE, Found, faulty, is_template, statements
 from keyhole.gather.importers.records import records
+from keyhole.sql.dialects import Dialect, named
 
 
 def read(text: str, name: str) -> Iterator[Found]:
@@ -26,7 +28,7 @@ def read(text: str, name: str) -> Iterator[Found]:
             yield faulty(sql, record.at, NO_TEMPLATE)
         else:
             for found in statements(sql, record.at):
-                yield Found(found.sql, record.at)
+                yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
     count = _count(text)
     if count > len(page):
         why = (
@@ -43,3 +45,8 @@ def _count(text: str) -> int:
         return 0
     count = whole.get("count") if isinstance(whole, dict) else None
     return count if isinstance(count, int) else 0
+
+
+def _engine(database: object) -> Dialect:
+    """What the export says of the database behind a query; most say nothing."""
+    return named(database.get("backend") if isinstance(database, Mapping) else None)

@@ -1,0 +1,101 @@
+"""Exit code 0 needs at least one statement that was judged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+from keyhole import examine
+from keyhole.audit.explain import sentence
+from keyhole.cli import app
+
+PEOPLE = {"name": ["Ann", "Bob", "Cyd"], "age": [20, 30, 40], "pay": [1, 2, 3]}
+SESSION = "SET search_path = x; SHOW tables; BEGIN; COMMIT;"
+# what a log may be that tells nothing, as .sql and as an export that passes over what steers a session
+LOGS = {
+    "session.sql": SESSION,
+    "history.csv": "QUERY_TEXT,EXECUTION_STATUS\nUSE WAREHOUSE small,SUCCESS\nSET x = 1,SUCCESS\n",
+    "statements.csv": "query,calls\nBEGIN,3\nSHOW search_path,1\n",
+    "smallest.sql": "SELECT MIN(pay) FROM t",
+    "other.csv": "query,calls\nSELECT SUM(pay) FROM t WHERE age / 2 > 10,1\n",
+    "changes.sql": "DELETE FROM t",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("name,age,pay\nAnn,20,1\nBob,30,2\nCyd,40,3\n")
+    for name, text in LOGS.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def called(log: str, *options: str) -> tuple[int, str]:
+    call = ["audit", log, "--data", "t.csv", "--id", "name", "--private", "pay", *options]
+    done = CliRunner().invoke(app, call)
+    return done.exit_code, done.output
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_nothing_judged_is_no_all_clear_in_any_format(folder: Path, log: str) -> None:
+    code, text = called(log)
+    assert code == 3
+    assert "Nothing was judged" in text
+    assert "not an all-clear" in text
+    assert "Nobody" not in text
+    assert "Promise: complete" not in text
+    code, text = called(log, "--format", "json")
+    found = json.loads(text)
+    assert code == 3
+    assert found["promise"] == "none: nothing was judged"
+    assert found["exposed"] == []
+    code, text = called(log, "--format", "sarif")
+    results = json.loads(text)["runs"][0]["results"]
+    assert code == 3
+    assert any(r["ruleId"] == "unjudged" and "Nothing was judged" in r["message"]["text"] for r in results)
+    code, text = called(log, "--format", "junit")
+    suite = ElementTree.fromstring(text.partition("?>")[2]).find("testsuite")
+    assert code == 3
+    assert suite is not None
+    whole = [case for case in suite.iter("testcase") if case.get("name") == "the log as a whole"]
+    assert [error.get("message", "")[:18] for case in whole for error in case.iter("error")] == ["Nothing was judged"]
+    assert int(suite.get("errors", "0")) >= 1
+
+
+def test_nor_against_a_baseline(folder: Path) -> None:
+    (folder / "before.json").write_text(called("smallest.sql", "--format", "json")[1])
+    code, text = called("session.sql", "--baseline", "before.json")
+    assert code == 3
+    assert "Nothing was judged" in text
+
+
+def test_an_empty_log_could_not_be_audited(folder: Path) -> None:
+    for name, text in (("empty.sql", ""), ("comment.sql", "-- nothing\n"), ("header.csv", "query,calls\n")):
+        (folder / name).write_text(text)
+        code, said = called(name)
+        assert code == 2
+        assert "holds no statement" in said
+
+
+def test_no_statement_at_all_in_python() -> None:
+    verdict = examine([], data=pa.table(PEOPLE), private=["pay"], id="name")
+    assert (verdict.exit_code, verdict.judged, verdict.queries, len(verdict)) == (3, 0, 0, 0)
+    assert sentence(verdict).startswith("Nothing was judged")
+    assert "Nothing was judged" in verdict._repr_html_()
+    assert "Nobody" not in sentence(verdict)
+
+
+def test_one_judged_statement_is_enough_and_public_ones_count() -> None:
+    for log in ("SELECT COUNT(*) FROM t WHERE age > 25", "SELECT SUM(pay) FROM t"):
+        verdict = examine(log, data=pa.table(PEOPLE), private=["pay"], id="name")
+        assert (verdict.exit_code, verdict.judged) == (0, 1)
+        assert sentence(verdict) == "Nobody of 3 people is exposed by 1 query."
+    mixed = examine(f"{SESSION} SELECT SUM(pay) FROM t", data=pa.table(PEOPLE), private=["pay"], id="name")
+    assert (mixed.exit_code, mixed.judged) == (3, 1)
+    assert sentence(mixed).startswith("Nobody of 3 people is exposed by 1 query. 4 queries were not judged")

@@ -1,0 +1,256 @@
+"""A log of another engine: judged where it means the same in DuckDB, not judged elsewhere, never misread."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from keyhole.cli import app
+from keyhole.gather.log import IMPORTERS, LogFormat, open_log
+from keyhole.schema import Column, Kind, Schema
+from keyhole.sql import Dialect, carried
+
+# Bob's pay is the difference of what PostgreSQL answers to W2 (21 / 2 is 10 there), and nobody's in DuckDB.
+PEOPLE = """name,age,zip,dept,born,left,pay
+Ann,20,32453,a,1990-01-07,2020-01-01,10
+Bob,21,43999,a,1991-02-03,2021-01-01,20
+Cyd,22,43813,b,1992-03-04,2022-01-01,30
+Dan,40,33000,b,1993-04-05,2023-01-01,40
+Eve,50,43000,b,1994-05-06,2024-01-01,50
+"""
+SCHEMA = Schema(
+    "t",
+    (
+        Column("name", Kind.TEXT),
+        Column("age", Kind.INTEGER),
+        Column("zip", Kind.INTEGER),
+        Column("dept", Kind.TEXT),
+        Column("born", Kind.DATE),
+        Column("left", Kind.DATE),
+        Column("pay", Kind.INTEGER),
+        Column("rate", Kind.DOUBLE),
+    ),
+)
+W2 = ("SELECT SUM(pay) FROM t WHERE age / 2 > 10", "SELECT SUM(pay) FROM t WHERE age >= 21")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text(PEOPLE)
+    return tmp_path
+
+
+def written(kind: LogFormat, *statements: str) -> str:
+    """An export with these statements."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    match kind:
+        case LogFormat.POSTGRES_CSVLOG:
+            for sql in statements:
+                row = ["2026-11-15 10:00:00 UTC"] + [""] * 25
+                row[13] = f"statement: {sql}"
+                rows.writerow(row)
+        case LogFormat.PG_STAT_STATEMENTS:
+            rows.writerows([("query", "calls"), *((sql, 1) for sql in statements)])
+        case LogFormat.SNOWFLAKE:
+            rows.writerows([("QUERY_TEXT", "EXECUTION_STATUS"), *((sql, "SUCCESS") for sql in statements)])
+        case LogFormat.BIGQUERY:
+            rows.writerows([("job_id", "query"), *(("j", sql) for sql in statements)])
+        case LogFormat.METABASE:
+            cards = [{"name": "q", "dataset_query": {"native": {"query": sql}}} for sql in statements]
+            return json.dumps(cards)
+        case LogFormat.SUPERSET:
+            return json.dumps({"result": [{"label": "q", "sql": sql} for sql in statements]})
+        case LogFormat.DBT:
+            nodes = {f"model.{i}": {"compiled_code": sql} for i, sql in enumerate(statements)}
+            return json.dumps({"metadata": {"adapter_type": "postgres"}, "nodes": nodes})
+        case _:
+            raise AssertionError(kind)
+    return out.getvalue()
+
+
+def audited(folder: Path, text: str, *options: str) -> tuple[int, dict[str, Any]]:
+    (folder / "log").write_text(text)
+    call = ["audit", "log", "--data", "t.csv", "--id", "name", "--private", "pay", "--format", "json", *options]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code in (0, 1, 3), done.output
+    return done.exit_code, json.loads(done.stdout)
+
+
+FOREIGN = [kind for kind in IMPORTERS if kind is not LogFormat.DUCKDB]
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_division_of_another_engine_is_not_judged(folder: Path, kind: LogFormat) -> None:
+    code, found = audited(folder, written(kind, *W2), "--log-format", kind)
+    assert code == 3
+    assert [u["query"] for u in found["unjudged"]] == ["1"]
+    assert "DuckDB" in found["unjudged"][0]["reason"]
+    assert not found["refused"]
+    assert found["queries"] == 1
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_the_portable_core_is_judged(folder: Path, kind: LogFormat) -> None:
+    core = ("SELECT SUM(pay) FROM t WHERE age > 20", "SELECT SUM(pay) FROM t WHERE age > 21 AND NOT dept IN ('c')")
+    code, found = audited(folder, written(kind, *core), "--log-format", kind)
+    assert code == 1
+    assert [e["record"]["name"] for e in found["exposed"]] == ["Bob"]
+    assert found["unjudged"] == []
+    assert found["refused"] == []
+
+
+def test_the_dialect_of_a_plain_log_can_be_said(folder: Path) -> None:
+    text = "; ".join(W2)
+    assert audited(folder, text)[0] == 0
+    assert audited(folder, text, "--dialect", "duckdb")[0] == 0
+    code, found = audited(folder, text, "--dialect", "postgres")
+    assert code == 3
+    assert "21 / 2 is 10.5" in found["unjudged"][0]["reason"]
+    lines = "\n".join(json.dumps({"sql": sql, "answer": answer}) for sql, answer in zip(W2, (120, 140), strict=True))
+    assert audited(folder, lines, "--dialect", "postgres")[0] == 3
+    # and of an export: who knows the engine says so
+    assert audited(folder, written(LogFormat.METABASE, *W2), "--dialect", "duckdb")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "sql"),
+    [
+        (LogFormat.POSTGRES_CSVLOG, "SELECT SUM(pay) FROM t WHERE zip/1000 <> 32"),
+        (LogFormat.POSTGRES_CSVLOG, "SELECT SUM(pay) FROM t WHERE age/10 = 3"),
+        (LogFormat.POSTGRES_CSVLOG, "SELECT age/10*10, SUM(pay) FROM t GROUP BY age/10*10"),
+        (LogFormat.SNOWFLAKE, "SELECT SUM(pay) FROM t WHERE SUBSTR(name, 0, 1) = 'A'"),
+        (LogFormat.BIGQUERY, "SELECT SUM(pay) FROM t WHERE SUBSTR(name, 0, 1) = 'A'"),
+        (LogFormat.BIGQUERY, "SELECT SUM(pay) FROM t WHERE EXTRACT(DAYOFWEEK FROM born) = 1"),
+    ],
+)
+def test_known_misreadings_are_not_judged(folder: Path, kind: LogFormat, sql: str) -> None:
+    code, found = audited(folder, written(kind, sql), "--log-format", kind)
+    assert code == 3
+    assert not found["exposed"]
+    assert len(found["unjudged"]) + len(found["refused"]) == 1
+
+
+@pytest.mark.parametrize("kind", [LogFormat.SNOWFLAKE, LogFormat.BIGQUERY])
+def test_blocks_are_opened_and_not_dropped(folder: Path, kind: LogFormat) -> None:
+    block = "BEGIN SELECT SUM(pay) FROM t; SELECT SUM(pay) FROM t WHERE name <> 'Eve'; END;"
+    code, found = audited(folder, written(kind, block), "--log-format", kind)
+    assert code == 1
+    assert [e["record"]["name"] for e in found["exposed"]] == ["Eve"]
+    code, found = audited(
+        folder, written(kind, "SET x = (SELECT SUM(pay) FROM t)", "SELECT COUNT(*) FROM t"), "--log-format", kind
+    )
+    assert (code, len(found["refused"])) == (3, 1)
+
+
+def test_watch_does_not_take_it_into_the_history(folder: Path) -> None:
+    (folder / "old.csv").write_text(written(LogFormat.PG_STAT_STATEMENTS, *W2))
+    call = ["watch", "--data", "t.csv", "--id", "name", "--private", "pay", "--history", "h", "--load", "old.csv"]
+    done = CliRunner().invoke(app, call, input="")
+    assert done.exit_code == 2
+    assert "1 statement of old.csv cannot be taken into the history" in done.output
+    assert "written for PostgreSQL" in done.output
+    done = CliRunner().invoke(app, [*call, "--accept-unjudged"], input="SELECT SUM(pay) FROM t WHERE age >= 22;")
+    assert "Q3 deny" in done.output  # the portable one counts
+    done = CliRunner().invoke(app, call, input="")
+    assert "1 publication that no verdict accounts for" in done.output
+
+
+OUTSIDE = [
+    "age / 2 > 3",
+    "age % 2 = 1",
+    "MOD(age, 2) = 1",
+    "CAST(age AS TEXT) = '3'",
+    "age::text = '3'",
+    "EXTRACT(YEAR FROM born) = 1990",
+    "DATE_TRUNC('month', born) = DATE '1990-01-01'",
+    "born - left > 3",
+    "born + 1 > '1990-01-01'",
+    "SUBSTR(name, -1) = 'n'",
+    "SUBSTRING(name, 1, 1) = 'A'",
+    "dept LIKE 'a\\%'",
+    "dept LIKE 'a!%' ESCAPE '!'",
+    "dept ILIKE 'A'",
+    "dept || 'x' = 'ax'",
+    "ROUND(age) = 3",
+    "UPPER(dept) = 'A'",
+    "name < 'M'",
+    "name BETWEEN 'A' AND 'C'",
+    "dept = ''",
+    "age * 0.1 > 0.3",
+    "rate + 1 > 3",
+    "age IN (SELECT age / 2 FROM t)",
+    "CASE WHEN age / 2 = 1 THEN TRUE ELSE FALSE END",
+]
+INSIDE = [
+    "age = 3",
+    "age <> -3 OR NOT zip > 30000",
+    "age BETWEEN 3 AND 5",
+    "dept IN ('a', 'b') AND dept NOT IN ('c')",
+    "dept IS NOT NULL",
+    "(age > 3) IS TRUE",
+    "dept LIKE 'a%' AND dept NOT LIKE '_b'",
+    "age * 2 + zip - 1 > 7.5",
+    "rate > 0.1 AND rate <> -0.5",
+    "born >= DATE '1990-01-01' AND born < '1995-01-01'",
+    "CASE WHEN age > 3 THEN dept = 'a' ELSE FALSE END",
+]
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "snowflake", "bigquery", "spark", "trino", "unknown"])
+def test_the_allow_list(dialect: str) -> None:
+    for condition in INSIDE:
+        assert carried(f"SELECT SUM(pay) FROM t WHERE {condition}", dialect, SCHEMA).reason == "", condition
+    for condition in OUTSIDE:
+        assert carried(f"SELECT SUM(pay) FROM t WHERE {condition}", dialect, SCHEMA).reason, condition
+    for whole in (
+        "SELECT dept, SUM(pay * 2), COUNT(*), MIN(pay) FROM s.t AS x GROUP BY ROLLUP (dept) HAVING COUNT(*) > 2",
+        "SELECT SUM(CASE WHEN age > 3 THEN pay ELSE 0 END) FROM (SELECT pay, age FROM t WHERE dept = 'a') AS u",
+        "SELECT SUM(rate * 0.5 + 1) FROM t",
+        "WITH u AS (SELECT * FROM t) SELECT SUM(pay) FROM u ORDER BY 1",
+    ):
+        assert carried(whole, dialect, SCHEMA).reason == "", whole
+    for whole in (
+        "SELECT SUM(pay) / COUNT(*) FROM t",
+        "SELECT ROUND(SUM(pay), -1) FROM t",
+        "SELECT dept, SUM(pay) FROM t GROUP BY dept ORDER BY dept LIMIT 1",
+        "SELECT age AS zip, SUM(pay) FROM t GROUP BY zip",
+        "SELECT SUM(x) FROM (SELECT age / 2 AS x FROM t) AS u",
+        "SELECT SUM(x - y) FROM (SELECT born AS x, left AS y FROM t) AS u",
+    ):
+        assert carried(whole, dialect, SCHEMA).reason, whole
+
+
+def test_averages_and_texts_where_engines_differ() -> None:
+    average, text = "SELECT AVG(pay) FROM t", "SELECT SUM(pay) FROM t WHERE dept = 'a'"
+    like = "SELECT SUM(pay) FROM t WHERE dept LIKE 'a%'"
+    judged = {d: [not carried(sql, d, SCHEMA).reason for sql in (average, text, like)] for d in Dialect}
+    assert judged[Dialect.POSTGRES] == judged[Dialect.BIGQUERY] == judged[Dialect.SNOWFLAKE] == [True, True, True]
+    assert judged[Dialect.TSQL] == judged[Dialect.MYSQL] == [False, False, False]
+    assert judged[Dialect.UNKNOWN] == judged[Dialect.REDSHIFT] == [False, True, True]
+    assert judged[Dialect.SQLITE] == [False, True, False]
+    for sql in ("SELECT dept, SUM(pay) FROM t GROUP BY dept", "SELECT SUM(CASE dept WHEN 'A' THEN pay END) FROM t"):
+        assert "without regard to case" in carried(sql, "mysql", SCHEMA).reason
+    assert carried("SELECT age, SUM(pay) FROM t WHERE zip > 3 GROUP BY age", "mysql", SCHEMA).reason == ""
+
+
+def test_importers_say_what_they_import() -> None:
+    said = {kind: open_log(written(kind, "SELECT 1"), kind).lines[0].dialect for kind in FOREIGN}
+    assert said == {
+        LogFormat.POSTGRES_CSVLOG: "postgres",
+        LogFormat.PG_STAT_STATEMENTS: "postgres",
+        LogFormat.BIGQUERY: "bigquery",
+        LogFormat.SNOWFLAKE: "snowflake",
+        LogFormat.DBT: "postgres",
+        LogFormat.METABASE: "unknown",
+        LogFormat.SUPERSET: "unknown",
+    }
+    card = {"name": "q", "database": {"engine": "sqlserver"}, "dataset_query": {"native": {"query": "SELECT 1"}}}
+    assert open_log(json.dumps([card]), LogFormat.METABASE).lines[0].dialect == "tsql"
