@@ -12,8 +12,6 @@ from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.problem import Law as Noise
 from keyhole.attack.problem import Problem
 from keyhole.attack.records import RecordRows
-from keyhole.checks import attacks
-from keyhole.checks.attacks import Specimen
 from keyhole.evidence import Evidence
 
 
@@ -114,17 +112,3 @@ class Deaf(LeastSquares):
 
     def _refuse(self, problem: Problem) -> None:
         """Refuse nothing."""
-
-
-LIARS: dict[str, Specimen] = {
-    attacks.chunking_changes_nothing.__name__: Specimen(Forgetful),
-    attacks.an_estimate_is_pure.__name__: Specimen(Restless),
-    attacks.before_any_evidence_the_prior_is_the_estimate.__name__: Specimen(Opinionated),
-    attacks.relabelled_records_get_relabelled_estimates.__name__: Specimen(Snob),
-    attacks.an_exact_log_of_full_rank_gives_exact_recovery.__name__: Specimen(Sloppy),
-    attacks.saved_and_resumed_equals_uninterrupted.__name__: Specimen(Amnesiac),
-    attacks.memory_of_a_stream_stays_flat.__name__: Specimen(Hoarder),
-    attacks.what_it_is_sure_of_is_right.__name__: Specimen(Boaster),
-    attacks.known_noise_is_outvoted.__name__: Specimen(Naive),
-    attacks.knowledge_is_honoured_or_refused.__name__: Specimen(Deaf),
-}

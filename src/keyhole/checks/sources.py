@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 
+from keyhole.checks.law import Law, Specimen
 from keyhole.checks.worlds import WORLDS, World
 from keyhole.evidence import Atoms
 from keyhole.predicate import (
@@ -30,7 +31,7 @@ from keyhole.sources import DuckDBSource, Rows, Source
 
 Opener = Callable[[World], Source]
 
-SPECIMENS: dict[str, Opener] = {"DuckDBSource": World.source}
+SPECIMENS: tuple[Specimen[Opener], ...] = (Specimen("DuckDBSource", World.source),)
 
 PREDICATES: tuple[Predicate, ...] = (
     TRUE,
@@ -157,32 +158,19 @@ class _Peeking(DuckDBSource):
         return np.intersect1d(super().support(query), [r for (r,) in self._con.execute(text).fetchall()])
 
 
-def _as(kind: type[DuckDBSource]) -> Opener:
+def _liar(kind: type[DuckDBSource]) -> tuple[Specimen[Opener], ...]:
     def opened(world: World) -> Source:
         source = world.source()
         source.__class__ = kind
         return source
 
-    return opened
+    return (Specimen(kind.__name__.strip("_"), opened),)
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """A sentence that holds for every source, and the liar that it must catch."""
-
-    check: Callable[[Opener], None]
-    liar: Opener
-
-    @property
-    def name(self) -> str:
-        """The law as a sentence."""
-        return self.check.__name__.replace("_", " ")
-
-
-LAWS: tuple[Law, ...] = (
-    Law(support_is_sorted_unique_and_in_range, _as(_Unsorted)),
-    Law(support_is_who_matches, _as(_TwoValued)),
-    Law(evaluate_is_the_aggregate_over_the_support, _as(_Generous)),
-    Law(atoms_are_direct_evaluation, _as(_Hashing)),
-    Law(the_public_half_does_not_depend_on_the_secret, _as(_Peeking)),
+LAWS: tuple[Law[Opener], ...] = (
+    Law(support_is_sorted_unique_and_in_range, _liar(_Unsorted)),
+    Law(support_is_who_matches, _liar(_TwoValued)),
+    Law(evaluate_is_the_aggregate_over_the_support, _liar(_Generous)),
+    Law(atoms_are_direct_evaluation, _liar(_Hashing)),
+    Law(the_public_half_does_not_depend_on_the_secret, _liar(_Peeking)),
 )
