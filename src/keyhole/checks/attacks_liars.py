@@ -45,6 +45,18 @@ class Opinionated(LeastSquares):
         return found if self._problem is not None and self._problem.m else replace(found, values=found.values + 1)
 
 
+class Gossip(LeastSquares):
+    """Tells of people that nobody asked about what it knows of the others."""
+
+    def estimate(self) -> Reconstruction:
+        """The mean of all guesses, where nothing was asked."""
+        found = super().estimate()
+        if self._problem is None:
+            return found
+        asked = self._problem.totals().any(axis=0)[self._problem.of]
+        return replace(found, values=np.where(asked, found.values, found.values.mean()))
+
+
 class Snob(LeastSquares):
     """Thinks more of low record numbers."""
 
