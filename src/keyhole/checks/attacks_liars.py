@@ -53,7 +53,7 @@ class Gossip(LeastSquares):
         found = super().estimate()
         if self._problem is None:
             return found
-        asked = self._problem.totals().any(axis=0)[self._problem.of]
+        asked = np.asarray(self._problem.totals().any(axis=0))[self._problem.of]
         return replace(found, values=np.where(asked, found.values, found.values.mean()))
 
 

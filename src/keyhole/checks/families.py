@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from keyhole.checks import attacks, auditors, budgets, mechanisms, online, oracles, sources, updates
+from keyhole.checks import attacks, auditors, budgets, mechanisms, online, oracle_learners, oracles, sources, updates
 from keyhole.checks.law import Family
 
 FAMILIES: Final[tuple[Family[Any], ...]] = (
@@ -13,6 +13,7 @@ FAMILIES: Final[tuple[Family[Any], ...]] = (
     Family("source", sources.LAWS, sources.SPECIMENS),
     Family("attack", attacks.LAWS, attacks.SPECIMENS),
     Family("oracle attack", oracles.LAWS, oracles.SPECIMENS),
+    Family("oracle learner", oracle_learners.LAWS, oracle_learners.SPECIMENS),
     Family("mechanism", mechanisms.LAWS, mechanisms.SPECIMENS),
     Family("budget", budgets.LAWS, budgets.SPECIMENS),
     Family("update", updates.LAWS, updates.SPECIMENS),
