@@ -257,20 +257,20 @@ def knowledge_is_honoured_or_refused(recipe: Recipe) -> None:
     assert found.values[0] >= 3 - 1e-6, f"told that the first value is at least 3, it says {found.values[0]}"
 
 
-def _liar(make: type[LeastSquares | liars.Hoarder]) -> tuple[Specimen[Recipe], ...]:
+def _liar(make: type[LeastSquares | liars.KeepsEveryRow]) -> tuple[Specimen[Recipe], ...]:
     return (Specimen(make.__name__, Recipe(make)),)
 
 
 LAWS: tuple[Law[Recipe], ...] = (
-    Law(chunking_changes_nothing, _liar(liars.Forgetful)),
+    Law(chunking_changes_nothing, _liar(liars.LastBlockOnly)),
     Law(an_estimate_is_pure, _liar(liars.Restless)),
     Law(before_any_evidence_the_prior_is_the_estimate, _liar(liars.Opinionated)),
     Law(a_record_that_no_row_touches_keeps_its_prior_guess, _liar(liars.Gossip)),
     Law(relabelled_records_get_relabelled_estimates, _liar(liars.Snob)),
     Law(an_exact_log_of_full_rank_gives_exact_recovery, _liar(liars.Sloppy)),
     Law(saved_and_resumed_equals_uninterrupted, _liar(liars.Amnesiac)),
-    Law(memory_of_a_stream_stays_flat, _liar(liars.Hoarder)),
+    Law(memory_of_a_stream_stays_flat, _liar(liars.KeepsEveryRow)),
     Law(what_it_is_sure_of_is_right, _liar(liars.Boaster)),
     Law(known_noise_is_outvoted, _liar(liars.Naive)),
-    Law(knowledge_is_honoured_or_refused, _liar(liars.Deaf)),
+    Law(knowledge_is_honoured_or_refused, _liar(liars.HearsNoFacts)),
 )

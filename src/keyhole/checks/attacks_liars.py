@@ -15,7 +15,7 @@ from keyhole.attack.records import RecordRows
 from keyhole.evidence import Evidence
 
 
-class Forgetful(LeastSquares):
+class LastBlockOnly(LeastSquares):
     """Remembers only the last block."""
 
     def observe(self, evidence: Evidence) -> None:
@@ -83,7 +83,7 @@ class Amnesiac(LeastSquares):
         self._problem = None
 
 
-class Hoarder(Kaczmarz):
+class KeepsEveryRow(Kaczmarz):
     """Keeps every row it has seen."""
 
     def __init__(self, target: Target) -> None:
@@ -119,7 +119,7 @@ class Naive(LeastSquares):
         return super()._solve(cut)
 
 
-class Deaf(LeastSquares):
+class HearsNoFacts(LeastSquares):
     """Takes knowledge in and neither obeys nor refuses it."""
 
     def _refuse(self, problem: Problem) -> None:

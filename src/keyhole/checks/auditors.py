@@ -106,7 +106,7 @@ def relabelled_records_are_exposed_alike(auditor: Auditor) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Liar:
+class _Tampering:
     """An honest auditor whose findings are tampered with."""
 
     tamper: Callable[[Exposure], Exposure]
@@ -153,10 +153,10 @@ def _first_row_only(exposure: Exposure) -> Exposure:
 
 
 LAWS: tuple[Law[Auditor], ...] = (
-    Law(truth_lies_inside_the_interval, (Specimen("off by one", _Liar(_off_by_one)),)),
-    Law(more_queries_never_widen_an_interval, (Specimen("forgetful", _Liar(_forgetful)),)),
-    Law(equals_brute_force_on_few_records, (Specimen("forgetful", _Liar(_forgetful)),)),
-    Law(every_proof_verifies_in_exact_arithmetic, (Specimen("careless", _Liar(_careless)),)),
-    Law(empty_log_exposes_nobody, (Specimen("paranoid", _Liar(_paranoid)),)),
-    Law(relabelled_records_are_exposed_alike, (Specimen("first rows only", _Liar(_first_row_only)),)),
+    Law(truth_lies_inside_the_interval, (Specimen("off by one", _Tampering(_off_by_one)),)),
+    Law(more_queries_never_widen_an_interval, (Specimen("forgetful", _Tampering(_forgetful)),)),
+    Law(equals_brute_force_on_few_records, (Specimen("forgetful", _Tampering(_forgetful)),)),
+    Law(every_proof_verifies_in_exact_arithmetic, (Specimen("careless", _Tampering(_careless)),)),
+    Law(empty_log_exposes_nobody, (Specimen("paranoid", _Tampering(_paranoid)),)),
+    Law(relabelled_records_are_exposed_alike, (Specimen("first rows only", _Tampering(_first_row_only)),)),
 )

@@ -23,7 +23,7 @@ from keyhole.sources.fingerprint import fingerprint
 SEEDS = range(6)
 
 
-class Online(Protocol):
+class Gatekeeper(Protocol):
     """What a law asks of an online auditor."""
 
     def admit(self, query: str) -> Verdict:
@@ -40,11 +40,11 @@ class Online(Protocol):
 class Lifecycle:
     """An implementation: how to begin one, and how to go on from its saved state."""
 
-    make: Callable[[Roster, int], Online]
-    reopen: Callable[[Online, Roster, int], Online]
+    make: Callable[[Roster, int], Gatekeeper]
+    reopen: Callable[[Gatekeeper, Roster, int], Gatekeeper]
 
 
-def play(auditor: Online, asks: list[Ask], secret: tuple[int, ...] = SECRET) -> tuple[list[Verdict], list[Vector]]:
+def play(auditor: Gatekeeper, asks: list[Ask], secret: tuple[int, ...] = SECRET) -> tuple[list[Verdict], list[Vector]]:
     """Run a stream; returns the verdicts, and the rows of what was answered."""
     verdicts: list[Verdict] = []
     answered: list[Vector] = []
@@ -193,11 +193,11 @@ def the_proof_of_a_denial_gives_the_value_it_names(online: Lifecycle) -> None:
     assert denied, "no stream had a denial: the law was not tried"
 
 
-def _make(table: Roster, insiders: int) -> Online:
+def _make(table: Roster, insiders: int) -> Gatekeeper:
     return OnlineAuditor(table, insiders=insiders)
 
 
-def _reopen(auditor: Online, table: Roster, insiders: int) -> Online:
+def _reopen(auditor: Gatekeeper, table: Roster, insiders: int) -> Gatekeeper:
     assert isinstance(auditor, OnlineAuditor)
     mark = fingerprint(roster())
     with tempfile.TemporaryDirectory() as folder:
@@ -291,11 +291,11 @@ class _Careless(_Tampered):
         return replace(said, proof=tuple({**p, "weight": str(2 * Fraction(p["weight"]))} for p in said.proof))
 
 
-def _forget(auditor: Online, table: Roster, insiders: int) -> Online:
+def _forget(auditor: Gatekeeper, table: Roster, insiders: int) -> Gatekeeper:
     return OnlineAuditor(table, insiders=insiders)
 
 
-def _liar(name: str, make: Callable[[Roster, int], Online]) -> tuple[Specimen[Lifecycle], ...]:
+def _liar(name: str, make: Callable[[Roster, int], Gatekeeper]) -> tuple[Specimen[Lifecycle], ...]:
     return (Specimen(name, Lifecycle(make, _reopen)),)
 
 

@@ -188,7 +188,7 @@ class _TwoValued(DuckDBSource):
         return super().support(query)
 
 
-class _Generous(DuckDBSource):
+class _AddsOne(DuckDBSource):
     def evaluate(self, query: Query) -> Decimal | bool | None:
         value = super().evaluate(query)
         return value + 1 if isinstance(value, Decimal) else value
@@ -220,7 +220,7 @@ LAWS: tuple[Law[Opener], ...] = (
     Law(support_is_sorted_unique_and_in_range, _liar(_Unsorted)),
     Law(support_is_sorted_whatever_order_the_engine_returns, _liar(_Trusting)),
     Law(support_is_who_matches, _liar(_TwoValued)),
-    Law(evaluate_is_the_aggregate_over_the_support, _liar(_Generous)),
+    Law(evaluate_is_the_aggregate_over_the_support, _liar(_AddsOne)),
     Law(atoms_are_direct_evaluation, _liar(_Hashing)),
     Law(the_public_half_does_not_depend_on_the_secret, _liar(_Peeking)),
 )

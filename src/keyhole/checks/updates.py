@@ -134,6 +134,6 @@ SPECIMENS: tuple[Specimen[Factory], ...] = (
 )
 LAWS: tuple[Law[Factory], ...] = (
     Law(no_update_sequence_outlasts_its_limit, (Specimen("Timid", liars.Timid),)),
-    Law(a_state_survives_the_ledger, (Specimen("Forgetful", liars.Forgetful),)),
+    Law(a_state_survives_the_ledger, (Specimen("ForgetsTheLedger", liars.ForgetsTheLedger),)),
     Law(an_update_moves_towards_the_answer, (Specimen("Contrary", liars.Contrary),)),
 )

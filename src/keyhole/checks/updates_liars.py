@@ -36,7 +36,7 @@ class Contrary(Perceptron):
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetful(MultiplicativeWeights):
+class ForgetsTheLedger(MultiplicativeWeights):
     """Comes back from the ledger as if nothing had been learned."""
 
     name = "forgetful"
