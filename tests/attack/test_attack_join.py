@@ -128,6 +128,18 @@ def test_a_fact_told_twice_counts_once(blocks: tuple[Evidence, ...]) -> None:
     assert sorted(n for n in problem.numbers if n != "fact 1") == ["41", "51", "61"]
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_each_part_of_a_group_gets_its_own_total(turned: bool) -> None:
+    x, trio = np.array([3, 3, 3, 2, 5]), [1, 1, 1, 0, 0]
+    made = []
+    for asked in ([0, 0, 0, 1, 1], [1, 0, 0, 1, 0]):
+        evidence = from_arrays(np.array([trio, asked]), [9, int(np.array(asked) @ x)])
+        system, fact = evidence.systems[0], Bound("x", 0, Fraction(3), Fraction(3), 1)
+        made.append(replace(evidence, systems=(replace(system, rows=system.rows[1:], bounds=(fact,)),)))
+    problem = joined(*(made[::-1] if turned else made))
+    assert sorted(y for y, name in zip(problem.y, problem.numbers, strict=True) if name == "fact 1") == [3, 6]
+
+
 def with_sum(evidence: Evidence) -> Evidence:
     """A fact about a total: the first two records sum to 6."""
     system = evidence.systems[0]
