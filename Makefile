@@ -7,7 +7,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= passive
 export OPENBLAS_THREAD_TIMEOUT ?= 4
 
-.PHONY: help demo test check bench soak docs clean
+.PHONY: help demo test quick check bench soak docs clean
 help:            ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
 
@@ -30,8 +30,13 @@ check: $(VENV)/.dev   ## lint, format, types, layers
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check           ## everything CI runs: check, unit, laws, doctests, end to end
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak"
+quick: $(VENV)/.dev   ## under a minute: lint, layers, and the fast tests (all but tests/slow.txt)
+	$(BIN)/ruff check --quiet .
+	$(BIN)/lint-imports > /dev/null
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not soak and not slow"
+
+test: check           ## everything CI runs: check, unit, laws, doctests, end to end; names its 20 slowest
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --durations=20
 
 soak: $(VENV)/.dev    ## the long statistical tests
 	$(BIN)/python -m pytest -m soak

@@ -155,7 +155,14 @@ def _called(number: str) -> str:
     return number if number.startswith("fact ") else f"query {number}"
 
 
-def reconstruct(problem: Problem, u: Floats, A: Floats, status: Status, note: str = "") -> Reconstruction:
-    """Means over atoms to values per record, with standard errors and the residual."""
+def reconstruct(
+    problem: Problem, u: Floats, A: Floats, status: Status, note: str = "", rest: Floats | None = None
+) -> Reconstruction:
+    """Means over atoms to values per record, with standard errors and the residual.
+
+    What no row touches is `rest`: the middle of its bounds, unless the method knows better than where a solver left it.
+    """
+    if problem.plain:
+        u = np.where(A.any(axis=0), u, midpoint(problem) if rest is None else rest)
     values, confidence, measure = read_values(problem, u, standard_errors(problem, A))
     return Reconstruction(values, confidence, problem.residual(A @ u), status, measure, note)

@@ -173,12 +173,17 @@ def _equalities(problem: Problem, system: System, answers: dict[str, Answer | No
             rows.append(row)
             totals.append(value * problem.sizes[k])
             names.append(name)
-    y, none = np.array(totals), np.zeros(len(totals))
+    return _stacked(problem, np.array(rows), np.array(totals), names)
+
+
+def _stacked(problem: Problem, rows: Floats, y: Floats, names: list[str]) -> Problem:
+    """The problem with these equations after its rows."""
+    none = np.zeros(len(y))
     packed = problem.bits is not None and len(problem.features) == 1
     return replace(
         problem,
-        bits=np.concatenate([problem.bits, pack(np.array(rows))]) if packed and problem.bits is not None else None,
-        dense=None if packed else np.concatenate([problem.totals(), np.array(rows)]),
+        bits=np.concatenate([problem.bits, pack(rows)]) if packed and problem.bits is not None else None,
+        dense=None if packed else np.concatenate([problem.totals(), rows]),
         y=np.concatenate([problem.y, y]), lo=np.concatenate([problem.lo, y]), hi=np.concatenate([problem.hi, y]),
         scale=np.concatenate([problem.scale, none]), law=np.concatenate([problem.law, none.astype(np.int8)]),
         numbers=(*problem.numbers, *names),
@@ -289,7 +294,8 @@ def join(a: Problem, b: Problem) -> Problem:
         raise CannotHonour("the blocks split the private column into different cells: observe the whole log at once")
     if not np.array_equal(a.of, b.of):
         finer = refine(a.of, b.of)
-        a, b = (over(p, finer.of, finer.sizes, up) for p, up in ((a, finer.left), (b, finer.right)))
+        made = (over(p, finer.of, finer.sizes, up) for p, up in ((a, finer.left), (b, finer.right)))
+        a, b = map(_every_atom, made)
     seen = {name for name in a.numbers if name.startswith("fact ")}
     keep = np.array([name not in seen for name in b.numbers], dtype=bool)
     bits = dense = None
@@ -314,6 +320,31 @@ def join(a: Problem, b: Problem) -> Problem:
         least=None if a.least is None or b.least is None else np.maximum(a.least, b.least),
         most=None if a.most is None or b.most is None else np.minimum(a.most, b.most),
     )
+
+
+def _every_atom(p: Problem) -> Problem:
+    """A fact that gives values gives every record its own: one equation for each of the finer atoms."""
+    low, high = (p.lower, p.upper) if p.least is None or p.most is None else (p.least, p.most)
+    told = [j for j, name in enumerate(p.numbers) if name.startswith("fact ") and p.law[j] == Law.EXACT]
+    totals = p.totals() if told else np.zeros((0, p.p))
+    split, names, y, rows = np.zeros(p.m, dtype=bool), [], [], []
+    for j in told:
+        atoms = np.unique(np.flatnonzero(totals[j]) % p.K)
+        if len(atoms) < 2 or not np.array_equal(low[atoms], high[atoms]):
+            continue  # of one atom already, or about a sum
+        split[j] = True
+        for k in atoms:
+            names.append(p.numbers[j])
+            rows.append(np.where(np.arange(p.p) % p.K == k, totals[j], 0.0))
+            y.append(low[k] * p.sizes[k])
+    if not split.any():
+        return p
+    rest = replace(
+        p, bits=None if p.bits is None else p.bits[~split], dense=None if p.dense is None else p.dense[~split],
+        y=p.y[~split], lo=p.lo[~split], hi=p.hi[~split], scale=p.scale[~split], law=p.law[~split],
+        numbers=tuple(name for name, gone in zip(p.numbers, split, strict=True) if not gone),
+    )  # fmt: skip
+    return _stacked(rest, np.array(rows), np.array(y), names)
 
 
 def over(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64], parent: NDArray[Any]) -> Problem:

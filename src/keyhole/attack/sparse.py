@@ -54,7 +54,7 @@ class Sparse(Batch):
         )  # fmt: skip
         if solution.status is not Status.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)
-        found = reconstruct(problem, solution.u, A, solution.status)
+        found = reconstruct(problem, solution.u, A, solution.status, rest=solution.u)  # the common value
         if problem.p > SPREAD_LIMIT or not np.isfinite(problem.target.deviation) or not problem.plain:
             return found
         # The pull towards `common` is a bias: the formula is about the middle of what the answers leave.

@@ -12,12 +12,10 @@ from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.problem import Law as Noise
 from keyhole.attack.problem import Problem
 from keyhole.attack.records import RecordRows
-from keyhole.checks import attacks
-from keyhole.checks.attacks import Specimen
 from keyhole.evidence import Evidence
 
 
-class Forgetful(LeastSquares):
+class LastBlockOnly(LeastSquares):
     """Remembers only the last block."""
 
     def observe(self, evidence: Evidence) -> None:
@@ -47,6 +45,18 @@ class Opinionated(LeastSquares):
         return found if self._problem is not None and self._problem.m else replace(found, values=found.values + 1)
 
 
+class Gossip(LeastSquares):
+    """Tells of people that nobody asked about what it knows of the others."""
+
+    def estimate(self) -> Reconstruction:
+        """The mean of all guesses, where nothing was asked."""
+        found = super().estimate()
+        if self._problem is None:
+            return found
+        asked = np.asarray(self._problem.totals().any(axis=0))[self._problem.of]
+        return replace(found, values=np.where(asked, found.values, found.values.mean()))
+
+
 class Snob(LeastSquares):
     """Thinks more of low record numbers."""
 
@@ -73,7 +83,7 @@ class Amnesiac(LeastSquares):
         self._problem = None
 
 
-class Hoarder(Kaczmarz):
+class KeepsEveryRow(Kaczmarz):
     """Keeps every row it has seen."""
 
     def __init__(self, target: Target) -> None:
@@ -109,22 +119,8 @@ class Naive(LeastSquares):
         return super()._solve(cut)
 
 
-class Deaf(LeastSquares):
+class HearsNoFacts(LeastSquares):
     """Takes knowledge in and neither obeys nor refuses it."""
 
     def _refuse(self, problem: Problem) -> None:
         """Refuse nothing."""
-
-
-LIARS: dict[str, Specimen] = {
-    attacks.chunking_changes_nothing.__name__: Specimen(Forgetful),
-    attacks.an_estimate_is_pure.__name__: Specimen(Restless),
-    attacks.before_any_evidence_the_prior_is_the_estimate.__name__: Specimen(Opinionated),
-    attacks.relabelled_records_get_relabelled_estimates.__name__: Specimen(Snob),
-    attacks.an_exact_log_of_full_rank_gives_exact_recovery.__name__: Specimen(Sloppy),
-    attacks.saved_and_resumed_equals_uninterrupted.__name__: Specimen(Amnesiac),
-    attacks.memory_of_a_stream_stays_flat.__name__: Specimen(Hoarder),
-    attacks.what_it_is_sure_of_is_right.__name__: Specimen(Boaster),
-    attacks.known_noise_is_outvoted.__name__: Specimen(Naive),
-    attacks.knowledge_is_honoured_or_refused.__name__: Specimen(Deaf),
-}

@@ -16,11 +16,12 @@ import numpy as np
 
 from keyhole.audit import Auditor, Exposure, Finding, Judge, Proof, Status
 from keyhole.checks.brute import determined_rows
+from keyhole.checks.law import Law, Specimen
 from keyhole.checks.worlds import WORLDS, evidence_of, verdict
 from keyhole.evidence import Evidence
 from keyhole.sources import Roster
 
-SPECIMENS: dict[str, Callable[[], Auditor]] = {"Judge": Judge}
+SPECIMENS: tuple[Specimen[Auditor], ...] = (Specimen("Judge", Judge()),)
 
 
 def truth_lies_inside_the_interval(auditor: Auditor) -> None:
@@ -105,7 +106,7 @@ def relabelled_records_are_exposed_alike(auditor: Auditor) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Liar:
+class _Tampering:
     """An honest auditor whose findings are tampered with."""
 
     tamper: Callable[[Exposure], Exposure]
@@ -151,24 +152,11 @@ def _first_row_only(exposure: Exposure) -> Exposure:
     return replace(exposure, findings=tuple(f for f in exposure if f.row < 2))
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """A sentence that holds for every auditor, and the liar that it must catch."""
-
-    check: Callable[[Auditor], None]
-    liar: Auditor
-
-    @property
-    def name(self) -> str:
-        """The law as a sentence."""
-        return self.check.__name__.replace("_", " ")
-
-
-LAWS: tuple[Law, ...] = (
-    Law(truth_lies_inside_the_interval, _Liar(_off_by_one)),
-    Law(more_queries_never_widen_an_interval, _Liar(_forgetful)),
-    Law(equals_brute_force_on_few_records, _Liar(_forgetful)),
-    Law(every_proof_verifies_in_exact_arithmetic, _Liar(_careless)),
-    Law(empty_log_exposes_nobody, _Liar(_paranoid)),
-    Law(relabelled_records_are_exposed_alike, _Liar(_first_row_only)),
+LAWS: tuple[Law[Auditor], ...] = (
+    Law(truth_lies_inside_the_interval, (Specimen("off by one", _Tampering(_off_by_one)),)),
+    Law(more_queries_never_widen_an_interval, (Specimen("forgetful", _Tampering(_forgetful)),)),
+    Law(equals_brute_force_on_few_records, (Specimen("forgetful", _Tampering(_forgetful)),)),
+    Law(every_proof_verifies_in_exact_arithmetic, (Specimen("careless", _Tampering(_careless)),)),
+    Law(empty_log_exposes_nobody, (Specimen("paranoid", _Tampering(_paranoid)),)),
+    Law(relabelled_records_are_exposed_alike, (Specimen("first rows only", _Tampering(_first_row_only)),)),
 )

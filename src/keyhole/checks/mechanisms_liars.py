@@ -1,4 +1,4 @@
-"""Planted bad mechanisms and budgets: each must be caught by the law it is listed under.
+"""Planted bad mechanisms: each must be caught by the law of `mechanisms` that it is listed under.
 
 Among them the classic wrong sparse vectors (Lyu, Su and Li 2017 tell their story): no threshold noise, query noise that
 does not grow with c, the comparison's noise reused for the answer, and TOPs without end.
@@ -6,43 +6,26 @@ does not grow with c, the comparison's noise reused for the answer, and TOPs wit
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
+from dataclasses import replace
 from fractions import Fraction
 
-from keyhole.checks import mechanism_specimens as games
-from keyhole.checks import mechanisms as laws
+from keyhole.checks import mechanism_games as games
 from keyhole.checks.exact_laws import Law, bucket
-from keyhole.checks.mechanism_specimens import HIGH, LOW, SEARCH, SPECIMENS, STREAM, THRESHOLD, Counts, Specimen
-from keyhole.checks.seeded_noise import ScaledNoise, SeededNoise
-from keyhole.defend.budget import EVERYBODY, Budget, Cap
+from keyhole.checks.law import Specimen
+from keyhole.checks.mechanism_games import GAMES, HIGH, LOW, SEARCH, STREAM, THRESHOLD, Counts, Game, scaled, seeded
+from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
 from keyhole.defend.noise import Noise
 from keyhole.defend.numeric_sparse import numeric_sparse_scales
-from keyhole.errors import BudgetExhausted, DataError
+from keyhole.defend.sparse import Sparse
+from keyhole.errors import DataError
 
 
-@dataclass(frozen=True, slots=True)
-class Liar:
-    """A bad specimen (or a bad door under a good one) and the law that must catch it."""
-
-    story: str
-    law: laws.MechanismLaw
-    specimen: Specimen
-    factor: Fraction = Fraction(1)
-
-    def noise(self, seed: int) -> Noise:
-        """The door it draws from."""
-        inner = laws.seeded(seed)
-        return inner if self.factor == 1 or not isinstance(inner, SeededNoise) else ScaledNoise(inner, self.factor)
-
-
-def _named(name: str) -> Specimen:
-    return next(s for s in SPECIMENS if s.name == name)
+def _named(name: str) -> Game:
+    return next(game for game in GAMES if game.name == name)
 
 
 # --- wrong sparse vectors -------------------------------------------------------------------------------------------
@@ -117,10 +100,12 @@ def _crowd(fresh: bool) -> games.Play:
 
 
 CROWD = ((10, 10), (11, 9))
-CROWD_FRESH = Specimen(
-    "query noise not scaled with c, a crowd", _crowd(True), CROWD, _no_law, Loss.of_epsilon(1), 1.0, 0.0, 6000
+CROWD_FRESH = Game(
+    "query noise not scaled with c, a crowd", Sparse, _crowd(True), CROWD, _no_law, Loss.of_epsilon(1), 1.0, 0.0, 6000
 )
-CROWD_FIXED = Specimen("TOPs without end, a crowd", _crowd(False), CROWD, _no_law, Loss.of_epsilon(1), 1.0, 0.0, 6000)
+CROWD_FIXED = Game(
+    "TOPs without end, a crowd", Sparse, _crowd(False), CROWD, _no_law, Loss.of_epsilon(1), 1.0, 0.0, 6000
+)
 
 
 # --- bad manners with the budget ------------------------------------------------------------------------------------
@@ -157,83 +142,37 @@ def an_error_that_tells(histogram: Histogram, budget: Budget, noise: Noise) -> H
     return bucket(histogram.total(games.ONE) + noise.laplace(Fraction(2)), games.CUTS)
 
 
-_LAPLACE = _named("laplace")
-_EXACT = laws.outputs_follow_their_exact_law_on_both_neighbours
-_EMPIRICAL = laws.no_event_betrays_more_than_the_claimed_epsilon
+def _lie(name: str, game: Game) -> Specimen[Game]:
+    return Specimen(name, replace(game, door=seeded(7)))
 
-LIARS: tuple[Liar, ...] = (
-    *(
-        Liar(f"{s.name}, noise times {float(f)}", _EXACT, s, f)
-        for s in SPECIMENS
-        for f in (Fraction(9, 10), Fraction(11, 10))
-    ),
-    Liar("no threshold noise", _EXACT, replace(_named("above-threshold"), play=no_threshold_noise)),
-    Liar("query noise not scaled with c", _EXACT, replace(_named("sparse"), play=query_noise_not_scaled_with_c)),
-    Liar("noise reused for the answer", _EXACT, replace(_named("numeric-sparse"), play=noise_reused_for_the_answer)),
-    Liar("TOPs without end", _EXACT, replace(_named("sparse"), play=tops_without_end)),
-    Liar("claims half its epsilon", laws.the_exact_law_keeps_the_claimed_epsilon, replace(_LAPLACE, epsilon=0.25)),
-    Liar("noise a third of what it should be", _EMPIRICAL, _LAPLACE, Fraction(1, 3)),
-    Liar("query noise not scaled with c, a crowd", _EMPIRICAL, CROWD_FRESH),
-    Liar("TOPs without end, a crowd", _EMPIRICAL, CROWD_FIXED),
-    Liar("reads before paying", laws.nothing_is_released_without_a_charge, replace(_LAPLACE, play=reads_before_paying)),
-    Liar("never pays", laws.nothing_is_released_without_a_charge, replace(_LAPLACE, play=never_pays)),
-    Liar(
-        "pays when it fires",
-        laws.costs_and_refusals_are_the_same_on_neighbours,
-        replace(_named("above-threshold"), play=pays_when_it_fires, pair=((4, 8), (5, 7))),
-    ),
-    Liar(
-        "an error that tells",
-        laws.costs_and_refusals_are_the_same_on_neighbours,
-        replace(_LAPLACE, play=an_error_that_tells),
-    ),
+
+def badly_scaled(game: Game, factor: Fraction, seed: int = 7) -> Specimen[Game]:
+    """A good mechanism behind a door whose noise is wrong by a factor."""
+    return Specimen(f"{game.name}, noise times {float(factor):.3g}", replace(game, door=scaled(factor, seed)))
+
+
+_LAPLACE, _SPARSE, _FIRST = _named("laplace"), _named("sparse"), _named("above-threshold")
+
+# Too much noise costs accuracy, not privacy: it is caught too, in the long run of `make soak`.
+TOO_LITTLE_NOISE = tuple(badly_scaled(game, Fraction(9, 10)) for game in GAMES)
+TOO_MUCH_NOISE = tuple(badly_scaled(game, Fraction(11, 10)) for game in GAMES)
+WRONG_SPARSE_VECTORS = (
+    _lie("no threshold noise", replace(_FIRST, play=no_threshold_noise)),
+    _lie("query noise not scaled with c", replace(_SPARSE, play=query_noise_not_scaled_with_c)),
+    _lie("noise reused for the answer", replace(_named("numeric-sparse"), play=noise_reused_for_the_answer)),
+    _lie("TOPs without end", replace(_SPARSE, play=tops_without_end)),
 )
-
-
-# --- bad budgets ----------------------------------------------------------------------------------------------------
-
-
-class ChargesRefusals(Budget):
-    """Books a loss before it looks whether there is room."""
-
-    def spend(self, loss: Loss, *, analyst: str | None = None, what: str = "") -> None:
-        """Charge, then check."""
-        spent, delta = self._spent(EVERYBODY)
-        self._record(EVERYBODY, spent + loss.amount, delta + loss.delta)
-        if spent + loss.amount > self.cap.total.amount:
-            raise BudgetExhausted("too much", remaining=0, requested=loss.amount)
-
-
-class AddsFloats(Budget):
-    """Sums in floating point: a tenth is not a tenth."""
-
-    def _record(self, account: str, amount: Fraction, delta: Fraction) -> None:
-        super()._record(account, Fraction(float(amount)), delta)
-
-
-class ForgetsTheCap(Budget):
-    """Knows each analyst's cap but not the one of all together."""
-
-    def _accounts(self, analyst: str | None) -> tuple[str, ...]:
-        return (EVERYBODY,) if analyst is None else (analyst,)
-
-
-class Unlocked(Budget):
-    """Lets two threads read the same total."""
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        yield
-
-    def _spent(self, account: str) -> tuple[Fraction, Fraction]:
-        found = super()._spent(account)
-        time.sleep(0)  # another thread may come in here
-        return found
-
-
-BUDGET_LIARS: tuple[tuple[laws.BudgetLaw, Callable[[Cap], Budget]], ...] = (
-    (laws.a_refusal_changes_nothing_and_leaves_less_possible, ChargesRefusals),
-    (laws.the_sum_is_exact_after_many_charges, AddsFloats),
-    (laws.analysts_together_never_pass_the_global_cap, ForgetsTheCap),
-    (laws.the_budget_is_never_overspent_by_threads, Unlocked),
+OVERCLAIMING = (_lie("claims half its epsilon", replace(_LAPLACE, epsilon=0.25)),)
+BETRAYING = (
+    badly_scaled(_LAPLACE, Fraction(1, 3)),
+    _lie("query noise not scaled with c, a crowd", CROWD_FRESH),
+    _lie("TOPs without end, a crowd", CROWD_FIXED),
+)
+NOT_PAYING = (
+    _lie("reads before paying", replace(_LAPLACE, play=reads_before_paying)),
+    _lie("never pays", replace(_LAPLACE, play=never_pays)),
+)
+TELLING_BY_PRICE = (
+    _lie("pays when it fires", replace(_FIRST, play=pays_when_it_fires, pair=((4, 8), (5, 7)))),
+    _lie("an error that tells", replace(_LAPLACE, play=an_error_that_tells)),
 )

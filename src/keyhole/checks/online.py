@@ -1,8 +1,8 @@
 """Laws of every online auditor, and a liar for each.
 
-from keyhole.checks.online import LAWS
+from keyhole.checks.online import LAWS, Lifecycle
 for law in LAWS:
-    law.check(Specimen(make=..., reopen=...))
+    law.check(Lifecycle(make=..., reopen=...))
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from keyhole.audit.online import OnlineAuditor, Ruling, Verdict
+from keyhole.checks.law import Law, Specimen
 from keyhole.checks.streams import OTHER_SECRET, PEOPLE, SECRET, Ask, Vector, determined, roster, stream
 from keyhole.sources import Roster
 from keyhole.sources.fingerprint import fingerprint
@@ -22,7 +23,7 @@ from keyhole.sources.fingerprint import fingerprint
 SEEDS = range(6)
 
 
-class Online(Protocol):
+class Gatekeeper(Protocol):
     """What a law asks of an online auditor."""
 
     def admit(self, query: str) -> Verdict:
@@ -36,14 +37,14 @@ class Online(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Specimen:
+class Lifecycle:
     """An implementation: how to begin one, and how to go on from its saved state."""
 
-    make: Callable[[Roster, int], Online]
-    reopen: Callable[[Online, Roster, int], Online]
+    make: Callable[[Roster, int], Gatekeeper]
+    reopen: Callable[[Gatekeeper, Roster, int], Gatekeeper]
 
 
-def play(auditor: Online, asks: list[Ask], secret: tuple[int, ...] = SECRET) -> tuple[list[Verdict], list[Vector]]:
+def play(auditor: Gatekeeper, asks: list[Ask], secret: tuple[int, ...] = SECRET) -> tuple[list[Verdict], list[Vector]]:
     """Run a stream; returns the verdicts, and the rows of what was answered."""
     verdicts: list[Verdict] = []
     answered: list[Vector] = []
@@ -58,20 +59,20 @@ def play(auditor: Online, asks: list[Ask], secret: tuple[int, ...] = SECRET) -> 
     return verdicts, answered
 
 
-def the_stream_of_answers_exposes_nobody(specimen: Specimen) -> None:
+def the_stream_of_answers_exposes_nobody(online: Lifecycle) -> None:
     """Whatever is asked: who answers only what is allowed exposes nobody (brute force), insiders included."""
     for insiders in (0, 1):
         for seed in SEEDS:
-            _, answered = play(specimen.make(roster(), insiders), stream(seed))
+            _, answered = play(online.make(roster(), insiders), stream(seed))
             exposed = determined(answered, insiders=insiders)
             assert not exposed, f"seed {seed}, insiders {insiders}: {sorted(exposed)} exposed"
 
 
-def every_denied_query_would_have_exposed_somebody(specimen: Specimen) -> None:
+def every_denied_query_would_have_exposed_somebody(online: Lifecycle) -> None:
     """Nothing is denied in vain, with or without insiders (brute force)."""
     for insiders in (0, 1):
         for seed in SEEDS:
-            auditor = specimen.make(roster(), insiders)
+            auditor = online.make(roster(), insiders)
             answered: list[Vector] = []
             for one in stream(seed):
                 said, rows = play(auditor, [one])
@@ -81,16 +82,16 @@ def every_denied_query_would_have_exposed_somebody(specimen: Specimen) -> None:
                 answered += rows
 
 
-def a_denial_changes_no_state(specimen: Specimen) -> None:
+def a_denial_changes_no_state(online: Lifecycle) -> None:
     """An auditor that was asked for what it denied decides like one that was not."""
     for seed in SEEDS:
         asks = stream(seed)
-        verdicts, _ = play(specimen.make(roster(), 0), asks)
+        verdicts, _ = play(online.make(roster(), 0), asks)
         allowed = [one for one, said in zip(asks, verdicts, strict=True) if said.verdict is Ruling.ALLOW]
-        again, _ = play(specimen.make(roster(), 0), allowed)
+        again, _ = play(online.make(roster(), 0), allowed)
         assert all(said.verdict is Ruling.ALLOW for said in again), f"seed {seed}: a denial left its mark"
         probes = stream(seed + 100)
-        first, second = (specimen.make(roster(), 0) for _ in range(2))
+        first, second = (online.make(roster(), 0) for _ in range(2))
         play(first, asks)
         play(second, allowed)
         for probe in probes:
@@ -98,10 +99,10 @@ def a_denial_changes_no_state(specimen: Specimen) -> None:
             assert both[0] is both[1], f"seed {seed}: {probe.sql}: {both}"
 
 
-def what_follows_from_earlier_answers_is_allowed(specimen: Specimen) -> None:
+def what_follows_from_earlier_answers_is_allowed(online: Lifecycle) -> None:
     """The same question again, and any combination of answered ones, is never denied."""
     for insiders in (0, 1):
-        auditor = specimen.make(roster(), insiders)
+        auditor = online.make(roster(), insiders)
         for sql in ("SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE zip IN (1, 4)"):
             assert auditor.admit(sql).verdict is Ruling.ALLOW, sql
             auditor.record(sql)
@@ -110,30 +111,30 @@ def what_follows_from_earlier_answers_is_allowed(specimen: Specimen) -> None:
             assert auditor.admit(sql).verdict is Ruling.ALLOW, f"insiders {insiders}: {sql} follows, yet is denied"
 
 
-def decisions_are_equal_on_neighbouring_data(specimen: Specimen) -> None:
+def decisions_are_equal_on_neighbouring_data(online: Lifecycle) -> None:
     """Two tables that differ in private values only, and the answers that go with them: the same verdicts."""
     for seed in SEEDS:
-        one, _ = play(specimen.make(roster(SECRET), 0), stream(seed), SECRET)
-        two, _ = play(specimen.make(roster(OTHER_SECRET), 0), stream(seed), OTHER_SECRET)
+        one, _ = play(online.make(roster(SECRET), 0), stream(seed), SECRET)
+        two, _ = play(online.make(roster(OTHER_SECRET), 0), stream(seed), OTHER_SECRET)
         assert [(v.verdict, v.reason) for v in one] == [(v.verdict, v.reason) for v in two], f"seed {seed}"
 
 
-def restored_in_mid_stream_it_decides_as_if_uninterrupted(specimen: Specimen) -> None:
+def restored_in_mid_stream_it_decides_as_if_uninterrupted(online: Lifecycle) -> None:
     """Saved and opened again after every few statements, it says the same."""
     for seed in SEEDS:
         asks = stream(seed)
-        whole, _ = play(specimen.make(roster(), 0), asks)
-        auditor = specimen.make(roster(), 0)
+        whole, _ = play(online.make(roster(), 0), asks)
+        auditor = online.make(roster(), 0)
         parts: list[Verdict] = []
         for start in range(0, len(asks), 4):
             parts += play(auditor, asks[start : start + 4])[0]
-            auditor = specimen.reopen(auditor, roster(), 0)
+            auditor = online.reopen(auditor, roster(), 0)
         assert [v.verdict for v in whole] == [v.verdict for v in parts], f"seed {seed}"
 
 
-def what_could_be_extreme_is_refused(specimen: Specimen) -> None:
+def what_could_be_extreme_is_refused(online: Lifecycle) -> None:
     """Private conditions, extremes, medians, variances, squares and yes/no questions are refused, and leave no mark."""
-    auditor = specimen.make(roster(), 0)
+    auditor = online.make(roster(), 0)
     for sql in (
         "SELECT COUNT(*) FROM t WHERE x > 3",
         "SELECT SUM(x) FROM t WHERE x > 3",
@@ -152,9 +153,9 @@ def what_could_be_extreme_is_refused(specimen: Specimen) -> None:
     assert auditor.admit("SELECT SUM(x) FROM t").verdict is Ruling.ALLOW
 
 
-def a_statement_is_admitted_whole_or_not_at_all(specimen: Specimen) -> None:
+def a_statement_is_admitted_whole_or_not_at_all(online: Lifecycle) -> None:
     """One group that would expose somebody denies the statement, and the harmless groups are then still to be had."""
-    auditor = specimen.make(roster(), 0)
+    auditor = online.make(roster(), 0)
     assert auditor.admit("SELECT zip, SUM(x) FROM t GROUP BY zip").verdict is Ruling.DENY  # zip 4: Gus alone
     auditor.seen()
     assert auditor.admit("SELECT zip, SUM(x) FROM t WHERE zip <= 2 GROUP BY zip").verdict is Ruling.ALLOW
@@ -164,12 +165,12 @@ def a_statement_is_admitted_whole_or_not_at_all(specimen: Specimen) -> None:
     assert auditor.admit("SELECT SUM(x) FROM t WHERE zip = 1 AND age = 31").verdict is Ruling.DENY
 
 
-def the_proof_of_a_denial_gives_the_value_it_names(specimen: Specimen) -> None:
+def the_proof_of_a_denial_gives_the_value_it_names(online: Lifecycle) -> None:
     """Weights times true answers, this one's included, are exactly the private value of the first person named."""
     denied = 0
     for seed in SEEDS:
         for secret in (SECRET, OTHER_SECRET):
-            auditor = specimen.make(roster(), 0)
+            auditor = online.make(roster(), 0)
             answers: dict[str, Fraction | None] = {}
             for one in stream(seed):
                 said = play(auditor, [one], secret)[0][0]
@@ -192,11 +193,11 @@ def the_proof_of_a_denial_gives_the_value_it_names(specimen: Specimen) -> None:
     assert denied, "no stream had a denial: the law was not tried"
 
 
-def _make(table: Roster, insiders: int) -> Online:
+def _make(table: Roster, insiders: int) -> Gatekeeper:
     return OnlineAuditor(table, insiders=insiders)
 
 
-def _reopen(auditor: Online, table: Roster, insiders: int) -> Online:
+def _reopen(auditor: Gatekeeper, table: Roster, insiders: int) -> Gatekeeper:
     assert isinstance(auditor, OnlineAuditor)
     mark = fingerprint(roster())
     with tempfile.TemporaryDirectory() as folder:
@@ -205,7 +206,7 @@ def _reopen(auditor: Online, table: Roster, insiders: int) -> Online:
         return OnlineAuditor.open(path, table, mark, insiders=insiders)
 
 
-SPECIMENS: dict[str, Specimen] = {"OnlineAuditor": Specimen(_make, _reopen)}
+SPECIMENS: tuple[Specimen[Lifecycle], ...] = (Specimen("OnlineAuditor", Lifecycle(_make, _reopen)),)
 
 
 class _Tampered(OnlineAuditor):
@@ -290,31 +291,25 @@ class _Careless(_Tampered):
         return replace(said, proof=tuple({**p, "weight": str(2 * Fraction(p["weight"]))} for p in said.proof))
 
 
-def _forget(auditor: Online, table: Roster, insiders: int) -> Online:
+def _forget(auditor: Gatekeeper, table: Roster, insiders: int) -> Gatekeeper:
     return OnlineAuditor(table, insiders=insiders)
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """A sentence that holds for every online auditor, and the liar that it must catch."""
-
-    check: Callable[[Specimen], None]
-    liar: Specimen
-
-    @property
-    def name(self) -> str:
-        """The law as a sentence."""
-        return self.check.__name__.replace("_", " ")
+def _liar(name: str, make: Callable[[Roster, int], Gatekeeper]) -> tuple[Specimen[Lifecycle], ...]:
+    return (Specimen(name, Lifecycle(make, _reopen)),)
 
 
-LAWS: tuple[Law, ...] = (
-    Law(the_stream_of_answers_exposes_nobody, Specimen(_Generous, _reopen)),
-    Law(every_denied_query_would_have_exposed_somebody, Specimen(_Stingy, _reopen)),
-    Law(a_denial_changes_no_state, Specimen(_Resentful, _reopen)),
-    Law(what_follows_from_earlier_answers_is_allowed, Specimen(_Pedantic, _reopen)),
-    Law(decisions_are_equal_on_neighbouring_data, Specimen(_Peeping, _reopen)),
-    Law(restored_in_mid_stream_it_decides_as_if_uninterrupted, Specimen(_make, _forget)),
-    Law(what_could_be_extreme_is_refused, Specimen(_Curious, _reopen)),
-    Law(a_statement_is_admitted_whole_or_not_at_all, Specimen(_Hasty, _reopen)),
-    Law(the_proof_of_a_denial_gives_the_value_it_names, Specimen(_Careless, _reopen)),
+LAWS: tuple[Law[Lifecycle], ...] = (
+    Law(the_stream_of_answers_exposes_nobody, _liar("generous", _Generous)),
+    Law(every_denied_query_would_have_exposed_somebody, _liar("stingy", _Stingy)),
+    Law(a_denial_changes_no_state, _liar("resentful", _Resentful)),
+    Law(what_follows_from_earlier_answers_is_allowed, _liar("pedantic", _Pedantic)),
+    Law(decisions_are_equal_on_neighbouring_data, _liar("peeping", _Peeping)),
+    Law(
+        restored_in_mid_stream_it_decides_as_if_uninterrupted,
+        (Specimen("forgets when reopened", Lifecycle(_make, _forget)),),
+    ),
+    Law(what_could_be_extreme_is_refused, _liar("curious", _Curious)),
+    Law(a_statement_is_admitted_whole_or_not_at_all, _liar("hasty", _Hasty)),
+    Law(the_proof_of_a_denial_gives_the_value_it_names, _liar("careless", _Careless)),
 )

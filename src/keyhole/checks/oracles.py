@@ -7,7 +7,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,17 +21,18 @@ from keyhole.attack.oracle.streams import Concentrated, Scaled, Stream
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.checks import oracles_liars as liars
+from keyhole.checks.law import Law, Specimen
 from keyhole.errors import ModelError
 
 Builder = Callable[[Subspace, Noise, int], StreamAttack]
 DELTA = 0.2
 
-SPECIMENS: dict[str, Builder] = {
-    "OnlineBisection": lambda space, noise, T: OnlineBisection(space, noise, horizon=T),
-    "SequentialBisection": lambda space, noise, T: SequentialBisection(space, noise, delta=DELTA),
-    "OneBitNewton": lambda space, noise, T: OneBitNewton(space, noise, delta=DELTA),
-    "EdgeBisection": lambda space, noise, T: EdgeBisection(space, noise, delta=DELTA),
-}
+SPECIMENS: tuple[Specimen[Builder], ...] = (
+    Specimen("OnlineBisection", lambda space, noise, T: OnlineBisection(space, noise, horizon=T)),
+    Specimen("SequentialBisection", lambda space, noise, T: SequentialBisection(space, noise, delta=DELTA)),
+    Specimen("OneBitNewton", lambda space, noise, T: OneBitNewton(space, noise, delta=DELTA)),
+    Specimen("EdgeBisection", lambda space, noise, T: EdgeBisection(space, noise, delta=DELTA)),
+)
 
 SPACE = Subspace.blocks(4, 2)
 LITTLE = Uniform(0.05)
@@ -253,31 +253,18 @@ def bad_input_is_refused_and_changes_nothing(build: Builder) -> None:
     _same(attack, twin)
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """A sentence that holds for every attack on the oracle, and the liar that it must catch."""
-
-    check: Callable[[Builder], None]
-    liar: Builder
-
-    @property
-    def name(self) -> str:
-        """The law as a sentence."""
-        return self.check.__name__.replace("_", " ")
-
-
-LAWS: tuple[Law, ...] = (
-    Law(the_compiled_run_gives_the_same_numbers_as_its_steps, liars.Skipping),
-    Law(cutting_the_stream_into_blocks_changes_nothing, liars.ForgetsAtBlocks),
-    Law(the_box_loses_the_truth_no_more_often_than_promised, liars.Hasty),
-    Law(the_box_holds_the_truth_for_any_norm_and_sign, liars.SignBlind),
-    Law(the_box_only_shrinks, liars.Breathing),
-    Law(more_answers_bring_the_estimate_nearer, liars.Deaf),
-    Law(a_saved_attack_carries_on_as_if_uninterrupted, liars.ForgetsOdds),
-    Law(memory_stays_flat, liars.Hoarder),
-    Law(looking_changes_nothing, liars.Fickle),
-    Law(each_query_is_answered_at_most_once, liars.AsksTwice),
-    Law(bits_that_nothing_explains_are_doubted, liars.Credulous),
-    Law(honest_bits_are_not_doubted, liars.Paranoid),
-    Law(bad_input_is_refused_and_changes_nothing, liars.Swallows),
+LAWS: tuple[Law[Builder], ...] = (
+    Law(the_compiled_run_gives_the_same_numbers_as_its_steps, (Specimen("Skipping", liars.Skipping),)),
+    Law(cutting_the_stream_into_blocks_changes_nothing, (Specimen("ForgetsAtBlocks", liars.ForgetsAtBlocks),)),
+    Law(the_box_loses_the_truth_no_more_often_than_promised, (Specimen("Hasty", liars.Hasty),)),
+    Law(the_box_holds_the_truth_for_any_norm_and_sign, (Specimen("SignBlind", liars.SignBlind),)),
+    Law(the_box_only_shrinks, (Specimen("Breathing", liars.Breathing),)),
+    Law(more_answers_bring_the_estimate_nearer, (Specimen("Deaf", liars.Deaf),)),
+    Law(a_saved_attack_carries_on_as_if_uninterrupted, (Specimen("ForgetsOdds", liars.ForgetsOdds),)),
+    Law(memory_stays_flat, (Specimen("Hoarder", liars.Hoarder),)),
+    Law(looking_changes_nothing, (Specimen("Fickle", liars.Fickle),)),
+    Law(each_query_is_answered_at_most_once, (Specimen("AsksTwice", liars.AsksTwice),)),
+    Law(bits_that_nothing_explains_are_doubted, (Specimen("Credulous", liars.Credulous),)),
+    Law(honest_bits_are_not_doubted, (Specimen("Paranoid", liars.Paranoid),)),
+    Law(bad_input_is_refused_and_changes_nothing, (Specimen("Swallows", liars.Swallows),)),
 )

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from keyhole.attack.oracle.base import Run, ThresholdOracle, YesNoOracle
+from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
 from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
@@ -143,6 +144,13 @@ class Fickle(_Liar):
 
     def box(self) -> tuple[Floats, Floats]:
         return self._x, self._y
+
+
+class GivesItselfAway(EllipsoidBisection):
+    """Hands out its centre itself instead of a copy."""
+
+    def estimate(self) -> Floats:
+        return self._c
 
 
 class AsksTwice(_Liar):

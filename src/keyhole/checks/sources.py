@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from keyhole.basis import Atoms
+from keyhole.checks.law import Law, Specimen
 from keyhole.checks.worlds import WORLDS, World
 from keyhole.predicate import (
     FALSE,
@@ -24,13 +26,14 @@ from keyhole.predicate import (
     evaluate,
     leaf_truth,
     negation,
+    to_sql,
 )
 from keyhole.query import Aggregate, Query, Term
 from keyhole.sources import DuckDBSource, Rows, Source
 
 Opener = Callable[[World], Source]
 
-SPECIMENS: dict[str, Opener] = {"DuckDBSource": World.source}
+SPECIMENS: tuple[Specimen[Opener], ...] = (Specimen("DuckDBSource", World.source),)
 
 PREDICATES: tuple[Predicate, ...] = (
     TRUE,
@@ -67,6 +70,45 @@ def support_is_sorted_unique_and_in_range(opened: Opener) -> None:
             rows = source.support(Query(Aggregate.SUM, (Term(None, predicate),)))
             assert rows.tolist() == sorted(set(rows.tolist())), f"{world.name}: {rows}"
             assert all(0 <= r < source.n for r in rows.tolist()), f"{world.name}: {rows}"
+
+
+def support_is_sorted_whatever_order_the_engine_returns(opened: Opener) -> None:
+    """SQL promises no order without ORDER BY: an engine that returns its rows backwards changes nothing."""
+    tried = 0
+    for world in WORLDS:
+        straight, turned = opened(world), opened(world)
+        assert isinstance(turned, DuckDBSource), "how to turn the rows of another engine is not known here"
+        turned._con = _Backwards(turned._con)  # type: ignore[assignment]
+        for predicate in PREDICATES:
+            query = Query(Aggregate.SUM, (Term(None, predicate),))
+            rows, expected = turned.support(query).tolist(), straight.support(query).tolist()
+            assert rows == expected == sorted(expected), f"{world.name}: {predicate}: {rows}, not {expected}"
+            tried += len(rows) > 1
+    assert tried, "no support had two rows: the law was not tried"
+
+
+class _Backwards:
+    """A connection whose results, where nothing was said of their order, come last row first."""
+
+    def __init__(self, con: Any) -> None:
+        self._con, self._turned = con, False
+
+    def execute(self, text: str, values: object = None) -> _Backwards:
+        self._con.execute(text, values)
+        self._turned = "ORDER BY" not in text
+        return self
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        found: tuple[Any, ...] | None = self._con.fetchone()
+        return found
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = self._con.fetchall()
+        return found[::-1] if self._turned else found
+
+    def fetchnumpy(self) -> dict[str, Any]:
+        found = self._con.fetchnumpy()
+        return {name: column[::-1] if self._turned else column for name, column in found.items()}
 
 
 def support_is_who_matches(opened: Opener) -> None:
@@ -127,6 +169,14 @@ class _Unsorted(DuckDBSource):
         return super().support(query)[::-1]
 
 
+class _Trusting(DuckDBSource):
+    """Takes the order in which the engine happens to return rows for an order."""
+
+    def support(self, query: Query) -> Rows:
+        found = self._con.execute(f"SELECT rowid FROM people WHERE {to_sql(query.terms[0].where)}").fetchnumpy()
+        return np.asarray(found["rowid"], np.int64)
+
+
 class _TwoValued(DuckDBSource):
     """Takes NOT for "not true": wrong where a column is NULL."""
 
@@ -138,7 +188,7 @@ class _TwoValued(DuckDBSource):
         return super().support(query)
 
 
-class _Generous(DuckDBSource):
+class _AddsOne(DuckDBSource):
     def evaluate(self, query: Query) -> Decimal | bool | None:
         value = super().evaluate(query)
         return value + 1 if isinstance(value, Decimal) else value
@@ -158,32 +208,20 @@ class _Peeking(DuckDBSource):
         return np.intersect1d(super().support(query), [r for (r,) in self._con.execute(text).fetchall()])
 
 
-def _as(kind: type[DuckDBSource]) -> Opener:
+def _liar(kind: type[DuckDBSource]) -> tuple[Specimen[Opener], ...]:
     def opened(world: World) -> Source:
         source = world.source()
         source.__class__ = kind
         return source
 
-    return opened
+    return (Specimen(kind.__name__.strip("_"), opened),)
 
 
-@dataclass(frozen=True, slots=True)
-class Law:
-    """A sentence that holds for every source, and the liar that it must catch."""
-
-    check: Callable[[Opener], None]
-    liar: Opener
-
-    @property
-    def name(self) -> str:
-        """The law as a sentence."""
-        return self.check.__name__.replace("_", " ")
-
-
-LAWS: tuple[Law, ...] = (
-    Law(support_is_sorted_unique_and_in_range, _as(_Unsorted)),
-    Law(support_is_who_matches, _as(_TwoValued)),
-    Law(evaluate_is_the_aggregate_over_the_support, _as(_Generous)),
-    Law(atoms_are_direct_evaluation, _as(_Hashing)),
-    Law(the_public_half_does_not_depend_on_the_secret, _as(_Peeking)),
+LAWS: tuple[Law[Opener], ...] = (
+    Law(support_is_sorted_unique_and_in_range, _liar(_Unsorted)),
+    Law(support_is_sorted_whatever_order_the_engine_returns, _liar(_Trusting)),
+    Law(support_is_who_matches, _liar(_TwoValued)),
+    Law(evaluate_is_the_aggregate_over_the_support, _liar(_AddsOne)),
+    Law(atoms_are_direct_evaluation, _liar(_Hashing)),
+    Law(the_public_half_does_not_depend_on_the_secret, _liar(_Peeking)),
 )

@@ -6,7 +6,7 @@ by at least alpha, and answers it with any number within alpha of the truth. No 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.checks import updates_liars as liars
+from keyhole.checks.law import Law, Specimen
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.median import Median
 from keyhole.defend.multiplicative_weights import MultiplicativeWeights
@@ -66,47 +68,11 @@ def duel(update: DatabaseUpdate[Any], world: UpdateWorld, most: int) -> Iterator
         state = update.update(state, world.queries[i], truths[i] + toward * world.lie * world.alpha)
 
 
-UpdateLaw = Callable[[Factory, UpdateWorld], None]
-
-
-def no_update_sequence_outlasts_its_limit(factory: Factory, world: UpdateWorld) -> None:
-    """At most T(alpha) updates; then every query is within alpha."""
-    update = factory(len(world.shares), world.alpha)
-    limit = update.limit(world.alpha)
-    steps = sum(1 for _ in duel(update, world, int(limit) + 2))
-    assert steps <= limit, f"{world.name}: {steps} updates where T(alpha) = {limit:.2f}"
-
-
-def a_state_survives_the_ledger(factory: Factory, world: UpdateWorld) -> None:
-    """pack and unpack change no value by more than rounding, before and after updates."""
-    update = factory(len(world.shares), world.alpha)
-    state = update.start()
-    for i, q in enumerate(world.queries[:12]):
-        again = update.unpack(update.pack(state))
-        for other in world.queries[:20]:
-            gap = abs(update.value(again, other) - update.value(state, other))
-            assert gap < 1e-9, f"{world.name}: unpacking moved a value by {gap}"
-        state = update.update(state, q, 1.0 if i % 2 else 0.0)
-
-
-def an_update_moves_towards_the_answer(factory: Factory, world: UpdateWorld) -> None:
-    """After an update the hypothesis is not farther from the answer's side than before."""
-    update = factory(len(world.shares), world.alpha)
-    for q in world.queries[:40]:
-        for answer in (0.0, 1.0):
-            before = update.value(update.start(), q)
-            if abs(before - answer) < world.alpha:
-                continue
-            after = update.value(update.update(update.start(), q, answer), q)
-            moved = after - before if answer > before else before - after
-            assert moved > 0, f"{world.name}: told {answer}, it went from {before} to {after}"
-
-
 def _share(weights: NDArray[np.float64]) -> tuple[float, ...]:
     return tuple((weights / weights.sum()).tolist())
 
 
-def worlds() -> tuple[UpdateWorld, ...]:
+def _worlds() -> tuple[UpdateWorld, ...]:
     """Small universes, each a different kind of hard."""
     rng = np.random.default_rng(11)
     made = []
@@ -122,10 +88,52 @@ def worlds() -> tuple[UpdateWorld, ...]:
     return tuple(made)
 
 
-SPECIMENS: tuple[Factory, ...] = (MultiplicativeWeights, Median, Perceptron)
-LAWS: tuple[UpdateLaw, ...] = (
-    no_update_sequence_outlasts_its_limit,
-    a_state_survives_the_ledger,
-    an_update_moves_towards_the_answer,
+WORLDS = _worlds()
+
+
+def no_update_sequence_outlasts_its_limit(factory: Factory, worlds: Sequence[UpdateWorld] = WORLDS) -> None:
+    """At most T(alpha) updates; then every query is within alpha."""
+    for world in worlds:
+        update = factory(len(world.shares), world.alpha)
+        limit = update.limit(world.alpha)
+        steps = sum(1 for _ in duel(update, world, int(limit) + 2))
+        assert steps <= limit, f"{world.name}: {steps} updates where T(alpha) = {limit:.2f}"
+
+
+def a_state_survives_the_ledger(factory: Factory, worlds: Sequence[UpdateWorld] = WORLDS) -> None:
+    """pack and unpack change no value by more than rounding, before and after updates."""
+    for world in worlds:
+        update = factory(len(world.shares), world.alpha)
+        state = update.start()
+        for i, q in enumerate(world.queries[:12]):
+            again = update.unpack(update.pack(state))
+            for other in world.queries[:20]:
+                gap = abs(update.value(again, other) - update.value(state, other))
+                assert gap < 1e-9, f"{world.name}: unpacking moved a value by {gap}"
+            state = update.update(state, q, 1.0 if i % 2 else 0.0)
+
+
+def an_update_moves_towards_the_answer(factory: Factory, worlds: Sequence[UpdateWorld] = WORLDS) -> None:
+    """After an update the hypothesis is not farther from the answer's side than before."""
+    for world in worlds:
+        update = factory(len(world.shares), world.alpha)
+        for q in world.queries[:40]:
+            for answer in (0.0, 1.0):
+                before = update.value(update.start(), q)
+                if abs(before - answer) < world.alpha:
+                    continue
+                after = update.value(update.update(update.start(), q, answer), q)
+                moved = after - before if answer > before else before - after
+                assert moved > 0, f"{world.name}: told {answer}, it went from {before} to {after}"
+
+
+SPECIMENS: tuple[Specimen[Factory], ...] = (
+    Specimen("MultiplicativeWeights", MultiplicativeWeights),
+    Specimen("Median", Median),
+    Specimen("Perceptron", Perceptron),
 )
-WORLDS = worlds()
+LAWS: tuple[Law[Factory], ...] = (
+    Law(no_update_sequence_outlasts_its_limit, (Specimen("Timid", liars.Timid),)),
+    Law(a_state_survives_the_ledger, (Specimen("ForgetsTheLedger", liars.ForgetsTheLedger),)),
+    Law(an_update_moves_towards_the_answer, (Specimen("Contrary", liars.Contrary),)),
+)

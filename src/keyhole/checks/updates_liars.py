@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.checks import updates as laws
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.multiplicative_weights import MultiplicativeWeights, Weighted
 from keyhole.defend.perceptron import Perceptron
@@ -37,7 +36,7 @@ class Contrary(Perceptron):
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetful(MultiplicativeWeights):
+class ForgetsTheLedger(MultiplicativeWeights):
     """Comes back from the ledger as if nothing had been learned."""
 
     name = "forgetful"
@@ -45,10 +44,3 @@ class Forgetful(MultiplicativeWeights):
     def unpack(self, array: NDArray[Any]) -> Weighted:
         """The uniform distribution, whatever was packed."""
         return self.start()
-
-
-LIARS: tuple[tuple[laws.UpdateLaw, laws.Factory], ...] = (
-    (laws.no_update_sequence_outlasts_its_limit, Timid),
-    (laws.a_state_survives_the_ledger, Forgetful),
-    (laws.an_update_moves_towards_the_answer, Contrary),
-)

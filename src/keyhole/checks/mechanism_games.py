@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from keyhole.checks.exact_laws import (
     Law,
     bucket,
@@ -21,6 +23,8 @@ from keyhole.checks.exact_laws import (
     laplace_mass,
     sparse_law,
 )
+from keyhole.checks.law import Specimen
+from keyhole.checks.seeded_noise import ScaledNoise, SeededNoise
 from keyhole.defend.above_threshold import AboveThreshold
 from keyhole.defend.budget import Budget, Cap
 from keyhole.defend.gaussian import Gaussian
@@ -38,18 +42,34 @@ from keyhole.defend.sparse import Sparse, sparse_scale
 Play = Callable[[Histogram, Budget, Noise], Hashable]
 Counts = tuple[int, ...]
 LawOf = Callable[[Counts, float], Law]
+Door = Callable[[], Noise]
+
+
+def seeded(seed: int) -> Door:
+    """A door to noise that comes out the same each time it is opened."""
+    return lambda: SeededNoise(np.random.default_rng(seed))
+
+
+def scaled(factor: Fraction, seed: int) -> Door:
+    """A door whose noise has every scale multiplied by the factor."""
+    return lambda: ScaledNoise(SeededNoise(np.random.default_rng(seed)), factor)
+
+
+HONEST = seeded(2026)
 
 
 @dataclass(frozen=True, slots=True)
-class Specimen:
+class Game:
     """A mechanism at play: one run shows one outcome; `pair` are neighbours.
 
     `law(counts, factor)` gives the outcomes' probabilities with every noise scale multiplied by the factor (1: honest).
 
-    `cost` is the loss it claims, `epsilon` and `delta` the guarantee that this is (for a rho, by conversion).
+    `cost` is the loss it claims, `epsilon` and `delta` the guarantee that this is (for a rho, by conversion). `door`
+    opens the noise that it draws from.
     """
 
     name: str
+    mechanism: type
     play: Play
     pair: tuple[Counts, Counts]
     law: LawOf
@@ -57,6 +77,7 @@ class Specimen:
     epsilon: float
     delta: float = 0.0
     trials: int = 8000
+    door: Door = HONEST
 
     def purse(self) -> Budget:
         """A budget that never runs out."""
@@ -262,10 +283,11 @@ HALF, TINY = Fraction(1, 2), Fraction(1, 100)
 NONE = Fraction(0)
 
 # Trials: so many that noise ten per cent off is expected at 48 on a scale where the alarm sounds at 19 (nats).
-SPECIMENS: tuple[Specimen, ...] = (
-    Specimen("laplace", play_laplace, NUMBER_PAIR, laplace_law, Loss.of_epsilon(HALF), 0.5, trials=18_000),
-    Specimen(
+GAMES: tuple[Game, ...] = (
+    Game("laplace", Laplace, play_laplace, NUMBER_PAIR, laplace_law, Loss.of_epsilon(HALF), 0.5, trials=18_000),
+    Game(
         "gaussian",
+        Gaussian,
         play_gaussian,
         NUMBER_PAIR,
         gaussian_law,
@@ -274,8 +296,9 @@ SPECIMENS: tuple[Specimen, ...] = (
         1e-3,
         11_000,
     ),
-    Specimen(
+    Game(
         "above-threshold",
+        AboveThreshold,
         play_above_threshold,
         SPARSE_PAIR,
         above_threshold_law,
@@ -283,9 +306,12 @@ SPECIMENS: tuple[Specimen, ...] = (
         2.0,
         trials=11_500,
     ),
-    Specimen("sparse", _play_sparse(4, NONE), SPARSE_PAIR, _sparse_law(4, NONE), Loss.of_epsilon(4), 4.0, 0.0, 8_500),
-    Specimen(
+    Game(
+        "sparse", Sparse, _play_sparse(4, NONE), SPARSE_PAIR, _sparse_law(4, NONE), Loss.of_epsilon(4), 4.0, 0.0, 8_500
+    ),
+    Game(
         "sparse, delta",
+        Sparse,
         _play_sparse(8, TINY),
         SPARSE_PAIR,
         _sparse_law(8, TINY),
@@ -294,8 +320,9 @@ SPECIMENS: tuple[Specimen, ...] = (
         0.01,
         16_500,
     ),
-    Specimen(
+    Game(
         "numeric-sparse",
+        NumericSparse,
         _play_numeric(4, NONE),
         SPARSE_PAIR,
         _numeric_law(4, NONE),
@@ -304,8 +331,9 @@ SPECIMENS: tuple[Specimen, ...] = (
         0.0,
         11_000,
     ),
-    Specimen(
+    Game(
         "numeric-sparse, delta",
+        NumericSparse,
         _play_numeric(8, TINY),
         SPARSE_PAIR,
         _numeric_law(8, TINY),
@@ -314,6 +342,17 @@ SPECIMENS: tuple[Specimen, ...] = (
         0.01,
         11_500,
     ),
-    Specimen("online-ic", play_online, ONLINE_PAIR, online_law, Loss.of_epsilon(4), 4.0, 0.0, 12_500),
-    Specimen("iterative-construction", play_offline, OFFLINE_PAIR, offline_law, Loss.of_epsilon(2), 2.0, 0.0, 15_000),
+    Game("online-ic", OnlineIC, play_online, ONLINE_PAIR, online_law, Loss.of_epsilon(4), 4.0, 0.0, 12_500),
+    Game(
+        "iterative-construction",
+        IterativeConstruction,
+        play_offline,
+        OFFLINE_PAIR,
+        offline_law,
+        Loss.of_epsilon(2),
+        2.0,
+        0.0,
+        15_000,
+    ),
 )
+SPECIMENS: tuple[Specimen[Game], ...] = tuple(Specimen(game.name, game) for game in GAMES)

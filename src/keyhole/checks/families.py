@@ -1,0 +1,20 @@
+"""Every family of laws with its specimens: what the tests run, and what a new implementation is added to."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from keyhole.checks import attacks, auditors, budgets, mechanisms, online, oracle_learners, oracles, sources, updates
+from keyhole.checks.law import Family
+
+FAMILIES: Final[tuple[Family[Any], ...]] = (
+    Family("auditor", auditors.LAWS, auditors.SPECIMENS),
+    Family("online auditor", online.LAWS, online.SPECIMENS),
+    Family("source", sources.LAWS, sources.SPECIMENS),
+    Family("attack", attacks.LAWS, attacks.SPECIMENS),
+    Family("oracle attack", oracles.LAWS, oracles.SPECIMENS),
+    Family("oracle learner", oracle_learners.LAWS, oracle_learners.SPECIMENS),
+    Family("mechanism", mechanisms.LAWS, mechanisms.SPECIMENS),
+    Family("budget", budgets.LAWS, budgets.SPECIMENS),
+    Family("update", updates.LAWS, updates.SPECIMENS),
+)
