@@ -15,7 +15,7 @@ from keyhole.evidence import Contradiction, Evidence, Row, System, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.sources import Roster
-from keyhole.transcript import Refusal, simplest_decimal
+from keyhole.transcript import Refusal, shifted, simplest_decimal
 
 
 class Status(StrEnum):
@@ -245,4 +245,4 @@ def outward(lo: Fraction, hi: Fraction) -> tuple[Decimal, Decimal]:
     >>> outward(Fraction(1, 3), Fraction(2, 3))
     (Decimal('0.333333333'), Decimal('0.666666667'))
     """
-    return Decimal(floor(lo * 10**9)).scaleb(-9), Decimal(ceil(hi * 10**9)).scaleb(-9)
+    return shifted(floor(lo * 10**9), 9), shifted(ceil(hi * 10**9), 9)
