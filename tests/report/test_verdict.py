@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -253,3 +254,22 @@ def test_a_verdict_offers_what_an_exposure_has() -> None:
 
 def test_one_name_or_several() -> None:
     assert ward(SUM, private="x").text() == keyhole.examine([SUM], data=WARD, private=["x"], id=["name"]).text()
+
+
+def test_the_page_on_formats_names_every_field() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
+    section = page.split("## `keyhole audit --format json`")[1].split("\n## ")[0]
+    table, prose = section.split("\n\n", 2)[1:]
+    listed = {name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    log = [SUM, MEN, "SELECT MAX(x) FROM t", "SELECT FROM", "SELECT COUNT(*) FROM t WHERE x > 1 AND g = 'M'"]
+    data = ward(*log, group_size=2).to_json()
+    assert listed == set(data)
+    rows = {re.findall(r"`(\w+)`", row)[0]: row for row in table.splitlines()[2:]}
+    for name in ("exposed", "groups", "intervals", "unjudged", "refused"):
+        assert data[name], name
+        for item in data[name]:
+            assert {field for field in item if f"`{field}`" not in rows[name]} == set(), name
+    for name in ("statements", "source"):
+        assert {field for field in data[name] if f"`{field}`" not in rows[name]} == set(), name
+    for item in data["exposed"][0]["proof"]:
+        assert {field for field in item if f'"{field}"' not in prose and f"`{field}`" not in prose} == set()
