@@ -5,7 +5,7 @@
 True
 """
 
-from keyhole.verbs import examine
+from keyhole.verbs.examine import examine
 from keyhole.version import __version__
 
 __all__ = ["__version__", "examine"]

@@ -179,17 +179,26 @@ class Exposure:
         By the rank theorem: every statement was judged, at least one, as an equation under public conditions, and
         nothing is declared that narrows the reals (ranges, grids, categories, facts about single people).
         """
-        if self.unjudged or self.refused or self.contradictions or not self.queries:
+        if self.doubt:
             return False
         declared = any(prior != Prior() for prior in self.evidence.knowledge.priors.values())
         return not declared and all(_linear(system) for system in self.evidence.systems)
 
     @property
+    def judged(self) -> int:
+        """How many queries were judged, parts of statements counted one by one; those without a secret are."""
+        waiting = {u.number for u in self.unjudged}
+        return sum(entry.number not in waiting for entry in self.evidence.transcript.entries)
+
+    @property
     def exit_code(self) -> int:
-        """0 nobody exposed and all judged; 1 somebody exposed or inferred; 3 nobody, but something was not judged."""
-        if self.findings or self.groups:
-            return 1
-        return 3 if self.unjudged or self.refused or self.contradictions else 0
+        """0 nobody exposed and all judged; 1 somebody exposed or inferred; 3 nobody, but something, or all, was not."""
+        return 1 if self.findings or self.groups else self.doubt
+
+    @property
+    def doubt(self) -> int:
+        """The exit code as if nobody were exposed: 0 if something was judged and nothing was left out, else 3."""
+        return 3 if self.unjudged or self.refused or self.contradictions or not self.judged else 0
 
     def __repr__(self) -> str:
         return (

@@ -22,7 +22,7 @@ from keyhole.report.plain import Plain
 from keyhole.report.sarif import sarif
 from keyhole.report.text import without_value
 from keyhole.report.verdict import Verdict
-from keyhole.verbs import examine
+from keyhole.verbs.examine import examine
 
 SHOWN = 20
 

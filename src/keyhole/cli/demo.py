@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from keyhole.cli.terminal import errors_end_well, write_whole
-from keyhole.verbs import examine
+from keyhole.verbs.examine import examine
 
 PEOPLE = """\
 Name,ZIP,Gender,Blood sugar

@@ -66,9 +66,7 @@ class Baseline:
 
     def exit_code(self, verdict: Plain) -> int:
         """1 if somebody is newly exposed or inferred; otherwise as if the known ones were not there."""
-        if fresh(verdict.cases, self):
-            return 1
-        return 3 if verdict.unjudged or verdict.refused or verdict.contradictions else 0
+        return 1 if fresh(verdict.cases, self) else verdict.doubt
 
 
 def fresh(cases: Iterable[Case], baseline: Baseline | None) -> list[Case]:

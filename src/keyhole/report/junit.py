@@ -13,7 +13,7 @@ from keyhole.audit.base import query_order
 from keyhole.gather.log import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
-from keyhole.report.text import without_value
+from keyhole.report.text import NOTHING_JUDGED, without_value
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML 1.0
 _WHOLE = "0"  # what belongs to no statement
@@ -33,6 +33,8 @@ def junit(verdict: Plain, log: Log, baseline: Baseline | None = None) -> str:
         errors.setdefault(_statement(u.number), []).append(f"not judged: {u.reason}")
     for r in verdict.refused:
         errors.setdefault(_statement(r.number), []).append(f"refused: {r.error}")
+    if not verdict.judged:
+        errors.setdefault(_WHOLE, []).append(NOTHING_JUDGED)
     texts = {str(line.number): line.sql for line in log.lines} | {r.number: r.sql for r in log.refused}
     numbers = sorted({*texts, *failures, *known, *errors}, key=query_order)
     places = log.places()

@@ -138,11 +138,13 @@ class Plain:
     records: int
     people: int
     queries: int
+    judged: int
     atoms: int
     rank: int
     promise: str
     complete: bool
     exit_code: int
+    doubt: int  # the exit code as if nobody were found
     statements: Tally
     source: Provenance
     priors: Mapping[str, Prior]
@@ -176,11 +178,13 @@ def plain(exposure: Exposure) -> Plain:
         records=exposure.records,
         people=exposure.records,
         queries=exposure.queries,
+        judged=exposure.judged,
         atoms=exposure.atoms,
         rank=exposure.rank,
         promise=exposure.promise,
         complete=exposure.complete,
         exit_code=exposure.exit_code,
+        doubt=exposure.doubt,
         statements=_tally(exposure),
         source=source,
         priors={name: exposure.evidence.prior(name) for name in source.private},
@@ -279,8 +283,9 @@ def _form(row: Row, entry: Entry) -> str:
 def _tally(exposure: Exposure) -> Tally:
     texts = {entry.number.partition(".")[0]: entry.sql for entry in exposure.evidence.transcript.entries}
     refused = {r.number.partition(".")[0]: r.sql for r in exposure.refused}
-    texts |= refused
-    unjudged = {u.number.partition(".")[0] for u in exposure.unjudged} - refused.keys()
+    unjudged = {u.number.partition(".")[0]: u.sql for u in exposure.unjudged}
+    texts |= unjudged | refused
+    unjudged = {number: sql for number, sql in unjudged.items() if number not in refused}
     return Tally(
         total=len(texts),
         judged=len(texts) - len(unjudged) - len(refused),

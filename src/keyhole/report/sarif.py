@@ -14,7 +14,7 @@ from urllib.parse import quote
 from keyhole.gather.log import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.plain import Case, Plain
-from keyhole.report.text import without_value
+from keyhole.report.text import NOTHING_JUDGED, without_value
 from keyhole.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -37,6 +37,8 @@ def sarif(verdict: Plain, log: Log, baseline: Baseline | None = None) -> str:
         results.append(_result("contradiction", c.reason, place.at(c.queries[-1:])))
     results += [_result("unjudged", f"Q{u.number}: {u.reason}", place.at([u.number])) for u in verdict.unjudged]
     results += [_result("refused", f"Q{r.number}: {_first(r.error)}", place.at([r.number])) for r in verdict.refused]
+    if not verdict.judged:
+        results.append(_result("unjudged", NOTHING_JUDGED, place.at([])))
     driver = {
         "name": "keyhole",
         "version": __version__,

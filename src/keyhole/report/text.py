@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 SHOWN = 20
+NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."
 WIDE = 2_000  # characters of a table's line before its cells are folded
 GROUPS_TITLE = (
     "Groups whose total is determined (the general search is hard; these were found by testing atoms, "
@@ -101,6 +102,8 @@ def sentence(verdict: Plain) -> str:
         first = f"{people} of {verdict.records} people {verb} exposed by {log}."
     elif narrowed:
         first = f"Nobody of {verdict.records} people is exposed exactly by {log}."
+    elif not verdict.judged:
+        first = NOTHING_JUDGED
     else:
         first = f"Nobody of {verdict.records} people is exposed by {log}."
     if narrowed:
@@ -114,7 +117,8 @@ def sentence(verdict: Plain) -> str:
     waiting = len(verdict.unjudged) + len(verdict.refused)
     if waiting:
         what = "query was" if waiting == 1 else "queries were"
-        first += f" {waiting} {what} not judged, so this is not an all-clear."
+        rest = ", so this is not an all-clear" if verdict.judged else ""
+        first += f" {waiting} {what} not judged{rest}."
     return first
 
 

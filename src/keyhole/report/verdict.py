@@ -109,6 +109,11 @@ class Verdict:
         return self.plain.queries
 
     @property
+    def judged(self) -> int:
+        """How many of them were judged."""
+        return self.plain.judged
+
+    @property
     def statements(self) -> Tally:
         """How many statements there were, and how many were judged."""
         return self.plain.statements

@@ -1,4 +1,4 @@
-"""The verbs of the package, as `import keyhole` offers them."""
+"""`keyhole.examine`: one call from a log and a table to the verdict."""
 
 from __future__ import annotations
 
