@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +31,10 @@ class Verdict:
 
     exposure: Exposure
     plain: Plain
+    _cases: Mapping[tuple[tuple[int, ...], str], Case] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_cases", {(case.rows, case.column): case for case in self.plain.cases})
 
     @classmethod
     def of(cls, exposure: Exposure) -> Verdict:
@@ -164,9 +168,8 @@ class Verdict:
         return self.exposure.roster.labels(np.arange(self.records)) if lists_everybody(self.plain) else ()
 
     def _case(self, finding: Finding | Group) -> Case:
-        if isinstance(finding, Finding):
-            return self.plain.findings[self.exposure.findings.index(finding)]
-        return self.plain.groups[self.exposure.groups.index(finding)]
+        rows = (finding.row,) if isinstance(finding, Finding) else finding.rows
+        return self._cases[tuple(row + 1 for row in rows), finding.column]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from render(self.plain)
