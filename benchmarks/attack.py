@@ -33,7 +33,7 @@ from keyhole.attack.choose import run  # noqa: E402
 from keyhole.attack.l1 import L1  # noqa: E402
 from keyhole.attack.score import score  # noqa: E402
 from keyhole.knowledge import Prior  # noqa: E402
-from keyhole.report.attack_plot import plot_accuracy  # noqa: E402
+from keyhole.report.charts.attack import plot_accuracy  # noqa: E402
 from keyhole.solve.bitrows import overlaps, pack, transpose  # noqa: E402
 from keyhole.solve.interior import Rows, Term, minimise  # noqa: E402
 from keyhole.solve.kaczmarz import sweep  # noqa: E402

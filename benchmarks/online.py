@@ -25,7 +25,7 @@ import duckdb
 
 from benchmarks import workload as work
 from keyhole.audit.disclosed import People
-from keyhole.audit.online import OnlineAuditor, Ruling
+from keyhole.audit.online import OnlineAuditor, Permission
 from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.sources import DuckDBRoster, load_roster
 from keyhole.sql import lower
@@ -112,7 +112,7 @@ def measure(rows: int, answered: int, asked: int) -> dict[str, Any]:
         start = clock()
         verdict = auditor.admit(one.sql)
         took = clock() - start
-        if verdict.verdict is Ruling.DENY:
+        if verdict.verdict is Permission.DENY:
             ours.setdefault("planted attack", []).append(took)
             found += 1
         else:

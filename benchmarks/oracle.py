@@ -34,7 +34,7 @@ from keyhole.attack.oracle.simulate import Method, StreamKind, floor_of, play, p
 from keyhole.attack.oracle.streams import Concentrated, Spread, blocks
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
-from keyhole.report.oracle_plot import guides_for, plot_errors
+from keyhole.report.charts.oracle import guides_for, plot_errors
 
 Rows = list[dict[str, Any]]
 SPACE = Subspace.blocks(4, 2)

@@ -32,7 +32,7 @@ from keyhole.defend.load import count_cells, declared_domain
 from keyhole.defend.responder import Defended
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn, PublicColumn
 from keyhole.query import Query
-from keyhole.report.defend_plot import recovered_plot
+from keyhole.report.charts.defend import recovered_plot
 from keyhole.schema import Schema
 from keyhole.sources import load
 from keyhole.sql import lower

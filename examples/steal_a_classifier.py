@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from keyhole.attack.oracle.classifier import NoisyScores, angle, steal_classifier
-from keyhole.report.oracle_plot import plot_errors
+from keyhole.report.charts.oracle import plot_errors
 
 
 def main() -> None:

@@ -5,7 +5,7 @@
 True
 """
 
-from keyhole.audit.examine import examine
+from keyhole.verbs.examine import examine
+from keyhole.version import __version__
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "examine"]

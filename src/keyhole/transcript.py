@@ -220,8 +220,19 @@ def simplest_decimal(lo: Fraction, hi: Fraction) -> Decimal:
     for digits in range(13):
         scaled = round(middle * 10**digits)
         if lo <= Fraction(scaled, 10**digits) <= hi:
-            return Decimal(scaled).scaleb(-digits) if digits else Decimal(scaled)
+            return shifted(scaled, digits)
     if lo == hi and 10**40 % middle.denominator == 0:  # an exact decimal with many digits is shown in full
         digits = next(d for d in range(41) if 10**d % middle.denominator == 0)
-        return Decimal(int(middle * 10**digits)).scaleb(-digits)
-    return Decimal(round(middle * 10**12)).scaleb(-12).normalize()
+        return shifted(int(middle * 10**digits), digits)
+    units = round(middle * 10**12)
+    zeros = next((z for z in range(12) if units % 10 ** (z + 1)), 12)
+    return shifted(units // 10**zeros, 12 - zeros)
+
+
+def shifted(units: int, digits: int) -> Decimal:
+    """units / 10**digits with every digit: arithmetic of decimals would keep 28 of them.
+
+    >>> shifted(52, 1), shifted(10**30 + 1, 1)
+    (Decimal('5.2'), Decimal('100000000000000000000000000000.1'))
+    """
+    return Decimal(f"{units}E-{digits}") if digits else Decimal(units)

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit import Exposure, Status
+from keyhole.audit import Status
 from keyhole.errors import ConfigError, DataError
+from keyhole.report.verdict import Verdict
 
 HOSPITAL = {
     "Name": ["John Smith", "Jeremy Doe", "Susan Atkinson", "Eve Brown", "Joseph Sky", "Alison Moon"],
@@ -27,7 +28,7 @@ LOG = [
 ]
 
 
-def hospital(log: object, **more: object) -> Exposure:
+def hospital(log: object, **more: object) -> Verdict:
     return keyhole.examine(log, data=pa.table(HOSPITAL), private=["Blood sugar"], id="Name", **more)  # type: ignore[arg-type]
 
 
@@ -185,7 +186,7 @@ def test_names_in_any_script_and_quotes_in_strings() -> None:
 
 def test_empty_log_exposes_nobody() -> None:
     verdict = hospital([])
-    assert (len(verdict), verdict.exit_code) == (0, 0)
+    assert (len(verdict), verdict.exit_code) == (0, 3)
 
 
 def test_bad_data_is_found_at_load() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from keyhole.audit.disclosed import People, objection
 from keyhole.audit.examine import examine
-from keyhole.audit.online import OnlineAuditor, Ruling, Verdict
+from keyhole.audit.online import Admission, OnlineAuditor, Permission
 from keyhole.basis.bits import unpack
 from keyhole.checks.streams import PEOPLE, SECRET, Ask, determined, roster, stream
 from keyhole.cli.demo import LOG
@@ -34,7 +34,7 @@ def table(private: dict[str, list[float | None]], **public: list[object]) -> Duc
     return load_roster(pa.table({**public, **private}), roles)
 
 
-def ask(auditor: OnlineAuditor, sql: str) -> Verdict:
+def ask(auditor: OnlineAuditor, sql: str) -> Admission:
     said = auditor.admit(sql)
     if said.allowed:
         auditor.record(sql)
@@ -76,7 +76,7 @@ def test_duplicates_and_dependent_queries_are_allowed(hospital: DuckDBRoster) ->
 
 
 def test_two_people_are_safe_from_outsiders_but_not_from_each_other() -> None:
-    for insiders, verdict in ((0, Ruling.ALLOW), (1, Ruling.DENY)):
+    for insiders, verdict in ((0, Permission.ALLOW), (1, Permission.DENY)):
         auditor = OnlineAuditor(table({"x": [1, 2, 3, 4]}, team=["a", "a", "b", "b"]), insiders=insiders)
         said = ask(auditor, "SELECT SUM(x) FROM t WHERE team = 'a'")
         assert said.verdict is verdict
@@ -176,7 +176,7 @@ def test_the_decision_does_not_depend_on_its_proof(seed: int, insiders: int) -> 
         assert (first.verdict, first.reason, first.number) == (second.verdict, second.reason, second.number)
         assert {str(w["record"]) for w in first.who} == {str(w["record"]) for w in second.who}
         assert second.proof == ()
-        assert bool(first.proof) == (first.verdict is Ruling.DENY)
+        assert bool(first.proof) == (first.verdict is Permission.DENY)
         for auditor, said in ((proved, first), (plain, second)):
             if said.allowed:
                 auditor.record(one.sql)
@@ -192,7 +192,7 @@ def test_weighted_sums_are_judged() -> None:
     assert ask(auditor, "SELECT SUM(x * (w + 1)) FROM t").reason == "it follows from what was answered before"
     assert ask(auditor, "SELECT SUM(x * w * w) FROM t").allowed
     said = ask(auditor, "SELECT SUM(x * w) FROM t WHERE w > 1")
-    assert said.verdict is Ruling.DENY
+    assert said.verdict is Permission.DENY
     assert {w["record"]["row"] for w in said.who} == {1, 2, 3, 4}
 
 
@@ -205,7 +205,7 @@ def test_a_multiple_of_a_sum_is_that_sum() -> None:
 def test_weights_beyond_exact_arithmetic_are_refused() -> None:
     auditor = OnlineAuditor(table({"x": [1, 2, 3]}, w=[1, 2, 3]))
     said = ask(auditor, "SELECT SUM(x * w * 4000000000 * 4000000000) FROM t")
-    assert said.verdict is Ruling.REFUSED
+    assert said.verdict is Permission.REFUSED
     assert "too large" in said.reason
 
 
@@ -213,7 +213,7 @@ def test_average_counts_as_its_sum() -> None:
     auditor = OnlineAuditor(table({"x": [1, None, 3, 4]}, a=[1, 1, 2, 2]))
     assert ask(auditor, "SELECT AVG(x) FROM t").allowed
     said = ask(auditor, "SELECT AVG(x) FROM t WHERE a = 2")
-    assert said.verdict is Ruling.DENY  # 3 people have a value, 2 of them have a = 2
+    assert said.verdict is Permission.DENY  # 3 people have a value, 2 of them have a = 2
     assert said.who[0]["record"] == {"row": 1}
     assert [(p["query"], p["weight"]) for p in said.proof] == [("1", "3"), ("2", "-2")]
     assert ask(auditor, "SELECT AVG(x) FROM t WHERE a = 99").allowed  # NULL: nobody
@@ -224,8 +224,8 @@ def test_private_columns_have_states_of_their_own() -> None:
     auditor = OnlineAuditor(people)
     assert ask(auditor, "SELECT SUM(x) FROM t").allowed
     assert ask(auditor, "SELECT SUM(y) FROM t WHERE a = 1").allowed
-    assert ask(auditor, "SELECT SUM(y) FROM t").verdict is Ruling.DENY
-    assert ask(auditor, "SELECT SUM(x), SUM(y) FROM t").verdict is Ruling.DENY
+    assert ask(auditor, "SELECT SUM(y) FROM t").verdict is Permission.DENY
+    assert ask(auditor, "SELECT SUM(x), SUM(y) FROM t").verdict is Permission.DENY
     assert ask(auditor, "SELECT SUM(x), COUNT(*) FROM t").allowed
 
 
@@ -234,16 +234,16 @@ def test_a_number_about_two_columns_counts_as_both_sums() -> None:
         auditor = OnlineAuditor(table({"x": [1, 2, 3], "y": [4, 5, 6]}, a=[1, 1, 2]))
         assert ask(auditor, sql).allowed
         said = ask(auditor, "SELECT SUM(y) FROM t WHERE a = 1")
-        assert said.verdict is Ruling.DENY
+        assert said.verdict is Permission.DENY
         assert said.proof[0]["of"]
 
 
 def test_public_having_decides_which_groups_count() -> None:
     people = table({"x": [1, 2, 3, 4, 5]}, a=[1, 1, 2, 2, 3])
-    assert ask(OnlineAuditor(people), "SELECT a, SUM(x) FROM t GROUP BY a").verdict is Ruling.DENY
+    assert ask(OnlineAuditor(people), "SELECT a, SUM(x) FROM t GROUP BY a").verdict is Permission.DENY
     auditor = OnlineAuditor(people)
     assert ask(auditor, "SELECT a, SUM(x) FROM t GROUP BY a HAVING COUNT(*) >= 2").allowed
-    assert ask(auditor, "SELECT SUM(x) FROM t").verdict is Ruling.DENY
+    assert ask(auditor, "SELECT SUM(x) FROM t").verdict is Permission.DENY
 
 
 def test_many_groups_are_judged_at_once() -> None:
@@ -277,7 +277,7 @@ def test_families_and_other_refusals_say_why() -> None:
         ("DROP TABLE t", "not DROP"),
     ):
         said = ask(auditor, sql)
-        assert said.verdict is Ruling.REFUSED, sql
+        assert said.verdict is Permission.REFUSED, sql
         assert words in said.reason, said.reason
     unknown = Query(Aggregate.SUM, (Term("x", Opaque("no_such_function(a) = 1", frozenset({"a"}))),))
     assert "the engine refuses it" in auditor.admit(unknown).reason
@@ -290,14 +290,14 @@ def test_queries_and_statements_may_be_asked_as_values() -> None:
     assert auditor.admit(statement).allowed
     assert auditor.record(statement) == "1"
     query = Query(Aggregate.SUM, (Term("x", Comparison("a", "=", 1)),))
-    assert auditor.admit(query).verdict is Ruling.DENY
+    assert auditor.admit(query).verdict is Permission.DENY
     assert objection(statement, people.schema, {}) is None
 
 
 def test_what_was_said_counts_even_if_it_was_not_admitted() -> None:
     auditor = OnlineAuditor(table({"x": [1, 2, 3, 4]}, a=[1, 1, 2, 3]))
     assert auditor.record("SELECT SUM(x) FROM t WHERE a = 3") == "1"  # exposes row 4: said is said
-    assert ask(auditor, "SELECT SUM(x) FROM t WHERE a >= 2").verdict is Ruling.DENY  # now row 3 too
+    assert ask(auditor, "SELECT SUM(x) FROM t WHERE a >= 2").verdict is Permission.DENY  # now row 3 too
     assert ask(auditor, "SELECT SUM(x) FROM t WHERE a = 3").allowed
 
 
@@ -307,7 +307,7 @@ def test_earlier_publications_count() -> None:
     assert [r.number for r in auditor.unjudged(log)] == ["2", "3"]
     left = auditor.load(log)
     assert [(r.number, r.sql) for r in left] == [("2", "SELECT MAX(x) FROM t"), ("3", "SELEC")]
-    assert ask(auditor, "SELECT SUM(x) FROM t WHERE a = 1").verdict is Ruling.DENY
+    assert ask(auditor, "SELECT SUM(x) FROM t WHERE a = 1").verdict is Permission.DENY
     assert not auditor.load(log)  # again: nothing new
     assert not auditor.unjudged(log)
     assert [p.how for p in auditor.past] == ["published", "unjudged", "unjudged"]
@@ -358,7 +358,7 @@ def test_too_many_numbers_at_once_are_refused(monkeypatch: pytest.MonkeyPatch) -
     auditor = OnlineAuditor(table({"x": list(range(40))}, a=list(range(40))))
     monkeypatch.setattr("keyhole.audit.disclosed.MAX_BYTES", 60)
     said = ask(auditor, "SELECT a, SUM(x) FROM t GROUP BY a")
-    assert said.verdict is Ruling.REFUSED
+    assert said.verdict is Permission.REFUSED
     assert "40 numbers at once and the limit is 10" in said.reason
     assert ask(auditor, "SELECT SUM(x) FROM t").allowed
 

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyhole.audit.history import History, Past, write_history
-from keyhole.audit.online import OnlineAuditor, Ruling
+from keyhole.audit.online import OnlineAuditor, Permission
 from keyhole.errors import ConfigError, LogError
 from keyhole.knowledge import Columns
 from keyhole.sources import DuckDBRoster, load_roster
@@ -41,7 +41,7 @@ def test_a_history_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert first.record(ALL, answer="15") == "1"
     first.close()
     second = opened(path)
-    assert second.admit(SOME).verdict is Ruling.DENY
+    assert second.admit(SOME).verdict is Permission.DENY
     assert second.admit(ALL).number == "2"
     assert [p.answer for p in second.past] == ["15"]
     second.close()
@@ -106,7 +106,7 @@ def test_a_new_version_of_the_same_people_carries_on(tmp_path: Path) -> None:
     first.record(ALL)
     first.close()
     second = opened(path, people(x=(9, 9, 9)), version="2")
-    assert second.admit(SOME).verdict is Ruling.DENY
+    assert second.admit(SOME).verdict is Permission.DENY
     second.close()
     with History.open(path, fingerprint(people()), "2") as history:
         assert history.version == "2"

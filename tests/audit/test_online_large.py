@@ -8,7 +8,7 @@ import pytest
 from benchmarks import workload as work
 
 from keyhole.audit.examine import examine
-from keyhole.audit.online import OnlineAuditor, Ruling
+from keyhole.audit.online import OnlineAuditor, Permission
 from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.sources import load_roster
 
@@ -32,8 +32,8 @@ def test_answers_expose_nobody_and_denials_are_not_in_vain(tmp_path: Path, insid
     denied: list[tuple[list[str], str, set[int]]] = []
     for sql in (*(asked.sql for asked in log.statements), weighted):
         said = auditor.admit(sql)
-        assert said.verdict is not Ruling.REFUSED, said.reason
-        if said.verdict is Ruling.ALLOW:
+        assert said.verdict is not Permission.REFUSED, said.reason
+        if said.verdict is Permission.ALLOW:
             auditor.record(sql)
             answered.append(sql)
         else:

@@ -8,21 +8,21 @@ import pyarrow as pa
 import pytest
 
 import keyhole
-from keyhole.audit import Exposure, Status
-from keyhole.audit.explain import formula
+from keyhole.audit import Status
 from keyhole.errors import DataError
 from keyhole.gather.log import open_log
 from keyhole.knowledge import Config
+from keyhole.report.verdict import Verdict
 
 WARD = pa.table({"id": [1, 2, 3, 4], "g": list("MMFF"), "d": ["flu", "flu", "cold", "cold"], "x": [1, 2, 3, 4]})
 ROSTER = WARD.drop_columns(["d", "x"])
 
 
-def audit(*log: object, data: object = WARD, private: tuple[str, ...] = ("x", "d")) -> Exposure:
+def audit(*log: object, data: object = WARD, private: tuple[str, ...] = ("x", "d")) -> Verdict:
     return keyhole.examine(list(log), data=data, private=private, id="id")  # type: ignore[arg-type]
 
 
-def known(verdict: Exposure, column: str) -> dict[object, object]:
+def known(verdict: Verdict, column: str) -> dict[object, object]:
     for f in verdict:
         assert f.proof is not None
         assert f.proof.verify(verdict.evidence)
@@ -48,7 +48,7 @@ def test_a_chained_count_names_all_it_rests_on() -> None:
     sick = next(f for f in verdict.exposed if f.record["id"] == 5)
     assert sick.proof is not None
     assert set(sick.proof.weights) == {"1", "2"}
-    assert "set aside" in formula(sick, verdict)
+    assert "set aside" in verdict.why(sick)
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,17 @@ from decimal import Decimal
 import pyarrow as pa
 
 import keyhole
-from keyhole.audit import Exposure, Status
-from keyhole.audit.explain import formula
+from keyhole.audit import Status
+from keyhole.report.verdict import Verdict
 
 PEOPLE = pa.table({"n": list("abcdef"), "g": [1, 1, 1, 2, 2, 3], "x": [3, 3, 3, 4, 8, 5]})
 
 
-def audit(*log: str, private: str = "x:0..100") -> Exposure:
+def audit(*log: str, private: str = "x:0..100") -> Verdict:
     return keyhole.examine(list(log), data=PEOPLE, private=[private], id="n")
 
 
-def exposed(verdict: Exposure) -> dict[str, object]:
+def exposed(verdict: Verdict) -> dict[str, object]:
     for finding in verdict:
         assert finding.proof is not None
         assert finding.proof.verify(verdict.evidence)
@@ -113,5 +113,5 @@ def test_the_proof_of_a_quotient_says_what_is_added_up() -> None:
         "SELECT SUM(x) FILTER (WHERE n = 'f')/SUM(x) FROM t WHERE g > 1 AND n <> 'd'",
         "SELECT SUM(x) FROM t WHERE g > 1 AND n <> 'd'",
     )
-    text = formula(next(f for f in verdict if f.who == "f"), verdict)
+    text = verdict.why(next(f for f in verdict if f.who == "f"))
     assert "numerator - 0.384615384615 × denominator of Q1" in text

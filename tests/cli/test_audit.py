@@ -51,8 +51,8 @@ def test_json_fields(folder: Path) -> None:
     verdict = json.loads(out)
     assert code == 1
     assert set(verdict) == {
-        "records", "queries", "atoms", "rank", "promise", "exposed", "groups", "intervals", "unjudged", "refused",
-        "contradictions",
+        "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "source", "exposed",
+        "groups", "intervals", "unjudged", "refused", "contradictions",
     }  # fmt: skip
     assert verdict["exposed"][0]["record"] == {"Name": "Jeremy Doe"}
     assert verdict["exposed"][0]["value"] == 5.2

@@ -10,14 +10,16 @@ from xml.etree import ElementTree
 
 import pytest
 
-from keyhole.audit.base import Exposure, Group, Status
-from keyhole.audit.examine import examine
+from keyhole import examine
+from keyhole.audit.base import Group, Status
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError
 from keyhole.gather.log import Log, open_log
-from keyhole.report.baseline import Baseline, marked
+from keyhole.report.baseline import Baseline, mark
 from keyhole.report.junit import junit
+from keyhole.report.plain import plain
 from keyhole.report.sarif import RULES, sarif
+from keyhole.report.verdict import Verdict
 
 TROUBLE = """
 SELECT MAX("Blood sugar") FROM people;
@@ -26,7 +28,7 @@ SELECT SUM("Blood sugr") FROM people;
 
 
 @pytest.fixture
-def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Exposure, Log]:
+def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Verdict, Log]:
     (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
     (tmp_path / "log 1.sql").write_text(LOG + TROUBLE, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -93,9 +95,9 @@ def fits(value: Any, kind: str, place: str = "$") -> None:
         assert value == kind, place
 
 
-def test_sarif_is_valid_and_points_to_the_statement(story: tuple[Exposure, Log]) -> None:
+def test_sarif_is_valid_and_points_to_the_statement(story: tuple[Verdict, Log]) -> None:
     verdict, log = story
-    data = json.loads(sarif(verdict, log))
+    data = json.loads(sarif(verdict.plain, log))
     fits(data, "log")
     results = data["runs"][0]["results"]
     assert [r["ruleId"] for r in results] == ["exposed", "group", "unjudged", "refused"]
@@ -109,17 +111,17 @@ def test_sarif_is_valid_and_points_to_the_statement(story: tuple[Exposure, Log])
     assert [r["level"] for r in results] == ["error", "error", "warning", "warning"]
 
 
-def test_private_values_stay_out_of_pipelines(story: tuple[Exposure, Log]) -> None:
+def test_private_values_stay_out_of_pipelines(story: tuple[Verdict, Log]) -> None:
     verdict, log = story
     assert str(verdict.exposed[0].value) == "5.2"
-    for text in (sarif(verdict, log), junit(verdict, log)):
+    for text in (sarif(verdict.plain, log), junit(verdict.plain, log)):
         assert "5.2" not in text.replace("2.1.0", "")
         assert "11.4" not in text  # the total of the group
 
 
-def test_junit_has_a_case_for_every_statement(story: tuple[Exposure, Log]) -> None:
+def test_junit_has_a_case_for_every_statement(story: tuple[Verdict, Log]) -> None:
     verdict, log = story
-    suite = ElementTree.fromstring(junit(verdict, log)).find("testsuite")
+    suite = ElementTree.fromstring(junit(verdict.plain, log)).find("testsuite")
     assert suite is not None
     assert {k: suite.get(k) for k in ("tests", "failures", "errors")} == {"tests": "5", "failures": "1", "errors": "2"}
     cases = suite.findall("testcase")
@@ -130,7 +132,7 @@ def test_junit_has_a_case_for_every_statement(story: tuple[Exposure, Log]) -> No
     assert "Jeremy Doe" in (failure.text or "")
 
 
-def test_junit_counts_people_in_the_words_of_the_findings(story: tuple[Exposure, Log]) -> None:
+def test_junit_counts_people_in_the_words_of_the_findings(story: tuple[Verdict, Log]) -> None:
     verdict, log = story
     (found,) = verdict.findings
     narrowed = replace(found, status=Status.INFERRED)
@@ -141,7 +143,7 @@ def test_junit_counts_people_in_the_words_of_the_findings(story: tuple[Exposure,
         ((narrowed,), (), "1 narrowed down"),
         ((found, narrowed, narrowed), (pair,), "1 exposed, 2 narrowed down, 1 determined in total"),
     ):
-        text = junit(replace(verdict, findings=findings, groups=groups), log)
+        text = junit(plain(replace(verdict.exposure, findings=findings, groups=groups)), log)
         failure = ElementTree.fromstring(text).find("testsuite/testcase/failure")
         assert failure is not None
         assert failure.get("message") == said
@@ -152,35 +154,35 @@ def test_junit_is_xml_whatever_the_statement_holds(tmp_path: Path) -> None:
     (tmp_path / "people.csv").write_text(PEOPLE, encoding="utf-8")
     log = open_log("SELECT SUM(\"Blood sugar\") FROM people WHERE Gender = '\x00\x0b<&>\ud7ff\uffff'; SELECT '\x1b'")
     verdict = examine(log, data=tmp_path / "people.csv", id="Name", private=["Blood sugar"])
-    assert ElementTree.fromstring(junit(verdict, log)).find("testsuite") is not None
+    assert ElementTree.fromstring(junit(verdict.plain, log)).find("testsuite") is not None
 
 
-def test_a_baseline_makes_only_new_people_count(story: tuple[Exposure, Log]) -> None:
+def test_a_baseline_makes_only_new_people_count(story: tuple[Verdict, Log]) -> None:
     verdict, log = story
     known = Baseline.of(json.loads(verdict.dumps()))
-    assert known.exit_code(verdict) == 3  # nobody new, but two statements were not judged
-    assert Baseline().exit_code(verdict) == 1
-    data = json.loads(sarif(verdict, log, known))
+    assert known.exit_code(verdict.plain) == 3  # nobody new, but two statements were not judged
+    assert Baseline().exit_code(verdict.plain) == 1
+    data = json.loads(sarif(verdict.plain, log, known))
     fits(data, "log")
     states = [(r.get("baselineState"), r["level"]) for r in data["runs"][0]["results"]]
     assert states == [("unchanged", "note"), ("unchanged", "note"), (None, "warning"), (None, "warning")]
-    fresh = json.loads(sarif(verdict, log, Baseline()))
+    fresh = json.loads(sarif(verdict.plain, log, Baseline()))
     assert [r.get("baselineState") for r in fresh["runs"][0]["results"]][:2] == ["new", "new"]
-    suite = ElementTree.fromstring(junit(verdict, log, known)).find("testsuite")
+    suite = ElementTree.fromstring(junit(verdict.plain, log, known)).find("testsuite")
     assert suite is not None
     assert suite.get("failures") == "0"
     assert "known: Jeremy Doe" in "".join(suite.itertext())
-    assert [item["known"] for item in marked(verdict, known)["exposed"]] == [True]
-    assert [item["known"] for item in marked(verdict, Baseline())["exposed"]] == [False]
+    assert [item["known"] for item in mark(verdict.to_json(), verdict.plain, known)["exposed"]] == [True]
+    assert [item["known"] for item in mark(verdict.to_json(), verdict.plain, Baseline())["exposed"]] == [False]
 
 
-def test_inferred_before_and_exposed_now_is_new(story: tuple[Exposure, Log]) -> None:
+def test_inferred_before_and_exposed_now_is_new(story: tuple[Verdict, Log]) -> None:
     verdict, _ = story
     data = json.loads(verdict.dumps())
     data["exposed"] = []
     for item in data["intervals"]:
         item["status"] = "inferred" if item["record"] == {"Name": "Jeremy Doe"} else "open"
-    assert not Baseline.of(data).knows(verdict.exposed[0])
+    assert not Baseline.of(data).knows(verdict.plain.exposed[0])
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"exposed": [{}]}', '{"exposed": 3}'])
@@ -199,4 +201,4 @@ def test_ids_of_any_kind_are_recognised_again(tmp_path: Path) -> None:
         "SELECT SUM(x) FROM t WHERE no = 1", data=tmp_path / "t.csv", id=["day", "no", "part"], private=["x"]
     )
     assert len(found.exposed) == 1
-    assert Baseline.of(json.loads(found.dumps())).knows(found.exposed[0])
+    assert Baseline.of(json.loads(found.dumps())).knows(found.plain.exposed[0])

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
+from keyhole.audit.index import Index
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
-from keyhole.query import Aggregate
 from keyhole.sources import Roster
-from keyhole.transcript import Refusal, simplest_decimal
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from rich.console import Console, ConsoleOptions, RenderResult
+from keyhole.transcript import Refusal, shifted, simplest_decimal
 
 
 class Status(StrEnum):
@@ -55,7 +49,7 @@ class Proof:
         """
         system = evidence.systems[self.system]
         total: dict[int, Fraction] = {}
-        rows = {row.number: row for row in system.constraints}
+        rows = {row.number: row for row in system.constraints if row.number in self.weights}
         for number, weight in self.weights.items():
             if number not in rows or not rows[number].exact:
                 return False
@@ -66,11 +60,15 @@ class Proof:
         return {at: c for at, c in total.items() if c} == {at: Fraction(c) for at, c in self.target.items()}
 
     def interval(self, system: System) -> tuple[Fraction, Fraction] | None:
-        """The value, from the proof applied to the answers; None if an answer is missing."""
+        """The value: the proof applied to the answers; None if an answer is missing. Cost: a pass over all."""
+        return self.ends({row.number: row for row in system.constraints if row.number in self.weights})
+
+    def ends(self, rows: Mapping[str, Constraint]) -> tuple[Fraction, Fraction] | None:
+        """The same with the constraints by number at hand. Cost: a step for each query that the proof names."""
         lo = hi = Fraction(0)
-        for row in system.constraints:
-            weight = self.weights.get(row.number)
-            if weight is None:
+        for number, weight in self.weights.items():
+            row = rows.get(number)
+            if row is None:
                 continue
             if row.lo is None or row.hi is None:
                 return None
@@ -115,12 +113,13 @@ class Group:
     proof: Proof
 
 
-MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Exposure:
-    """The verdict over a log: iterate it for the findings."""
+    """What an audit proved, as plain data: iterate it for the findings. `keyhole.report` says it in words and files.
+
+    `version` is that of the data, `dialect` the SQL that the log is written in; `index` finds the rows and the queries
+    that a proof names.
+    """
 
     evidence: Evidence
     roster: Roster
@@ -130,6 +129,12 @@ class Exposure:
     promise: str = ""
     unjudged: tuple[Unjudged, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
+    version: str | None = None
+    dialect: str = "duckdb"
+    index: Index = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "index", Index.of(self.evidence))
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -154,7 +159,7 @@ class Exposure:
 
     @property
     def records(self) -> int:
-        """How many people."""
+        """How many records."""
         return self.evidence.n
 
     @property
@@ -166,6 +171,18 @@ class Exposure:
     def atoms(self) -> int:
         """How many classes of records the log tells apart (added up over separate systems)."""
         return sum(s.atoms.K for s in self.evidence.systems)
+
+    @property
+    def complete(self) -> bool:
+        """Is everybody who is not listed *shown* to be open?
+
+        By the rank theorem: every statement was judged, at least one, as an equation under public conditions, and
+        nothing is declared that narrows the reals (ranges, grids, categories, facts about single people).
+        """
+        if self.doubt:
+            return False
+        declared = any(prior != Prior() for prior in self.evidence.knowledge.priors.values())
+        return not declared and all(_linear(system) for system in self.evidence.systems)
 
     @property
     def judged(self) -> int:
@@ -183,120 +200,6 @@ class Exposure:
         """The exit code as if nobody were exposed: 0 if something was judged and nothing was left out, else 3."""
         return 3 if self.unjudged or self.refused or self.contradictions or not self.judged else 0
 
-    def to_frame(self) -> pd.DataFrame:
-        """The findings as a pandas frame."""
-        from keyhole.errors import MissingExtra
-
-        try:
-            import pandas as pd
-        except ImportError:
-            raise MissingExtra("to_frame()", "frames") from None
-        from keyhole.audit.explain import formula
-
-        rows = [
-            {
-                **f.record,
-                "column": f.column,
-                "status": str(f.status),
-                "value": _number(f.value),
-                "lo": _number(f.lo),
-                "hi": _number(f.hi),
-                "singled_out": f.singled_out,
-                "proof": formula(f, self),
-            }
-            for f in self.findings
-        ]
-        ids = [c.name for c in self.roster.schema.columns if c.role == "id"] or ["row"]
-        names = [*ids, "column", "status", "value", "lo", "hi", "singled_out", "proof"]
-        return pd.DataFrame(rows, columns=names)
-
-    def to_json(self) -> dict[str, Any]:
-        """The verdict as JSON-ready data."""
-        return {
-            "records": self.records,
-            "queries": self.queries,
-            "atoms": self.atoms,
-            "rank": self.rank,
-            "promise": self.promise,
-            "exposed": [
-                {
-                    "record": _plain(f.record),
-                    "row": f.row + 1,
-                    "column": f.column,
-                    "value": _number(f.value),
-                    "proof": self._proof(f.proof),
-                    "singled_out": f.singled_out,
-                }
-                for f in self.exposed
-            ],
-            "groups": [
-                {
-                    "records": [_plain(r) for r in g.records],
-                    "column": g.column,
-                    "total": _number(g.total),
-                    "proof": self._proof(g.proof),
-                }
-                for g in self.groups
-            ],
-            "intervals": self._intervals(),
-            "unjudged": [{"query": u.number, "sql": u.sql, "reason": u.reason} for u in self.unjudged],
-            "refused": [{"query": r.number, "sql": r.sql, "error": r.error} for r in self.refused],
-            "contradictions": [{"queries": list(c.queries), "reason": c.reason} for c in self.contradictions],
-        }
-
-    def _intervals(self) -> list[dict[str, Any]]:
-        listed = {(f.row, f.column): f for f in self.findings}
-        private = [c.name for c in self.roster.schema.columns if c.role == "private"]
-        found = []
-        if self.records * len(private) <= MAX_OPEN:
-            import numpy as np
-
-            labels = self.roster.labels(np.arange(self.records))
-            pairs = [(row, name, labels[row]) for row in range(self.records) for name in private]
-        else:
-            pairs = [(f.row, f.column, dict(f.record)) for f in self.findings]
-        for row, name, label in pairs:
-            prior = _range(self.evidence.prior(name))
-            f = listed.get((row, name))
-            lo, hi = (f.lo, f.hi) if f is not None else prior
-            status = f.status if f is not None else Status.OPEN
-            item = {
-                "record": _plain(label),
-                "column": name,
-                "lo": _number(lo),
-                "hi": _number(hi),
-                "prior": [_number(end) for end in prior],
-                "status": str(status),
-                "proof": self._proof(f.proof) if f is not None else [],
-            }
-            if f is not None and f.excluded:
-                item["excluded"] = [_number(v) for v in f.excluded]
-            if f is not None and f.allowed:
-                item["allowed"] = [_number(v) for v in f.allowed]
-            if f is not None and isinstance(f.value, str):
-                item["value"] = f.value
-            found.append(item)
-        return found
-
-    def _proof(self, proof: Proof | None) -> list[dict[str, Any]]:
-        if proof is None:
-            return []
-        return proof_items(proof, self.evidence)
-
-    def dumps(self) -> str:
-        """The JSON text."""
-        return json.dumps(self.to_json(), ensure_ascii=False, indent=2, default=str)
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from keyhole.audit.explain import render
-
-        yield from render(self)
-
-    def _repr_html_(self) -> str:
-        from keyhole.audit.explain import html
-
-        return html(self)
-
     def __repr__(self) -> str:
         return (
             f"<Exposure: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.records} people, "
@@ -304,46 +207,18 @@ class Exposure:
         )
 
 
+def _linear(system: System) -> bool:
+    """Is a system nothing but equations in the values themselves?"""
+    plain = all(feature.power == 1 and feature.column is not None for feature in system.features)
+    tied = system.partitions or system.order or system.bounds or system.equal
+    return plain and not tied and all(row.exact for row in system.constraints)
+
+
 class Auditor(Protocol):
     """Evidence to Exposure: says only what it can prove."""
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         """Judge the evidence."""
-
-
-def proof_items(proof: Proof, evidence: Evidence) -> list[dict[str, Any]]:
-    """A proof as the list of the JSON contract, sorted by query."""
-    rows = {row.number: row for row in evidence.systems[proof.system].constraints}
-    items: list[dict[str, Any]] = []
-    for number, weight in sorted(proof.weights.items(), key=lambda pair: query_order(pair[0])):
-        row = rows[number]
-        if row.fact is not None:
-            items.append({"fact": row.fact, "weight": str(weight)})
-            continue
-        shown = answer_weight(row, weight)
-        item: dict[str, Any] = {"query": number, "sql": evidence.sql_of(number), "weight": str(shown)}
-        form = row_form(number, proof.system, evidence)
-        if form:
-            item["form"] = form
-        if proof.rule:
-            item["rule"] = proof.rule
-        items.append(item)
-    if proof.constant and not proof.rule:
-        items.append({"known": str(proof.constant), "weight": "1"})
-    return items
-
-
-def row_form(number: str, system: int, evidence: Evidence) -> str:
-    """What of a query a proof adds up, where it is not the answer itself: empty for a plain sum, count or average."""
-    row = next(r for r in evidence.systems[system].constraints if r.number == number)
-    entry = next((e for e in evidence.transcript.entries if e.number == number), None)
-    if row.scale or entry is None:
-        return ""
-    if entry.query.aggregate is Aggregate.VAR:
-        return "sum of squares"
-    if entry.answer is None or entry.answer.value is None:
-        return "number of people"
-    return f"numerator - {entry.answer.value} × denominator"
 
 
 def name_of(record: Mapping[str, Scalar | None]) -> str:
@@ -359,11 +234,6 @@ def name_of(record: Mapping[str, Scalar | None]) -> str:
 def visible(text: str) -> str:
     """Text with its control characters written out."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-def answer_weight(row: Constraint, weight: Fraction) -> Fraction:
-    """The weight on the printed answer: AVG over 3 people counts three times. A quotient row keeps its own weight."""
-    return weight * row.scale if row.scale else weight
 
 
 def query_order(number: str) -> tuple[int, ...]:
@@ -384,20 +254,4 @@ def outward(lo: Fraction, hi: Fraction) -> tuple[Decimal, Decimal]:
     >>> outward(Fraction(1, 3), Fraction(2, 3))
     (Decimal('0.333333333'), Decimal('0.666666667'))
     """
-    return Decimal(floor(lo * 10**9)).scaleb(-9), Decimal(ceil(hi * 10**9)).scaleb(-9)
-
-
-def _range(prior: Prior) -> tuple[Decimal | None, Decimal | None]:
-    return prior.lo, prior.hi
-
-
-def _number(value: Scalar | None) -> Any:
-    if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() and abs(value) < 2**53 else float(value)
-    if isinstance(value, dt.date | dt.datetime):
-        return value.isoformat()
-    return value
-
-
-def _plain(record: Mapping[str, Scalar | None]) -> dict[str, Any]:
-    return {k: _number(v) for k, v in record.items()}
+    return shifted(floor(lo * 10**9), 9), shifted(ceil(hi * 10**9), 9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def examine(
         transcript = Transcript(transcript.entries, tuple(refused), transcript.unjudged)
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
     rules = RULES if group_size == 1 else (*RULES, groups(group_size))
-    return Judge(rules, progress).examine(evidence, roster)
+    return replace(Judge(rules, progress).examine(evidence, roster), version=settings.source.version)
 
 
 def merged(settings: Config, *, private: Sequence[str], id: Sequence[str], hidden: Sequence[str]) -> Config:  # noqa: A002

@@ -6,7 +6,7 @@ run in a row, again and again, until none of them narrows anything: see `keyhole
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TypeAlias
@@ -15,7 +15,7 @@ import numpy as np
 
 from keyhole.audit.base import Finding, Group, Proof, Status
 from keyhole.audit.matrix import SystemMatrix, system_matrix
-from keyhole.evidence import Contradiction, Evidence, System
+from keyhole.evidence import Constraint, Contradiction, Evidence, System
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import Scalar
 from keyhole.schema import Schema
@@ -67,6 +67,7 @@ class Solved:
     built: SystemMatrix
     space: RowSpace
     determined: frozenset[int]  # unknowns that are fixed by the equations
+    by_number: Mapping[str, Constraint]
 
 
 class Known:
@@ -107,7 +108,7 @@ class Known:
             built = system_matrix(system, [c for c in system.constraints if c.exact and c.parts])
             space = RowSpace(built.matrix, progress=self._progress)
             fixed = frozenset(built.unknown(int(column)) for column in space.determined())
-            self._solved[number] = Solved(built, space, fixed)
+            self._solved[number] = Solved(built, space, fixed, {c.number: c for c in system.constraints})
         return self._solved[number]
 
     def of(self, row: int, column: str) -> Claim | None:

@@ -17,9 +17,9 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from keyhole.audit.admission import Admission, Permission
 from keyhole.audit.disclosed import Disclosed, People, disclosed, objection
 from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, write_history
-from keyhole.audit.verdict import Ruling, Verdict
 from keyhole.basis import Row
 from keyhole.basis.bits import Words
 from keyhole.errors import ConfigError, LogError, QueryError
@@ -30,7 +30,7 @@ from keyhole.sources import Roster
 from keyhole.sql import carried, lower
 from keyhole.transcript import ABSENT, Line, Refusal
 
-__all__ = ["OnlineAuditor", "Ruling", "Space", "Verdict"]
+__all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
 
 Asked: TypeAlias = str | Statement | Query
 Sparse: TypeAlias = dict[int, int]
@@ -72,7 +72,7 @@ class _Column:
 class _Plan:
     """A judged statement, ready to be recorded: what each column would become."""
 
-    verdict: Verdict
+    verdict: Admission
     statement: Statement | None
     at: int  # how many statements the history had
     forms: list[Disclosed] = field(default_factory=list)
@@ -98,7 +98,7 @@ class OnlineAuditor:
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
     >>> auditor = OnlineAuditor(load_roster(people, Columns.model_validate({"id": ["name"], "private": {"pay": {}}})))
     >>> auditor.admit("SELECT SUM(pay) FROM t").verdict, auditor.record("SELECT SUM(pay) FROM t")
-    (<Ruling.ALLOW: 'allow'>, '1')
+    (<Permission.ALLOW: 'allow'>, '1')
     >>> said = auditor.admit("SELECT SUM(pay) FROM t WHERE team = 'a'")
     >>> str(said.verdict), said.who[0]["record"], [(p["query"], p["weight"]) for p in said.proof]
     ('deny', {'name': 'Cyd'}, [('1', '1'), ('2', '-1')])
@@ -135,7 +135,7 @@ class OnlineAuditor:
         """The statements that count: answered here or published earlier."""
         return tuple(self._past)
 
-    def admit(self, query: Asked) -> Verdict:
+    def admit(self, query: Asked) -> Admission:
         """May this be answered? Changes no state that any later decision depends on.
 
         The verdict is `allow`, `deny` (it would expose somebody) or `refused` (it is not decided before the answer is
@@ -143,7 +143,7 @@ class OnlineAuditor:
         """
         return self._admit(query, _proof)
 
-    def decide(self, query: Asked) -> Verdict:
+    def decide(self, query: Asked) -> Admission:
         """As `admit`, without the proof: the same decision at a cost that does not grow with the proof.
 
         A proof is solved in exact integers over all queries it needs; near full rank (as many answers as people)
@@ -246,13 +246,13 @@ class OnlineAuditor:
             statement = self._statement(query)
             why = objection(statement, self.roster.schema, self._families)
             if why is not None:
-                return _Plan(Verdict(number, text, Ruling.REFUSED, why), None, len(self._past))
+                return _Plan(Admission(number, text, Permission.REFUSED, why), None, len(self._past))
             forms = disclosed(statement, self._people)
         except QueryError as error:
-            return _Plan(Verdict(number, text, Ruling.REFUSED, str(error)), None, len(self._past))
-        return _Plan(Verdict(number, text, Ruling.ALLOW, ""), statement, len(self._past), forms)
+            return _Plan(Admission(number, text, Permission.REFUSED, str(error)), None, len(self._past))
+        return _Plan(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)
 
-    def _admit(self, query: Asked, prove: _Prover) -> Verdict:
+    def _admit(self, query: Asked, prove: _Prover) -> Admission:
         plan = self._judge(query, str(self._asked + 1), prove)
         self._plan = plan if plan.verdict.allowed else None
         return plan.verdict
@@ -277,7 +277,7 @@ class OnlineAuditor:
                     proved = listed[at]
                 who.extend(listed)
         who = _each_once([proved, *who]) if who else who
-        plan.verdict = Verdict(number, text, *_ruling(forms, who, dependent), tuple(who), proof)
+        plan.verdict = Admission(number, text, *_ruling(forms, who, dependent), tuple(who), proof)
         return plan
 
     def _statement(self, query: Asked) -> Statement:
@@ -394,17 +394,20 @@ def _text(query: Asked) -> str:
     return query if isinstance(query, str) else query.text if isinstance(query, Statement) else query.canonical()
 
 
-def _ruling(forms: list[Disclosed], who: list[dict[str, Any]], dependent: bool) -> tuple[Ruling, str]:
+def _ruling(forms: list[Disclosed], who: list[dict[str, Any]], dependent: bool) -> tuple[Permission, str]:
     """The verdict with a reason that names nobody."""
     if any("insider" not in w for w in who):
-        return Ruling.DENY, "together with what was answered before, it would expose somebody"
+        return Permission.DENY, "together with what was answered before, it would expose somebody"
     if who:
-        return Ruling.DENY, "together with what was answered before, it would expose somebody to another participant"
+        return (
+            Permission.DENY,
+            "together with what was answered before, it would expose somebody to another participant",
+        )
     if not forms:
-        return Ruling.ALLOW, "it asks only public things"
+        return Permission.ALLOW, "it asks only public things"
     if dependent:
-        return Ruling.ALLOW, "it follows from what was answered before"
-    return Ruling.ALLOW, "nobody is exposed"
+        return Permission.ALLOW, "it follows from what was answered before"
+    return Permission.ALLOW, "nobody is exposed"
 
 
 def _each_once(who: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-from keyhole.audit.online import OnlineAuditor, Ruling, Verdict
+from keyhole.audit.online import Admission, OnlineAuditor, Permission
 from keyhole.checks.law import Law, Specimen
 from keyhole.checks.streams import OTHER_SECRET, PEOPLE, SECRET, Ask, Vector, determined, roster, stream
 from keyhole.sources import Roster
@@ -26,7 +26,7 @@ SEEDS = range(6)
 class Gatekeeper(Protocol):
     """What a law asks of an online auditor."""
 
-    def admit(self, query: str) -> Verdict:
+    def admit(self, query: str) -> Admission:
         """May it be answered?"""
 
     def seen(self) -> None:
@@ -44,14 +44,16 @@ class Lifecycle:
     reopen: Callable[[Gatekeeper, Roster, int], Gatekeeper]
 
 
-def play(auditor: Gatekeeper, asks: list[Ask], secret: tuple[int, ...] = SECRET) -> tuple[list[Verdict], list[Vector]]:
+def play(
+    auditor: Gatekeeper, asks: list[Ask], secret: tuple[int, ...] = SECRET
+) -> tuple[list[Admission], list[Vector]]:
     """Run a stream; returns the verdicts, and the rows of what was answered."""
-    verdicts: list[Verdict] = []
+    verdicts: list[Admission] = []
     answered: list[Vector] = []
     for one in asks:
         said = auditor.admit(one.sql)
         verdicts.append(said)
-        if said.verdict is Ruling.ALLOW:
+        if said.verdict is Permission.ALLOW:
             auditor.record(one.sql, [None if a is None else str(a) for a in one.answers(secret)])
             answered.extend(one.rows)
         else:
@@ -76,8 +78,8 @@ def every_denied_query_would_have_exposed_somebody(online: Lifecycle) -> None:
             answered: list[Vector] = []
             for one in stream(seed):
                 said, rows = play(auditor, [one])
-                assert said[0].verdict is not Ruling.REFUSED, f"seed {seed}: {one.sql} is refused: {said[0].reason}"
-                vain = said[0].verdict is Ruling.DENY and not determined([*answered, *one.rows], insiders=insiders)
+                assert said[0].verdict is not Permission.REFUSED, f"seed {seed}: {one.sql} is refused: {said[0].reason}"
+                vain = said[0].verdict is Permission.DENY and not determined([*answered, *one.rows], insiders=insiders)
                 assert not vain, f"seed {seed}, insiders {insiders}: {one.sql} is denied in vain"
                 answered += rows
 
@@ -87,9 +89,9 @@ def a_denial_changes_no_state(online: Lifecycle) -> None:
     for seed in SEEDS:
         asks = stream(seed)
         verdicts, _ = play(online.make(roster(), 0), asks)
-        allowed = [one for one, said in zip(asks, verdicts, strict=True) if said.verdict is Ruling.ALLOW]
+        allowed = [one for one, said in zip(asks, verdicts, strict=True) if said.verdict is Permission.ALLOW]
         again, _ = play(online.make(roster(), 0), allowed)
-        assert all(said.verdict is Ruling.ALLOW for said in again), f"seed {seed}: a denial left its mark"
+        assert all(said.verdict is Permission.ALLOW for said in again), f"seed {seed}: a denial left its mark"
         probes = stream(seed + 100)
         first, second = (online.make(roster(), 0) for _ in range(2))
         play(first, asks)
@@ -104,11 +106,11 @@ def what_follows_from_earlier_answers_is_allowed(online: Lifecycle) -> None:
     for insiders in (0, 1):
         auditor = online.make(roster(), insiders)
         for sql in ("SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE zip IN (1, 4)"):
-            assert auditor.admit(sql).verdict is Ruling.ALLOW, sql
+            assert auditor.admit(sql).verdict is Permission.ALLOW, sql
             auditor.record(sql)
         again = ("SELECT SUM(x) FROM t", "SELECT AVG(x) FROM t WHERE zip = 2 OR zip = 3", "SELECT SUM(x) * 3 FROM t")
         for sql in again:
-            assert auditor.admit(sql).verdict is Ruling.ALLOW, f"insiders {insiders}: {sql} follows, yet is denied"
+            assert auditor.admit(sql).verdict is Permission.ALLOW, f"insiders {insiders}: {sql} follows, yet is denied"
 
 
 def decisions_are_equal_on_neighbouring_data(online: Lifecycle) -> None:
@@ -125,7 +127,7 @@ def restored_in_mid_stream_it_decides_as_if_uninterrupted(online: Lifecycle) -> 
         asks = stream(seed)
         whole, _ = play(online.make(roster(), 0), asks)
         auditor = online.make(roster(), 0)
-        parts: list[Verdict] = []
+        parts: list[Admission] = []
         for start in range(0, len(asks), 4):
             parts += play(auditor, asks[start : start + 4])[0]
             auditor = online.reopen(auditor, roster(), 0)
@@ -148,21 +150,21 @@ def what_could_be_extreme_is_refused(online: Lifecycle) -> None:
         "SELECT x, COUNT(*) FROM t GROUP BY x",
         "SELECT SUM(nothing) FROM t",
     ):
-        assert auditor.admit(sql).verdict is Ruling.REFUSED, f"{sql} is not refused"
+        assert auditor.admit(sql).verdict is Permission.REFUSED, f"{sql} is not refused"
         auditor.seen()
-    assert auditor.admit("SELECT SUM(x) FROM t").verdict is Ruling.ALLOW
+    assert auditor.admit("SELECT SUM(x) FROM t").verdict is Permission.ALLOW
 
 
 def a_statement_is_admitted_whole_or_not_at_all(online: Lifecycle) -> None:
     """One group that would expose somebody denies the statement, and the harmless groups are then still to be had."""
     auditor = online.make(roster(), 0)
-    assert auditor.admit("SELECT zip, SUM(x) FROM t GROUP BY zip").verdict is Ruling.DENY  # zip 4: Gus alone
+    assert auditor.admit("SELECT zip, SUM(x) FROM t GROUP BY zip").verdict is Permission.DENY  # zip 4: Gus alone
     auditor.seen()
-    assert auditor.admit("SELECT zip, SUM(x) FROM t WHERE zip <= 2 GROUP BY zip").verdict is Ruling.ALLOW
+    assert auditor.admit("SELECT zip, SUM(x) FROM t WHERE zip <= 2 GROUP BY zip").verdict is Permission.ALLOW
     auditor.record("SELECT zip, SUM(x) FROM t WHERE zip <= 2 GROUP BY zip")
     # Both groups count now: Ann alone would follow from Bob, so a sum over one of each zip is still harmless.
-    assert auditor.admit("SELECT SUM(x) FROM t WHERE age = 31").verdict is Ruling.ALLOW
-    assert auditor.admit("SELECT SUM(x) FROM t WHERE zip = 1 AND age = 31").verdict is Ruling.DENY
+    assert auditor.admit("SELECT SUM(x) FROM t WHERE age = 31").verdict is Permission.ALLOW
+    assert auditor.admit("SELECT SUM(x) FROM t WHERE zip = 1 AND age = 31").verdict is Permission.DENY
 
 
 def the_proof_of_a_denial_gives_the_value_it_names(online: Lifecycle) -> None:
@@ -178,7 +180,7 @@ def the_proof_of_a_denial_gives_the_value_it_names(online: Lifecycle) -> None:
                 grouped = "GROUP BY" in one.sql
                 for part, value in enumerate(values, 1):
                     answers[f"{said.number}.{part}" if grouped else said.number] = value
-                if said.verdict is not Ruling.DENY:
+                if said.verdict is not Permission.DENY:
                     continue
                 denied += 1
                 assert said.who, f"{one.sql}: nobody is named"
@@ -216,36 +218,36 @@ class _Tampered(OnlineAuditor):
         super().__init__(table, insiders=insiders)
         self.marks: list[object] = []
 
-    def admit(self, query: object) -> Verdict:
+    def admit(self, query: object) -> Admission:
         assert isinstance(query, str)
         return self.tamper(query, super().admit(query))
 
-    def tamper(self, sql: str, said: Verdict) -> Verdict:
+    def tamper(self, sql: str, said: Admission) -> Admission:
         raise NotImplementedError
 
 
 class _Generous(_Tampered):
     """Denies nothing."""
 
-    def tamper(self, sql: str, said: Verdict) -> Verdict:
-        return replace(said, verdict=Ruling.ALLOW) if said.verdict is Ruling.DENY else said
+    def tamper(self, sql: str, said: Admission) -> Admission:
+        return replace(said, verdict=Permission.ALLOW) if said.verdict is Permission.DENY else said
 
 
 class _Stingy(_Tampered):
     """Denies every third new thing."""
 
-    def tamper(self, sql: str, said: Verdict) -> Verdict:
+    def tamper(self, sql: str, said: Admission) -> Admission:
         self.marks.append(sql)
-        return replace(said, verdict=Ruling.DENY) if len(self.marks) % 3 == 0 else said
+        return replace(said, verdict=Permission.DENY) if len(self.marks) % 3 == 0 else said
 
 
 class _Resentful(_Tampered):
     """After a denial it denies everything."""
 
-    def tamper(self, sql: str, said: Verdict) -> Verdict:
+    def tamper(self, sql: str, said: Admission) -> Admission:
         if self.marks:
-            return replace(said, verdict=Ruling.DENY)
-        if said.verdict is Ruling.DENY:
+            return replace(said, verdict=Permission.DENY)
+        if said.verdict is Permission.DENY:
             self.marks.append(sql)
         return said
 
@@ -253,14 +255,14 @@ class _Resentful(_Tampered):
 class _Pedantic(_Tampered):
     """Denies whatever was answered already."""
 
-    def tamper(self, sql: str, said: Verdict) -> Verdict:
-        return replace(said, verdict=Ruling.DENY) if said.reason.startswith("it follows") else said
+    def tamper(self, sql: str, said: Admission) -> Admission:
+        return replace(said, verdict=Permission.DENY) if said.reason.startswith("it follows") else said
 
 
 class _Peeping(_Tampered):
     """Looks at the answers: after one above 25 it grows careful."""
 
-    def tamper(self, sql: str, said: Verdict) -> Verdict:
+    def tamper(self, sql: str, said: Admission) -> Admission:
         return replace(said, reason="the last answer was large") if self.marks else said
 
     def record(self, query: object, answer: object = None) -> str:
@@ -273,21 +275,21 @@ class _Peeping(_Tampered):
 class _Curious(_Tampered):
     """Answers extremes too."""
 
-    def tamper(self, sql: str, said: Verdict) -> Verdict:
-        return replace(said, verdict=Ruling.ALLOW) if "MAX" in sql else said
+    def tamper(self, sql: str, said: Admission) -> Admission:
+        return replace(said, verdict=Permission.ALLOW) if "MAX" in sql else said
 
 
 class _Hasty(_Tampered):
     """Judges the first group only."""
 
-    def tamper(self, sql: str, said: Verdict) -> Verdict:
-        return replace(said, verdict=Ruling.ALLOW) if "GROUP BY" in sql and len(said.who) < 3 else said
+    def tamper(self, sql: str, said: Admission) -> Admission:
+        return replace(said, verdict=Permission.ALLOW) if "GROUP BY" in sql and len(said.who) < 3 else said
 
 
 class _Careless(_Tampered):
     """Proofs with doubled weights."""
 
-    def tamper(self, sql: str, said: Verdict) -> Verdict:
+    def tamper(self, sql: str, said: Admission) -> Admission:
         return replace(said, proof=tuple({**p, "weight": str(2 * Fraction(p["weight"]))} for p in said.proof))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from enum import StrEnum
 from io import StringIO
@@ -13,16 +12,18 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from keyhole.audit.base import Exposure
-from keyhole.audit.examine import examine
 from keyhole.cli.terminal import emit, errors_end_well, progress_on_stderr
 from keyhole.errors import LogError
 from keyhole.gather.log import Log, LogFormat, open_log
-from keyhole.report.baseline import Baseline, fresh, marked
+from keyhole.report.as_json import dumps
+from keyhole.report.baseline import Baseline, fresh, mark
 from keyhole.report.junit import junit
-from keyhole.report.place import everybody, said
+from keyhole.report.plain import Plain
 from keyhole.report.sarif import sarif
+from keyhole.report.text import without_value
+from keyhole.report.verdict import Verdict
 from keyhole.sql import Dialect
+from keyhole.verbs.examine import examine
 
 SHOWN = 20
 
@@ -129,18 +130,18 @@ def audit(
                 progress=progress,
             )
         show(verdict, read, known, format, out)
-        raise typer.Exit(verdict.exit_code if known is None else known.exit_code(verdict))
+        raise typer.Exit(verdict.exit_code if known is None else known.exit_code(verdict.plain))
 
 
-def show(verdict: Exposure, log: Log, known: Baseline | None, how: Format, out: Path | None) -> None:
+def show(verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: Path | None) -> None:
     """Print the verdict, or write it to a file."""
     if how is Format.JSON:
-        data = verdict.dumps() if known is None else json.dumps(marked(verdict, known), ensure_ascii=False, indent=2)
-        emit(data, out)
+        data = verdict.to_json()
+        emit(dumps(data if known is None else mark(data, verdict.plain, known)), out)
     elif how is Format.SARIF:
-        emit(sarif(verdict, log, known), out)
+        emit(sarif(verdict.plain, log, known), out)
     elif how is Format.JUNIT:
-        emit(junit(verdict, log, known), out)
+        emit(junit(verdict.plain, log, known), out)
     elif out is not None:
         text = StringIO()
         _print(Console(file=text, width=120), verdict, known)
@@ -149,21 +150,20 @@ def show(verdict: Exposure, log: Log, known: Baseline | None, how: Format, out: 
         _print(Console(highlight=False, soft_wrap=True), verdict, known)
 
 
-def _print(console: Console, verdict: Exposure, known: Baseline | None) -> None:
+def _print(console: Console, verdict: Verdict, known: Baseline | None) -> None:
     console.print(verdict)
     if known is not None:
-        for line in _compared(verdict, known):
+        for line in _compared(verdict.plain, known):
             console.print(line)
 
 
-def _compared(verdict: Exposure, known: Baseline) -> Iterator[Text]:
+def _compared(verdict: Plain, known: Baseline) -> Iterator[Text]:
     """Who is new against the baseline, and who was known."""
-    found = everybody(verdict)
-    new = fresh(found, known)
-    old = [f for f in found if known.knows(f)]
+    new = fresh(verdict.cases, known)
+    old = [case for case in verdict.cases if known.knows(case)]
     yield Text(f"\nAgainst the baseline: {len(new)} new, {len(old)} known.", style="bold")
     for word, listed in (("new", new), ("known", old)):
         for each in listed[:SHOWN]:
-            yield Text(f"  {word}: {said(each)}")
+            yield Text(f"  {word}: {without_value(each)}")
         if len(listed) > SHOWN:
             yield Text(f"  ... and {len(listed) - SHOWN} more {word} (--format json lists all)")

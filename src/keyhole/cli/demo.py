@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from keyhole.audit.examine import examine
 from keyhole.cli.terminal import errors_end_well, write_whole
+from keyhole.verbs.examine import examine
 
 PEOPLE = """\
 Name,ZIP,Gender,Blood sugar

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from keyhole.cli.terminal import emit, errors_end_well
 from keyhole.errors import ConfigError
-from keyhole.report.oracle_plot import guides_for, plot_errors
-from keyhole.report.page import SUFFIXES
+from keyhole.report.charts.files import SUFFIXES
+from keyhole.report.charts.oracle import guides_for, plot_errors
 
 if TYPE_CHECKING:
     from keyhole.attack.oracle.base import Run

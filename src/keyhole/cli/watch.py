@@ -18,7 +18,7 @@ from rich.console import Console
 
 from keyhole.audit.examine import merged, open_roster
 from keyhole.audit.history import UNJUDGED
-from keyhole.audit.online import OnlineAuditor, Verdict
+from keyhole.audit.online import Admission, OnlineAuditor
 from keyhole.cli.terminal import errors_end_well
 from keyhole.errors import ConfigError, LogError
 from keyhole.gather.log import LogFormat, open_log
@@ -227,7 +227,7 @@ def _from_json(line: str) -> str:
     return sql if isinstance(sql, str) else line.strip()
 
 
-def shown(verdict: Verdict, how: Format, explain: bool) -> Iterator[str]:
+def shown(verdict: Admission, how: Format, explain: bool) -> Iterator[str]:
     """A verdict as lines of output."""
     if how is Format.JSON:
         yield json.dumps(verdict.to_json(explain=explain), ensure_ascii=False, default=str)
@@ -253,7 +253,7 @@ def _name(record: dict[str, object]) -> str:
     return ", ".join(f"row {v}" if k == "row" else str(v) for k, v in record.items())
 
 
-def _formula(verdict: Verdict) -> str:
+def _formula(verdict: Admission) -> str:
     text = ""
     for item in verdict.proof:
         weight = Fraction(item["known"] if "known" in item else item["weight"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keyhole.audit.base import Exposure, Finding, Group, Status
 from keyhole.errors import ConfigError
-from keyhole.report.place import everybody
+from keyhole.report.plain import GROUP, INFERRED, Case, Plain
 
 Key = tuple[str, str]  # record as canonical JSON, column
 
@@ -27,7 +27,7 @@ class Baseline:
     def load(cls, path: str | Path) -> Baseline:
         """Read the output of `keyhole audit --format json`."""
         try:
-            raw = json.loads(Path(path).read_text(encoding="utf-8"))
+            raw = json.loads(Path(path).read_text(encoding="utf-8"), parse_float=Decimal)
         except OSError as error:
             raise ConfigError(f"cannot read the baseline {path}: {error.strerror}") from None
         except ValueError as error:
@@ -52,37 +52,33 @@ class Baseline:
             frozenset(
                 _key(item["record"], item["column"])
                 for item in verdict.get("intervals", [])
-                if item["status"] != str(Status.OPEN)
+                if item["status"] != "open"
             ),
             frozenset((frozenset(map(_text, g["records"])), str(g["column"])) for g in verdict.get("groups", [])),
         )
 
-    def knows(self, found: Finding | Group) -> bool:
+    def knows(self, case: Case) -> bool:
         """Was at least as much known before? (Exposed now but only inferred before is new.)"""
-        if isinstance(found, Group):
-            return (frozenset(map(_text, found.records)), found.column) in self.groups
-        key = _key(found.record, found.column)
-        return key in self.exposed or (found.status is Status.INFERRED and key in self.inferred)
+        if case.status == GROUP:
+            return (frozenset(map(_text, case.records)), case.column) in self.groups
+        key = _key(case.records[0], case.column)
+        return key in self.exposed or (case.status == INFERRED and key in self.inferred)
 
-    def exit_code(self, verdict: Exposure) -> int:
+    def exit_code(self, verdict: Plain) -> int:
         """1 if somebody is newly exposed or inferred; otherwise as if the known ones were not there."""
-        if fresh(everybody(verdict), self):
-            return 1
-        return verdict.doubt
+        return 1 if fresh(verdict.cases, self) else verdict.doubt
 
 
-def fresh(found: Iterable[Finding | Group], baseline: Baseline | None) -> list[Finding | Group]:
+def fresh(cases: Iterable[Case], baseline: Baseline | None) -> list[Case]:
     """Those that a baseline does not know; all without one."""
-    return [f for f in found if baseline is None or not baseline.knows(f)]
+    return [case for case in cases if baseline is None or not baseline.knows(case)]
 
 
-def marked(verdict: Exposure, baseline: Baseline) -> dict[str, Any]:
+def mark(data: dict[str, Any], verdict: Plain, baseline: Baseline) -> dict[str, Any]:
     """The JSON of a verdict, with `known` on everybody exposed and on every group."""
-    data = verdict.to_json()
-    for item, finding in zip(data["exposed"], verdict.exposed, strict=True):
-        item["known"] = baseline.knows(finding)
-    for item, group in zip(data["groups"], verdict.groups, strict=True):
-        item["known"] = baseline.knows(group)
+    for name, cases in (("exposed", verdict.exposed), ("groups", verdict.groups)):
+        for item, case in zip(data[name], cases, strict=True):
+            item["known"] = baseline.knows(case)
     return data
 
 
@@ -101,4 +97,5 @@ def _spelled(value: Any) -> str:
         return value
     if hasattr(value, "isoformat"):
         return str(value.isoformat())
-    return str(int(value)) if value == int(value) else repr(float(value))
+    text = f"{value if isinstance(value, int | Decimal) else Decimal(repr(float(value))):f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -9,24 +9,24 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from keyhole.audit.base import Exposure, Finding, Group, query_order
-from keyhole.audit.explain import NOTHING_JUDGED
+from keyhole.audit.base import query_order
 from keyhole.gather.log import Log
 from keyhole.report.baseline import Baseline
-from keyhole.report.place import completed_by, everybody, said
+from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
+from keyhole.report.text import NOTHING_JUDGED, without_value
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML 1.0
 _WHOLE = "0"  # what belongs to no statement
 
 
-def junit(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
+def junit(verdict: Plain, log: Log, baseline: Baseline | None = None) -> str:
     """The XML text."""
-    failures: dict[str, list[Finding | Group]] = {}
-    known: dict[str, list[Finding | Group]] = {}
+    failures: dict[str, list[Case]] = {}
+    known: dict[str, list[Case]] = {}
     errors: dict[str, list[str]] = {}
-    for found in everybody(verdict):
-        into = known if baseline is not None and baseline.knows(found) else failures
-        into.setdefault(_statement(completed_by(found)), []).append(found)
+    for case in verdict.cases:
+        into = known if baseline is not None and baseline.knows(case) else failures
+        into.setdefault(_statement(case.completed_by), []).append(case)
     for c in verdict.contradictions:
         errors.setdefault(_statement(c.queries[-1] if c.queries else None), []).append(c.reason)
     for u in verdict.unjudged:
@@ -48,7 +48,7 @@ def junit(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
     )
     for number in numbers:
         title = "the log as a whole" if number == _WHOLE else f"Q{number}: {_short(texts.get(number, ''))}"
-        case = ElementTree.SubElement(
+        test = ElementTree.SubElement(
             suite,
             "testcase",
             classname=_clean(log.name),
@@ -57,12 +57,12 @@ def junit(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
             line=str(places.get(number, 1)),
         )
         if number in failures:
-            _say(case, "failure", _counted(failures[number]), [said(found) for found in failures[number]])
+            _say(test, "failure", _counted(failures[number]), [without_value(case) for case in failures[number]])
         elif number in errors:
-            _say(case, "error", _clean(errors[number][0].splitlines()[0]), errors[number])
+            _say(test, "error", _clean(errors[number][0].splitlines()[0]), errors[number])
         if number in known:
-            ElementTree.SubElement(case, "system-out").text = _clean(
-                "\n".join("known: " + said(found) for found in known[number])
+            ElementTree.SubElement(test, "system-out").text = _clean(
+                "\n".join("known: " + without_value(case) for case in known[number])
             )
     root = ElementTree.Element("testsuites")
     root.append(suite)
@@ -70,16 +70,15 @@ def junit(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _counted(found: list[Finding | Group]) -> str:
+def _counted(cases: list[Case]) -> str:
     """How many of each kind, in the words of the findings."""
-    groups = sum(isinstance(f, Group) for f in found)
-    exposed = sum(isinstance(f, Finding) and f.status == "exposed" for f in found)
-    counts = {"exposed": exposed, "narrowed down": len(found) - exposed - groups, "determined in total": groups}
+    words = {EXPOSED: "exposed", INFERRED: "narrowed down", GROUP: "determined in total"}
+    counts = {what: sum(case.status == status for case in cases) for status, what in words.items()}
     return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
-def _say(case: ElementTree.Element, kind: str, message: str, lines: list[str]) -> None:
-    ElementTree.SubElement(case, kind, message=message, type=kind).text = _clean("\n".join(lines))
+def _say(test: ElementTree.Element, kind: str, message: str, lines: list[str]) -> None:
+    ElementTree.SubElement(test, kind, message=message, type=kind).text = _clean("\n".join(lines))
 
 
 def _statement(number: str | None) -> str:

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from keyhole import __version__
-from keyhole.audit.base import Exposure, Finding, Group
-from keyhole.audit.explain import NOTHING_JUDGED
 from keyhole.gather.log import Log
 from keyhole.report.baseline import Baseline
-from keyhole.report.place import completed_by, everybody, said, used
+from keyhole.report.plain import Case, Plain
+from keyhole.report.text import NOTHING_JUDGED, without_value
+from keyhole.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 RULES = (
@@ -30,10 +29,10 @@ RULES = (
 _INDEX = {name: i for i, (name, _, _) in enumerate(RULES)}
 
 
-def sarif(verdict: Exposure, log: Log, baseline: Baseline | None = None) -> str:
+def sarif(verdict: Plain, log: Log, baseline: Baseline | None = None) -> str:
     """The SARIF text. With a baseline, results say `new` or `unchanged`, and known ones are notes."""
     place = _Place(log)
-    results = [_person(f, place, baseline) for f in everybody(verdict)]
+    results = [_found(case, place, baseline) for case in verdict.cases]
     for c in verdict.contradictions:
         results.append(_result("contradiction", c.reason, place.at(c.queries[-1:])))
     results += [_result("unjudged", f"Q{u.number}: {u.reason}", place.at([u.number])) for u in verdict.unjudged]
@@ -83,21 +82,18 @@ class _Place:
         ]
 
 
-def _person(found: Finding | Group, place: _Place, baseline: Baseline | None) -> dict[str, Any]:
-    rule = "group" if isinstance(found, Group) else str(found.status)
-    last = completed_by(found)
-    result = _result(rule, said(found), place.at([last] if last is not None else []))
-    earlier = used(found)[:-1]
+def _found(case: Case, place: _Place, baseline: Baseline | None) -> dict[str, Any]:
+    *earlier, last = case.argument.queries or (None,)
+    result = _result(case.status, without_value(case), place.at([last] if last is not None else []))
     if earlier:
         result["relatedLocations"] = [
             {**location, "id": i, "message": {"text": f"Q{q}"}}
             for i, (q, location) in enumerate(zip(earlier, place.at(earlier), strict=True), 1)
         ]
-    who = [dict(r) for r in found.records] if isinstance(found, Group) else [dict(found.record)]
-    text = json.dumps([who, found.column, rule], default=str, sort_keys=True)
+    text = json.dumps([[dict(r) for r in case.records], case.column, case.status], default=str, sort_keys=True)
     result["partialFingerprints"] = {"keyholePerson/v1": hashlib.sha256(text.encode()).hexdigest()[:32]}
     if baseline is not None:
-        known = baseline.knows(found)
+        known = baseline.knows(case)
         result["baselineState"] = "unchanged" if known else "new"
         if known:
             result["level"] = "note"

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from keyhole.attack.oracle.simulate import Method, StreamKind
 from keyhole.cli.simulate import MethodName, StreamName, register
 from keyhole.errors import ConfigError
-from keyhole.report.oracle_plot import guides_for, plot_errors
+from keyhole.report.charts.oracle import guides_for, plot_errors
 
 app = typer.Typer()
 register(app)

@@ -42,7 +42,7 @@ def counts(system: System, known: Known) -> Iterator[Claim | Contradiction]:
         if weights is None:
             continue
         proof = linear_proof(number, solved.built, weights, {unknown: 1})
-        ends = proof.interval(system)
+        ends = proof.ends(solved.by_number)
         if ends is not None:
             possible.indicator(f, k, holds=ends[0] > Fraction(1, 2), proof=proof)
     _extremes(possible, number)

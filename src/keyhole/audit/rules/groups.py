@@ -62,7 +62,7 @@ def _determined(system: System, known: Known, size: int) -> list[Group]:
         offsets = {c.number: c.offset for c in built.constraints}
         constant = -sum((w * offsets[q] for q, w in by_query.items()), Fraction(0))
         proof = Proof(number, by_query, target, constant)
-        total = shown_value(proof.interval(system))
+        total = shown_value(proof.ends(known.solved(system).by_number))
         found[column, members] = Group((), tuple(sorted(members)), column, total, proof)
     kept: list[Group] = []
     for group in sorted(found.values(), key=lambda g: (len(g.rows), g.rows)):

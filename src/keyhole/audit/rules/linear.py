@@ -44,7 +44,7 @@ def linear(system: System, known: Known) -> Iterator[Claim | Contradiction]:
                 continue
             proof = _whole(number, system, solved, column, k) or _in_a_cell(number, system, solved, k, features)
             if proof is not None:
-                yield exposed(system, row, column, proof)
+                yield _exposed(solved, row, column, proof)
 
 
 def linear_proof(number: int, built: SystemMatrix, weights: dict[int, Fraction], target: dict[int, int]) -> Proof:
@@ -55,9 +55,9 @@ def linear_proof(number: int, built: SystemMatrix, weights: dict[int, Fraction],
     return Proof(number, by_query, target, constant)
 
 
-def exposed(system: System, row: int, column: str, proof: Proof) -> Claim:
+def _exposed(solved: Solved, row: int, column: str, proof: Proof) -> Claim:
     """The value that a proof gives, applied to the answers."""
-    ends = proof.interval(system)
+    ends = proof.ends(solved.by_number)
     value = shown_value(ends)
     lo = hi = value
     if ends is not None and ends[1] - ends[0] > max(Fraction(1), abs(ends[0])) / 10**9:
@@ -104,7 +104,7 @@ def _in_a_cell(number: int, system: System, solved: Solved, k: int, features: li
         if weights is None:
             continue
         proof = linear_proof(number, solved.built, weights, {unknown: 1})
-        ends = proof.interval(system)
+        ends = proof.ends(solved.by_number)
         if ends is not None and (ends[0] > 0 or ends[1] < 0):
             return proof
     return None

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.audit.base import Proof, Status, shown_value
-from keyhole.audit.known import Claim, Known
+from keyhole.audit.known import Claim, Known, Solved
 from keyhole.audit.rules.linear import linear_proof
 from keyhole.evidence import Constraint, System
 from keyhole.knowledge import Knowledge
@@ -119,13 +119,12 @@ def _single_squares(number: int, system: System, known: Known) -> Iterator[Claim
         weights = solved.space.weights(solved.built.column(unknown))
         if weights is not None:
             proof = linear_proof(number, solved.built, weights, {unknown: 1})
-            yield _roots(proof, system, feature.column, k, known.knowledge)
+            yield _roots(proof, solved, feature.column, int(system.atoms.first[k]), known.knowledge)
 
 
-def _roots(proof: Proof, system: System, column: str, k: int, knowledge: Knowledge) -> Claim:
+def _roots(proof: Proof, solved: Solved, column: str, row: int, knowledge: Knowledge) -> Claim:
     """A determined square x^2: then |x| is known, and x where its sign is."""
-    ends = proof.interval(system)
-    row = int(system.atoms.first[k])
+    ends = proof.ends(solved.by_number)
     if ends is None:
         return Claim(row, column, Status.INFERRED, None, None, None, proof)
     root = _root(max(ends[0], Fraction(0)), max(ends[1], Fraction(0)))

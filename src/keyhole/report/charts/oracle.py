@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from keyhole.errors import MissingExtra
-from keyhole.report.page import write_chart
+from keyhole.report.charts.files import write_chart
 
 Points = Sequence[tuple[float, float]]
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Ruling(StrEnum):
+class Permission(StrEnum):
     """What may be done with a query."""
 
     ALLOW = "allow"
@@ -17,19 +17,19 @@ class Ruling(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Admission:
     """The decision on one statement. `who` and `proof` are for the custodian only: they name people.
 
     `who` lists whom the answer would expose (`insider`: to which other participant); `proof` gives the first of them
     as a combination of answered queries and this one, with exact weights.
 
-    >>> Verdict("1", "SELECT SUM(x) FROM t", Ruling.ALLOW, "nobody is exposed").to_json()["verdict"]
+    >>> Admission("1", "SELECT SUM(x) FROM t", Permission.ALLOW, "nobody is exposed").to_json()["verdict"]
     'allow'
     """
 
     number: str
     sql: str
-    verdict: Ruling
+    verdict: Permission
     reason: str
     who: tuple[Mapping[str, Any], ...] = ()
     proof: tuple[Mapping[str, Any], ...] = ()
@@ -37,7 +37,7 @@ class Verdict:
     @property
     def allowed(self) -> bool:
         """True if the query may be answered."""
-        return self.verdict is Ruling.ALLOW
+        return self.verdict is Permission.ALLOW
 
     def to_json(self, *, explain: bool = False) -> dict[str, Any]:
         """The line of the JSON contract; who and proof only on demand."""

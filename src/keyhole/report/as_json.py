@@ -1,0 +1,210 @@
+"""A verdict as JSON: the fields of docs/json.md, and a writer that keeps every digit of a number."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from decimal import Decimal
+from json.encoder import encode_basestring
+from math import isfinite
+from typing import Any
+
+from keyhole.predicate import Scalar
+from keyhole.report.plain import Argument, Case, Cited, Plain, Provenance, Record
+from keyhole.transcript import simplest_decimal
+
+MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
+MAX_DIGITS = 400  # a longer number is written with an exponent
+
+
+def lists_everybody(verdict: Plain) -> bool:
+    """Are there few enough people to list those who stay open?"""
+    return verdict.records * len(verdict.source.private) <= MAX_OPEN
+
+
+def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
+    """The fields of the contract. `everybody` has the id of each record in order, or nobody if they are too many."""
+    proofs: dict[int, list[dict[str, Any]]] = {}  # one list for each proof, however often it stands there
+
+    def proof(case: Case) -> list[dict[str, Any]]:
+        found = proofs.get(id(case.argument))
+        if found is None:
+            found = proofs[id(case.argument)] = list(_items(case.argument))
+        return found
+
+    return {
+        "records": verdict.records,
+        "people": verdict.people,
+        "queries": verdict.queries,
+        "statements": asdict(verdict.statements),
+        "complete": verdict.complete,
+        "atoms": verdict.atoms,
+        "rank": verdict.rank,
+        "promise": verdict.promise,
+        "source": _source(verdict.source),
+        "exposed": [
+            {
+                "record": _record(case.records[0]),
+                "row": case.rows[0],
+                "column": case.column,
+                "value": number(case.value),
+                "proof": proof(case),
+                "singled_out": case.singled_out,
+            }
+            for case in verdict.exposed
+        ],
+        "groups": [
+            {
+                "records": [_record(r) for r in case.records],
+                "column": case.column,
+                "total": number(case.value),
+                "proof": proof(case),
+            }
+            for case in verdict.groups
+        ],
+        "intervals": list(_intervals(verdict, everybody, proof)),
+        "unjudged": [{"query": u.number, "sql": u.sql, "reason": u.reason} for u in verdict.unjudged],
+        "refused": [{"query": r.number, "sql": r.sql, "error": r.error} for r in verdict.refused],
+        "contradictions": [{"queries": list(c.queries), "reason": c.reason} for c in verdict.contradictions],
+    }
+
+
+def _source(source: Provenance) -> dict[str, Any]:
+    return {
+        "table": source.table,
+        "id": list(source.id),
+        "private": list(source.private),
+        "hidden": list(source.hidden),
+        "dialect": source.dialect,
+        "version": source.version,
+    }
+
+
+def _intervals(
+    verdict: Plain, everybody: Sequence[Record], proof: Callable[[Case], list[dict[str, Any]]]
+) -> Iterator[dict[str, Any]]:
+    known = {(case.rows[0], case.column): case for case in verdict.findings}
+    ranges = {name: (number(prior.lo), number(prior.hi)) for name, prior in verdict.priors.items()}
+    if everybody:
+        pairs = [(row, name, record) for row, record in enumerate(everybody, 1) for name in verdict.source.private]
+    else:
+        pairs = [(case.rows[0], case.column, case.records[0]) for case in verdict.findings]
+    for row, name, record in pairs:
+        case = known.get((row, name))
+        lo, hi = ranges[name] if case is None else (number(case.lo), number(case.hi))
+        item = {
+            "record": _record(record),
+            "column": name,
+            "lo": lo,
+            "hi": hi,
+            "prior": list(ranges[name]),
+            "status": "open" if case is None else case.status,
+            "proof": [] if case is None else proof(case),
+        }
+        if case is not None and case.excluded:
+            item["excluded"] = [number(v) for v in case.excluded]
+        if case is not None and case.allowed:
+            item["allowed"] = [number(v) for v in case.allowed]
+        if case is not None and isinstance(case.value, str):
+            item["value"] = case.value
+        yield item
+
+
+def _items(argument: Argument) -> Iterator[dict[str, Any]]:
+    for step in argument.steps:
+        cited = step.cited
+        if cited.fact is not None:
+            yield {"fact": cited.fact, "weight": str(step.weight)}
+            continue
+        item: dict[str, Any] = {"query": cited.number, "sql": cited.sql, "weight": str(step.weight)}
+        if cited.answer is not None:
+            item["answer"] = _answer(cited)
+        if cited.form:
+            item["form"] = cited.form
+        if argument.rule:
+            item["rule"] = argument.rule
+        yield item
+    if argument.constant:
+        yield {"known": str(argument.constant), "weight": "1"}
+
+
+def _answer(cited: Cited) -> Any:
+    """An answer as a transcript has it."""
+    answer = cited.answer
+    assert answer is not None
+    if answer.value is not None or answer.null:
+        return number(answer.value)
+    lo, hi = (None if end is None else simplest_decimal(end, end) for end in (answer.lo, answer.hi))
+    return {"lo": number(lo), "hi": number(hi)}
+
+
+def number(value: Scalar | None) -> Any:
+    """A value for JSON: a whole decimal is an integer, another a float, but a Decimal where a float has other digits.
+
+    >>> number(Decimal("70")), number(Decimal("5.2")), number(Decimal("0.10000000000000000001"))
+    (70, 5.2, Decimal('0.10000000000000000001'))
+    """
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return None
+        if value.adjusted() < MAX_DIGITS and value == value.to_integral_value():
+            return int(value)
+        near = float(value)
+        return near if Decimal(repr(near)) == value else value
+    if isinstance(value, float) and not isfinite(value):
+        return None
+    if isinstance(value, dt.date | dt.datetime):
+        return value.isoformat()
+    return value
+
+
+def _record(record: Record) -> dict[str, Any]:
+    return {name: number(value) for name, value in record.items()}
+
+
+def dumps(data: Any) -> str:
+    """JSON text, indented by two. Integers of any size and decimals keep all their digits; dates become text.
+
+    >>> print(dumps({"value": Decimal("0.10000000000000000001"), "row": 2**70, "none": []}))
+    {
+      "value": 0.10000000000000000001,
+      "row": 1180591620717411303424,
+      "none": []
+    }
+    """
+    parts: list[str] = []
+    _write(data, "\n", parts.append)
+    return "".join(parts)
+
+
+def _write(data: Any, line: str, put: Callable[[str], None]) -> None:
+    """`line` is a line break and the indentation of what stands around."""
+    if isinstance(data, str):
+        put(encode_basestring(data))
+    elif data is None:
+        put("null")
+    elif isinstance(data, bool):
+        put("true" if data else "false")
+    elif isinstance(data, int):
+        put(int.__repr__(data))
+    elif isinstance(data, float):
+        put(float.__repr__(data) if isfinite(data) else "null")
+    elif isinstance(data, Decimal):
+        put("null" if not data.is_finite() else f"{data:f}" if abs(data.adjusted()) < MAX_DIGITS else str(data))
+    elif isinstance(data, Mapping):
+        _members([*data.items()], "{}", line, put)
+    elif isinstance(data, list | tuple):
+        _members([(None, item) for item in data], "[]", line, put)
+    else:
+        put(encode_basestring(str(data)))
+
+
+def _members(items: list[tuple[Any, Any]], brackets: str, line: str, put: Callable[[str], None]) -> None:
+    inner = line + "  "
+    before = brackets[0] + inner
+    for name, item in items:
+        put(before if name is None else f"{before}{encode_basestring(str(name))}: ")
+        _write(item, inner, put)
+        before = "," + inner
+    put(brackets if not items else line + brackets[1])

@@ -1,0 +1,1 @@
+"""Charts of what attacks, oracles and defences do, one file per family. Need the `plot` extra."""

@@ -1,0 +1,36 @@
+"""The findings of a verdict as a pandas frame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from keyhole.errors import MissingExtra
+from keyhole.report.as_json import number
+from keyhole.report.plain import Plain
+from keyhole.report.text import formula
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def frame(verdict: Plain) -> pd.DataFrame:
+    """One row a finding: the id, then column, status, value, lo, hi, singled_out, proof. Needs the `frames` extra."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtra("to_frame()", "frames") from None
+    rows = [
+        {
+            **case.records[0],
+            "column": case.column,
+            "status": case.status,
+            "value": number(case.value),
+            "lo": number(case.lo),
+            "hi": number(case.hi),
+            "singled_out": case.singled_out,
+            "proof": formula(case),
+        }
+        for case in verdict.findings
+    ]
+    ids = verdict.source.id or ("row",)
+    return pd.DataFrame(rows, columns=[*ids, "column", "status", "value", "lo", "hi", "singled_out", "proof"])

@@ -1,0 +1,48 @@
+"""A verdict for a notebook: the sentence, who is exposed and why, and what could not be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from keyhole.report.plain import Case, Plain
+from keyhole.report.text import GROUPS_TITLE, SHOWN, claim, formula, legend, more, reasons, sentence, sizes, troubles
+
+
+def html(verdict: Plain) -> str:
+    """The verdict as a fragment of HTML; every name, value and statement is escaped."""
+    return "".join(_parts(verdict))
+
+
+def _parts(verdict: Plain) -> Iterator[str]:
+    yield f"<p><b>{escape(sentence(verdict))}</b></p>"
+    shown = verdict.findings[:SHOWN]
+    if shown:
+        yield _table(shown)
+        yield from (f"<p>{escape(line)}</p>" for line in more(verdict.findings))
+        yield "<p><b>Why:</b></p>"
+        yield _lines([*reasons(shown), *legend(shown)])
+    if verdict.groups:
+        yield f"<p><b>{escape(GROUPS_TITLE)}</b></p>"
+        yield _lines([f"{case.who}: {formula(case)}" for case in verdict.groups[:SHOWN]])
+    wrong = list(troubles(verdict))
+    if wrong:
+        yield "<p><b>Not an all-clear:</b></p>"
+        yield _lines(wrong)
+    yield f"<p><small>{escape(sizes(verdict))}</small></p>"
+
+
+def _table(cases: Sequence[Case]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in ("who", "column", "status", "value", "singled out", "proof"))
+    return f"<table><tr>{head}</tr>{''.join(map(_row, cases))}</table>"
+
+
+def _row(case: Case) -> str:
+    value = str(case.value) if case.value is not None else claim(case)
+    alone = "yes" if case.singled_out else "no"
+    cells = "".join(f"<td>{escape(cell)}</td>" for cell in (case.who, case.column, case.status, value, alone))
+    return f"<tr>{cells}<td><code>{escape(formula(case))}</code></td></tr>"
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return f"<pre>{escape(chr(10).join(lines))}</pre>"

@@ -1,0 +1,311 @@
+"""A verdict as plain data, made once: whatever is printed, written or compared reads this and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from keyhole.audit.base import Exposure, Finding, Group, Proof, name_of, query_order
+from keyhole.evidence import Constraint, Contradiction, Unjudged
+from keyhole.knowledge import Prior
+from keyhole.predicate import Scalar
+from keyhole.query import Aggregate
+from keyhole.schema import Role, Schema
+from keyhole.transcript import Answer, Entry, Refusal, simplest_decimal
+
+Record = Mapping[str, Scalar | None]
+
+EXPOSED = "exposed"
+INFERRED = "inferred"
+GROUP = "group"
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A query, or a fact, that proofs name.
+
+    `form` says what of it is added up where that is not the printed answer; `ends` are the ends of what is added up,
+    None if the answer is missing; `scale` is how often a row counts its answer (an AVG over 3 people: three times).
+    """
+
+    number: str
+    scale: Fraction
+    ends: tuple[Fraction, Fraction] | None
+    fact: int | None = None
+    sql: str = ""
+    key: tuple[tuple[str, Scalar | None], ...] = ()
+    answer: Answer | None = None
+    form: str = ""
+
+    @property
+    def name(self) -> str:
+        """Q3, fact 1, or what of Q3 is meant where the answer itself is not what is added up."""
+        if self.fact is not None:
+            return f"fact {self.fact}"
+        return f"({self.form} of Q{self.number})" if self.form else f"Q{self.number}"
+
+    @property
+    def value(self) -> str | None:
+        """What is added up, as a number that a person would write; None if the answer is missing."""
+        return None if self.ends is None else str(simplest_decimal(*self.ends))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One addend of a proof: a weight on what is cited."""
+
+    cited: Cited
+    weight: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """A proof: the steps add up, with a public `constant`, to what is claimed; or a `rule` about the queries cited.
+
+    `holds` is 1 or 0 where the steps show that one person is, or is not, in a private cell.
+    """
+
+    steps: tuple[Step, ...] = ()
+    constant: Fraction = Fraction(0)
+    rule: str = ""
+    holds: int | None = None
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The queries cited, in order; facts left out."""
+        return tuple(step.cited.number for step in self.steps if step.cited.fact is None)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is proved of one person's private value, or (`status` group) of the total of several people.
+
+    `status` is exposed, inferred or group; rows count from 1.
+    """
+
+    status: str
+    records: tuple[Record, ...]
+    rows: tuple[int, ...]
+    column: str
+    value: Scalar | None
+    lo: Scalar | None
+    hi: Scalar | None
+    argument: Argument
+    singled_out: bool = False
+    excluded: tuple[Scalar, ...] = ()
+    allowed: tuple[Scalar, ...] = ()
+
+    @property
+    def who(self) -> str:
+        """The id as text; of a group all ids."""
+        return ", ".join(name_of(record) for record in self.records)
+
+    @property
+    def completed_by(self) -> str | None:
+        """The last query that the proof needs: before it, this proof did not hold. None if it has facts alone."""
+        queries = self.argument.queries
+        return queries[-1] if queries else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Statements counted as they were written: one with a part that is not judged is not judged."""
+
+    total: int
+    judged: int
+    unjudged: int
+    refused: int
+    distinct: int
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What was judged: the table, the roles of its columns, the dialect of the log, the version of the data."""
+
+    table: str
+    id: tuple[str, ...]
+    private: tuple[str, ...]
+    hidden: tuple[str, ...]
+    dialect: str
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plain:
+    """All that a verdict says, except the names of those who stay open."""
+
+    records: int
+    people: int
+    queries: int
+    judged: int
+    atoms: int
+    rank: int
+    promise: str
+    complete: bool
+    exit_code: int
+    doubt: int  # the exit code as if nobody were found
+    statements: Tally
+    source: Provenance
+    priors: Mapping[str, Prior]
+    findings: tuple[Case, ...]
+    groups: tuple[Case, ...]
+    unjudged: tuple[Unjudged, ...]
+    refused: tuple[Refusal, ...]
+    contradictions: tuple[Contradiction, ...]
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Everything found: people first, then groups."""
+        return (*self.findings, *self.groups)
+
+    @property
+    def exposed(self) -> tuple[Case, ...]:
+        """The people whose value is known exactly."""
+        return tuple(case for case in self.findings if case.status == EXPOSED)
+
+    @property
+    def inferred(self) -> tuple[Case, ...]:
+        """The people of whom something new is known, but not all."""
+        return tuple(case for case in self.findings if case.status == INFERRED)
+
+
+def plain(exposure: Exposure) -> Plain:
+    """An exposure as plain data. Cost: a step for each query that each proof names."""
+    cites = _Cites(exposure)
+    source = _provenance(exposure)
+    return Plain(
+        records=exposure.records,
+        people=exposure.records,
+        queries=exposure.queries,
+        judged=exposure.judged,
+        atoms=exposure.atoms,
+        rank=exposure.rank,
+        promise=exposure.promise,
+        complete=exposure.complete,
+        exit_code=exposure.exit_code,
+        doubt=exposure.doubt,
+        statements=_tally(exposure),
+        source=source,
+        priors={name: exposure.evidence.prior(name) for name in source.private},
+        findings=tuple(_person(f, cites) for f in exposure.findings),
+        groups=tuple(_group(g, cites) for g in exposure.groups),
+        unjudged=exposure.unjudged,
+        refused=exposure.refused,
+        contradictions=exposure.contradictions,
+    )
+
+
+def _person(f: Finding, cites: _Cites) -> Case:
+    argument = cites.argument(f.proof)
+    row = (f.row + 1,)
+    return Case(
+        str(f.status), (f.record,), row, f.column, f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed
+    )
+
+
+def _group(g: Group, cites: _Cites) -> Case:
+    rows = tuple(row + 1 for row in g.rows)
+    argument = cites.argument(g.proof, indicators=False)
+    return Case(GROUP, g.records, rows, g.column, g.total, g.total, g.total, argument)
+
+
+class _Cites:
+    """What the proofs of an exposure cite, each looked up once."""
+
+    def __init__(self, exposure: Exposure) -> None:
+        self._index = exposure.index
+        self._systems = exposure.evidence.systems
+        self._cited: dict[tuple[int, str], Cited] = {}
+        self._order: dict[str, tuple[int, ...]] = {}
+        self._arguments: dict[int, Argument] = {}  # people who share a rule share its proof
+
+    def argument(self, proof: Proof | None, *, indicators: bool = True) -> Argument:
+        """A proof in order of its queries."""
+        if proof is None:
+            return Argument()
+        known = self._arguments.get(id(proof))
+        if known is None:
+            steps = tuple(self._step(proof.system, q, proof.weights[q]) for q in self._sorted(proof.weights))
+            constant = Fraction(0) if proof.rule else proof.constant
+            known = Argument(steps, constant, proof.rule, self._holds(proof) if indicators else None)
+            self._arguments[id(proof)] = known
+        return known
+
+    def _sorted(self, numbers: Iterable[str]) -> list[str]:
+        for number in numbers:
+            if number not in self._order:
+                self._order[number] = query_order(number)
+        return sorted(numbers, key=self._order.__getitem__)
+
+    def _step(self, system: int, number: str, weight: Fraction) -> Step:
+        cited = self._cited.get((system, number))
+        if cited is None:
+            cited = self._cited[system, number] = _cite(
+                self._index.constraints[system][number], self._index.entries.get(number)
+            )
+        return Step(cited, weight if cited.scale == 1 else weight * cited.scale)
+
+    def _holds(self, proof: Proof) -> int | None:
+        if proof.rule or len(proof.target) != 1:
+            return None
+        system = self._systems[proof.system]
+        if system.features[next(iter(proof.target)) // system.atoms.K].column is not None:
+            return None
+        ends = proof.ends(self._index.constraints[proof.system])
+        return None if ends is None else int(ends[0] > Fraction(1, 2))
+
+
+def _cite(row: Constraint, entry: Entry | None) -> Cited:
+    scale = row.scale or Fraction(1)  # a quotient row keeps its own weight
+    ends = None
+    if row.lo is not None and row.hi is not None:
+        ends = (row.lo, row.hi)
+        if row.scale and (row.scale != 1 or row.offset):
+            lo, hi = sorted((end + row.offset) / row.scale for end in ends)
+            ends = (lo, hi)
+    if row.fact is not None or entry is None:
+        return Cited(row.number, scale, ends, row.fact)
+    return Cited(row.number, scale, ends, None, entry.sql, entry.query.key, entry.answer, _form(row, entry))
+
+
+def _form(row: Constraint, entry: Entry) -> str:
+    """What of a query a proof adds up, where it is not the answer itself: empty for a plain sum, count or average."""
+    if row.scale:
+        return ""
+    if entry.query.aggregate is Aggregate.VAR:
+        return "sum of squares"
+    if entry.answer is None or entry.answer.value is None:
+        return "number of people"
+    return f"numerator - {entry.answer.value} × denominator"
+
+
+def _tally(exposure: Exposure) -> Tally:
+    texts = {entry.number.partition(".")[0]: entry.sql for entry in exposure.evidence.transcript.entries}
+    refused = {r.number.partition(".")[0]: r.sql for r in exposure.refused}
+    unjudged = {u.number.partition(".")[0]: u.sql for u in exposure.unjudged}
+    texts |= unjudged | refused
+    unjudged = {number: sql for number, sql in unjudged.items() if number not in refused}
+    return Tally(
+        total=len(texts),
+        judged=len(texts) - len(unjudged) - len(refused),
+        unjudged=len(unjudged),
+        refused=len(refused),
+        distinct=len(set(texts.values())),
+    )
+
+
+def _provenance(exposure: Exposure) -> Provenance:
+    schema = exposure.roster.schema
+    return Provenance(
+        schema.table,
+        _named(schema, Role.ID),
+        _named(schema, Role.PRIVATE),
+        _named(schema, Role.HIDDEN),
+        exposure.dialect,
+        exposure.version,
+    )
+
+
+def _named(schema: Schema, role: Role) -> tuple[str, ...]:
+    return tuple(column.name for column in schema.of_role(role))

@@ -1,0 +1,270 @@
+"""A verdict in words: the sentence, the table, the arithmetic that a person can follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from keyhole.audit.base import query_order, visible
+from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Case, Cited, Plain, Step
+from keyhole.transcript import simplest_decimal
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SHOWN = 20
+NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."
+WIDE = 2_000  # characters of a table's line before its cells are folded
+GROUPS_TITLE = (
+    "Groups whose total is determined (the general search is hard; these were found by testing atoms, "
+    "queries, differences and reduced rows):"
+)
+
+
+def formula(case: Case) -> str:
+    """`Q1 - Q2 - Q3 = Jeremy Doe's blood sugar = 5.2`."""
+    argument = case.argument
+    if not argument.steps:
+        return ""
+    who = (
+        f"total {case.column} of {len(case.records)} people" if case.status == GROUP else f"{case.who}'s {case.column}"
+    )
+    if argument.rule:
+        return f"{_cited(argument)}: {argument.rule}; {who} {claim(case)}"
+    left = _sum([(step.weight, step.cited.name) for step in _added_first(argument)], argument.constant)
+    if argument.holds is not None:
+        return f"{left} = {argument.holds}, so {who} {claim(case)}"
+    if case.status == INFERRED:
+        return f"{left}: {who} {claim(case)}"
+    return f"{left} = {who}" + ("" if case.value is None else f" = {case.value}")
+
+
+def arithmetic(case: Case) -> str:
+    """`32.1 - 15.5 - 11.4 = 5.2`: the same with the answers put in; empty if an answer is missing."""
+    argument = case.argument
+    if not argument.steps or argument.rule or case.value is None or argument.holds is not None:
+        return ""
+    parts = []
+    for step in _added_first(argument):
+        value = step.cited.value
+        if value is None:
+            return ""
+        parts.append((step.weight, value))
+    return f"{_sum(parts, argument.constant)} = {case.value}"
+
+
+def why(case: Case) -> str:
+    """The formula, and under it the arithmetic where all answers are known."""
+    return "\n".join(line for line in (formula(case), arithmetic(case)) if line)
+
+
+def without_value(case: Case) -> str:
+    """One sentence about a case, with its proof and without its value: pipelines are read by many."""
+    names = ", ".join("Q" + q for q in case.argument.queries) or "background knowledge"
+    if case.status == GROUP:
+        people = "; ".join(", ".join(str(v) for v in record.values()) for record in case.records)
+        return f"the total {case.column} of {people} is determined by {names}"
+    what = "exposed" if case.status == EXPOSED else "narrowed down"
+    return f"{case.who}: {case.column} is {what} by {names}"
+
+
+def claim(case: Case) -> str:
+    """What is known, as the end of a sentence."""
+    if case.status in (GROUP, EXPOSED):
+        return f"is {case.value}"
+    if case.allowed:
+        return f"is one of {', '.join(map(str, case.allowed))}"
+    if case.lo is not None or case.hi is not None:
+        lo = "-∞" if case.lo is None else str(case.lo)
+        hi = "∞" if case.hi is None else str(case.hi)
+        return f"lies in [{lo}, {hi}]"
+    return f"is not {' nor '.join(map(str, case.excluded))}" if case.excluded else "is narrowed down"
+
+
+def known(case: Case) -> str:
+    """What is known, as a cell of a table."""
+    if case.status != EXPOSED:
+        return claim(case)
+    return "determined" if case.value is None else f"= {case.value}"
+
+
+def sentence(verdict: Plain) -> str:
+    """The verdict in one or two sentences."""
+    exposed = {case.rows for case in verdict.exposed}
+    people = len(exposed)
+    narrowed = len({case.rows for case in verdict.inferred} - exposed)
+    log = f"{verdict.queries} {'query' if verdict.queries == 1 else 'queries'}"
+    if people:
+        verb = "is" if people == 1 else "are"
+        first = f"{people} of {verdict.records} people {verb} exposed by {log}."
+    elif narrowed:
+        first = f"Nobody of {verdict.records} people is exposed exactly by {log}."
+    elif not verdict.judged:
+        first = NOTHING_JUDGED
+    else:
+        first = f"Nobody of {verdict.records} people is exposed by {log}."
+    if narrowed:
+        more = "more " if people else ""
+        first += f" Something new is known of {narrowed} {more}{'person' if narrowed == 1 else 'people'}."
+    if verdict.groups:
+        n = len(verdict.groups)
+        first += f" The total of {n} small {'group' if n == 1 else 'groups'} is determined."
+    if verdict.contradictions:
+        first += " Some answers contradict each other or the data, so this is not an all-clear."
+    waiting = len(verdict.unjudged) + len(verdict.refused)
+    if waiting:
+        what = "query was" if waiting == 1 else "queries were"
+        rest = ", so this is not an all-clear" if verdict.judged else ""
+        first += f" {waiting} {what} not judged{rest}."
+    return first
+
+
+def troubles(verdict: Plain) -> Iterator[str]:
+    """What contradicts, was not judged or was refused: the first of each, and how many more there are."""
+    for c in verdict.contradictions[:SHOWN]:
+        yield f"Contradiction: {c.reason}"
+    for u in verdict.unjudged[:SHOWN]:
+        yield f"Not judged: Q{u.number} ({u.reason}): {_short(u.sql)}"
+    for r in verdict.refused[:SHOWN]:
+        yield f"Refused: Q{r.number}: {r.error}"
+    listed = {"contradictions": verdict.contradictions, "not judged": verdict.unjudged, "refused": verdict.refused}
+    for name, items in listed.items():
+        yield from more(items, f"more {name}")
+
+
+def more(items: Sequence[object], what: str = "more") -> Iterator[str]:
+    """How many are not shown, if any."""
+    if len(items) > SHOWN:
+        yield f"... and {len(items) - SHOWN} {what} (--format json lists all)"
+
+
+def sizes(verdict: Plain) -> str:
+    """The last line: how large it was, and what is promised."""
+    return (
+        f"{verdict.records} people, {verdict.queries} queries, {verdict.atoms} atoms, rank {verdict.rank}. "
+        f"Promise: {verdict.promise}."
+    )
+
+
+def reasons(cases: Sequence[Case]) -> Iterator[str]:
+    """The proofs, each with its arithmetic below; people who share a rule share a line."""
+    shared: dict[tuple[object, ...], list[str]] = {}
+    for case in cases:
+        if case.argument.rule:
+            shared.setdefault(_rule(case), []).append(case.who)
+    for case in cases:
+        if case.argument.rule:
+            names = shared.pop(_rule(case), [])
+            if names:
+                people = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+                yield f"{_cited(case.argument)}: {case.argument.rule}; {case.column} of {people} {claim(case)}"
+        else:
+            yield why(case)
+
+
+def legend(cases: Sequence[Case]) -> Iterator[str]:
+    """The statements behind the numbers that were used, with their answers."""
+    used: dict[str, Cited] = {}
+    for case in cases:
+        used.update((step.cited.number, step.cited) for step in case.argument.steps if step.cited.fact is None)
+    for q in sorted(used, key=query_order)[: 2 * SHOWN]:
+        cited = used[q]
+        key = ", ".join(f"{k} = {v}" for k, v in cited.key)
+        value = cited.answer.value if cited.answer is not None else None
+        said = "" if value is None else f"  → {_trim(value)}"
+        yield f"Q{q}: {_short(cited.sql)}{f' [{key}]' if key else ''}{said}"
+
+
+def render(verdict: Plain) -> Iterator[RenderableType]:
+    """The verdict for a terminal."""
+    from rich.text import Text
+
+    colour = {0: "green", 1: "red"}.get(verdict.exit_code, "yellow")
+    yield Text(sentence(verdict), style=f"bold {colour}")
+    shown = verdict.findings[:SHOWN]
+    if shown:
+        yield ""
+        yield _table(shown)
+        yield from more(verdict.findings)
+        yield ""
+        yield Text("Why:", style="bold")
+        for reason in reasons(shown):
+            line, *worked = reason.splitlines()
+            yield Text("  " + line)
+            yield from (Text("  " + each, style="dim") for each in worked)
+        yield from (Text("  " + line, style="dim") for line in legend(shown))
+    if verdict.groups:
+        yield ""
+        yield Text(GROUPS_TITLE, style="bold")
+        yield from (Text(f"  {case.who}: {formula(case)}") for case in verdict.groups[:SHOWN])
+    yield from (Text(line, style="yellow") for line in troubles(verdict))
+    yield ""
+    yield Text(sizes(verdict), style="dim")
+
+
+def text(verdict: Plain) -> str:
+    """The same without colours, as one text."""
+    from rich.console import Console
+
+    to = StringIO()
+    console = Console(file=to, width=WIDE, highlight=False, soft_wrap=True, color_system=None)
+    for part in render(verdict):
+        console.print(part)
+    return "\n".join(line.rstrip() for line in to.getvalue().rstrip().splitlines())
+
+
+def _table(cases: Sequence[Case]) -> RenderableType:
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("who", "column", "what is known", "singled out"):
+        table.add_column(name, overflow="fold")
+    for case in cases:
+        alone = "yes" if case.singled_out else "no"
+        table.add_row(escape(case.who), escape(case.column), escape(known(case)), alone)
+    return table
+
+
+def _rule(case: Case) -> tuple[object, ...]:
+    return _cited(case.argument), case.argument.rule, case.column, claim(case)
+
+
+def _cited(argument: Argument) -> str:
+    return " and ".join(
+        f"fact {step.cited.fact}" if step.cited.fact is not None else f"Q{step.cited.number}" for step in argument.steps
+    )
+
+
+def _added_first(argument: Argument) -> list[Step]:
+    """What is added first, then what is taken away."""
+    return sorted(argument.steps, key=lambda step: step.weight < 0)
+
+
+def _sum(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:
+    text = ""
+    for weight, name in parts:
+        size = abs(weight)
+        factor = (
+            "" if size == 1 else f"{size} × " if size.denominator == 1 else f"{size.numerator}/{size.denominator} × "
+        )
+        name = f"({name})" if name.startswith("-") and (text or weight < 0) else name
+        sign = ("-" if weight < 0 else "") if not text else (" - " if weight < 0 else " + ")
+        text += f"{sign}{factor}{name}"
+    if constant:
+        sign = ("-" if constant < 0 else "") if not text else (" - " if constant < 0 else " + ")
+        text += f"{sign}{simplest_decimal(abs(constant), abs(constant))}"
+    return text or "0"
+
+
+def _trim(value: Decimal | bool) -> str:
+    text = str(value) if isinstance(value, bool) else f"{value:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _short(sql: str, width: int = 110) -> str:
+    flat = visible(" ".join(sql.split()))
+    return flat if len(flat) <= width else flat[: width - 1] + "…"

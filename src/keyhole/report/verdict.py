@@ -1,0 +1,184 @@
+"""The verdict over a log, as Python users, terminals and notebooks meet it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from keyhole.audit.base import Exposure, Finding, Group
+from keyhole.evidence import Contradiction, Evidence, Unjudged
+from keyhole.report.as_json import as_json, dumps, lists_everybody
+from keyhole.report.frame import frame
+from keyhole.report.notebook import html
+from keyhole.report.plain import Case, Plain, Record, Tally, plain
+from keyhole.report.text import render, text, why
+from keyhole.transcript import Refusal
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """Who is exposed, and why: iterate it for the findings, print it, or take it as text, JSON or a frame.
+
+    `exposure` is what the audit proved; `plain` the same as plain data, which every form of output is made from.
+    """
+
+    exposure: Exposure
+    plain: Plain
+    _cases: Mapping[tuple[tuple[int, ...], str], Case] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_cases", {(case.rows, case.column): case for case in self.plain.cases})
+
+    @classmethod
+    def of(cls, exposure: Exposure) -> Verdict:
+        """The verdict of an audit."""
+        return cls(exposure, plain(exposure))
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.exposure.findings)
+
+    def __len__(self) -> int:
+        return len(self.exposure.findings)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is proved of single people, in the order of the table."""
+        return self.exposure.findings
+
+    @property
+    def exposed(self) -> tuple[Finding, ...]:
+        """The people whose value is known exactly."""
+        return self.exposure.exposed
+
+    @property
+    def inferred(self) -> tuple[Finding, ...]:
+        """The people of whom something new is known, but not all."""
+        return self.exposure.inferred
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """Small groups whose total is determined."""
+        return self.exposure.groups
+
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """The statements that were not understood."""
+        return self.exposure.refused
+
+    @property
+    def unjudged(self) -> tuple[Unjudged, ...]:
+        """The queries that were read, but that no rule judges."""
+        return self.exposure.unjudged
+
+    @property
+    def contradictions(self) -> tuple[Contradiction, ...]:
+        """Answers that cannot all be true."""
+        return self.exposure.contradictions
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the proofs are about: `proof.verify(verdict.evidence)` checks one again."""
+        return self.exposure.evidence
+
+    @property
+    def exit_code(self) -> int:
+        """That of the command: 0 nobody exposed and all judged, 1 somebody exposed, 3 something was not judged."""
+        return self.plain.exit_code
+
+    @property
+    def complete(self) -> bool:
+        """Is everybody who is not listed shown to be open?"""
+        return self.plain.complete
+
+    @property
+    def promise(self) -> str:
+        """What holds of those who are not listed."""
+        return self.plain.promise
+
+    @property
+    def records(self) -> int:
+        """How many records."""
+        return self.plain.records
+
+    @property
+    def queries(self) -> int:
+        """How many queries were read, parts of statements counted one by one."""
+        return self.plain.queries
+
+    @property
+    def judged(self) -> int:
+        """How many of them were judged."""
+        return self.plain.judged
+
+    @property
+    def statements(self) -> Tally:
+        """How many statements there were, and how many were judged."""
+        return self.plain.statements
+
+    @property
+    def atoms(self) -> int:
+        """How many classes of records the log tells apart."""
+        return self.plain.atoms
+
+    @property
+    def rank(self) -> int:
+        """The rank of the log's equations."""
+        return self.plain.rank
+
+    def why(self, finding: Finding | Group) -> str:
+        """The proof of one finding in words, and under it in numbers.
+
+        >>> import keyhole, pyarrow as pa
+        >>> people = pa.table({"name": ["Ann", "Bob"], "pay": [10, 20]})
+        >>> log = ["SELECT SUM(pay) FROM t WHERE name = 'Bob'"]
+        >>> verdict = keyhole.examine(log, data=people, private="pay", id="name")
+        >>> print(verdict.why(verdict.exposed[0]))
+        Q1 = Bob's pay = 20
+        20 = 20
+        """
+        return why(self._case(finding))
+
+    def text(self) -> str:
+        """What `keyhole audit` prints."""
+        return text(self.plain)
+
+    def to_frame(self) -> pd.DataFrame:
+        """The findings as a pandas frame."""
+        return frame(self.plain)
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as the data of `keyhole audit --format json`; see docs/json.md.
+
+        Numbers are int or float, but a Decimal where a float would change the digits: `dumps` writes them all.
+        """
+        return as_json(self.plain, self._everybody())
+
+    def dumps(self) -> str:
+        """The JSON text."""
+        return dumps(self.to_json())
+
+    def _everybody(self) -> Sequence[Record]:
+        return self.exposure.roster.labels(np.arange(self.records)) if lists_everybody(self.plain) else ()
+
+    def _case(self, finding: Finding | Group) -> Case:
+        rows = (finding.row,) if isinstance(finding, Finding) else finding.rows
+        return self._cases[tuple(row + 1 for row in rows), finding.column]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield from render(self.plain)
+
+    def _repr_html_(self) -> str:
+        return html(self.plain)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Verdict: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.records} people, "
+            f"{self.queries} {'query' if self.queries == 1 else 'queries'}>"
+        )

@@ -1,0 +1,60 @@
+"""`keyhole.examine`: one call from a log and a table to the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from keyhole.audit.examine import Progress
+from keyhole.audit.examine import examine as audited
+from keyhole.gather.log import Log
+from keyhole.knowledge import Config
+from keyhole.report.verdict import Verdict
+
+
+def examine(
+    log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]],
+    *,
+    data: object = None,
+    private: str | Sequence[str] = (),
+    id: str | Sequence[str] = (),  # noqa: A002 - the word of the contract
+    hidden: str | Sequence[str] = (),
+    table: str | None = None,
+    view: str | None = None,
+    group_size: int = 1,
+    config: Config | str | Path | None = None,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Who is exposed by a log of aggregate queries, with the proof.
+
+    `log` is a path (.sql, .jsonl, or the query history of another system), SQL text, or a list of statements (a
+    statement, or a pair of statement and answer). What an export has besides statements is listed as refused.
+    `data` is a path or a pandas, polars or Arrow frame; `private`, `id` and `hidden` name one column or several, the
+    private as on the command line ("salary", "sugar:3..10:0.1"). Answers that the log lacks are computed from the data.
+    `config` (a `Config` or the path of a keyhole.toml) gives what the arguments do not.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
+    >>> log = "SELECT SUM(pay) FROM t; SELECT SUM(pay) FROM t WHERE team = 'a'"
+    >>> verdict = examine(log, data=people, private="pay", id="name")
+    >>> [(f.who, f.value) for f in verdict]
+    [('Cyd', Decimal('30'))]
+    """
+    exposure = audited(
+        log,
+        data=data,
+        private=_names(private),
+        id=_names(id),
+        hidden=_names(hidden),
+        table=table,
+        view=view,
+        group_size=group_size,
+        config=config,
+        progress=progress,
+    )
+    return Verdict.of(exposure)
+
+
+def _names(given: str | Sequence[str]) -> Sequence[str]:
+    return [given] if isinstance(given, str) else given
