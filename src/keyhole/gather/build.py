@@ -170,7 +170,9 @@ class _Builder:
         zero: dict[Predicate, str] = {}
         for e in linear:
             said = self.answers.get(e.number)
-            if said is not None and said.value == 0 and not e.query.columns and len(e.query.terms) == 1:
+            if said is None or said.noise is not None:
+                continue  # a noisy zero is no zero
+            if said.value == 0 and not e.query.columns and len(e.query.terms) == 1:
                 zero[e.query.terms[0].where] = e.number
         for e in linear:
             said = self.answers.get(e.number)
