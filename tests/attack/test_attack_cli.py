@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -388,3 +389,20 @@ def test_a_noisy_zero_is_no_zero(place: Path) -> None:
         ],
     )
     assert run(place).exit_code == 0
+
+
+@pytest.mark.parametrize("method", ["auto", "bounded", "kaczmarz", "sgd"])
+def test_the_problem_is_assembled_once_a_column(place: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    calls = []
+    modules = [m for name, m in sys.modules.items() if name.startswith("keyhole.") and hasattr(m, "assemble")]
+    assemble = modules[0].assemble
+
+    def counted(target: Any, evidence: Any) -> Any:
+        calls.append(target.column)
+        return assemble(target, evidence)
+
+    for module in modules:
+        monkeypatch.setattr(module, "assemble", counted)
+    found = run(place, "--method", method, "--private", "Blood sugar:3..10")
+    assert found.exit_code == 0, found.output
+    assert calls == ["Blood sugar"]

@@ -23,7 +23,6 @@ from rich.table import Table
 
 from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.attack.choose import Choice, run
-from keyhole.attack.problem import assemble
 from keyhole.attack.score import Score, score
 from keyhole.cli.attack_files import column_names, read_columns
 from keyhole.cli.terminal import emit, errors_end_well, progress_on_stderr
@@ -131,15 +130,16 @@ def attack(
             found = []
             for column in settings.columns.private:
                 target = Target(column, people.n, known.prior(column))
-                if evidence.transcript.entries and not assemble(target, evidence).m:
-                    warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
                 with _interruptible() as stop:
 
                     def watch(step: int, residual: float, column: str = column) -> None:
                         said(f"{column}: step {step}, residual {residual:.3g}", 0, 0)
                         stop()
 
-                    found.append((target, *run(str(method), target, evidence, watch=watch)))
+                    choice, guess = run(str(method), target, evidence, watch=watch)
+                found.append((target, choice, guess))
+                if evidence.transcript.entries and not choice.rows:
+                    warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
         scores = {}
         if truth is not None:
             scores = {t.column: _score(t, r, truth, people, settings, tolerance, warnings) for t, _, r in found}
