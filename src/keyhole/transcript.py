@@ -12,12 +12,15 @@ from typing import Any, TypeAlias
 from keyhole.errors import LogError
 from keyhole.query import Query
 
-NOISE_KINDS = ("laplace", "gaussian", "uniform", "rounded")
+NOISE_KINDS = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian", "uniform", "rounded", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The public law of the error of an answer: Laplace scale, Gaussian standard deviation, or half-width."""
+    """The public law of the error of an answer: Laplace scale, Gaussian standard deviation, or half-width.
+
+    `unknown` says that an answer differs from the truth in a way nobody states; its scale means nothing.
+    """
 
     kind: str
     scale: Fraction
@@ -27,6 +30,8 @@ class Noise:
         """From the two fields of a transcript line or of `--noise kind:scale`."""
         if kind not in NOISE_KINDS:
             raise LogError(f"unknown noise {kind!r}: write one of {', '.join(NOISE_KINDS)}")
+        if kind == "unknown":
+            return cls("unknown", Fraction(0))
         try:
             value = Fraction(str(scale))
         except (ValueError, ZeroDivisionError):
@@ -150,10 +155,10 @@ def parse_line(text: str, number: int, at: int, name: str) -> Line:
     noise = None
     if raw.get("noise") is not None:
         law = raw["noise"]
-        if not isinstance(law, dict) or set(law) != {"kind", "scale"}:
+        if not isinstance(law, dict) or (set(law) != {"kind", "scale"} and law != {"kind": "unknown"}):
             raise LogError(f'{name}, line {at}: noise is {{"kind": "laplace", "scale": 2}}')
         try:
-            noise = Noise.parse(law["kind"], law["scale"])
+            noise = Noise.parse(law["kind"], law.get("scale"))
         except LogError as error:
             raise LogError(f"{name}, line {at}: {error}") from None
     return Line(number, raw["sql"], raw.get("answer", ABSENT), noise, at)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -366,3 +367,42 @@ def test_a_group_that_nobody_is_in_is_named(place: Path) -> None:
 def test_a_line_that_is_a_list_is_no_question(place: Path) -> None:
     (place / "log.jsonl").write_text("[1, 2]\n")
     bad(place, "line 1: a line is an object")
+
+
+def test_an_answer_about_missing_values_is_left_out(place: Path) -> None:
+    """The roster has no private column, so it does not say who has no value there."""
+    missing = {"sql": 'SELECT COUNT(*) FROM people WHERE "Blood sugar" IS NULL', "answer": 0}
+    write(place, [missing, {"sql": LOG[0][0], "answer": LOG[0][1]}])
+    found = run(place)
+    assert found.exit_code == 0, found.output
+    assert "query 1 is not used: the roster does not say where 'Blood sugar' is NULL" in found.stderr.replace("\n", " ")
+
+
+def test_a_noisy_zero_is_no_zero(place: Path) -> None:
+    noise = {"kind": "discrete-laplace", "scale": 2}
+    women = "FROM people WHERE Gender = 'Female' AND \"Blood sugar\" > 5"
+    write(
+        place,
+        [
+            {"sql": f"SELECT COUNT(*) {women}", "answer": 0, "noise": noise},
+            {"sql": f'SELECT SUM("Blood sugar") {women}', "answer": 12.3},
+        ],
+    )
+    assert run(place).exit_code == 0
+
+
+@pytest.mark.parametrize("method", ["auto", "bounded", "kaczmarz", "sgd"])
+def test_the_problem_is_assembled_once_a_column(place: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    calls = []
+    modules = [m for name, m in sys.modules.items() if name.startswith("keyhole.") and hasattr(m, "assemble")]
+    assemble = modules[0].assemble
+
+    def counted(target: Any, evidence: Any) -> Any:
+        calls.append(target.column)
+        return assemble(target, evidence)
+
+    for module in modules:
+        monkeypatch.setattr(module, "assemble", counted)
+    found = run(place, "--method", method, "--private", "Blood sugar:3..10")
+    assert found.exit_code == 0, found.output
+    assert calls == ["Blood sugar"]

@@ -38,7 +38,10 @@ class Batch(ABC):
 
     def observe(self, evidence: Evidence) -> None:
         """Take in a block."""
-        block = assemble(self.target, evidence)
+        self.take(assemble(self.target, evidence))
+
+    def take(self, block: Problem) -> None:
+        """Take in a block that is assembled already."""
         self._refuse(block)
         self._problem = block if self._problem is None else join(self._problem, block)
 

@@ -44,10 +44,11 @@ METHODS: Final[tuple[str, ...]] = (*BATCH, *STREAMING)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A method and why it was taken."""
+    """A method, why it was taken, and how many rows (answers and known values) it had."""
 
     method: str
     why: str
+    rows: int
 
 
 def choose(problem: Problem) -> Choice:
@@ -58,29 +59,34 @@ def choose(problem: Problem) -> Choice:
     >>> choose(assemble(Target.of(e), e)).method
     'least-squares'
     """
+    return Choice(*_method(problem), problem.m)
+
+
+def _method(problem: Problem) -> tuple[str, str]:
+    """Its name, and why."""
     size = f"{problem.m} answers about {problem.target.n} records in {problem.K} groups"
     noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
     interval = (problem.law == Law.INTERVAL).any()
     limited = ((problem.law == Law.INTERVAL) & np.isfinite(problem.scale)).any()
     laws = "noise of a known law" if noisy.any() else "answers within stated limits" if limited else "no noise"
     if problem.m == 0 and "facts" not in problem.wishes:
-        return Choice("bounded" if problem.wishes else "least-squares", "nothing was observed: the prior is the answer")
+        return ("bounded" if problem.wishes else "least-squares", "nothing was observed: the prior is the answer")
     if problem.m * problem.p > DENSE_LIMIT:
         if problem.wishes:
-            return Choice("lbfgs", f"{size}: too large for a dense matrix, and bounds are known")
-        return Choice("conjugate-gradient", f"{size}: too large for a dense matrix")
+            return ("lbfgs", f"{size}: too large for a dense matrix, and bounds are known")
+        return ("conjugate-gradient", f"{size}: too large for a dense matrix")
     if problem.target.categories is not None:
-        return Choice("integer", f"{size}: categories, so whole records are counted")
+        return ("integer", f"{size}: categories, so whole records are counted")
     if problem.target.levels is not None and problem.plain:
         states = problem.sizes * (problem.target.levels - 1) + 1
         grid = f"values on a grid of {problem.target.levels}"
         if noisy.all() and states.max() <= STATES_LIMIT and 2000 * problem.m * states.sum() <= WORK_LIMIT:
-            return Choice("integer", f"{size}: {grid} and known noise, so each record's posterior can be computed")
+            return ("integer", f"{size}: {grid} and known noise, so each record's posterior can be computed")
         if not noisy.any() and problem.m * problem.p <= MODEL_LIMIT:
-            return Choice("integer", f"{size}: {grid} and {laws}, so whole tables can be searched")
+            return ("integer", f"{size}: {grid} and {laws}, so whole tables can be searched")
     smooth = not interval and not (problem.law == Law.LAPLACE).any() and problem.plain
     if problem.wishes and smooth and problem.p > MANY:
-        return Choice("lbfgs", f"{size}, {laws}, bounds or facts: at this size quicker than factorising a matrix")
+        return ("lbfgs", f"{size}, {laws}, bounds or facts: at this size quicker than factorising a matrix")
     if problem.wishes or interval or (problem.law == Law.LAPLACE).any() or not problem.plain:
         reasons = [
             reason
@@ -92,8 +98,8 @@ def choose(problem: Problem) -> Choice:
             )
             if holds
         ]
-        return Choice("bounded", f"{size}, {laws}: maximum likelihood with {', '.join(reasons)}")
-    return Choice("least-squares", f"{size}, {laws}, nothing else known: the minimum-norm fit")
+        return ("bounded", f"{size}, {laws}: maximum likelihood with {', '.join(reasons)}")
+    return ("least-squares", f"{size}, {laws}, nothing else known: the minimum-norm fit")
 
 
 def run(
@@ -109,23 +115,24 @@ def run(
     """
     if evidence.contradictions:
         raise ContradictionError("; ".join(c.reason for c in evidence.contradictions[:5]))
-    choice = choose(assemble(target, evidence)) if method == "auto" else Choice(method, "asked for")
+    problem = assemble(target, evidence)
+    choice = choose(problem) if method == "auto" else Choice(method, "asked for", problem.m)
     if choice.method in BATCH:
         attack = BATCH[choice.method](target)
         attack.watch = watch
-        attack.observe(evidence)
+        attack.take(problem)
         return choice, attack.estimate()
     if choice.method not in STREAMING:
         raise ConfigError(f"unknown method {method!r}: write auto or one of {', '.join(METHODS)}")
     stream = STREAMING[choice.method](target)
     with tempfile.TemporaryDirectory(prefix="keyhole-") as folder:
-        tape = Tape.record(target, [evidence], folder)
+        tape = Tape.of(target, [problem], folder)
         if not len(tape.rows):
             return choice, prior_reconstruction(target)
         replay(stream, tape, watch=watch)
         found = stream.estimate()
         del tape  # unmap the file before its folder goes
-    return choice, _checked(choice.method, assemble(target, evidence), found)
+    return choice, _checked(choice.method, problem, found)
 
 
 def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruction:

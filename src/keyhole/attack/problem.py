@@ -35,6 +35,16 @@ class Law(IntEnum):
     INTERVAL = 3  # rounded, uniform, suppressed or one-sided: the truth lies in [lo, hi], nothing else is known
 
 
+# On its grid a discrete law is proportional to the continuous density of the same scale, so the likelihood of values
+# is the same at any scale; its variance is smaller, so errors stated for the continuous law are never too small.
+LAWS = {
+    "laplace": Law.LAPLACE,
+    "discrete-laplace": Law.LAPLACE,
+    "gaussian": Law.GAUSSIAN,
+    "discrete-gaussian": Law.GAUSSIAN,
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """Rows over atom totals, as bits (0/1 rows on one feature) or dense, with everything known of the unknowns."""
@@ -210,18 +220,19 @@ def _name(row: Constraint) -> str:
 def _informative(row: Constraint, answer: Answer | None) -> bool:
     if row.lo is not None or row.hi is not None:
         return True
-    return row.noise is not None and answer is not None and answer.value is not None
+    if row.noise is None or row.noise.kind not in LAWS:
+        return False
+    return answer is not None and answer.value is not None
 
 
 def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, float, float, int]:
     """(y, lo, hi, scale, law) of a row."""
     noise = row.noise if row.noise is not None else (answer.noise if answer is not None else None)
-    if noise is not None and noise.kind in ("laplace", "gaussian") and answer is not None:
+    if noise is not None and noise.kind in LAWS and answer is not None:
         y = float(Fraction(answer.value or 0) * row.scale - row.offset)
         if noise.scale == 0:
             return y, y, y, 0.0, Law.EXACT
-        law = Law.LAPLACE if noise.kind == "laplace" else Law.GAUSSIAN
-        return y, -np.inf, np.inf, float(noise.scale * abs(row.scale)), law
+        return y, -np.inf, np.inf, float(noise.scale * abs(row.scale)), LAWS[noise.kind]
     lo = -np.inf if row.lo is None else float(row.lo)
     hi = np.inf if row.hi is None else float(row.hi)
     if row.exact or lo == hi:

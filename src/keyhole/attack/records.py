@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Floats, Target
+from keyhole.attack.base import Floats
 from keyhole.attack.matrix_free import row_noise
-from keyhole.attack.problem import Law, assemble
+from keyhole.attack.problem import Law, Problem
 from keyhole.errors import CannotHonour
-from keyhole.evidence import Evidence
 from keyhole.solve.bitrows import Words, pack, unpack, words_for
 
 
@@ -48,23 +47,22 @@ class RecordRows:
         )  # fmt: skip
 
 
-def record_blocks(target: Target, evidence: Evidence, name: str, size: int) -> Iterator[RecordRows]:
-    """The rows of some evidence over records, `size` at a time: n bits a row, never the whole log at once.
+def record_blocks(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
+    """The rows of a problem over records, `size` at a time: n bits a row, never the whole log at once.
 
     A log without rows gives one empty block, which carries the bounds.
     """
-    p = assemble(target, evidence)
     if not p.plain:
         raise CannotHonour(
             f"{name} works on one number per record, but the log has private conditions: take bounded, l1 or integer"
         )
-    width = 64 * words_for(target.n)
+    width = 64 * words_for(p.target.n)
     interval = p.law == Law.INTERVAL
     lo, hi = np.where(interval, p.lo, p.y), np.where(interval, p.hi, p.y)
     noise = np.where(interval, 0.0, row_noise(p))
     laplace = np.where(p.law == Law.LAPLACE, p.scale, np.inf)
     lower, upper = np.zeros(width), np.zeros(width)
-    lower[: target.n], upper[: target.n] = p.lower[p.of], p.upper[p.of]
+    lower[: p.target.n], upper[: p.target.n] = p.lower[p.of], p.upper[p.of]
     for start in range(0, max(1, p.m), size):
         part = slice(start, start + size)
         bits = dense = None
@@ -74,5 +72,5 @@ def record_blocks(target: Target, evidence: Evidence, name: str, size: int) -> I
         else:
             assert p.dense is not None
             dense = np.zeros((len(p.dense[part]), width))
-            dense[:, : target.n] = p.dense[part][:, p.of]
+            dense[:, : p.target.n] = p.dense[part][:, p.of]
         yield RecordRows(bits, dense, lo[part], hi[part], noise[part], laplace[part], lower, upper)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch
+from keyhole.attack.problem import Problem, assemble
 from keyhole.attack.records import RecordRows, record_blocks
 from keyhole.evidence import Evidence
 from keyhole.solve.bitrows import unpack, words_for
@@ -34,7 +35,7 @@ class Streaming(ABC):
 
     def observe(self, evidence: Evidence) -> None:
         """Walk a block of rows, in order, once."""
-        for rows in record_blocks(self.target, evidence, self.name, BLOCK):
+        for rows in record_blocks(assemble(self.target, evidence), self.name, BLOCK):
             self.walk(rows)
 
     def walk(self, rows: RecordRows) -> None:
@@ -99,14 +100,19 @@ class Tape:
     @classmethod
     def record(cls, target: Target, blocks: Iterable[Evidence], folder: str | Path) -> Tape:
         """Write the rows of all blocks to `folder` and map them. Disk: n/8 bytes a row (8n with public weights)."""
+        return cls.of(target, (assemble(target, evidence) for evidence in blocks), folder)
+
+    @classmethod
+    def of(cls, target: Target, problems: Iterable[Problem], folder: str | Path) -> Tape:
+        """The same from blocks that are assembled already."""
         width = 64 * words_for(target.n)
         ends: list[tuple[Floats, ...]] = []
         lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
         kinds: list[tuple[bool, int]] = []
         packed, wide = Path(folder) / "rows.bits", Path(folder) / "rows.weights"
         with packed.open("wb") as bits, wide.open("wb") as weights:
-            for evidence in blocks:
-                for part in record_blocks(target, evidence, "replaying", BLOCK):
+            for problem in problems:
+                for part in record_blocks(problem, "replaying", BLOCK):
                     matrix, file = (part.bits, bits) if part.bits is not None else (part.dense, weights)
                     assert matrix is not None
                     matrix.tofile(file)

@@ -27,6 +27,7 @@ class Format(StrEnum):
 
     TEXT = "text"
     JSON = "json"
+    TRANSCRIPT = "transcript"
 
 
 def register(app: typer.Typer) -> None:
@@ -62,7 +63,9 @@ def answer(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what each statement would cost; spend nothing.")
     ] = False,
-    form: Annotated[Format, typer.Option("--format", help="How answers are shown.")] = Format.TEXT,
+    form: Annotated[
+        Format, typer.Option("--format", help="How answers are shown; transcript: what `keyhole attack` reads.")
+    ] = Format.TEXT,
 ) -> None:
     """Answer COUNT, SUM and AVG with differential privacy; every answer carries its error bar and its price."""
     from keyhole.cli.answer_run import Request, run  # loads numpy, numba and the engine: only for this command

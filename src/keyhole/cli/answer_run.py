@@ -17,6 +17,7 @@ from keyhole.defend.desk import Answered, Desk, Priced, Setting, Till
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import count_cells, declared_domain, load_quietly
 from keyhole.defend.loss import Loss, Number, probability
+from keyhole.defend.releases import Releases
 from keyhole.defend.till_each import EachTill
 from keyhole.defend.till_offline import OfflineTill
 from keyhole.defend.till_online import OnlineTill
@@ -52,6 +53,8 @@ def run(r: Request) -> None:
     cap = _cap(settings.budget, r.epsilon, r.delta)
     probability(r.beta, "beta")
     _check(r.accuracy, r.horizon)
+    if r.dry_run and r.form is Format.TRANSCRIPT:
+        raise ConfigError("--dry-run releases nothing, so there is no transcript: take --format text or json")
     where = r.data or _beside(r.config, settings.source.data)
     if where is None:
         raise ConfigError("no data: give --data FILE, or data = ... under [source]")
@@ -70,6 +73,8 @@ def run(r: Request) -> None:
         desk = Desk(source.schema, domain, setting, _till(r.mechanism, setting))
         if r.dry_run:
             _show_prices(desk.dry_run(statements), books, r.analyst, r.form)
+        elif r.form is Format.TRANSCRIPT:
+            _show_releases(desk.answer(statements), Releases(source.schema, domain, setting.n))
         else:
             _show(desk.answer(statements), books, setting, r.form)
 
@@ -197,6 +202,15 @@ def _show(answers: list[Answered], books: Ledger, setting: Setting, form: Format
         for note in a.notes:
             typer.echo(f"  note: {note}")
     typer.echo(f"spent {float(spent):g} of {cap.unit} {float(cap.amount):g} (ledger {books.path})")
+
+
+def _show_releases(answers: list[Answered], releases: Releases) -> None:
+    """What was released on stdout, one number a line; what was not, and why, on stderr."""
+    for a in answers:
+        if a.refused is not None:
+            typer.echo(f"keyhole: not in the transcript: {' '.join(a.sql.split())}: {a.refused}", err=True)
+    for one in releases.transcript(a.source for a in answers if a.source is not None):
+        sys.stdout.write(one.line() + "\n")
 
 
 def _remainder(left: Fraction) -> str:

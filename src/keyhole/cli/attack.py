@@ -7,6 +7,7 @@ import math
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from io import StringIO
 from pathlib import Path
@@ -22,7 +23,6 @@ from rich.table import Table
 
 from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.attack.choose import Choice, run
-from keyhole.attack.problem import assemble
 from keyhole.attack.score import Score, score
 from keyhole.cli.attack_files import column_names, read_columns
 from keyhole.cli.terminal import emit, errors_end_well, progress_on_stderr
@@ -30,7 +30,7 @@ from keyhole.errors import ConfigError, DataError, LogError
 from keyhole.evidence import Evidence
 from keyhole.gather import gather, read_log, transcribe
 from keyhole.knowledge import Config, Knowledge, PrivateColumn, parse_private
-from keyhole.predicate import quote_name
+from keyhole.predicate import IsNull, leaves, quote_name
 from keyhole.sources import DuckDBRoster, load_roster
 from keyhole.transcript import ABSENT, Noise, Transcript
 
@@ -130,15 +130,16 @@ def attack(
             found = []
             for column in settings.columns.private:
                 target = Target(column, people.n, known.prior(column))
-                if evidence.transcript.entries and not assemble(target, evidence).m:
-                    warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
                 with _interruptible() as stop:
 
                     def watch(step: int, residual: float, column: str = column) -> None:
                         said(f"{column}: step {step}, residual {residual:.3g}", 0, 0)
                         stop()
 
-                    found.append((target, *run(str(method), target, evidence, watch=watch)))
+                    choice, guess = run(str(method), target, evidence, watch=watch)
+                found.append((target, choice, guess))
+                if evidence.transcript.entries and not choice.rows:
+                    warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
         scores = {}
         if truth is not None:
             scores = {t.column: _score(t, r, truth, people, settings, tolerance, warnings) for t, _, r in found}
@@ -217,17 +218,38 @@ def _evidence(
     log = transcribe(lines, people, noise=law)
     for refusal in log.refused:
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
+    log = _without_unknown_nulls(log, people, warnings)
     evidence = gather(log, people, known)
     for refusal in evidence.transcript.refused:
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
     if evidence.contradictions:
         _refuse_unknown_groups(log, people)
+    lawless = sum(
+        e.answer is not None and e.answer.noise is not None and e.answer.noise.kind == "unknown" for e in log.entries
+    )
+    if lawless:
+        said = "1 answer states" if lawless == 1 else f"{lawless} answers state"
+        warnings.append(f"{said} no law of noise: not used")
     for unjudged in evidence.unjudged:
         warnings.append(f"query {unjudged.number} is not used: {unjudged.reason}")
     for system in evidence.systems:
         for fact in system.order:
             warnings.append(f"query {fact.number} is not used: {fact.query.aggregate} is no sum")
     return evidence
+
+
+def _without_unknown_nulls(log: Transcript, people: DuckDBRoster, warnings: list[str]) -> Transcript:
+    """A roster without a private column does not know who has no value there: such answers are left out."""
+    private = {c.name for c in people.schema.columns if c.secret}
+    kept = []
+    for entry in log.entries:
+        asked = [leaf for t in (*entry.query.terms, *entry.query.per) for leaf in leaves(t.where)]
+        column = next((x.column for x in asked if isinstance(x, IsNull) and x.column in private), None)
+        if column is None:
+            kept.append(entry)
+        else:
+            warnings.append(f"query {entry.number} is not used: the roster does not say where {column!r} is NULL")
+    return replace(log, entries=tuple(kept))
 
 
 def _refuse_unknown_groups(log: Transcript, people: DuckDBRoster) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from typing import Literal, Protocol
 
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss, Neighbours
+
+NoiseName = Literal["discrete-laplace", "discrete-gaussian"]
+DISCRETE_LAPLACE: NoiseName = "discrete-laplace"
+DISCRETE_GAUSSIAN: NoiseName = "discrete-gaussian"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +21,7 @@ class Release:
 
     With probability 1 - `beta` (for this answer alone, unless `how` says more) the truth lies within `alpha` of
     `value`; both are in people, or in the weighted sum that was asked for. `cost` is the charge of the whole joint
-    release, `left` what the budget then had left, `scale` the parameter of the noise (None: an answer made from a
-    hypothesis).
+    release, `left` what the budget then had left, `law` and `scale` the noise (None: an answer made from a hypothesis).
     """
 
     value: Fraction
@@ -29,6 +32,7 @@ class Release:
     neighbours: Neighbours
     how: str
     scale: Fraction | None = None
+    law: NoiseName | None = None
 
 
 class Mechanism(Protocol):

@@ -15,7 +15,9 @@ from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import asking_schema
 from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.questions import Estimate, GroupKey, Question, pose
+from keyhole.defend.releases import Asked
 from keyhole.errors import QueryError
+from keyhole.query import Statement
 from keyhole.schema import Schema
 from keyhole.sql import lower
 
@@ -24,7 +26,8 @@ from keyhole.sql import lower
 class Answered:
     """A statement's numbers, or why there are none. `cost` is what this statement charged, `left` what was left then.
 
-    `beta` is for each number alone, unless `how` says that it is for all answers of a run together.
+    `beta` is for each number alone, unless `how` says that it is for all answers of a run together. `source` has
+    the noisy numbers it was made from.
     """
 
     sql: str
@@ -37,6 +40,7 @@ class Answered:
     how: str
     refused: str | None = None
     notes: tuple[str, ...] = ()
+    source: Asked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,7 @@ class Setting:
             "beta": releases[0].beta,
             "how": releases[0].how,
             "numbers": [[str(r.value), str(r.alpha)] for r in releases],
+            "noise": [None if r.scale is None else [r.law, str(r.scale)] for r in releases],
         }
         self.ledger.remember(question.fingerprint(), kept)
 
@@ -102,10 +107,14 @@ class Setting:
         left, neighbours = self.ledger.left(self.analyst), self.histogram.neighbours
         nothing = Loss(self.ledger.cap.total.unit, Fraction(0), Fraction(0), neighbours)
         how = f"released before ({kept['how']})"
+        noise = kept.get("noise") or [None] * len(kept["numbers"])  # a ledger of an earlier version has none
         return [
-            Release(Fraction(value), Fraction(alpha), kept["beta"], nothing, left, neighbours, how)
-            for value, alpha in kept["numbers"]
-        ]
+            Release(
+                Fraction(value), Fraction(alpha), kept["beta"], nothing, left, neighbours, how,
+                None if law is None else Fraction(law[1]), None if law is None else law[0],
+            )
+            for (value, alpha), law in zip(kept["numbers"], noise, strict=True)
+        ]  # fmt: skip
 
 
 class Till(Protocol):
@@ -132,9 +141,10 @@ class Desk:
         self._schema, self._domain = asking_schema(schema, domain), domain
         self.setting, self._till = setting, till
 
-    def _pose(self, sql: str) -> Question | str:
+    def _pose(self, sql: str) -> tuple[Statement, Question] | str:
         try:
-            return pose(lower(sql, self._schema), self._domain, self.setting.histogram.neighbours)
+            statement = lower(sql, self._schema)
+            return statement, pose(statement, self._domain, self.setting.histogram.neighbours)
         except QueryError as error:
             # Here every declared column is a secret, the public ones too: "private" would puzzle who declared them.
             error.message = re.sub(r"\bprivate\b", "declared", error.message)
@@ -151,7 +161,7 @@ class Desk:
         setting = self.setting
         left, unit = setting.ledger.left(setting.analyst), setting.ledger.cap.total.unit
         posed = [self._pose(sql) for sql in statements]
-        prices = iter(self._till.prices([q for q in posed if isinstance(q, Question)]))
+        prices = iter(self._till.prices([q[1] for q in posed if not isinstance(q, str)]))
         made = []
         for sql, q in zip(statements, posed, strict=True):
             if isinstance(q, str):
@@ -171,7 +181,7 @@ class Desk:
                 made.append(Priced(sql, Fraction(0), "", why))
                 continue
             left -= cost
-            made.append(Priced(sql, cost, how, None, self._notes(q)))
+            made.append(Priced(sql, cost, how, None, self._notes(q[1])))
         return made
 
     def answer(self, statements: Sequence[str]) -> list[Answered]:
@@ -179,18 +189,19 @@ class Desk:
         setting = self.setting
         posed = [self._pose(sql) for sql in statements]
         left = setting.ledger.left(setting.analyst)
-        results = iter(self._till.answer([q for q in posed if isinstance(q, Question)]))
+        results = iter(self._till.answer([q[1] for q in posed if not isinstance(q, str)]))
         neighbours = setting.histogram.neighbours
         made = []
-        for sql, q in zip(statements, posed, strict=True):
-            result = q if isinstance(q, str) else next(results)
-            if isinstance(q, str) or isinstance(result, str):
+        for sql, read in zip(statements, posed, strict=True):
+            result = read if isinstance(read, str) else next(results)
+            if isinstance(read, str) or isinstance(result, str):
                 made.append(Answered(sql, False, (), setting.beta, Fraction(0), left, neighbours, "", str(result)))
                 continue
-            releases, cost = result
+            (statement, q), (releases, cost) = read, result
             groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, setting.n))
             left = releases[-1].left if releases else left  # others may charge the same ledger meanwhile
             how = releases[-1].how if releases else q.why_free(neighbours)
             notes = self._notes(q)
-            made.append(Answered(sql, q.grouped, groups, setting.beta, cost, left, neighbours, how, None, notes))
+            asked = Asked(statement, q, tuple(releases))
+            made.append(Answered(sql, q.grouped, groups, setting.beta, cost, left, neighbours, how, None, notes, asked))
         return made

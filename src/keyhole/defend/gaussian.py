@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keyhole.defend.base import Release
+from keyhole.defend.base import DISCRETE_GAUSSIAN, Release
 from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery, l2_sensitivity_squared
@@ -62,7 +62,8 @@ class Gaussian:
             alpha = Fraction(gaussian_quantile(variance * q.unit**2, self.beta), q.unit)
             value = Fraction(self.histogram.total(q) + steps, q.unit)
             how = f"discrete Gaussian, standard deviation {float(deviation):.6g}"
-            released.append(Release(value, alpha, self.beta, cost, left, self.histogram.neighbours, how, deviation))
+            neighbours, law = self.histogram.neighbours, DISCRETE_GAUSSIAN
+            released.append(Release(value, alpha, self.beta, cost, left, neighbours, how, deviation, law))
         return released
 
 

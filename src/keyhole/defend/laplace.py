@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keyhole.defend.base import Release
+from keyhole.defend.base import DISCRETE_LAPLACE, Release
 from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery, l1_sensitivity
@@ -62,7 +62,8 @@ class Laplace:
             alpha = Fraction(laplace_quantile(scale * q.unit, self.beta), q.unit)
             value = Fraction(self.histogram.total(q) + steps, q.unit)
             how = f"discrete Laplace, scale {float(scale):.6g}"
-            released.append(Release(value, alpha, self.beta, cost, left, self.histogram.neighbours, how, scale))
+            neighbours, law = self.histogram.neighbours, DISCRETE_LAPLACE
+            released.append(Release(value, alpha, self.beta, cost, left, neighbours, how, scale, law))
         return released
 
 

@@ -11,7 +11,7 @@ from typing import Any, Generic
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defend.base import Release
+from keyhole.defend.base import DISCRETE_LAPLACE, Release
 from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
@@ -287,7 +287,8 @@ class OnlineIC(Generic[State]):
 
     def _released(self, value: Fraction, alpha: Fraction, how: str, scale: Fraction | None) -> Release:
         left = self._budget.left(self._analyst)
-        return Release(value, alpha, self.plan.beta, self.cost, left, self.cost.neighbours, how, scale)
+        law = DISCRETE_LAPLACE if scale is not None else None
+        return Release(value, alpha, self.plan.beta, self.cost, left, self.cost.neighbours, how, scale, law)
 
     def packed(self) -> NDArray[np.float64]:
         """The released hypothesis, for the ledger."""

@@ -68,6 +68,7 @@ def _system(
     """One system: unknowns, forms, atoms, then what the answers say."""
     schema = roster.schema
     secret = frozenset(c.name for c in schema.columns if c.secret)
+    facts = [f for f in facts if f.fact.column in block.columns]
     entries = [_nulled(e, source, secret) for e in block.entries]
     linear = [e for e in entries if e.query.aggregate is Aggregate.SUM]
     counted = {e.number: _counting(e, secret) for e in linear}

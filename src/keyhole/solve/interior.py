@@ -19,39 +19,27 @@ References: Mehrotra 1992 (predictor-corrector), Carpenter, Lustig, Mulvey, Shan
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass, replace
-from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import MissingExtra
 from keyhole.solve.interior_blocks import Absolute, Block, Interval, Quadratic
+from keyhole.solve.interior_newton import Families, Rows, Term, factorised
 from keyhole.solve.status import Status
+
+__all__ = ["Rows", "Solution", "Term", "minimise"]
 
 Floats = NDArray[np.float64]
 
-
-class Term(IntEnum):
-    """What a row asks of its value a_j u."""
-
-    QUADRATIC = 0
-    ABSOLUTE = 1
-    INTERVAL = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """The rows of a decoding problem: `A u` against `y` (quadratic, absolute) or [lo, hi] (interval)."""
-
-    A: Floats
-    y: Floats
-    weight: Floats
-    lo: Floats
-    hi: Floats
-    term: NDArray[np.int8]
+_DAMPING = 0.995  # share of the longest step inside that is taken
+_RUNAWAY = 1e25  # a curvature above this says that a multiplier has no end
+_HAIR = 1e-8  # by what intervals are widened, relative to their ends
+_CORRECTIONS = 3  # second-order corrections tried a step
+_SHORT = 0.5  # a step below this (primal plus dual, at most 2) has the point re-centred
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,56 +54,136 @@ class Solution:
     status: Status
 
 
-# Far from the optimum (gap above _COARSE), while no row is much stiffer than the others (_EVEN), a Newton matrix summed
-# in single precision is accurate enough; later steps, summed in double, remove its error of about 1e-6.
-_COARSE = 1e-3
-_EVEN = 1e3
-# Rows whose curvature is this far below that of the p stiffest rows cannot turn a Newton step by more than rounding.
-_NEGLIGIBLE = 1e-11
-_DAMPING = 0.995
-_RUNAWAY = 1e25
-_HAIR = 1e-8
-_CORRECTIONS = 3
-_SHORT = 0.5
+@dataclass(frozen=True, slots=True, eq=False)
+class _Penalty:
+    """What pulls on single unknowns: lasso |u - centre|, ridge (u - centre)^2 / 2, or nothing."""
+
+    lasso: Floats | None
+    ridge: Floats | None
+    centre: Floats | None
+
+    def of(self, free: NDArray[np.bool_]) -> _Penalty:
+        """The same on some of the unknowns."""
+        return _Penalty(*(None if x is None else x[free] for x in (self.lasso, self.ridge, self.centre)))
+
+    def block(self, u: Floats) -> list[Block]:
+        """As a block over the unknowns."""
+        middle = np.zeros(u.size) if self.centre is None else self.centre
+        if self.lasso is not None and self.ridge is not None:
+            raise ValueError("give lasso or ridge, not both")
+        if self.lasso is not None:
+            return [Absolute(u, middle, self.lasso)]
+        return [Quadratic(u, middle, self.ridge)] if self.ridge is not None else []
 
 
-def _weighted_gram(A: Floats, single: NDArray[np.float32] | None, D: Floats, p: int) -> Floats:
-    """A^T diag(D) A, leaving out rows of negligible curvature."""
-    if D.size > p:
-        stiff = np.partition(D, D.size - p)[D.size - p]
-        keep = stiff * _NEGLIGIBLE < D
-        if keep.sum() < 0.8 * D.size:
-            A, D = A[keep], D[keep]
-            single = single[keep] if single is not None else None
-    if single is not None:
-        narrow = single * np.sqrt(D).astype(np.float32)[:, None]
-        return (narrow.T @ narrow).astype(np.float64)
-    scaled = A * np.sqrt(D)[:, None]
-    return np.asarray(scaled.T @ scaled)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stop:
+    """When the iteration ends; `watch` may end it by KeyboardInterrupt."""
 
+    tolerance: float
+    iterations: int
+    watch: Callable[[int, float], None] | None
 
-def _even(curvatures: list[Floats]) -> bool:
-    """Is the stiffest row within _EVEN of the tenth-softest?"""
-    every = np.concatenate([D[D > 0] for D in curvatures])
-    return bool(every.size and every.max() <= _EVEN * np.quantile(every, 0.1))
-
-
-def _factor(H: Floats) -> Callable[[Floats], Floats]:
-    try:
-        from scipy.linalg import cho_factor, cho_solve
-    except ImportError:
-        raise MissingExtra("decoding by interior point", "attack") from None
-    diagonal = H.diagonal().copy()
-    ridge = 0.0
-    for _ in range(12):  # the matrix is positive definite in exact arithmetic; a ridge repairs rounding
+    def asked(self, step: int, gap: float) -> bool:
+        """Does the watcher want the best so far? Between two steps all is consistent."""
+        if self.watch is None:
+            return False
         try:
-            factor = cho_factor(H, overwrite_a=False, check_finite=False)
-        except np.linalg.LinAlgError:
-            ridge = max(1e-14, 100 * ridge)
-            np.fill_diagonal(H, diagonal * (1 + ridge) + ridge)
-            continue
-        return lambda rhs: np.asarray(cho_solve(factor, rhs, check_finite=False))
-    raise ArithmeticError("the Newton matrix is not positive definite: are the weights finite and positive?")
+            self.watch(step, gap)
+        except KeyboardInterrupt:
+            return True
+        return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Decoding:
+    """Rows (intervals a hair wider), box, penalty and start of one solve."""
+
+    rows: Rows
+    lower: Floats
+    upper: Floats
+    start: Floats
+    penalty: _Penalty
+    gram: Floats | None
+
+    def fixed(self) -> NDArray[np.bool_]:
+        """Unknowns that the box holds at one value: they have no interior."""
+        upper = self.upper
+        size = 1.0 + np.where(np.isfinite(upper), np.abs(upper), 0.0)
+        return np.asarray(np.isfinite(upper) & (upper - self.lower <= 1e-12 * size))
+
+    def without(self, fixed: NDArray[np.bool_]) -> _Decoding:
+        """The same in the other unknowns."""
+        rows, free = self.rows, ~fixed
+        shift = rows.A[:, fixed] @ self.lower[fixed]
+        less = Rows(rows.A[:, free], rows.y - shift, rows.weight, rows.lo - shift, rows.hi - shift, rows.term)
+        gram = None if self.gram is None else self.gram[np.ix_(free, free)]
+        return _Decoding(less, self.lower[free], self.upper[free], self.start[free], self.penalty.of(free), gram)
+
+
+@dataclass(slots=True, eq=False)
+class _Point:
+    """Where the iteration stands: unknowns, row values by family, and the blocks with their pairs."""
+
+    u: Floats
+    v: list[Floats]
+    blocks: list[Block]
+
+    @classmethod
+    def start(cls, problem: _Decoding, families: Families) -> _Point:
+        """Pairs off their ends by the size of the first residuals."""
+        rows, kinds = problem.rows, families.kinds
+        u = np.array(problem.start, dtype=np.float64)
+        v = [B @ u for B in families.parts]
+        blocks: list[Block] = [
+            Absolute(v[0], rows.y[kinds[0]], rows.weight[kinds[0]]),
+            Quadratic(v[1], rows.y[kinds[1]], rows.weight[kinds[1]]),
+        ]
+        pairs, count = blocks[0].complementarity()
+        scale = pairs / count if count else max(1e-6, abs(blocks[1].objective(v[1])) / max(1, u.size))
+        blocks.append(Interval(v[2], rows.lo[kinds[2]], rows.hi[kinds[2]], scale))
+        blocks.append(Interval(u, problem.lower, problem.upper, scale))
+        return cls(u, v, [*blocks, *problem.penalty.block(u)])
+
+    def values(self) -> list[Floats]:
+        """What each block's terms are about."""
+        return [*self.v, self.u, self.u]
+
+    def linearised(self, mu: float, corrected: bool) -> list[tuple[Floats, Floats]]:
+        """Curvature and dual of every block for a step aimed at products `mu`."""
+        return [b.linearise(x, mu, corrected) for b, x in zip(self.blocks, self.values(), strict=False)]
+
+    def directed(self, dv: list[Floats]) -> tuple[float, float]:
+        """Set the blocks' directions; the longest primal and dual steps that stay inside."""
+        steps = [b.direct(d) for b, d in zip(self.blocks, dv, strict=False)]
+        return min(s[0] for s in steps), min(s[1] for s in steps)
+
+    def complementarity(self) -> tuple[float, int]:
+        """Sum of all pairs' products, and how many there are."""
+        total, count = (sum(c) for c in zip(*(b.complementarity() for b in self.blocks), strict=True))
+        return total, int(count)
+
+    def objective(self) -> float:
+        """The objective here."""
+        return sum(b.objective(x) for b, x in zip(self.blocks, self.values(), strict=False))
+
+    def move(self, step: _Step, separate: bool) -> None:
+        """Go almost as far as the step allows."""
+        self.blocks = step.blocks
+        primal, dual = _tied((min(1.0, _DAMPING * s) for s in step.longest), separate)
+        for b in self.blocks:
+            b.move(primal, dual)
+        self.u = self.u + primal * step.du
+        self.v = [x + primal * d for x, d in zip(self.v, step.dv, strict=False)]
+
+
+class _Step(NamedTuple):
+    """A direction: of the blocks, of the unknowns and of all values; and how far it may be followed."""
+
+    blocks: list[Block]
+    du: Floats
+    dv: list[Floats]
+    longest: tuple[float, float]
 
 
 def minimise(
@@ -143,114 +211,38 @@ def minimise(
     >>> minimise(r, np.array([0.0]), np.array([10.0]), start=np.array([5.0])).u.round(6).tolist()
     [2.0]
     """
-    fixed_at = np.isfinite(upper) & (upper - lower <= 1e-12 * (1.0 + np.where(np.isfinite(upper), np.abs(upper), 0.0)))
-    if fixed_at.any():  # a known value has no interior: take it out
-        return _without_fixed(
-            rows, lower, upper, fixed_at, start, lasso, ridge, centre, gram, tolerance, iterations, watch
-        )
-    m, p = rows.A.shape
-    u = np.array(start, dtype=np.float64)
-    rows = _widened(rows)
-    kinds = [np.flatnonzero(rows.term == t) for t in (Term.ABSOLUTE, Term.QUADRATIC, Term.INTERVAL)]
-    parts = [rows.A if k.size == m else rows.A[k] for k in kinds]
-    v = [B @ u for B in parts]
-    blocks: list[Block] = [
-        Absolute(v[0], rows.y[kinds[0]], rows.weight[kinds[0]]),
-        Quadratic(v[1], rows.y[kinds[1]], rows.weight[kinds[1]]),
-    ]
-    pairs, count = blocks[0].complementarity()
-    scale = pairs / count if count else max(1e-6, abs(blocks[1].objective(v[1])) / max(1, p))
-    blocks.append(Interval(v[2], rows.lo[kinds[2]], rows.hi[kinds[2]], scale))
-    blocks.append(Interval(u, lower, upper, scale))
-    middle = np.zeros(p) if centre is None else centre
-    if lasso is not None and ridge is not None:
-        raise ValueError("give lasso or ridge, not both")
-    if lasso is not None:
-        blocks.append(Absolute(u, middle, lasso))
-    if ridge is not None:
-        blocks.append(Quadratic(u, middle, ridge))
-    fixed = rows.weight[kinds[1]]
-    constant = gram if gram is not None else (parts[1].T * fixed) @ parts[1] if kinds[1].size else np.zeros((p, p))
-    diagonal = np.einsum("ij,ij->j", rows.A, rows.A) if m else np.zeros(p)
-    rho = 1e-12 * (1.0 + float(diagonal.max(initial=0.0)))
-    coarse = [B.astype(np.float32) for B in parts]
-    separate = kinds[1].size == 0
+    problem = _Decoding(rows, lower, upper, start, _Penalty(lasso, ridge, centre), gram)
+    stop = _Stop(tolerance, iterations, watch)
+    fixed = problem.fixed()
+    if not fixed.any():
+        return _solve(problem, stop)
+    u = np.where(fixed, lower, start)  # a known value has no interior: take it out
+    if fixed.all():
+        return Solution(u, np.zeros(len(rows.y)), 0.0, 0, 0.0, Status.CONVERGED)
+    found = _solve(problem.without(fixed), stop)
+    u[~fixed] = found.u
+    return replace(found, u=u)
+
+
+def _solve(problem: _Decoding, stop: _Stop) -> Solution:
+    """Newton steps until the gap is closed, or no longer closes."""
+    problem = replace(problem, rows=_widened(problem.rows))
+    families = Families.of(problem.rows, problem.gram)
+    point = _Point.start(problem, families)
     status, gap, best, stuck = Status.ITERATION_LIMIT, np.inf, np.inf, 0
     step = 0
-    for step in range(1, iterations + 1):
-        if watch is not None:
-            try:
-                watch(step, gap)
-            except KeyboardInterrupt:  # between two steps all is consistent: the best so far is the answer
-                status = Status.INTERRUPTED
-                break
-        total, count = (sum(c) for c in zip(*(b.complementarity() for b in blocks), strict=True))
-        mu = total / max(1, count)
-        values = [*v, u, u]
-        terms = [b.linearise(x, 0.0, False) for b, x in zip(blocks, values, strict=False)]
-        if max(float(D.max(initial=0.0)) for D, _ in terms) > _RUNAWAY:  # multipliers without end: infeasible
+    for step in range(1, stop.iterations + 1):
+        if stop.asked(step, gap):
+            status = Status.INTERRUPTED
+            break
+        found = _step(families, point, gap)
+        if found is None:
             status = Status.STALLED
             break
-        H = constant.copy()
-        for k in (0, 2):
-            if terms[k][0].size:
-                single = coarse[k] if gap > _COARSE and _even([D for D, _ in terms]) else None
-                H += _weighted_gram(parts[k], single, terms[k][0], p)
-        for D, _ in terms[3:]:
-            H[np.diag_indices(p)] += D
-        H[np.diag_indices(p)] += rho
-        solve = _factor(H)
-
-        def newton(terms: list[tuple[Floats, Floats]]) -> tuple[Floats, list[Floats]]:
-            gradient = sum((g for _, g in terms[3:]), np.zeros(p))
-            for B, (_, g) in zip(parts, terms, strict=False):
-                gradient = gradient + B.T @ g
-            du = -solve(gradient)  # noqa: B023 - used at once, within this iteration
-            return du, [*(B @ du for B in parts), du, du]
-
-        du, dv = newton(terms)
-        if count:
-            steps = [b.direct(d) for b, d in zip(blocks, dv, strict=False)]
-            primal, dual = (min(1.0, *s) for s in zip(*steps, strict=True))
-            if not separate:
-                primal = dual = min(primal, dual)
-            ahead = sum(b.after(primal, dual) for b in blocks) / count
-            target = mu * min(1.0, max(0.0, ahead / mu)) ** 3
-            # Several second-order corrections share one factorisation; the one that allows the longest step is taken.
-            # Where none goes far, the point is off centre: steps that mostly re-centre are tried as well.
-            best_reach, chosen = -1.0, (blocks, du, dv, (0.0, 0.0))
-            for aim, corrected in [(target, True)] * _CORRECTIONS + [(0.3 * mu, False), (mu, False)]:
-                if not corrected and best_reach > _SHORT:
-                    break
-                terms = [b.linearise(x, aim, corrected) for b, x in zip(blocks, values, strict=False)]
-                du, dv = newton(terms)
-                steps = [b.direct(d) for b, d in zip(blocks, dv, strict=False)]
-                longest = min(s[0] for s in steps), min(s[1] for s in steps)
-                reach = min(1.0, longest[0]) + min(1.0, longest[1])
-                if reach > best_reach:
-                    best_reach, chosen = reach, ([copy(b) for b in blocks], du, dv, longest)
-            blocks, du, dv, longest = chosen
-        else:
-            for b, d in zip(blocks, dv, strict=False):
-                b.direct(d)
-            longest = np.inf, np.inf
-        primal, dual = (min(1.0, _DAMPING * s) for s in longest)
-        if not separate:
-            primal = dual = min(primal, dual)
-        for b in blocks:
-            b.move(primal, dual)
-        u = u + primal * du
-        v = [x + primal * d for x, d in zip(v, dv, strict=False)]
-        total, count = (sum(c) for c in zip(*(b.complementarity() for b in blocks), strict=True))
-        value = sum(b.objective(x) for b, x in zip(blocks, [*v, u, u], strict=False))
-        pull = sum((b.z for b in blocks[3:]), np.zeros(p))
-        for B, b in zip(parts, blocks, strict=False):
-            pull = pull + B.T @ b.z
-        size = 1.0 + abs(value)
-        outside = max(_violation(v[2], rows.lo[kinds[2]], rows.hi[kinds[2]]), _violation(u, lower, upper))
-        slope = float(np.abs(pull) @ (1.0 + np.abs(u)))
-        gap = total / size + slope / size + outside
-        if gap <= tolerance or (count == 0 and step >= 2):
+        point.move(found, families.separate)
+        total, count = point.complementarity()
+        gap = _gap(problem, families, point, total)
+        if gap <= stop.tolerance or (count == 0 and step >= 2):
             status = Status.CONVERGED
             break
         stuck = 0 if gap < 0.9 * best else stuck + 1
@@ -258,41 +250,63 @@ def minimise(
         if stuck >= 20:
             status = Status.STALLED
             break
-    dual_values = np.zeros(m)
-    for which, b in zip(kinds, blocks, strict=False):
-        dual_values[which] = b.z
-    value = sum(b.objective(x) for b, x in zip(blocks, [*v, u, u], strict=False))
-    return Solution(np.clip(u, lower, upper), dual_values, float(value), step, float(gap), status)
+    dual = np.zeros(len(problem.rows.y))
+    for which, b in zip(families.kinds, point.blocks, strict=False):
+        dual[which] = b.z
+    u = np.clip(point.u, problem.lower, problem.upper)
+    return Solution(u, dual, float(point.objective()), step, float(gap), status)
 
 
-def _without_fixed(
-    rows: Rows,
-    lower: Floats,
-    upper: Floats,
-    fixed: NDArray[np.bool_],
-    start: Floats,
-    lasso: Floats | None,
-    ridge: Floats | None,
-    centre: Floats | None,
-    gram: Floats | None,
-    tolerance: float,
-    iterations: int,
-    watch: Callable[[int, float], None] | None,
-) -> Solution:
-    free = ~fixed
-    shift = rows.A[:, fixed] @ lower[fixed]
-    less = Rows(rows.A[:, free], rows.y - shift, rows.weight, rows.lo - shift, rows.hi - shift, rows.term)
-    u = np.where(fixed, lower, start)
-    if not free.any():
-        return Solution(u, np.zeros(len(shift)), 0.0, 0, 0.0, Status.CONVERGED)
-    found = minimise(
-        less, lower[free], upper[free], start=start[free], lasso=None if lasso is None else lasso[free],
-        ridge=None if ridge is None else ridge[free], centre=None if centre is None else centre[free],
-        gram=None if gram is None else gram[np.ix_(free, free)],
-        tolerance=tolerance, iterations=iterations, watch=watch,
-    )  # fmt: skip
-    u[free] = found.u
-    return replace(found, u=u)
+def _step(families: Families, point: _Point, gap: float) -> _Step | None:
+    """One predictor-corrector step; None where multipliers grow without end: infeasible."""
+    terms = point.linearised(0.0, False)
+    if max(float(D.max(initial=0.0)) for D, _ in terms) > _RUNAWAY:
+        return None
+    solve = factorised(families.matrix([D for D, _ in terms], gap))
+
+    def newton(terms: list[tuple[Floats, Floats]]) -> tuple[Floats, list[Floats]]:
+        du = -solve(families.pulled([g for _, g in terms]))
+        return du, families.changes(du)
+
+    total, count = point.complementarity()
+    du, dv = newton(terms)
+    longest = point.directed(dv)
+    if not count:
+        return _Step(point.blocks, du, dv, (np.inf, np.inf))
+    mu = total / count
+    primal, dual = _tied((min(1.0, s) for s in longest), families.separate)
+    ahead = sum(b.after(primal, dual) for b in point.blocks) / count
+    target = mu * min(1.0, max(0.0, ahead / mu)) ** 3
+    # Several second-order corrections share one factorisation; the one that allows the longest step is taken.
+    # Where none goes far, the point is off centre: steps that mostly re-centre are tried as well.
+    best_reach, chosen = -1.0, _Step(point.blocks, du, dv, (0.0, 0.0))
+    for aim, corrected in [(target, True)] * _CORRECTIONS + [(0.3 * mu, False), (mu, False)]:
+        if not corrected and best_reach > _SHORT:
+            break
+        du, dv = newton(point.linearised(aim, corrected))
+        longest = point.directed(dv)
+        reach = min(1.0, longest[0]) + min(1.0, longest[1])
+        if reach > best_reach:
+            best_reach, chosen = reach, _Step([copy(b) for b in point.blocks], du, dv, longest)
+    return chosen
+
+
+def _tied(lengths: Iterable[float], separate: bool) -> tuple[float, float]:
+    """Primal and dual step, the same where they must be."""
+    primal, dual = lengths
+    return (primal, dual) if separate else (min(primal, dual),) * 2
+
+
+def _gap(problem: _Decoding, families: Families, point: _Point, pairs: float) -> float:
+    """How far from optimal, relative to the objective: pairs' products, slope of the Lagrangian, constraints missed."""
+    rows, interval = problem.rows, families.kinds[2]
+    size = 1.0 + abs(point.objective())
+    slope = float(np.abs(families.pulled([b.z for b in point.blocks])) @ (1.0 + np.abs(point.u)))
+    outside = max(
+        _violation(point.v[2], rows.lo[interval], rows.hi[interval]),
+        _violation(point.u, problem.lower, problem.upper),
+    )
+    return pairs / size + slope / size + outside
 
 
 def _widened(rows: Rows) -> Rows:
