@@ -15,6 +15,7 @@ from keyhole.gather.log import Log, LogFormat, open_log
 from keyhole.knowledge import Columns, Config, PrivateColumn, parse_private
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.sources import DuckDBRoster, DuckDBSource, load, load_roster
+from keyhole.sources.seal import Seal, sealed
 from keyhole.transcript import ABSENT, Line, Transcript
 
 Progress = Callable[[str, int, int], None]
@@ -151,6 +152,19 @@ def open_roster(
         if near is not None and not public.has(name):
             raise ConfigError(f"the table has no column {name!r} to be private; did you mean {near!r}?")
     return public
+
+
+def open_watched(
+    data: object, columns: Columns, *, table: str | None, view: str | None
+) -> tuple[DuckDBRoster, Seal | None]:
+    """The public half, and a digest of the private columns that are at hand (None: none is) to be made with a key."""
+    roster = open_roster(data, columns, table=table, view=view)
+    there = [name for name in columns.private if roster.has(name)]
+    if not there:
+        return roster, None
+    held = columns.model_copy(update={"private": {name: columns.private[name] for name in there}})
+    source = load(data, held, table=table, view=view)
+    return roster, sealed(source.connection, source.schema, there)
 
 
 def _log(log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]]) -> Log:

@@ -26,6 +26,7 @@ from keyhole.query import Query, Statement
 from keyhole.schema import Role
 from keyhole.solve.rowspace_online import OnlineRowSpace
 from keyhole.sources import Roster
+from keyhole.sources.seal import Seal
 from keyhole.sql import lower
 from keyhole.transcript import ABSENT, Line, Refusal
 
@@ -216,9 +217,15 @@ class OnlineAuditor:
         version: str | None = None,
         insiders: int = 0,
         families: Mapping[str, str] | None = None,
+        values: Seal | None = None,
+        vouched: bool = False,
     ) -> OnlineAuditor:
-        """An auditor that goes on from a history file (or begins one), and appends to it."""
-        history = History.open(path, fingerprint, version)
+        """An auditor that goes on from a history file (or begins one), and appends to it.
+
+        `values` makes digests of the private columns at hand: without, a change of private values is not noticed, and
+        the same sum before and after it tells the change (`History.open`). No decision looks at them.
+        """
+        history = History.open(path, fingerprint, version, values=values, vouched=vouched)
         try:
             return cls(roster, insiders=insiders, families=families, history=history)
         except BaseException:
