@@ -15,7 +15,7 @@ from keyhole.cli.answer import Format, MechanismName
 from keyhole.defend.budget import Cap
 from keyhole.defend.desk import Answered, Desk, Priced, Setting, Till
 from keyhole.defend.ledger import Ledger
-from keyhole.defend.load import count_cells, declared_domain, load_quietly
+from keyhole.defend.load import attach, count_cells, declared_domain, load_quietly
 from keyhole.defend.loss import Loss, Number, probability
 from keyhole.defend.till_each import EachTill
 from keyhole.defend.till_offline import OfflineTill
@@ -52,7 +52,7 @@ def run(r: Request) -> None:
     cap = _cap(settings.budget, r.epsilon, r.delta)
     probability(r.beta, "beta")
     _check(r.accuracy, r.horizon)
-    where = r.data or _beside(r.config, settings.source.data)
+    where = r.data or settings.source.data
     if where is None:
         raise ConfigError("no data: give --data FILE, or data = ... under [source]")
     table, view = r.table or settings.source.table, r.view or settings.source.view
@@ -60,11 +60,10 @@ def run(r: Request) -> None:
     domain = declared_domain(settings.columns, source.schema)
     histogram = count_cells(source, domain, settings.budget.neighbours)
     statements = [line.sql for line in read_log(r.queries)]
-    path = str(r.ledger or _beside(r.config, settings.budget.ledger) or r.config.parent / "budget.keyhole")
-    opened = ":memory:" if r.dry_run and not Path(path).exists() else path
-    with Ledger(opened, cap, version=settings.source.version or "", domain=domain.fingerprint()) as books:
-        if not r.dry_run:
-            books.attach(histogram.fingerprint())
+    path = r.ledger or Path(settings.budget.ledger or r.config.parent / "budget.keyhole")
+    begun = Ledger.rehearsal if r.dry_run else Ledger
+    with begun(path, cap, version=settings.source.version or "", domain=domain.fingerprint()) as books:
+        attach(books, path, source, histogram)
         books.check_analyst(r.analyst)
         setting = Setting(histogram, books, r.beta, r.accuracy, r.horizon, r.analyst)
         desk = Desk(source.schema, domain, setting, _till(r.mechanism, setting))
@@ -72,11 +71,6 @@ def run(r: Request) -> None:
             _show_prices(desk.dry_run(statements), books, r.analyst, r.form)
         else:
             _show(desk.answer(statements), books, setting, r.form)
-
-
-def _beside(config: Path, name: str | None) -> str | None:
-    """A path written in the settings is meant from the settings' folder."""
-    return None if name is None else str(config.parent / name)
 
 
 def _check(accuracy: float | None, horizon: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import secrets
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -16,6 +17,7 @@ from keyhole.defend.categories import Categories
 from keyhole.defend.declared import Declared
 from keyhole.defend.domain import Domain
 from keyhole.defend.histogram import Histogram
+from keyhole.defend.ledger import Ledger
 from keyhole.defend.loss import Neighbours
 from keyhole.defend.ranges import Range
 from keyhole.errors import ConfigError, DataError
@@ -23,6 +25,7 @@ from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
 from keyhole.predicate import Scalar
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.sources import DuckDBSource, load
+from keyhole.sources.seal import KEY_BYTES, digest, key_file, make_key, read_key
 
 _VIEW = "--view does not run: "
 _VIEW_TELLS_NOTHING = re.compile(_VIEW + r"(Parser|Binder|Catalog) Error")
@@ -157,6 +160,24 @@ def count_cells(source: DuckDBSource, domain: Domain, neighbours: Neighbours) ->
     except duckdb.Error as error:
         kind = str(error).partition(":")[0]  # what follows may quote a value
         raise DataError(f"the engine cannot count the table by its declared cells ({kind})") from None
+
+
+def attach(ledger: Ledger, path: Path, source: DuckDBSource, histogram: Histogram) -> None:
+    """Hold the data against what the ledger at `path` knows as this version of it; its key is made if there is none.
+
+    A rehearsal makes no key: nothing is written.
+    """
+    key = read_key(path)
+    if key is None and ledger.digest() is not None:
+        raise ConfigError(
+            f"the key {key_file(path)} is missing, so nobody can say whether the data is still what the ledger knows "
+            f"as version {ledger.version!r}: restore it from a backup, beside the ledger, or write a new version = ... "
+            "under [source]. What was spent stays spent"
+        )
+    if key is None:
+        key = secrets.token_bytes(KEY_BYTES) if ledger.path == ":memory:" else make_key(path)
+    held = [c for c in source.schema.columns if c.role is not Role.HIDDEN]
+    ledger.attach(digest(source.connection, held, key), histogram.fingerprint())
 
 
 def _counted(source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> Histogram:

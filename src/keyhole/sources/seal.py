@@ -7,11 +7,13 @@ guards (`history.keyhole.key`), is made once and never replaced: without it nobo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
 import os
 import secrets
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -54,22 +56,25 @@ def read_key(path: Path) -> bytes | None:
 
 def make_key(path: Path) -> bytes:
     """The key that guards `path`; made now, durably and for its owner alone, if there is none."""
+    found = read_key(path)
+    if found is not None:
+        return found
     where = key_file(path)
     try:
-        handle = os.open(where, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        found = read_key(path)
-        assert found is not None
-        return found
+        handle, name = tempfile.mkstemp(dir=where.parent, prefix=f".{where.name}.")  # readable by its owner alone
+        try:
+            os.write(handle, secrets.token_bytes(KEY_BYTES))
+            os.fsync(handle)
+            with contextlib.suppress(FileExistsError):  # another process was faster: its key counts
+                os.link(name, where)
+        finally:
+            os.close(handle)
+            Path(name).unlink()
     except OSError as error:
         raise ConfigError(f"cannot write the key {where}: {error.strerror}") from None
-    key = secrets.token_bytes(KEY_BYTES)
-    try:
-        os.write(handle, key)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-    return key
+    made = read_key(path)
+    assert made is not None
+    return made
 
 
 def sealed(con: duckdb.DuckDBPyConnection, schema: Schema, names: Sequence[str]) -> Seal:
