@@ -39,13 +39,26 @@ def test_every_auditor_is_a_specimen() -> None:
 
 
 def test_every_source_is_a_specimen() -> None:
-    assert implementations("keyhole.sources", "evaluate", "shown") == set(sources.SPECIMENS)
+    assert implementations("keyhole.tables", "evaluate", "shown") == set(sources.SPECIMENS)
 
 
 @pytest.mark.parametrize("path", sorted(SRC.rglob("*.py")), ids=lambda p: str(p.relative_to(SRC)))
 def test_every_module_says_what_it_is(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert not tree.body or ast.get_docstring(tree), f"{path} has no docstring"
+
+
+def test_only_the_door_opens_a_table() -> None:
+    """DuckDB is imported in `tables/` and nowhere else: whoever needs data goes through `keyhole.tables.open`."""
+    found = set()
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            if any(name.split(".")[0] == "duckdb" for name in names):
+                found.add(path.relative_to(SRC).parts[0])
+    assert found == {"tables"}
 
 
 def test_no_vague_module_names() -> None:
@@ -56,7 +69,7 @@ def test_no_vague_module_names() -> None:
 def test_public_names_exist() -> None:
     for name in keyhole.__all__:
         assert hasattr(keyhole, name)
-    for package in ("audit", "attack", "defend", "gather", "sources", "sql", "solve"):
+    for package in ("audit", "attack", "defend", "gather", "sql", "solve", "tables"):
         module = importlib.import_module(f"keyhole.{package}")
         for name in getattr(module, "__all__", ()):
             assert hasattr(module, name), f"keyhole.{package} exports {name}, which it has not"

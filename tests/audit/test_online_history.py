@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.audit.examine import open_watched
 from keyhole.audit.history import History, Past, write_history
 from keyhole.audit.online import OnlineAuditor, Ruling
 from keyhole.errors import ConfigError, LogError
-from keyhole.knowledge import Columns
-from keyhole.sources import DuckDBRoster, load_roster
-from keyhole.sources.fingerprint import fingerprint
+from keyhole.knowledge import Columns, Config
+from keyhole.tables import DuckDBRoster, load_roster
+from keyhole.tables.fingerprint import fingerprint
+from keyhole.tables.open import Use, open_table
 
 ALL, SOME = "SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE a = 1"
 
@@ -111,8 +111,9 @@ def table(x: tuple[int | None, ...], a: tuple[int, ...] = (1, 1, 2)) -> pa.Table
 def watched(
     path: Path, data: pa.Table, version: str | None = None, vouched: bool = False, roles: Columns = ROLES
 ) -> OnlineAuditor:
-    roster, values = open_watched(data, roles, table=None, view=None)
-    return OnlineAuditor.open(path, roster, fingerprint(roster), version=version, values=values, vouched=vouched)
+    opened = open_table(Config(columns=roles), Use.WATCH, data=data)
+    mark = fingerprint(opened.roster)
+    return OnlineAuditor.open(path, opened.roster, mark, version=version, values=opened.seal, vouched=vouched)
 
 
 def test_a_new_version_of_the_same_data_carries_on(tmp_path: Path) -> None:
@@ -218,14 +219,15 @@ def test_fingerprints_see_what_is_public_and_nothing_else() -> None:
     assert fingerprint(renamed) != base
 
 
-def test_fingerprints_do_not_depend_on_the_zone_of_the_session() -> None:
+def test_fingerprints_do_not_depend_on_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = pa.array([0, 1_000_000], type=pa.timestamp("us", tz="UTC"))
     marks = set()
     for zone in ("UTC", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
         roster = load_roster(pa.table({"seen": seen, "x": [1, 2]}), Columns.model_validate({"private": {"x": {}}}))
-        roster._con.execute(f"SET TimeZone = '{zone}'")
         marks.add(fingerprint(roster))
-        assert roster._con.execute("SELECT current_setting('TimeZone')").fetchone() == (zone,)
+        first = roster._con.execute("SELECT seen::VARCHAR FROM people WHERE rowid = 0").fetchone()
+        assert first == ("1970-01-01 00:00:00",)
     assert len(marks) == 1
 
 

@@ -16,7 +16,7 @@ from keyhole.evidence import Contradiction, Evidence, Row, System, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
-from keyhole.sources import Roster
+from keyhole.tables import Roster
 from keyhole.transcript import Refusal, simplest_decimal
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ A line that was acknowledged is never lost; a line cut short by a crash was not 
 file is opened next. Each line's checksum goes on from that of the line before, so a line in the middle that is damaged,
 missing or out of place is an error. (Whole lines missing at the end cannot be noticed.) The file belongs to one process
 at a time, and to the data it was made for: its header has the fingerprint of the roster, the version of the data, and
-digests of the private columns under the custodian's key (`keyhole.sources.seal`): the same question before and after
+digests of the private columns under the custodian's key (`keyhole.tables.seal`): the same question before and after
 a change of somebody's value tells the change, so a history is not carried on over one.
 """
 
@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from keyhole.errors import ConfigError, LogError
-from keyhole.sources.seal import Seal, key_file, make_key, read_key
+from keyhole.tables.seal import Seal, key_file, make_key, read_key
 
 try:
     import fcntl

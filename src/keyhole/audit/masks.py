@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from keyhole.predicate import And, Constant, IsTrue, Leaf, Not, Or, Predicate, leaves, negation
 from keyhole.query import Aggregate, Query, Term
-from keyhole.sources import Roster
+from keyhole.tables import Roster
 
 Words = NDArray[np.uint64]
 Side = tuple[Leaf, bool]
@@ -31,7 +31,7 @@ class Masks:
     >>> import pyarrow as pa
     >>> from keyhole.knowledge import Columns
     >>> from keyhole.predicate import Comparison
-    >>> from keyhole.sources import load_roster
+    >>> from keyhole.tables import load_roster
     >>> people = pa.table({"age": [31, 45, None, 28], "pay": [1, 2, 3, 4]})
     >>> masks = Masks(load_roster(people, Columns.model_validate({"private": {"pay": {}}})))
     >>> young = Comparison("age", "<", 40)

@@ -25,9 +25,9 @@ from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.query import Query, Statement
 from keyhole.schema import Role
 from keyhole.solve.rowspace_online import OnlineRowSpace
-from keyhole.sources import Roster
-from keyhole.sources.seal import Seal
 from keyhole.sql import lower
+from keyhole.tables import Roster
+from keyhole.tables.seal import Seal
 from keyhole.transcript import ABSENT, Line, Refusal
 
 __all__ = ["OnlineAuditor", "Ruling", "Space", "Verdict"]
@@ -93,7 +93,7 @@ class OnlineAuditor:
 
     >>> import pyarrow as pa
     >>> from keyhole.knowledge import Columns
-    >>> from keyhole.sources import load_roster
+    >>> from keyhole.tables import load_roster
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
     >>> auditor = OnlineAuditor(load_roster(people, Columns.model_validate({"id": ["name"], "private": {"pay": {}}})))
     >>> auditor.admit("SELECT SUM(pay) FROM t").verdict, auditor.record("SELECT SUM(pay) FROM t")

@@ -24,7 +24,7 @@ from keyhole.evidence import Contradiction, Evidence, System, Unjudged
 from keyhole.query import Aggregate
 from keyhole.solve.rowspace import RowSpace
 from keyhole.solve.rowspace_screen import plausible
-from keyhole.sources import Roster
+from keyhole.tables import Roster
 
 COMPLETE = (
     "complete for values that range over all reals: nobody else is determined by the queries that were judged; "

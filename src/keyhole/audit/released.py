@@ -25,7 +25,7 @@ from keyhole.gather.features import private_leaves
 from keyhole.predicate import TRUE, Opaque, Predicate, leaves
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Schema
-from keyhole.sources import GroupKey
+from keyhole.tables import GroupKey
 
 Row: TypeAlias = NDArray[np.uint64] | dict[int, int]  # bits over the records, or {record: weight}
 

@@ -18,7 +18,7 @@ from keyhole.audit import Auditor, Exposure, Finding, Proof, Rank, Status
 from keyhole.checks.brute import determined_rows
 from keyhole.checks.worlds import WORLDS, evidence_of, verdict
 from keyhole.evidence import Evidence
-from keyhole.sources import Roster
+from keyhole.tables import Roster
 
 SPECIMENS: dict[str, Callable[[], Auditor]] = {"Rank": Rank}
 

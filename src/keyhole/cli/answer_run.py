@@ -15,7 +15,7 @@ from keyhole.cli.answer import Format, MechanismName
 from keyhole.defend.budget import Cap
 from keyhole.defend.desk import Answered, Desk, Priced, Setting, Till
 from keyhole.defend.ledger import Ledger
-from keyhole.defend.load import attach, count_cells, declared_domain, load_quietly
+from keyhole.defend.load import attach, count_cells, declared_domain
 from keyhole.defend.loss import Loss, Number, probability
 from keyhole.defend.till_each import EachTill
 from keyhole.defend.till_offline import OfflineTill
@@ -23,6 +23,7 @@ from keyhole.defend.till_online import OnlineTill
 from keyhole.errors import ConfigError, PrivacyParameterError
 from keyhole.gather.log import read_log
 from keyhole.knowledge import BudgetTable, Config
+from keyhole.tables.open import Use, open_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +53,7 @@ def run(r: Request) -> None:
     cap = _cap(settings.budget, r.epsilon, r.delta)
     probability(r.beta, "beta")
     _check(r.accuracy, r.horizon)
-    where = r.data or settings.source.data
-    if where is None:
-        raise ConfigError("no data: give --data FILE, or data = ... under [source]")
-    table, view = r.table or settings.source.table, r.view or settings.source.view
-    source = load_quietly(where, settings.columns, table=table, view=view)
+    source = open_table(settings, Use.ANSWER, data=r.data, table=r.table, view=r.view).whole
     domain = declared_domain(settings.columns, source.schema)
     histogram = count_cells(source, domain, settings.budget.neighbours)
     statements = [line.sql for line in read_log(r.queries)]

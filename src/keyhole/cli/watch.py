@@ -16,15 +16,16 @@ from typing import Annotated, TextIO
 import typer
 from rich.console import Console
 
-from keyhole.audit.examine import merged, open_watched
+from keyhole.audit.examine import merged
 from keyhole.audit.history import UNJUDGED
 from keyhole.audit.online import OnlineAuditor, Verdict
 from keyhole.cli.terminal import errors_end_well
-from keyhole.errors import ConfigError, LogError
+from keyhole.errors import LogError
 from keyhole.gather.log import LogFormat, open_log
 from keyhole.knowledge import Config
-from keyhole.sources.fingerprint import fingerprint
 from keyhole.sql import split
+from keyhole.tables.fingerprint import fingerprint
+from keyhole.tables.open import Use, open_table
 
 
 class Format(StrEnum):
@@ -149,15 +150,8 @@ def _auditor(
     insiders: int | None,
     same_values: bool,
 ) -> OnlineAuditor:
-    where = data if data is not None else settings.source.data
-    if where is None:
-        raise ConfigError("no data: give --data FILE, or data under [source] in keyhole.toml")
-    roster, values = open_watched(
-        where,
-        settings.columns,
-        table=table if table is not None else settings.source.table,
-        view=view if view is not None else settings.source.view,
-    )
+    opened = open_table(settings, Use.WATCH, data=data, table=table, view=view)
+    roster = opened.roster
     families = {name: column.family for name, column in settings.columns.private.items()}
     known = insiders if insiders is not None else settings.online.insiders
     path = history if history is not None else settings.online.history
@@ -165,8 +159,8 @@ def _auditor(
         note = "no history file, so what is allowed now is forgotten at the end: give --history FILE"
         Console(stderr=True, highlight=False).print(f"[yellow]keyhole:[/] {note}", soft_wrap=True)
         return OnlineAuditor(roster, insiders=known, families=families)
-    absent = ", ".join(repr(name) for name in settings.columns.private if not roster.has(name))
-    if absent:
+    if opened.absent:
+        absent = ", ".join(repr(name) for name in opened.absent)
         note = (
             f"the data has no {absent}: a change of private values cannot be noticed, and the same question before and "
             "after one tells it"
@@ -176,10 +170,10 @@ def _auditor(
         path,
         roster,
         fingerprint(roster),
-        version=settings.source.version,
+        version=opened.version,
         insiders=known,
         families=families,
-        values=values,
+        values=opened.seal,
         vouched=same_values,
     )
 

@@ -9,8 +9,8 @@ from keyhole.gather.features import private_leaves
 from keyhole.knowledge import Fact, Knowledge
 from keyhole.predicate import TRUE, Opaque, Predicate, leaves
 from keyhole.query import Aggregate
-from keyhole.sources import Roster
 from keyhole.sql import lower
+from keyhole.tables import Roster
 from keyhole.transcript import Entry, Refusal, Transcript
 
 

@@ -21,7 +21,7 @@ from keyhole.gather.totals import Form, Totals
 from keyhole.knowledge import Fact, Knowledge
 from keyhole.predicate import And, IsNull, Predicate, conjunction, negation
 from keyhole.query import Aggregate, Query, Term
-from keyhole.sources import Roster, Source
+from keyhole.tables import Roster, Source
 from keyhole.transcript import NULL_ANSWER, Answer, Entry, Transcript, simplest_decimal
 
 Progress = Callable[[str, int, int], None]

@@ -18,7 +18,7 @@ from keyhole.cells import Partition
 from keyhole.evidence import Atoms, Entry, Feature
 from keyhole.gather.features import ONE
 from keyhole.solve.rowspace_matrix import RowMatrix
-from keyhole.sources import PrivateValues, Source
+from keyhole.tables import PrivateValues, Source
 
 ULP = Fraction(1, 2**52)
 

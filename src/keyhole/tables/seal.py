@@ -21,7 +21,7 @@ from typing import TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError
-from keyhole.predicate import literal, quote_name
+from keyhole.predicate import quote_name
 from keyhole.schema import Column, Role, Schema
 
 KEY_BYTES = 32
@@ -77,8 +77,8 @@ def make_key(path: Path) -> bytes:
     return made
 
 
-def sealed(con: duckdb.DuckDBPyConnection, schema: Schema, names: Sequence[str]) -> Seal:
-    """A digest of each named private column of the table `everything`, made when the key is known.
+def sealed(opened: Callable[[], duckdb.DuckDBPyConnection], schema: Schema, names: Sequence[str]) -> Seal:
+    """A digest of each named private column of the table `everything`, which is opened when the key is known.
 
     Each value counts together with who has it (the id; without one, all that is public of the record), so the order of
     rows does not matter and an exchange of values does. Cost: one pass, a SHA-256 a row and a sort, for each column.
@@ -86,7 +86,7 @@ def sealed(con: duckdb.DuckDBPyConnection, schema: Schema, names: Sequence[str])
     ids = schema.of_role(Role.ID) or schema.of_role(Role.PUBLIC)
 
     def digests(key: bytes) -> dict[str, str]:
-        columns = [c for c in schema.columns if c.name in names]
+        con, columns = opened(), [c for c in schema.columns if c.name in names]
         return {c.name: digest(con, [*ids, c], key) for c in columns}
 
     return digests
@@ -102,14 +102,9 @@ def digest(con: duckdb.DuckDBPyConnection, columns: Sequence[Column], key: bytes
     parts = [f"coalesce(length({_text(c)}) || ':' || {_text(c)}, '-')" for c in ordered]
     line = f"sha256(concat_ws(',', {', '.join(parts)}))" if parts else "sha256('')"
     mac = hmac.new(key, json.dumps([c.name for c in ordered]).encode(), hashlib.sha256)
-    zone = con.execute("SELECT current_setting('TimeZone')").fetchone()
-    con.execute("SET TimeZone = 'UTC'")  # a time with zone is spelt in the zone of the session
-    try:
-        found = con.execute(f"SELECT {line} AS line FROM everything ORDER BY line")
-        while rows := found.fetchmany(BATCH):
-            mac.update("".join(row[0] for row in rows).encode())
-    finally:
-        con.execute(f"SET TimeZone = {literal(str(zone[0]) if zone else 'UTC')}")
+    found = con.execute(f"SELECT {line} AS line FROM everything ORDER BY line")
+    while rows := found.fetchmany(BATCH):
+        mac.update("".join(row[0] for row in rows).encode())
     return mac.hexdigest()
 
 
