@@ -24,7 +24,7 @@ from benchmarks import workload as work
 from keyhole.audit import Exposure, Judge
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
-from keyhole.sources import DuckDBSource, load
+from keyhole.tables import DuckDBSource, load
 from keyhole.transcript import Line
 
 

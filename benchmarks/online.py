@@ -27,8 +27,8 @@ from benchmarks import workload as work
 from keyhole.audit.disclosed import People
 from keyhole.audit.online import OnlineAuditor, Permission
 from keyhole.knowledge import Columns, PrivateColumn
-from keyhole.sources import DuckDBRoster, load_roster
 from keyhole.sql import lower
+from keyhole.tables import DuckDBRoster, load_roster
 
 
 def resident() -> int:

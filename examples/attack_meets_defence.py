@@ -34,8 +34,8 @@ from keyhole.knowledge import Columns, Knowledge, PrivateColumn, PublicColumn
 from keyhole.query import Query
 from keyhole.report.charts.defend import recovered_plot
 from keyhole.schema import Schema
-from keyhole.sources import load
 from keyhole.sql import lower
+from keyhole.tables import load
 
 ATTACKS = ("least-squares", "bounded")
 EPSILONS = (1, 3, 10, 30, 100, 300, 1000)

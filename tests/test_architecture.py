@@ -67,7 +67,7 @@ def test_every_auditor_is_a_specimen() -> None:
 
 
 def test_every_source_is_a_specimen() -> None:
-    assert implementations("keyhole.sources", "evaluate", "shown") == {s.name for s in sources.SPECIMENS}
+    assert implementations("keyhole.tables", "evaluate", "shown") == {s.name for s in sources.SPECIMENS}
 
 
 def test_every_attack_is_a_specimen() -> None:
@@ -120,6 +120,19 @@ def test_every_module_says_what_it_is(path: Path) -> None:
     assert not tree.body or ast.get_docstring(tree), f"{path} has no docstring"
 
 
+def test_only_the_door_opens_a_table() -> None:
+    """DuckDB is imported in `tables/` and nowhere else: whoever needs data goes through `keyhole.tables.open`."""
+    found = set()
+    for path in SRC.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            if any(name.split(".")[0] == "duckdb" for name in names):
+                found.add(path.relative_to(SRC).parts[0])
+    assert found == {"tables"}
+
+
 def test_no_vague_module_names() -> None:
     vague = {"utils", "helpers", "misc", "manager", "common"}
     assert not [p for p in SRC.rglob("*.py") if p.stem in vague]
@@ -128,7 +141,7 @@ def test_no_vague_module_names() -> None:
 def test_public_names_exist() -> None:
     for name in keyhole.__all__:
         assert hasattr(keyhole, name)
-    for package in ("audit", "attack", "defend", "gather", "sources", "sql", "solve"):
+    for package in ("audit", "attack", "defend", "gather", "sql", "solve", "tables"):
         module = importlib.import_module(f"keyhole.{package}")
         for name in getattr(module, "__all__", ()):
             assert hasattr(module, name), f"keyhole.{package} exports {name}, which it has not"

@@ -30,7 +30,20 @@ class ConfigError(KeyholeError):
 
 
 class DataError(KeyholeError):
-    """The table is unfit: found when the custodian loads it."""
+    """The table is unfit: found when the custodian loads it.
+
+    The message may quote a value, an id or a row. `told` is what may be said where others can read it: a message that
+    depends on nothing but names of files and columns, None if there is none.
+    """
+
+    def __init__(self, message: str, *, told: str | None = None) -> None:
+        super().__init__(message)
+        self.told = told
+
+    @classmethod
+    def of_file(cls, message: str) -> DataError:
+        """A fault of the file as such, in which nothing of its content is said."""
+        return cls(message, told=message)
 
 
 class LogError(KeyholeError):

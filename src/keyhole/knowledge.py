@@ -66,6 +66,9 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+KindName = Literal["integer", "decimal", "double", "text", "boolean", "date", "timestamp"]
+
+
 class SourceTable(_Table):
     """[source]: where the people are."""
 
@@ -84,6 +87,7 @@ class PrivateColumn(_Table):
     values: tuple[str, ...] | None = None
     width: Number | None = None
     family: Literal["sum", "minmax"] = "sum"
+    kind: KindName | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> PrivateColumn:
@@ -101,6 +105,14 @@ class PrivateColumn(_Table):
         """As a value without pydantic."""
         return Prior(self.min, self.max, self.step, self.values)
 
+    def implied(self) -> KindName:
+        """The kind that was declared, or else follows from the declaration: no value is looked at.
+
+        >>> PrivateColumn(values=("flu",)).implied(), PrivateColumn(min=0, max=9).implied(), PrivateColumn().implied()
+        ('text', 'integer', 'decimal')
+        """
+        return self.kind or ("text" if self.values is not None else _number_kind(self.min, self.max, self.step))
+
 
 class PublicColumn(_Table):
     """[columns.public.NAME]: a finite domain, for private answering."""
@@ -109,16 +121,43 @@ class PublicColumn(_Table):
     max: Number | None = None
     width: Number | None = None
     values: tuple[str | int | bool, ...] | None = None
+    kind: KindName | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> PublicColumn:
-        if (self.values is None) == (self.min is None):
+        bare = self.kind is not None and self.max is None and self.width is None
+        if (self.values is None) == (self.min is None) and not (bare and self.values is None):
             raise ValueError("write either values = [...] or min, max and width")
         if self.min is not None and (self.max is None or self.min > self.max):
             raise ValueError("min needs a max that is not below it")
         if self.width is not None and self.width <= 0:
             raise ValueError(f"width = {self.width} must be positive")
         return self
+
+    @property
+    def finite(self) -> bool:
+        """Is a domain declared, or only a kind?"""
+        return self.values is not None or self.min is not None
+
+    def implied(self) -> KindName:
+        """The kind that was declared, or else follows from the declaration.
+
+        >>> PublicColumn(values=(1, 2)).implied(), PublicColumn(min=0, max=1, width="0.1").implied()
+        ('integer', 'decimal')
+        """
+        if self.kind is not None or self.values is None:
+            return self.kind or _number_kind(self.min, self.max, self.width)
+        if all(isinstance(v, bool) for v in self.values):
+            return "boolean"
+        whole = all(isinstance(v, int) and not isinstance(v, bool) for v in self.values)
+        return "integer" if whole else "text"
+
+
+def _number_kind(*given: Decimal | None) -> KindName:
+    """Whole numbers, if all that was given is written so; if nothing was given, decimals."""
+    numbers = [number for number in given if number is not None]
+    whole = all(number == number.to_integral_value() and int(number.as_tuple().exponent) >= 0 for number in numbers)
+    return "integer" if numbers and whole else "decimal"
 
 
 class Columns(_Table):

@@ -33,7 +33,7 @@ from keyhole.knowledge import Config, Knowledge, Prior
 from keyhole.predicate import Comparison
 from keyhole.query import Aggregate, Query, Term
 from keyhole.solve.status import Status
-from keyhole.sources import load, load_roster
+from keyhole.tables import load, load_roster
 from keyhole.transcript import Line, Noise
 
 PEOPLE: dict[str, list[Any]] = {

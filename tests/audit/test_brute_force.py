@@ -20,7 +20,7 @@ from keyhole.audit import Exposure, Judge, Status
 from keyhole.checks.auditors import only
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
-from keyhole.sources import DuckDBSource, load
+from keyhole.tables import DuckDBSource, load
 from keyhole.transcript import Line
 
 Record = dict[str, Any]

@@ -24,8 +24,8 @@ from keyhole.knowledge import Columns
 from keyhole.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
 from keyhole.query import Aggregate, Query, Term
 from keyhole.solve.rowspace import RowMatrix, RowSpace
-from keyhole.sources import DuckDBRoster, load_roster
 from keyhole.sql import lower, split
+from keyhole.tables import DuckDBRoster, load_roster
 from keyhole.transcript import Line
 
 

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from keyhole.audit.history import History, Past, write_history
 from keyhole.audit.online import OnlineAuditor, Permission
 from keyhole.errors import ConfigError, LogError
-from keyhole.knowledge import Columns
-from keyhole.sources import DuckDBRoster, load_roster
-from keyhole.sources.fingerprint import fingerprint
+from keyhole.knowledge import Columns, Config
+from keyhole.tables import DuckDBRoster, load_roster
+from keyhole.tables.fingerprint import fingerprint
+from keyhole.tables.open import Use, open_table
 
 ALL, SOME = "SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE a = 1"
 
@@ -100,17 +101,109 @@ def test_other_people_are_refused_and_nothing_is_forgotten(tmp_path: Path) -> No
     assert path.read_bytes() == before
 
 
-def test_a_new_version_of_the_same_people_carries_on(tmp_path: Path) -> None:
+ROLES = Columns.model_validate({"id": ["name"], "private": {"x": {}}})
+
+
+def table(x: tuple[int | None, ...], a: tuple[int, ...] = (1, 1, 2)) -> pa.Table:
+    return pa.table({"name": [f"p{i}" for i in range(len(a))], "a": list(a), "x": list(x)})
+
+
+def watched(
+    path: Path, data: pa.Table, version: str | None = None, vouched: bool = False, roles: Columns = ROLES
+) -> OnlineAuditor:
+    opened = open_table(Config(columns=roles), Use.WATCH, data=data)
+    mark = fingerprint(opened.roster)
+    return OnlineAuditor.open(path, opened.roster, mark, version=version, values=opened.seal, vouched=vouched)
+
+
+def test_a_new_version_of_the_same_data_carries_on(tmp_path: Path) -> None:
     path = tmp_path / "h.keyhole"
-    first = opened(path, version="1")
+    first = watched(path, table((4, 5, 6)), version="1")
     first.record(ALL)
     first.close()
-    second = opened(path, people(x=(9, 9, 9)), version="2")
+    second = watched(path, table((4, 5, 6)), version="2")
     assert second.admit(SOME).verdict is Permission.DENY
     second.close()
     with History.open(path, fingerprint(people()), "2") as history:
         assert history.version == "2"
         assert len(history.past) == 1
+
+
+def test_changed_private_values_are_refused_under_any_version(tmp_path: Path) -> None:
+    """The same sum before and after tells the change: a raise, here."""
+    path = tmp_path / "h.keyhole"
+    first = watched(path, table((4, 5, 6)), version="1")
+    first.record(ALL)
+    first.close()
+    before = path.read_bytes()
+    for version in ("1", "2", None):
+        for x in ((4, 27, 6), (5, 4, 6)):  # a raise; an exchange
+            with pytest.raises(ConfigError, match="private values of 'x' changed") as refused:
+                watched(path, table(x), version=version)
+            assert not any(word in str(refused.value) for word in ("27", "p1", "p0"))
+            with pytest.raises(ConfigError, match="changed"):
+                watched(path, table(x), version=version, vouched=True)  # who vouches is held to what is known
+    assert path.read_bytes() == before
+    watched(path, table((4, 5, 6))).close()
+
+
+def test_the_order_and_the_spelling_of_private_values_do_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    first = watched(path, table((4, 5, 6)))
+    first.record(ALL)
+    first.close()
+    turned = pa.table({"name": ["p2", "p1", "p0"], "a": [2, 1, 1], "x": [6.0, 5.0, 4.0]})
+    watched(path, turned).close()
+    nameless = Columns.model_validate({"private": {"x": {}}})
+    other = tmp_path / "i.keyhole"
+    again = watched(other, table((4, 5, 6)).drop_columns(["name"]), roles=nameless)
+    again.record(ALL)
+    again.close()
+    watched(other, turned.drop_columns(["name"]), roles=nameless).close()
+    with pytest.raises(ConfigError, match="changed"):
+        watched(other, pa.table({"a": [1, 1, 2], "x": [6, 5, 4]}), roles=nameless)
+
+
+def test_the_key_of_a_history_is_its_owners_and_is_not_made_twice(tmp_path: Path) -> None:
+    path, key = tmp_path / "h.keyhole", tmp_path / "h.keyhole.key"
+    first = watched(path, table((4, 5, 6)))
+    first.record(ALL)
+    first.close()
+    assert (key.stat().st_mode & 0o777, len(key.read_bytes())) == (0o600, 32)
+    kept = key.read_bytes()
+    link = tmp_path / "elsewhere"
+    link.mkdir()
+    (link / "l.keyhole").symlink_to(path)
+    watched(link / "l.keyhole", table((4, 5, 6))).close()
+    assert [p.name for p in link.iterdir()] == ["l.keyhole"]
+    key.unlink()
+    with pytest.raises(ConfigError, match=r"key .* is missing"):
+        watched(path, table((4, 5, 6)))
+    assert not key.exists()
+    key.write_bytes(kept[:5])
+    with pytest.raises(ConfigError, match="5 bytes"):
+        watched(path, table((4, 5, 6)))
+    key.write_bytes(kept)
+    watched(path, table((4, 5, 6))).close()
+
+
+def test_a_history_without_digests_needs_the_custodians_word(tmp_path: Path) -> None:
+    path = tmp_path / "h.keyhole"
+    opened(path).close()
+    watched(path, table((4, 5, 6))).close()  # nothing was answered yet: the digest is written down
+    with pytest.raises(ConfigError, match="changed"):
+        watched(path, table((4, 5, 7)))
+    path = tmp_path / "i.keyhole"
+    first = opened(path)  # no private values at hand
+    first.record(ALL)
+    first.close()
+    opened(path).close()
+    with pytest.raises(ConfigError, match="--same-values"):
+        watched(path, table((4, 5, 6)))
+    watched(path, table((4, 5, 6)), vouched=True).close()
+    watched(path, table((4, 5, 6))).close()
+    with pytest.raises(ConfigError, match="changed"):
+        watched(path, table((4, 5, 7)))
 
 
 def test_fingerprints_see_what_is_public_and_nothing_else() -> None:
@@ -126,14 +219,15 @@ def test_fingerprints_see_what_is_public_and_nothing_else() -> None:
     assert fingerprint(renamed) != base
 
 
-def test_fingerprints_do_not_depend_on_the_zone_of_the_session() -> None:
+def test_fingerprints_do_not_depend_on_the_zone_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = pa.array([0, 1_000_000], type=pa.timestamp("us", tz="UTC"))
     marks = set()
     for zone in ("UTC", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
         roster = load_roster(pa.table({"seen": seen, "x": [1, 2]}), Columns.model_validate({"private": {"x": {}}}))
-        roster._con.execute(f"SET TimeZone = '{zone}'")
         marks.add(fingerprint(roster))
-        assert roster._con.execute("SELECT current_setting('TimeZone')").fetchone() == (zone,)
+        first = roster._con.execute("SELECT seen::VARCHAR FROM people WHERE rowid = 0").fetchone()
+        assert first == ("1970-01-01 00:00:00",)
     assert len(marks) == 1
 
 

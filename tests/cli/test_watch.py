@@ -205,3 +205,19 @@ PARTS = st.sampled_from(
 def test_statements_arrive_whole_however_the_lines_fall(parts: list[str], ends: list[str]) -> None:
     text = "".join(part + end for part, end in zip(parts, ends, strict=False))
     assert list(incoming(text.splitlines(keepends=True))) == parts
+
+
+def test_a_raise_under_a_history_stops_the_command(folder: Path) -> None:
+    total = 'SELECT SUM("Blood sugar") FROM people;'
+    assert watch(*WHO, "--history", "h.keyhole", stdin=total)[0] == 0
+    people = folder / "people.csv"
+    people.write_text(PEOPLE.replace("5.2", "5.9"), encoding="utf-8")
+    assert people.read_text(encoding="utf-8") != PEOPLE
+    code, out, err = watch(*WHO, "--history", "h.keyhole", stdin=total)
+    assert (code, out) == (2, "")
+    assert "private values of 'Blood sugar' changed" in err
+    assert not any(word in err for word in ("5.9", "5.2", "Jeremy"))
+    roster = ("--data", "roster.csv", *WHO[2:])
+    code, out, err = watch(*roster, "--history", "h.keyhole", stdin=total)  # without the values nobody can tell
+    assert (code, out.split(":")[0]) == (0, "Q2 allow")
+    assert "cannot be noticed" in err

@@ -307,6 +307,53 @@ def test_changed_data_needs_a_new_version_and_the_budget_carries_on(box: Box) ->
     assert "released before" not in again["answers"][1]["how"]
 
 
+def test_changed_data_is_noticed_under_another_domain_and_by_a_dry_run(box: Box) -> None:
+    box.json("--accuracy", "0.02")
+    toml = (box.folder / "keyhole.toml").read_text()
+    (box.folder / "keyhole.toml").write_text(toml.replace("width = 10", "width = 20"))
+    (box.folder / "q.sql").write_text("SELECT COUNT(*) FROM people WHERE sex = 'F'")
+    box.json("--accuracy", "0.05", "--dry-run")  # another domain alone is no change
+    box.frame.loc[7, "sugar"] = 9.9
+    box.frame.to_csv(box.folder / "people.csv", index=False)
+    before = (box.folder / "b.keyhole").read_bytes()
+    for options in (("--dry-run",), ()):
+        result = box.call("--accuracy", "0.05", *options)
+        assert (result.exit_code, "a change of data is a new version" in result.output) == (2, True)
+    assert (box.folder / "b.keyhole").read_bytes() == before
+    (box.folder / "b.keyhole.key").unlink()
+    assert "key" in box.call("--accuracy", "0.05").output
+    box.settings("epsilon = 1\nledger = 'b.keyhole'", version="2")
+    assert box.json("--accuracy", "0.05")["spent"] > 0
+
+
+def test_settings_in_a_folder_always_mean_one_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path in keyhole.toml is resolved once, from where keyhole.toml stands: a budget is not there twice."""
+    (tmp_path / "sub").mkdir()
+    box = Box(tmp_path / "sub")
+    (box.folder / "q.sql").write_text("SELECT COUNT(*) FROM people WHERE sex = 'F'")
+    (box.folder.parent / "link").symlink_to(box.folder)
+    sub = box.folder.name
+    ways = [
+        (box.folder.parent, f"{sub}/keyhole.toml"),
+        (box.folder, "keyhole.toml"),
+        (box.folder, "./keyhole.toml"),
+        (box.folder.parent, str(box.folder / "keyhole.toml")),
+        (box.folder.parent, "link/keyhole.toml"),
+        (box.folder, f"../{sub}/keyhole.toml"),
+    ]
+    for budget, ledger in (("epsilon = 1\nledger = 'b.keyhole'", "b.keyhole"), ("epsilon = 1", "budget.keyhole")):
+        box.settings(budget)
+        for number, (folder, config) in enumerate(ways, 1):
+            monkeypatch.chdir(folder)
+            options = ["--accuracy", str(0.02 - number / 1000), "--format", "json"]
+            result = CliRunner().invoke(box.app, ["answer", str(box.folder / "q.sql"), "-c", config, *options])
+            assert result.exit_code == 0, result.output
+            with Ledger(box.folder / ledger, Cap(Loss.of_epsilon(1))) as books:
+                assert len(books.charges()) == number, config
+    found = sorted(p.name for p in box.folder.parent.rglob("*.keyhole"))
+    assert found == ["b.keyhole", "budget.keyhole"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

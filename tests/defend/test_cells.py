@@ -28,8 +28,8 @@ from keyhole.errors import ConfigError, DataError, UnsupportedQuery
 from keyhole.knowledge import Config
 from keyhole.predicate import Comparison, Opaque, to_sql
 from keyhole.schema import Column, Kind, Schema
-from keyhole.sources import load
 from keyhole.sql import lower
+from keyhole.tables import load
 
 CONFIG = Config.parse("""
 [columns.public.sex]
@@ -84,7 +84,7 @@ def world() -> tuple[Any, Domain, Histogram, Schema]:
     source = load(table(), CONFIG.columns)
     domain = declared_domain(CONFIG.columns, source.schema)
     # the twin asks the clamped column, as the declaration says
-    source._con.execute(
+    source.connection.execute(
         "CREATE TEMP TABLE clamped AS SELECT * REPLACE (if(age IS NULL, NULL, least(greatest(age, 0), 99)) AS age, "
         "if(height IS NULL, NULL, least(greatest(height, 1.0), 2.0)) AS height) FROM everything"
     )
@@ -96,13 +96,13 @@ def test_the_histogram_is_the_table(world: Any) -> None:
     source, domain, histogram, _ = world
     assert domain.shape == (4, 11, 5, 4, 3, 22, 7)
     assert histogram.counts.sum() == 400
-    cells = source._con.execute(f"SELECT {domain.code()} FROM everything").fetchall()
+    cells = source.connection.execute(f"SELECT {domain.code()} FROM everything").fetchall()
     places = np.unravel_index([c[0] for c in cells], domain.shape)
-    heights = source._con.execute("SELECT height FROM clamped").fetchall()
+    heights = source.connection.execute("SELECT height FROM clamped").fetchall()
     for (height,), bin_ in zip(heights, places[2], strict=True):
         expected = 4 if height is None else min(int((Fraction(str(height)) - 1) / Fraction(1, 4)), 3)
         assert bin_ == expected
-    sugars = source._con.execute("SELECT sugar FROM everything").fetchall()
+    sugars = source.connection.execute("SELECT sugar FROM everything").fetchall()
     for (sugar,), bin_ in zip(sugars, places[5], strict=True):
         assert bin_ == (21 if sugar is None else round((Fraction(str(sugar)) - 3) * 10))
 
@@ -146,7 +146,7 @@ CONDITIONS = [
 def test_count_equals_duckdb(world: Any, condition: str) -> None:
     source, domain, histogram, schema = world
     question = pose(lower(f"SELECT COUNT(*) FROM t WHERE {condition}", schema), domain, "replace-one")
-    (expected,) = source._con.execute(f"SELECT COUNT(*) FROM clamped WHERE {condition}").fetchone()
+    (expected,) = source.connection.execute(f"SELECT COUNT(*) FROM clamped WHERE {condition}").fetchone()
     assert value_of(question, histogram) == [[expected]]
 
 
@@ -186,7 +186,7 @@ def value_of(question: Any, histogram: Histogram, neighbours: Neighbours = "repl
 def test_sums_of_exact_columns_equal_duckdb(world: Any, items: str, rest: str, neighbours: Neighbours) -> None:
     source, domain, histogram, schema = world
     question = pose(lower(f"SELECT {items} FROM t {rest}", schema), domain, neighbours)
-    rows = source._con.execute(f"SELECT {items} FROM clamped {rest}").fetchall()
+    rows = source.connection.execute(f"SELECT {items} FROM clamped {rest}").fetchall()
     width = len(question.groups[0][1])
     expected = [[Fraction(str(v)) for v in row[-width:]] for row in rows]
     found = value_of(question, histogram, neighbours)
@@ -205,7 +205,7 @@ def test_sums_over_bins_are_within_half_a_bin(world: Any, neighbours: Neighbours
         "SELECT SUM(age) FROM t",
     ):
         question = pose(lower(sql, schema), domain, neighbours)
-        (truth,) = source._con.execute(sql.replace("FROM t", "FROM clamped")).fetchone()
+        (truth,) = source.connection.execute(sql.replace("FROM t", "FROM clamped")).fetchone()
         ((_, (made,)),) = question.estimates(exactly(question, histogram, neighbours), n)
         assert made.value is not None
         assert made.bar is not None

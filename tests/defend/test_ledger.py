@@ -101,6 +101,42 @@ def test_a_change_of_data_is_a_new_version_and_nothing_is_forgotten(tmp_path: Pa
         assert new.load_run("r") is None
 
 
+def test_other_data_is_refused_under_another_domain_too(tmp_path: Path) -> None:
+    path = tmp_path / "b.keyhole"
+    with Ledger(path, ONE, version="1", domain="d") as ledger:
+        ledger.attach("aaaa")
+    with Ledger(path, ONE, version="1", domain="e") as ledger:
+        ledger.attach("aaaa")
+        with pytest.raises(ConfigError, match="new version"):
+            ledger.attach("bbbb")
+
+
+def test_a_ledger_from_before_there_were_keyed_digests(tmp_path: Path) -> None:
+    path = tmp_path / "b.keyhole"
+    with Ledger(path, ONE, version="1", domain="d") as ledger:
+        ledger._db.execute("INSERT INTO data VALUES ('1', 'd', 'counted')")
+    with Ledger(path, ONE, version="1", domain="d") as ledger:
+        with pytest.raises(ConfigError, match="new version"):
+            ledger.attach("aaaa", "other counts")
+        assert ledger.digest() is None
+        ledger.attach("aaaa", "counted")
+        assert ledger.digest() == "aaaa"
+
+
+def test_a_rehearsal_knows_the_ledger_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "b.keyhole"
+    with Ledger(path, ONE) as ledger:
+        ledger.attach("aaaa")
+        ledger.spend(Loss.of_epsilon("0.4"))
+    with Ledger.rehearsal(path, ONE) as copy:
+        with pytest.raises(ConfigError, match="new version"):
+            copy.attach("bbbb")
+        copy.spend(Loss.of_epsilon("0.6"))
+        assert copy.left() == 0
+    with Ledger(path, ONE) as ledger:
+        assert ledger.left() == Fraction(3, 5)
+
+
 def test_a_file_that_is_no_ledger(tmp_path: Path) -> None:
     path = tmp_path / "b.keyhole"
     path.write_text("this is not a database, " * 100)

@@ -21,7 +21,7 @@ from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.releases import Released, Releases
 from keyhole.defend.till_each import EachTill
 from keyhole.knowledge import Config
-from keyhole.sources import load
+from keyhole.tables import load
 
 SETTINGS = """
 [source]

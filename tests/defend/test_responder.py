@@ -16,8 +16,8 @@ from keyhole.defend.load import count_cells, declared_domain
 from keyhole.defend.responder import Defended
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.knowledge import Config
-from keyhole.sources import load
 from keyhole.sql import lower
+from keyhole.tables import load
 from keyhole.transcript import Noise
 
 CONFIG = Config.parse("[columns.public.who]\nmin=1\nmax=40\n[columns.private.bit]\nmin=0\nmax=1\nstep=1")

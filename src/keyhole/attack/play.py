@@ -14,7 +14,7 @@ from keyhole.errors import ConfigError
 from keyhole.gather import gather
 from keyhole.knowledge import Knowledge
 from keyhole.query import Query
-from keyhole.sources import Roster, Source
+from keyhole.tables import Roster, Source
 from keyhole.transcript import NULL_ANSWER, Answer, Entry, Noise, Transcript
 
 

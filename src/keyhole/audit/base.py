@@ -14,7 +14,7 @@ from keyhole.audit.index import Index
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
-from keyhole.sources import Roster
+from keyhole.tables import Roster
 from keyhole.transcript import Refusal, shifted, simplest_decimal
 
 

@@ -23,7 +23,7 @@ from keyhole.knowledge import Knowledge
 from keyhole.predicate import TRUE, Opaque, Predicate, leaves
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Schema
-from keyhole.sources import GroupKey, Roster
+from keyhole.tables import GroupKey, Roster
 
 FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
 MAX_BYTES = 1 << 28  # of rows that one statement may have

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ from keyhole.audit.rules import RULES, groups
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.gather.log import Log, LogFormat, open_log
-from keyhole.knowledge import Columns, Config, PrivateColumn, parse_private
-from keyhole.schema import Column, Kind, Role, Schema
-from keyhole.sources import DuckDBRoster, DuckDBSource, load, load_roster
+from keyhole.knowledge import Config, PrivateColumn, parse_private
+from keyhole.tables.open import Use, compared_with_text, open_table
 from keyhole.transcript import ABSENT, Line, Transcript
 
 Progress = Callable[[str, int, int], None]
@@ -52,21 +50,20 @@ def examine(
     """
     settings = config if isinstance(config, Config) else Config.load(config) if config is not None else Config()
     settings = merged(settings, private=private, id=[id] if isinstance(id, str) else id, hidden=hidden)
-    source_data = data if data is not None else settings.source.data
-    if source_data is None:
-        raise ConfigError("no data: give --data FILE (data=... in Python), or data under [source] in keyhole.toml")
     if group_size < 1:
         raise ConfigError(f"group size {group_size} must be at least 1")
     read = _log(log)
     lines = read.lines
-    roster, source = open_table(
-        source_data,
-        settings.columns,
-        table=table if table is not None else settings.source.table,
-        view=view if view is not None else settings.source.view,
-        answered=bool(lines) and all(line.answer is not ABSENT for line in lines),
+    answered = bool(lines) and all(line.answer is not ABSENT for line in lines)
+    opened = open_table(
+        settings,
+        Use.ANSWERED if answered else Use.AUDIT,
+        data=data,
+        table=table,
+        view=view,
         text=compared_with_text(lines, settings.columns.private),
     )
+    roster, source = opened.roster, opened.source
     knowledge = settings.knowledge()
     transcript = transcribe(lines, roster, source=source)
     if read.refused:
@@ -93,67 +90,6 @@ def merged(settings: Config, *, private: Sequence[str], id: Sequence[str], hidde
         "public": settings.columns.public,
     }
     return settings.model_copy(update={"columns": Config.checked({"columns": columns}, "the options").columns})
-
-
-def open_table(
-    data: object,
-    columns: Columns,
-    *,
-    table: str | None,
-    view: str | None,
-    answered: bool,
-    text: frozenset[str] = frozenset(),
-) -> tuple[DuckDBRoster, DuckDBSource | None]:
-    """The table as (public half, whole); the whole is None where the private column is not in the data.
-
-    Only a log that has all its answers can do without the private column.
-    """
-    if not answered:
-        source = load(data, columns, table=table, view=view)
-        return source.roster, source
-    public = open_roster(data, columns, table=table, view=view, text=text)
-    if all(public.has(name) for name in columns.private):
-        source = load(data, columns, table=table, view=view)
-        return source.roster, source
-    return public, None
-
-
-def compared_with_text(lines: Sequence[Line], names: Iterable[str]) -> frozenset[str]:
-    """Private columns that the log compares with text: what a roster without them is told of their kind.
-
-    >>> compared_with_text([Line(1, "SELECT COUNT(*) FROM t WHERE d = 'flu' AND x > 3")], ["d", "x"])
-    frozenset({'d'})
-    """
-    found = set()
-    for name in names:
-        word = re.escape(name)
-        pattern = rf"(?<![\w\"]){word}(?!\w)\"?\s*(=|<>|!=|<=?|>=?|(NOT\s+)?(I?LIKE|IN\s*\(|BETWEEN))\s*'"
-        quoted = rf"\"{word}\"\s*(=|<>|!=|<=?|>=?|(NOT\s+)?(I?LIKE|IN\s*\(|BETWEEN))\s*'"
-        test = re.compile(f"{pattern}|{quoted}", re.IGNORECASE)
-        keyed = (
-            isinstance(part, Mapping)
-            and isinstance(part.get("key"), Mapping)
-            and isinstance(part["key"].get(name), str)
-            for line in lines
-            if isinstance(line.answer, list)
-            for part in line.answer
-        )
-        if any(test.search(line.sql) for line in lines) or any(keyed):
-            found.add(name)
-    return frozenset(found)
-
-
-def open_roster(
-    data: object, columns: Columns, *, table: str | None, view: str | None, text: frozenset[str] = frozenset()
-) -> DuckDBRoster:
-    """The public half alone; a private column may be missing from the data, unless its name looks misspelt."""
-    public = load_roster(data, columns, table=table, view=view, text=text)
-    others = Schema("", tuple(Column(c.name, Kind.OTHER) for c in public.schema.of_role(Role.PUBLIC)))
-    for name in columns.private:
-        near = others.nearest(name) if len(name) > 3 else None  # short names are near each other by chance
-        if near is not None and not public.has(name):
-            raise ConfigError(f"the table has no column {name!r} to be private; did you mean {near!r}?")
-    return public
 
 
 def _log(log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]]) -> Log:

@@ -3,7 +3,9 @@
 A line that was acknowledged is never lost; a line cut short by a crash was not acknowledged, and is removed when the
 file is opened next. Each line's checksum goes on from that of the line before, so a line in the middle that is damaged,
 missing or out of place is an error. (Whole lines missing at the end cannot be noticed.) The file belongs to one process
-at a time, and to the people it was made for: its header has the fingerprint of the roster and the version of the data.
+at a time, and to the data it was made for: its header has the fingerprint of the roster, the version of the data, and
+digests of the private columns under the custodian's key (`keyhole.tables.seal`): the same question before and after
+a change of somebody's value tells the change, so a history is not carried on over one.
 """
 
 from __future__ import annotations
@@ -12,20 +14,22 @@ import json
 import os
 import tempfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from keyhole.errors import ConfigError, LogError
+from keyhole.tables.seal import Seal, key_file, make_key, read_key
 
 try:
     import fcntl
 except ImportError:  # pragma: no cover - no advisory locks on this platform
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 2
+FORMAT = 3
+UNSEALED = 2  # the format without digests of private columns
 UNCHAINED = 1  # the format in which every line had a checksum of its own: read, and continued as it is
 ANSWERED, PUBLISHED, UNJUDGED = "answered", "published", "unjudged"
 
@@ -68,17 +72,27 @@ class History:
         self._chain = chain  # checksum of the last line; None if lines are not chained
 
     @classmethod
-    def open(cls, path: str | Path, fingerprint: str, version: str | None = None) -> History:
+    def open(
+        cls,
+        path: str | Path,
+        fingerprint: str,
+        version: str | None = None,
+        *,
+        values: Seal | None = None,
+        vouched: bool = False,
+    ) -> History:
         """Open or begin a history (an empty file is one to begin).
 
-        Refuses one that was made for other people, or that another process holds.
-
-        Same people under a new version: the history carries on, as if no private value had changed (the cautious
-        reading), and the new version is written down.
+        Refuses one that was made for other people or other private values, whatever the version, or that another
+        process holds. `values` makes digests of the private columns at hand; None: none is, and a change of private
+        values cannot be noticed. A column that the history has statements but no digest for is refused too, unless
+        the custodian vouches (`vouched`) that its values did not change since: then the digest is written down. The
+        same data under a new version: the history carries on, and the version is written down.
         """
-        path = Path(path)
+        path = Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
         if not path.exists() or (path.is_file() and path.stat().st_size == 0):
-            os.close(_write_whole(path, [_header(fingerprint, version)]))
+            first = dict(values(make_key(path))) if values is not None else {}
+            os.close(_write_whole(path, [_header(fingerprint, version, first)]))
         try:
             handle = os.open(path, os.O_RDWR | os.O_APPEND)
         except OSError as error:
@@ -87,15 +101,16 @@ class History:
             _lock(handle, path)
             if os.fstat(handle).st_ino != path.stat().st_ino:
                 raise ConfigError(f"the history {path} was replaced just now by another process: try again")
-            header, past, versions, end, chain = _read(path)
+            header, past, versions, digests, end, chain = _read(path)
             _same_people(path, header, fingerprint, versions[-1], version)
+            fresh = _same_values(path, digests, values, vouched or not past) if values is not None else {}
             if end < os.fstat(handle).st_size:
                 os.ftruncate(handle, end)
                 os.fsync(handle)
             history = cls(path, handle, versions[-1], past, chain)
-            if version is not None and version != versions[-1]:
-                history._write({"version": version})
-                history.version = version
+            if fresh or (version is not None and version != versions[-1]):
+                history.version = version if version is not None else versions[-1]
+                history._write({"version": history.version} | ({"values": fresh} if fresh else {}))
         except BaseException:
             os.close(handle)
             raise
@@ -150,12 +165,13 @@ class History:
 
 def write_history(path: str | Path, fingerprint: str, version: str | None, past: Iterable[Past]) -> None:
     """Write a history as a new file: complete or not at all."""
-    header = _header(fingerprint, version)
+    header = _header(fingerprint, version, {})
     os.close(_write_whole(Path(path), [header, *_lines(past, _crc(header))[0]]))
 
 
-def _header(fingerprint: str, version: str | None) -> bytes:
-    return _line({"keyhole": "history", "format": FORMAT, "fingerprint": fingerprint, "version": version}, 0)
+def _header(fingerprint: str, version: str | None, values: Mapping[str, str]) -> bytes:
+    fields = {"keyhole": "history", "format": FORMAT, "fingerprint": fingerprint, "version": version}
+    return _line({**fields, "values": dict(values)}, 0)  # {}: no private values were at hand
 
 
 def _line(fields: dict[str, Any], before: int) -> bytes:
@@ -188,18 +204,19 @@ def _parse(line: bytes, before: int) -> dict[str, Any] | None:
     return found if _line(found, before) == line else None
 
 
-def _read(path: Path) -> tuple[dict[str, Any], list[Past], list[str | None], int, int | None]:
-    """(header, statements, versions, end of the last whole line, its checksum if lines are chained)."""
+def _read(path: Path) -> tuple[dict[str, Any], list[Past], list[str | None], dict[str, str], int, int | None]:
+    """(header, statements, versions, digests, end of the last whole line, its checksum if lines are chained)."""
     lines = path.read_bytes().splitlines(keepends=True)
     header = _parse(lines[0], 0) if lines else None
     if header is None or header.get("keyhole") != "history":
         raise LogError(f"{path} is not a history of keyhole, or its first line is damaged")
-    if header.get("format") not in (UNCHAINED, FORMAT):
+    if header.get("format") not in (UNCHAINED, UNSEALED, FORMAT):
         raise LogError(f"{path} has format {header.get('format')}, this program reads {FORMAT}: use a newer keyhole")
     past: list[Past] = []
     versions: list[str | None] = [header.get("version")]
+    digests: dict[str, str] = dict(header.get("values") or {})
     end = len(lines[0])
-    chain = _crc(lines[0]) if header["format"] == FORMAT else None
+    chain = _crc(lines[0]) if header["format"] != UNCHAINED else None
     for number, line in enumerate(lines[1:], 2):
         fields = _parse(line, chain or 0)
         if fields is None:
@@ -217,7 +234,8 @@ def _read(path: Path) -> tuple[dict[str, Any], list[Past], list[str | None], int
             )
         else:
             versions.append(fields.get("version"))
-    return header, past, versions, end, chain
+            digests |= fields.get("values") or {}
+    return header, past, versions, digests, end, chain
 
 
 def _same_people(
@@ -238,6 +256,38 @@ def _same_people(
         "after a change tells the difference), so it is not forgotten: give the data that the history was made for, "
         "or begin another history (--history NEW) only if the old answers never left the house"
     )
+
+
+def _same_values(path: Path, digests: Mapping[str, str], values: Seal, vouched: bool) -> dict[str, str]:
+    """The digests to write down; refused if a private value changed, or nobody can say that none did."""
+    key = read_key(path) if digests else make_key(path)
+    if key is None:
+        raise ConfigError(
+            f"the key {key_file(path)} is missing, so nobody can say whether private values are still those that the "
+            f"history {path} was made for: restore it from a backup, beside the history"
+        )
+    now = values(key)
+    changed = sorted(name for name, mark in now.items() if name in digests and digests[name] != mark)
+    if changed:
+        raise ConfigError(
+            f"{path} was made for other data: private values of {_listed(changed)} changed, and the same question "
+            "before and after a change tells it, under a new [source] version too. So nothing is decided: give the "
+            "data that the history was made for, answer privately instead (`keyhole answer`), or begin another history "
+            "(--history NEW) only if the old answers never left the house"
+        )
+    fresh = {name: mark for name, mark in now.items() if name not in digests}
+    if fresh and not vouched:
+        raise ConfigError(
+            f"{path} has no digest of {_listed(sorted(fresh))}, so it cannot be shown that private values are still "
+            "those that it was made for, and the same question before and after a change tells it. If you know that "
+            "none changed since its first statement, say so once with --same-values; else begin another history "
+            "(--history NEW), only if the old answers never left the house"
+        )
+    return fresh
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(repr(name) for name in names)
 
 
 def _lock(handle: int, path: Path) -> None:

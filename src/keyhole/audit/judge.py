@@ -11,7 +11,7 @@ from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.rules import RULES
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.query import Aggregate
-from keyhole.sources import Roster
+from keyhole.tables import Roster
 
 COMPLETE = (
     "complete for values that range over all reals: nobody else is determined by the queries that were judged; "

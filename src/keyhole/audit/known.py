@@ -20,7 +20,7 @@ from keyhole.knowledge import Knowledge
 from keyhole.predicate import Scalar
 from keyhole.schema import Schema
 from keyhole.solve.rowspace import RowSpace
-from keyhole.sources import Roster
+from keyhole.tables import Roster
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 

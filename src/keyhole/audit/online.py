@@ -26,8 +26,9 @@ from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.query import Query, Statement
 from keyhole.schema import Role
 from keyhole.solve.rowspace_online import OnlineRowSpace
-from keyhole.sources import Roster
 from keyhole.sql import carried, lower
+from keyhole.tables import Roster
+from keyhole.tables.seal import Seal
 from keyhole.transcript import ABSENT, Line, Refusal
 
 __all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
@@ -94,7 +95,7 @@ class OnlineAuditor:
 
     >>> import pyarrow as pa
     >>> from keyhole.knowledge import Columns
-    >>> from keyhole.sources import load_roster
+    >>> from keyhole.tables import load_roster
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
     >>> auditor = OnlineAuditor(load_roster(people, Columns.model_validate({"id": ["name"], "private": {"pay": {}}})))
     >>> auditor.admit("SELECT SUM(pay) FROM t").verdict, auditor.record("SELECT SUM(pay) FROM t")
@@ -223,9 +224,15 @@ class OnlineAuditor:
         version: str | None = None,
         insiders: int = 0,
         families: Mapping[str, str] | None = None,
+        values: Seal | None = None,
+        vouched: bool = False,
     ) -> OnlineAuditor:
-        """An auditor that goes on from a history file (or begins one), and appends to it."""
-        history = History.open(path, fingerprint, version)
+        """An auditor that goes on from a history file (or begins one), and appends to it.
+
+        `values` makes digests of the private columns at hand: without, a change of private values is not noticed, and
+        the same sum before and after it tells the change (`History.open`). No decision looks at them.
+        """
+        history = History.open(path, fingerprint, version, values=values, vouched=vouched)
         try:
             return cls(roster, insiders=insiders, families=families, history=history)
         except BaseException:

@@ -19,7 +19,7 @@ from keyhole.checks.brute import determined_rows
 from keyhole.checks.law import Law, Specimen
 from keyhole.checks.worlds import WORLDS, evidence_of, verdict
 from keyhole.evidence import Evidence
-from keyhole.sources import Roster
+from keyhole.tables import Roster
 
 SPECIMENS: tuple[Specimen[Auditor], ...] = (Specimen("Judge", Judge()),)
 

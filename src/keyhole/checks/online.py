@@ -17,8 +17,8 @@ from typing import Protocol
 from keyhole.audit.online import Admission, OnlineAuditor, Permission
 from keyhole.checks.law import Law, Specimen
 from keyhole.checks.streams import OTHER_SECRET, PEOPLE, SECRET, Ask, Vector, determined, roster, stream
-from keyhole.sources import Roster
-from keyhole.sources.fingerprint import fingerprint
+from keyhole.tables import Roster
+from keyhole.tables.fingerprint import fingerprint
 
 SEEDS = range(6)
 

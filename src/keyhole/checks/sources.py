@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -20,6 +21,7 @@ from keyhole.predicate import (
     IsNull,
     Like,
     Membership,
+    Opaque,
     Predicate,
     conjunction,
     disjunction,
@@ -29,7 +31,7 @@ from keyhole.predicate import (
     to_sql,
 )
 from keyhole.query import Aggregate, Query, Term
-from keyhole.sources import DuckDBSource, Rows, Source
+from keyhole.tables import DuckDBSource, Roster, Rows, Source
 
 Opener = Callable[[World], Source]
 
@@ -164,6 +166,49 @@ def the_public_half_does_not_depend_on_the_secret(opened: Opener) -> None:
         assert first.atoms(PREDICATES, ()).of.tolist() == second.atoms(PREDICATES, ()).of.tolist(), world.name
 
 
+REACHING = (  # SQL that a condition could bring along, and that must not find a secret
+    "(SELECT max(x) FROM secrets) > 4",
+    "(SELECT max(x) FROM temp.main.secrets) > 4",
+    "(SELECT max(x) FROM everything) > 4",
+    "(SELECT count(*) FROM information_schema.tables WHERE table_name IN ('secrets', 'loaded', 'frame')) > 0",
+    "(SELECT count(*) FROM duckdb_databases() WHERE path IS NOT NULL) > 0",
+    "(SELECT count(*) FROM read_text('{file}')) > 0",
+    "(SELECT max(x) FROM '{file}') > 4",
+    "(SELECT max(x) FROM source) > 4",
+    "x::VARCHAR <> 'true'",
+)
+
+
+def a_roster_cannot_reach_a_secret(opened: Opener) -> None:
+    """Whatever SQL a condition brings along: it fails, or it finds nobody. The roster of a source included."""
+    for world in WORLDS:
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write(world.table)
+            file.flush()
+            source = opened(world)
+            rosters: list[Roster] = [source]
+            rosters += [source.roster] if isinstance(source, DuckDBSource) else []
+            for text in REACHING:
+                query = Query(Aggregate.SUM, (Term(None, Opaque(text.format(file=file.name), frozenset())),))
+                for roster in rosters:
+                    try:
+                        rows = roster.support(query)
+                    except Exception:
+                        continue
+                    assert not len(rows), f"{world.name}: {text} found {rows}"
+
+
+class _OneDatabase(DuckDBSource):
+    """Keeps people and secrets together, as if a view were a wall."""
+
+    def support(self, query: Query) -> Rows:
+        kept, self._con = self._con, self.connection
+        try:
+            return super().support(query)
+        finally:
+            self._con = kept
+
+
 class _Unsorted(DuckDBSource):
     def support(self, query: Query) -> Rows:
         return super().support(query)[::-1]
@@ -205,7 +250,7 @@ class _Hashing(DuckDBSource):
 class _Peeking(DuckDBSource):
     def support(self, query: Query) -> Rows:
         text = "SELECT row_number() OVER () - 1 AS r FROM everything WHERE x > 4"
-        return np.intersect1d(super().support(query), [r for (r,) in self._con.execute(text).fetchall()])
+        return np.intersect1d(super().support(query), [r for (r,) in self.connection.execute(text).fetchall()])
 
 
 def _liar(kind: type[DuckDBSource]) -> tuple[Specimen[Opener], ...]:
@@ -224,4 +269,5 @@ LAWS: tuple[Law[Opener], ...] = (
     Law(evaluate_is_the_aggregate_over_the_support, _liar(_AddsOne)),
     Law(atoms_are_direct_evaluation, _liar(_Hashing)),
     Law(the_public_half_does_not_depend_on_the_secret, _liar(_Peeking)),
+    Law(a_roster_cannot_reach_a_secret, _liar(_OneDatabase)),
 )

@@ -16,7 +16,7 @@ import numpy as np
 
 from keyhole.checks.brute import rank
 from keyhole.knowledge import Columns, PrivateColumn
-from keyhole.sources import DuckDBRoster, load_roster
+from keyhole.tables import DuckDBRoster, load_roster
 
 Vector = tuple[Fraction, ...]
 

@@ -12,7 +12,7 @@ from keyhole.audit import Auditor, Exposure
 from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
-from keyhole.sources import DuckDBSource, load
+from keyhole.tables import DuckDBSource, load
 from keyhole.transcript import ABSENT, Line
 
 

@@ -15,7 +15,7 @@ from keyhole.cli.answer import Format, MechanismName
 from keyhole.defend.budget import Cap
 from keyhole.defend.desk import Answered, Desk, Priced, Setting, Till
 from keyhole.defend.ledger import Ledger
-from keyhole.defend.load import count_cells, declared_domain, load_quietly
+from keyhole.defend.load import attach, count_cells, declared_domain
 from keyhole.defend.loss import Loss, Number, probability
 from keyhole.defend.releases import Releases
 from keyhole.defend.till_each import EachTill
@@ -24,6 +24,7 @@ from keyhole.defend.till_online import OnlineTill
 from keyhole.errors import ConfigError, PrivacyParameterError
 from keyhole.gather.log import read_log
 from keyhole.knowledge import BudgetTable, Config
+from keyhole.tables.open import Use, open_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +56,14 @@ def run(r: Request) -> None:
     _check(r.accuracy, r.horizon)
     if r.dry_run and r.form is Format.TRANSCRIPT:
         raise ConfigError("--dry-run releases nothing, so there is no transcript: take --format text or json")
-    where = r.data or _beside(r.config, settings.source.data)
-    if where is None:
-        raise ConfigError("no data: give --data FILE, or data = ... under [source]")
-    table, view = r.table or settings.source.table, r.view or settings.source.view
-    source = load_quietly(where, settings.columns, table=table, view=view)
+    source = open_table(settings, Use.ANSWER, data=r.data, table=r.table, view=r.view).whole
     domain = declared_domain(settings.columns, source.schema)
     histogram = count_cells(source, domain, settings.budget.neighbours)
     statements = [line.sql for line in read_log(r.queries)]
-    path = str(r.ledger or _beside(r.config, settings.budget.ledger) or r.config.parent / "budget.keyhole")
-    opened = ":memory:" if r.dry_run and not Path(path).exists() else path
-    with Ledger(opened, cap, version=settings.source.version or "", domain=domain.fingerprint()) as books:
-        if not r.dry_run:
-            books.attach(histogram.fingerprint())
+    path = r.ledger or Path(settings.budget.ledger or r.config.parent / "budget.keyhole")
+    begun = Ledger.rehearsal if r.dry_run else Ledger
+    with begun(path, cap, version=settings.source.version or "", domain=domain.fingerprint()) as books:
+        attach(books, path, source, histogram)
         books.check_analyst(r.analyst)
         setting = Setting(histogram, books, r.beta, r.accuracy, r.horizon, r.analyst)
         desk = Desk(source.schema, domain, setting, _till(r.mechanism, setting))
@@ -77,11 +73,6 @@ def run(r: Request) -> None:
             _show_releases(desk.answer(statements), Releases(source.schema, domain, setting.n))
         else:
             _show(desk.answer(statements), books, setting, r.form)
-
-
-def _beside(config: Path, name: str | None) -> str | None:
-    """A path written in the settings is meant from the settings' folder."""
-    return None if name is None else str(config.parent / name)
 
 
 def _check(accuracy: float | None, horizon: int) -> None:

@@ -13,7 +13,6 @@ from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
-import duckdb
 import numpy as np
 import typer
 from numpy.typing import NDArray
@@ -24,14 +23,14 @@ from rich.table import Table
 from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.attack.choose import Choice, run
 from keyhole.attack.score import Score, score
-from keyhole.cli.attack_files import column_names, read_columns
 from keyhole.cli.terminal import emit, errors_end_well, progress_on_stderr
 from keyhole.errors import ConfigError, DataError, LogError
 from keyhole.evidence import Evidence
 from keyhole.gather import gather, read_log, transcribe
 from keyhole.knowledge import Config, Knowledge, PrivateColumn, parse_private
-from keyhole.predicate import IsNull, leaves, quote_name
-from keyhole.sources import DuckDBRoster, load_roster
+from keyhole.predicate import IsNull, leaves
+from keyhole.tables import DuckDBRoster
+from keyhole.tables.open import Use, interruptions, open_table, read_columns
 from keyhole.transcript import ABSENT, Noise, Transcript
 
 SHOWN = 40  # records printed as text; JSON has them all
@@ -114,7 +113,7 @@ def attack(
     ] = None,
 ) -> None:
     """Read, attack, score, print."""
-    with errors_end_well(), _duckdb_interruptions():
+    with errors_end_well(), interruptions():
         warnings: list[str] = []
         if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
             raise ConfigError(f"--tolerance {tolerance:g}: write a number that is not negative")
@@ -194,14 +193,11 @@ def _noise(text: str | None) -> Noise | None:
 
 def _roster(path: Path, settings: Config, table: str | None, warnings: list[str]) -> DuckDBRoster:
     """The public half. A private column in the file is left out by name: its values are never read."""
-    present = set(column_names(path)) & set(settings.columns.private)
-    view = None
-    if present:
-        shown = ", ".join(repr(name) for name in sorted(present))
+    opened = open_table(settings, Use.ATTACK, data=path, table=table)
+    if opened.left_out:
+        shown = ", ".join(repr(name) for name in sorted(opened.left_out))
         warnings.append(f"the roster has the private column {shown}: an attacker would not have it; it is not read")
-        excluded = ", ".join(quote_name(name) for name in sorted(present))
-        view = f"SELECT * EXCLUDE ({excluded}) FROM {quote_name(path.stem)}"
-    return load_roster(path, settings.columns, table=table, view=view)
+    return opened.roster
 
 
 def _evidence(
@@ -258,17 +254,6 @@ def _refuse_unknown_groups(log: Transcript, people: DuckDBRoster) -> None:
         group = "." in entry.number and entry.answer is not None and entry.answer.value is not None
         if group and not len(people.support(entry.query)):
             raise LogError(f"query {entry.number}: no such group in the roster (one of: {entry.sql})")
-
-
-@contextmanager
-def _duckdb_interruptions() -> Iterator[None]:
-    """DuckDB says RuntimeError("Query interrupted") when Ctrl-C meets it at work."""
-    try:
-        yield
-    except (RuntimeError, duckdb.InterruptException) as error:
-        if "interrupt" in str(error).lower():
-            raise KeyboardInterrupt from None
-        raise
 
 
 @contextmanager

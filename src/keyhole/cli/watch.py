@@ -16,15 +16,16 @@ from typing import Annotated, TextIO
 import typer
 from rich.console import Console
 
-from keyhole.audit.examine import merged, open_roster
+from keyhole.audit.examine import merged
 from keyhole.audit.history import UNJUDGED
 from keyhole.audit.online import Admission, OnlineAuditor
 from keyhole.cli.terminal import errors_end_well
-from keyhole.errors import ConfigError, LogError
+from keyhole.errors import LogError
 from keyhole.gather.log import LogFormat, open_log
 from keyhole.knowledge import Config
-from keyhole.sources.fingerprint import fingerprint
 from keyhole.sql import split
+from keyhole.tables.fingerprint import fingerprint
+from keyhole.tables.open import Use, open_table
 
 
 class Format(StrEnum):
@@ -38,7 +39,8 @@ HELP = """Decide before each answer whether it would expose anybody, given every
 
 Reads SQL statements from standard input, one after another (each ends with a semicolon; or JSON lines
 {"sql": ...}), and prints [bold]allow[/], [bold]deny[/] or [bold]refused[/] for each at once. What is allowed counts as
-answered from then on, and is in the history file before it is printed. Private values are never read.
+answered from then on, and is in the history file before it is printed. No decision looks at a private value; they
+are read once, to notice that one changed since the history began.
 
 [bold]Examples[/]
 
@@ -86,6 +88,12 @@ def watch(
         list[Path] | None, typer.Option(help="A log of what was published earlier: it counts too. Repeatable.")
     ] = None,
     log_format: Annotated[LogFormat, typer.Option(help="What the --load files were written by.")] = LogFormat.AUTO,
+    same_values: Annotated[
+        bool,
+        typer.Option(
+            "--same-values", help="You vouch that no private value changed since the history began; it has no digest."
+        ),
+    ] = False,
     accept_unjudged: Annotated[
         bool, typer.Option("--accept-unjudged", help="Go on although no verdict accounts for some of --load.")
     ] = False,
@@ -99,7 +107,7 @@ def watch(
     with errors_end_well():
         settings = Config.load(config) if config is not None else Config()
         settings = merged(settings, private=private or (), id=id or (), hidden=hidden or ())
-        auditor = _auditor(settings, data, table, view, history, insiders)
+        auditor = _auditor(settings, data, table, view, history, insiders, same_values)
         _remind(auditor)
         try:
             for path in load or ():
@@ -140,16 +148,10 @@ def _auditor(
     view: str | None,
     history: Path | None,
     insiders: int | None,
+    same_values: bool,
 ) -> OnlineAuditor:
-    where = data if data is not None else settings.source.data
-    if where is None:
-        raise ConfigError("no data: give --data FILE, or data under [source] in keyhole.toml")
-    roster = open_roster(
-        where,
-        settings.columns,
-        table=table if table is not None else settings.source.table,
-        view=view if view is not None else settings.source.view,
-    )
+    opened = open_table(settings, Use.WATCH, data=data, table=table, view=view)
+    roster = opened.roster
     families = {name: column.family for name, column in settings.columns.private.items()}
     known = insiders if insiders is not None else settings.online.insiders
     path = history if history is not None else settings.online.history
@@ -157,8 +159,23 @@ def _auditor(
         note = "no history file, so what is allowed now is forgotten at the end: give --history FILE"
         Console(stderr=True, highlight=False).print(f"[yellow]keyhole:[/] {note}", soft_wrap=True)
         return OnlineAuditor(roster, insiders=known, families=families)
-    version = settings.source.version
-    return OnlineAuditor.open(path, roster, fingerprint(roster), version=version, insiders=known, families=families)
+    if opened.absent:
+        absent = ", ".join(repr(name) for name in opened.absent)
+        note = (
+            f"the data has no {absent}: a change of private values cannot be noticed, and the same question before and "
+            "after one tells it"
+        )
+        Console(stderr=True, highlight=False).print(f"keyhole: {note}", soft_wrap=True, markup=False)
+    return OnlineAuditor.open(
+        path,
+        roster,
+        fingerprint(roster),
+        version=opened.version,
+        insiders=known,
+        families=families,
+        values=opened.seal,
+        vouched=same_values,
+    )
 
 
 def _remind(auditor: OnlineAuditor) -> None:

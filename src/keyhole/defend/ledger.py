@@ -35,6 +35,7 @@ CREATE TABLE IF NOT EXISTS charges (
   number INTEGER PRIMARY KEY, at TEXT NOT NULL, version TEXT NOT NULL, analyst TEXT,
   amount TEXT NOT NULL, delta TEXT NOT NULL, what TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS data (version TEXT, domain TEXT, fingerprint TEXT NOT NULL, PRIMARY KEY (version, domain));
+CREATE TABLE IF NOT EXISTS contents (version TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS releases (
   version TEXT, domain TEXT, question TEXT, answer TEXT NOT NULL, PRIMARY KEY (version, domain, question));
 CREATE TABLE IF NOT EXISTS runs (
@@ -80,7 +81,8 @@ class Ledger(Budget):
     A second process continues where the first stopped; several may share the file (BEGIN IMMEDIATE). The cap is given
     anew each time and caps the ledger, not the run: lowered below what was spent, it refuses everything. A change of
     data is a new `version`: what was spent stays spent, released answers and prepaid runs of other versions are not
-    reused. The file belongs to the custodian: it holds a digest of the data beside what was released. O(1) a charge.
+    reused. The file belongs to the custodian: it holds a keyed digest of the data beside what was released. O(1) a
+    charge.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -92,14 +94,22 @@ class Ledger(Budget):
     Fraction(3, 5)
     """
 
-    def __init__(self, path: str | Path, cap: Cap, *, version: str = "", domain: str = "") -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        cap: Cap,
+        *,
+        version: str = "",
+        domain: str = "",
+        opened: sqlite3.Connection | None = None,
+    ) -> None:
         super().__init__(cap)
         self.path, self.version, self.domain = str(path), version, domain
         self._depth = 0
         try:
             if self.path != ":memory:":
                 Path(self.path).touch(mode=0o600)  # for the custodian alone
-            self._db = sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._db = opened or sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             with self._transaction():
@@ -112,6 +122,28 @@ class Ledger(Budget):
                 self._settle("neighbours", cap.total.neighbours, "was kept for other neighbours")
         except (sqlite3.DatabaseError, OSError) as error:
             raise ConfigError(f"the ledger {self.path} cannot be opened: {error}") from None
+
+    @classmethod
+    def rehearsal(cls, path: str | Path, cap: Cap, *, version: str = "", domain: str = "") -> Ledger:
+        """A copy in memory of the ledger at `path` (an empty one if there is none): whatever is done, nothing is kept.
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     Ledger.rehearsal(Path(folder, "b.keyhole"), Cap(Loss.of_epsilon(1))).spend(Loss.of_epsilon(1))
+        ...     list(Path(folder).iterdir())
+        []
+        """
+        copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        if Path(path).exists():
+            try:
+                origin = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+                try:
+                    origin.backup(copy)
+                finally:
+                    origin.close()
+            except sqlite3.DatabaseError as error:
+                raise ConfigError(f"the ledger {path} cannot be opened: {error}") from None
+        return cls(":memory:", cap, version=version, domain=domain, opened=copy)
 
     def _settle(self, key: str, value: str, fault: str) -> None:
         self._db.execute("INSERT OR IGNORE INTO about VALUES (?, ?)", (key, value))
@@ -174,13 +206,22 @@ class Ledger(Budget):
 
     # --- the data behind it -----------------------------------------------------------------------------------------
 
-    def attach(self, fingerprint: str) -> None:
-        """Say which data is answered for; a change of data under an old version is refused, at load."""
+    def digest(self) -> str | None:
+        """What was attached as this version of the data; None: nothing yet."""
+        row = self._db.execute("SELECT digest FROM contents WHERE version = ?", (self.version,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def attach(self, digest: str, counts: str | None = None) -> None:
+        """Say which data is answered for; a change of data under an old version is refused, whatever the domain.
+
+        `digest` is of the whole table, under the custodian's key. `counts` is the plain digest of the histogram, which
+        ledgers kept for each domain before: it is compared if it is there, and no longer written.
+        """
         with self._transaction():
+            self._db.execute("INSERT OR IGNORE INTO contents VALUES (?, ?)", (self.version, digest))
             key = (self.version, self.domain)
-            self._db.execute("INSERT OR IGNORE INTO data VALUES (?, ?, ?)", (*key, fingerprint))
             row = self._db.execute("SELECT fingerprint FROM data WHERE version = ? AND domain = ?", key).fetchone()
-            if row[0] != fingerprint:
+            if self.digest() != digest or (row is not None and counts is not None and row[0] != counts):
                 raise ConfigError(
                     f"the data is not what the ledger {self.path} knows as version {self.version!r}: "
                     "a change of data is a new version; write version = ... under [source]. What was spent stays spent"

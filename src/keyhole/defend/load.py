@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
+import secrets
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
-import duckdb
 import numpy as np
 
 from keyhole.basis.cells.categories import Categories
@@ -17,41 +16,14 @@ from keyhole.basis.cells.declared import Declared
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
 from keyhole.defend.histogram import Histogram
+from keyhole.defend.ledger import Ledger
 from keyhole.defend.loss import Neighbours
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
 from keyhole.predicate import Scalar
 from keyhole.schema import Column, Kind, Role, Schema
-from keyhole.sources import DuckDBSource, load
-
-_VIEW = "--view does not run: "
-_VIEW_TELLS_NOTHING = re.compile(_VIEW + r"(Parser|Binder|Catalog) Error")
-
-
-def load_quietly(data: object, roles: Columns, *, table: str | None = None, view: str | None = None) -> DuckDBSource:
-    """The table behind private answers, with faults that name a column at most: no value, no row, nobody's id.
-
-    Declared ranges are not checked here: numbers outside count as the nearest end (`count_cells`).
-    """
-    bare = roles.model_copy(update={"private": {name: PrivateColumn() for name in roles.private}})
-    try:
-        return load(data, bare, table=table, view=view)
-    except DataError as error:
-        name = Path(data).name if isinstance(data, str | Path) else "the table"
-        # Faults of the file itself; every other message of the loader may quote a value, an id or a row.
-        harmless = ("there is no file ", f"{data} is a folder: ", f"{name} is empty: ", f"cannot read {name}: write a ")
-        if str(error).startswith((*harmless, f"{name} has no rows: ")):
-            raise
-        named = re.match(r"column '[^']*'", str(error))
-        what = f"{named[0]} holds NaN or infinity: write NULL instead" if named else "the table is unfit"
-        raise DataError(
-            f"{what}. Every row needs an id of its own, and numbers must be finite. No value is shown here, where "
-            "answers are private: `keyhole audit` on the same file says where the fault is"
-        ) from None
-    except ConfigError as error:
-        if str(error).startswith(_VIEW) and not _VIEW_TELLS_NOTHING.match(str(error)):
-            raise ConfigError(f"{_VIEW}the engine fails on some row; no value is shown here") from None
-        raise
+from keyhole.tables import DuckDBSource
+from keyhole.tables.seal import KEY_BYTES, key_file, make_key, read_key
 
 
 def declared_domain(roles: Columns, schema: Schema) -> Domain:
@@ -77,7 +49,7 @@ def declared_domain(roles: Columns, schema: Schema) -> Domain:
         if column.role is Role.HIDDEN:
             continue
         public, private = publics.get(column.name), roles.private.get(column.name)
-        if public is not None:
+        if public is not None and public.finite:
             found.append(_public(column, public))
         elif private is not None and (made := _private(column, private)) is not None:
             found.append(made)
@@ -152,25 +124,33 @@ def count_cells(source: DuckDBSource, domain: Domain, neighbours: Neighbours) ->
 
     A fault names the column, never a value. Cost: one scan. Memory: the cells.
     """
-    try:
-        return _counted(source, domain, neighbours)
-    except duckdb.Error as error:
-        kind = str(error).partition(":")[0]  # what follows may quote a value
-        raise DataError(f"the engine cannot count the table by its declared cells ({kind})") from None
-
-
-def _counted(source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> Histogram:
-    con = source.connection
     for column in domain.columns:
         fault = column.fault()
-        if fault is None:
-            continue
-        if con.execute(f"SELECT 1 FROM everything WHERE {fault} LIMIT 1").fetchone() is not None:
-            raise DataError(
+        if fault is not None and source.holds(fault):
+            told = (
                 f"column {column.name!r} holds a value that its declaration leaves out (off its step, or none of its "
-                "values): mend one or the other. No value is shown here, where answers are private"
             )
-    rows = con.execute(f"SELECT {domain.code()} AS cell, count(*) AS c FROM everything GROUP BY cell").fetchnumpy()
+            raise DataError.of_file(
+                f"{told}values): mend one or the other. No value is shown here, where answers are private"
+            )
+    cells, found = source.tally(domain.code())
     counts = np.zeros(domain.cells, dtype=np.int64)
-    counts[np.asarray(rows["cell"], dtype=np.int64)] = np.asarray(rows["c"], dtype=np.int64)
+    counts[cells] = found
     return Histogram.of(counts, neighbours)
+
+
+def attach(ledger: Ledger, path: Path, source: DuckDBSource, histogram: Histogram) -> None:
+    """Hold the data against what the ledger at `path` knows as this version of it; its key is made if there is none.
+
+    A rehearsal makes no key: nothing is written.
+    """
+    key = read_key(path)
+    if key is None and ledger.digest() is not None:
+        raise ConfigError(
+            f"the key {key_file(path)} is missing, so nobody can say whether the data is still what the ledger knows "
+            f"as version {ledger.version!r}: restore it from a backup, beside the ledger, or write a new version = ... "
+            "under [source]. What was spent stays spent"
+        )
+    if key is None:
+        key = secrets.token_bytes(KEY_BYTES) if ledger.path == ":memory:" else make_key(path)
+    ledger.attach(source.digest(key), histogram.fingerprint())

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
+from keyhole.basis.cells.domain import Domain
+from keyhole.basis.cells.ranges import Range
 from keyhole.defend.base import NoiseName, Release
-from keyhole.defend.domain import Domain
 from keyhole.defend.questions import Item, Question, Total
-from keyhole.defend.ranges import Range
 from keyhole.predicate import (
     TRUE,
     And,

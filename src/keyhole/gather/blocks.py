@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keyhole.forms import private_leaves
 from keyhole.predicate import TRUE, Opaque, Predicate, leaves
 from keyhole.query import Aggregate
-from keyhole.sources import Roster
+from keyhole.tables import Roster
 from keyhole.transcript import Entry, Refusal, Transcript
 
 

@@ -23,7 +23,7 @@ from keyhole.gather.totals import Totals
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import IsNull, Predicate, negation
 from keyhole.query import Aggregate, Query, Term
-from keyhole.sources import Roster, Source
+from keyhole.tables import Roster, Source
 from keyhole.transcript import NULL_ANSWER, Entry, Transcript
 
 Progress = Callable[[str, int, int], None]

@@ -15,8 +15,8 @@ from keyhole.knowledge import Fact, Knowledge
 from keyhole.predicate import IsNull, Predicate, conjunction, negation, quote_name
 from keyhole.query import Aggregate, Query, Term
 from keyhole.schema import Schema
-from keyhole.sources import Source
 from keyhole.sql import lower
+from keyhole.tables import Source
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from keyhole.gather.answers import ULP, double, squared
 from keyhole.gather.notes import Notes
 from keyhole.gather.totals import Totals
 from keyhole.query import Aggregate, Term
-from keyhole.sources import Source
+from keyhole.tables import Source
 from keyhole.transcript import NULL_ANSWER, Answer, Entry
 
 

@@ -21,7 +21,7 @@ from keyhole.cells import Partition
 from keyhole.forms import ONE, Feature, Part, private_part
 from keyhole.predicate import Predicate
 from keyhole.solve.rowspace_matrix import RowMatrix
-from keyhole.sources import PrivateValues, Source
+from keyhole.tables import PrivateValues, Source
 
 ULP = Fraction(1, 2**52)
 

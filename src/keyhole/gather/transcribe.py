@@ -13,8 +13,8 @@ from keyhole.errors import LogError, ParseError, QueryError
 from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Kind, Schema
-from keyhole.sources import GroupKey, Roster, Source
 from keyhole.sql import carried, lower
+from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import ABSENT, NULL_ANSWER, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
 
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)

@@ -46,7 +46,7 @@ from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError, PrivacyParameterError
 from keyhole.knowledge import Columns, PrivateColumn
-from keyhole.sources import load
+from keyhole.tables import load
 
 SPACE = Subspace.blocks(4, 2)
 

@@ -10,8 +10,8 @@ import numpy as np
 from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
-from keyhole.sources.base import Source
 from keyhole.sql.lower import lower
+from keyhole.tables.base import Source
 
 
 def _name(text: str) -> str:
@@ -29,7 +29,7 @@ def asking(source: Source) -> Callable[[str], object]:
 
     >>> import pandas
     >>> from keyhole.knowledge import Columns, PrivateColumn
-    >>> from keyhole.sources import load
+    >>> from keyhole.tables import load
     >>> frame = pandas.DataFrame({"name": ["Ann", "Bob"], "pay": [4.0, 7.0]})
     >>> source = load(frame, Columns(id=("name",), private={"pay": PrivateColumn(min=0, max=10)}))
     >>> asking(source)("SELECT SUM(pay) > 5 FROM staff WHERE name IN ('Bob')")

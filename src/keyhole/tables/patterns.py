@@ -20,10 +20,10 @@ from keyhole.basis import Atoms
 from keyhole.errors import DataError
 from keyhole.predicate import Predicate, to_sql
 from keyhole.schema import Schema
-from keyhole.sources.patterns_codes import CELLS, decided, encode, truths
-from keyhole.sources.patterns_plan import Leaves, Pick, Plan, Tree, decide, plan, settle
-from keyhole.sources.patterns_tables import Ints, Keys, Place, Words, join_tables, mask_table, packed
-from keyhole.sources.patterns_weights import weigh
+from keyhole.tables.patterns_codes import CELLS, decided, encode, truths
+from keyhole.tables.patterns_plan import Leaves, Pick, Plan, Tree, decide, plan, settle
+from keyhole.tables.patterns_tables import Ints, Keys, Place, Words, join_tables, mask_table, packed
+from keyhole.tables.patterns_weights import weigh
 
 DIRECT = 2_000_000  # up to this many (record, predicate) pairs the engine evaluates every predicate on every record
 DIRECT_ROWS = 50_000
@@ -188,7 +188,7 @@ def distinct_rows(rows: Words) -> tuple[NDArray[np.int32], Ints]:
     if n == 0 or rows.shape[1] == 0:
         return np.zeros(n, dtype=np.int32), np.zeros(min(n, 1), dtype=np.int64)
     if n > DIRECT_ROWS:
-        from keyhole.sources import patterns_kernels as kernels
+        from keyhole.tables import patterns_kernels as kernels
 
         hashes = np.empty(n, dtype=np.uint64)
         kernels.spread(kernels.hash_rows, n, 4096, rows, hashes)
@@ -242,7 +242,7 @@ def _prepare(
 
 def _grouped(made: _Prepared, n: int) -> Atoms:
     """Group by keys, then the distinct keys by patterns, then combine terms."""
-    from keyhole.sources import patterns_kernels as kernels
+    from keyhole.tables import patterns_kernels as kernels
 
     key_of, first_of_key = distinct_rows(made.keys)
     keys = made.keys[first_of_key]

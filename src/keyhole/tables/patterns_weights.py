@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import DataError
-from keyhole.sources.patterns_codes import scaled
+from keyhole.tables.patterns_codes import scaled
 
 
 def weigh(con: duckdb.DuckDBPyConnection, table: str, weight: str) -> tuple[NDArray[np.int64], list[Fraction]]:

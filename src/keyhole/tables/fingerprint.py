@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 
-from keyhole.predicate import literal, quote_name
+from keyhole.predicate import quote_name
 from keyhole.schema import Role
-from keyhole.sources.duckdb import DuckDBRoster
+from keyhole.tables.duckdb.roster import DuckDBRoster, first
 
 
 def fingerprint(roster: DuckDBRoster) -> str:
@@ -18,7 +18,7 @@ def fingerprint(roster: DuckDBRoster) -> str:
 
     >>> import pyarrow as pa
     >>> from keyhole.knowledge import Columns
-    >>> from keyhole.sources import load
+    >>> from keyhole.tables import load
     >>> roles = Columns.model_validate({"private": {"pay": {}}})
     >>> one = load(pa.table({"dept": ["a", "b"], "pay": [1, 2]}), roles)
     >>> two = load(pa.table({"dept": ["b", "a"], "pay": [3, 4]}), roles)
@@ -32,13 +32,7 @@ def fingerprint(roster: DuckDBRoster) -> str:
     halves = ", ".join(
         f"coalesce(sum(('0x' || substr(line, {at}, 15))::BIGINT::HUGEINT), 0)::VARCHAR" for at in (1, 16)
     )
-    con = roster._con
-    zone = con.execute("SELECT current_setting('TimeZone')").fetchone()
-    con.execute("SET TimeZone = 'UTC'")  # a time with zone is spelt in the zone of the session
-    try:
-        found = con.execute(f"SELECT {halves} FROM (SELECT {line} AS line FROM people)").fetchone()
-    finally:
-        con.execute(f"SET TimeZone = {literal(str(zone[0]) if zone else 'UTC')}")
+    found = first(roster._con, f"SELECT {halves} FROM (SELECT {line} AS line FROM people)")
     columns = [(c.name, "" if c.secret else str(c.kind), str(c.role)) for c in roster.schema.columns]
     text = json.dumps([columns, roster.n, list(found or ())])
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Opaque, Scalar, quote_name, to_sql
 from keyhole.schema import Schema
-from keyhole.sources.patterns_plan import Bools
+from keyhole.tables.patterns_plan import Bools
 
 NARROW = 4096  # a range this small is coded by its values, whatever is asked
 DICTIONARY = 65_535  # more values than this are not listed: codes stay within two bytes

@@ -1,21 +1,19 @@
-"""DuckDB as roster and source: CSV, Parquet, .duckdb files, and pandas, polars or Arrow frames.
+"""The public half of a table in a database of its own, in which there is no secret to be reached.
 
-The table is split when it is loaded. `people` holds id and public columns, and for each private column only whether it
-is NULL; `secrets` holds the private columns. A roster reads `people`, so it cannot read a secret; hidden columns are
-in neither.
+`people` holds id and public columns, and for each private column only whether it is NULL. The database is in memory,
+was filled once, and is closed: it opens no file, attaches nothing, sees no Python object and takes no new setting.
+Whatever SQL a condition brings along, the worst it can read is `people`.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
 import duckdb
 import numpy as np
-import sqlglot
-from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
@@ -23,7 +21,6 @@ from keyhole.predicate import (
     TRUE,
     And,
     IsNull,
-    Leaf,
     Opaque,
     Predicate,
     Scalar,
@@ -34,8 +31,8 @@ from keyhole.predicate import (
 )
 from keyhole.query import Query, Statement
 from keyhole.schema import Role, Schema
-from keyhole.sources.base import GroupKey, PrivateValues, Rows
-from keyhole.sources.patterns import group
+from keyhole.tables.base import GroupKey, Rows
+from keyhole.tables.patterns import group
 
 
 class DuckDBRoster:
@@ -44,7 +41,7 @@ class DuckDBRoster:
     def __init__(self, con: duckdb.DuckDBPyConnection, schema: Schema) -> None:
         self._con = con
         self._schema = schema
-        self._n = int(_scalar(con, "SELECT count(*) FROM people"))
+        self._n = int(scalar(con, "SELECT count(*) FROM people"))
 
     @property
     def n(self) -> int:
@@ -58,7 +55,7 @@ class DuckDBRoster:
 
     def has(self, column: str) -> bool:
         """Was the column in the file? (A roster may do without its private columns.)"""
-        found = self._con.execute("SELECT count(*) FROM (DESCRIBE people) WHERE column_name = ?", [column]).fetchone()
+        found = first(self._con, "SELECT count(*) FROM (DESCRIBE people) WHERE column_name = ?", [column])
         return bool(found and found[0])
 
     def support(self, query: Query) -> Rows:
@@ -79,7 +76,7 @@ class DuckDBRoster:
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection, or None."""
         try:
-            self._con.execute(f"SELECT count(*), max({weight or '0'}) FROM people WHERE {to_sql(predicate)}").fetchone()
+            first(self._con, f"SELECT count(*), max({weight or '0'}) FROM people WHERE {to_sql(predicate)}")
         except duckdb.Error as error:
             return str(error).splitlines()[0]
         return None
@@ -87,7 +84,7 @@ class DuckDBRoster:
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The public key values that occur, for each grouping set."""
         public = [p for p in _conjuncts(statement.where) if not self._private(p)]
-        return self._keys("people", statement, conjunction(*public), private=False)
+        return self._keys(self._con, "people", statement, conjunction(*public), private=False)
 
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record, or its row number from 1 where no id is declared."""
@@ -122,7 +119,15 @@ class DuckDBRoster:
         read = _read(predicate)
         return any(c.secret and c.name in read for c in self.schema.columns)
 
-    def _keys(self, table: str, statement: Statement, where: Predicate, *, private: bool) -> list[GroupKey]:
+    def _keys(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        table: str,
+        statement: Statement,
+        where: Predicate,
+        *,
+        private: bool,
+    ) -> list[GroupKey]:
         found: list[GroupKey] = []
         for chosen in statement.sets:
             keys = [statement.keys[i] for i in chosen]
@@ -134,81 +139,13 @@ class DuckDBRoster:
             listed = ", ".join(k.sql for k in keys)
             text = f"SELECT DISTINCT {listed} FROM {table} WHERE {to_sql(where)} ORDER BY ALL"
             names = [k.name for k in keys]
-            rows = self._con.execute(text).fetchall()
+            rows = con.execute(text).fetchall()
             found.extend({k: _plain(v) for k, v in zip(names, row, strict=True)} for row in rows)
         return found
 
     def _secret(self, name: str) -> bool:
         column = self.schema.find(name)
         return column is not None and column.secret
-
-
-class DuckDBSource(DuckDBRoster):
-    """The whole table: `people` and `secrets` side by side."""
-
-    def __init__(self, con: duckdb.DuckDBPyConnection, schema: Schema) -> None:
-        super().__init__(con, schema)
-        names = [c.name for c in schema.of_role(Role.PRIVATE)]
-        kept = ", ".join(quote_name(c.name) for c in schema.columns if not c.secret)
-        secret = ", ".join(f"secrets.{quote_name(name)}" for name in names)
-        listed = ", ".join(part for part in (kept, secret) if part)
-        con.execute(f"CREATE OR REPLACE TEMP VIEW everything AS SELECT {listed} FROM people POSITIONAL JOIN secrets")
-
-    @property
-    def connection(self) -> duckdb.DuckDBPyConnection:
-        """The engine itself, with the view `everything`: for what is counted in it as a whole, such as a histogram."""
-        return self._con
-
-    @property
-    def roster(self) -> DuckDBRoster:
-        """The public half alone."""
-        return DuckDBRoster(self._con, self.schema)
-
-    def evaluate(self, query: Query) -> Decimal | bool | None:
-        """The true answer of one query, straight from the engine."""
-        value = _scalar(self._con, f"SELECT {query.canonical()} FROM everything")
-        if value is None or isinstance(value, bool):
-            return value
-        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-
-    def asked(self, text: str) -> tuple[object, ...]:
-        """The first row that DuckDB returns for a statement as it was written, whatever it calls the table."""
-        tree = sqlglot.parse_one(text, read="duckdb")
-        named = {cte.alias for cte in tree.find_all(sqlglot.exp.CTE)}
-        for table in tree.find_all(sqlglot.exp.Table):
-            if table.name not in named:
-                alias = table.alias or table.name
-                table.replace(sqlglot.exp.to_table("everything", alias=sqlglot.exp.to_identifier(alias, quoted=True)))
-        return tuple(self._con.execute(tree.sql(dialect="duckdb")).fetchall()[0])
-
-    def shown(self, statement: Statement) -> list[GroupKey]:
-        """The groups that the statement really returns (before HAVING)."""
-        return self._keys("everything", statement, statement.where, private=True)
-
-    def values(self, column: str) -> PrivateValues:
-        """A private numeric column in row order, as exact decimals where it has them."""
-        name = quote_name(column)
-        raw = self._con.execute(f"SELECT typeof(any_value({name})) FROM secrets").fetchone()
-        kind = str(raw[0]) if raw else "DOUBLE"
-        present = self._con.execute(f"SELECT ({name} IS NOT NULL) AS p FROM secrets").fetchnumpy()["p"]
-        floats = self._con.execute(f"SELECT coalesce({name}, 0)::DOUBLE AS v FROM secrets").fetchnumpy()["v"]
-        digits = int(kind.rstrip(")").split(",")[1]) if kind.startswith("DECIMAL") else 0
-        units = None
-        if kind not in ("DOUBLE", "FLOAT"):
-            try:
-                text = f"SELECT coalesce({name} * {10**digits}, 0)::BIGINT AS v FROM secrets"
-                units = np.asarray(self._con.execute(text).fetchnumpy()["v"], dtype=np.int64)
-            except duckdb.Error:  # beyond 64 bits: fall back on floating point with its radius
-                units = None
-        return PrivateValues(np.asarray(present, dtype=np.bool_), units, digits, np.asarray(floats, dtype=np.float64))
-
-    def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
-        """Each private condition on each record, by the engine: 1 true, 0 false, -1 NULL."""
-        found: dict[Leaf, NDArray[np.int8]] = {}
-        for leaf in leaves:
-            text = f"SELECT coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS v FROM everything"
-            found[leaf] = np.asarray(self._con.execute(text).fetchnumpy()["v"], dtype=np.int8)
-        return found
 
 
 def _register_rows(con: duckdb.DuckDBPyConnection, rows: Rows) -> None:
@@ -241,7 +178,23 @@ def _plain(value: Any) -> Scalar | None:
     return str(value)
 
 
-def _scalar(con: duckdb.DuckDBPyConnection, text: str) -> Any:
-    row = con.execute(text).fetchone()
+def closed(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """A database that nothing new enters: no file, no extension, no Python object by its name, no setting."""
+    con.execute("SET python_enable_replacements = false")
+    con.execute("SET autoinstall_known_extensions = false")
+    con.execute("SET enable_external_access = false")
+    con.execute("SET lock_configuration = true")
+    return con
+
+
+def first(con: duckdb.DuckDBPyConnection, text: str, given: Sequence[object] = ()) -> tuple[Any, ...] | None:
+    """The first row that a query returns; all are fetched, since an unfinished result bars other work."""
+    rows = con.execute(text, list(given)).fetchall()
+    return rows[0] if rows else None
+
+
+def scalar(con: duckdb.DuckDBPyConnection, text: str) -> Any:
+    """The one value that a query returns."""
+    row = first(con, text)
     assert row is not None
     return row[0]

@@ -35,8 +35,8 @@ from keyhole.predicate import (
     to_sql,
 )
 from keyhole.schema import Column, Kind, Schema
-from keyhole.sources import patterns, patterns_codes
-from keyhole.sources import patterns_kernels as kernels
+from keyhole.tables import patterns, patterns_codes
+from keyhole.tables import patterns_kernels as kernels
 
 SCHEMA = Schema(
     "people",

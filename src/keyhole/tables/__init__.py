@@ -1,0 +1,22 @@
+"""The one door to the data: settings and a file to a `Table`; Query to rows, atoms, truth."""
+
+from keyhole.tables.base import GroupKey, PrivateValues, Roster, Rows, Source
+from keyhole.tables.duckdb.load import load, load_roster
+from keyhole.tables.duckdb.roster import DuckDBRoster
+from keyhole.tables.duckdb.source import DuckDBSource
+from keyhole.tables.open import Table, Use, open_table
+
+__all__ = [
+    "DuckDBRoster",
+    "DuckDBSource",
+    "GroupKey",
+    "PrivateValues",
+    "Roster",
+    "Rows",
+    "Source",
+    "Table",
+    "Use",
+    "load",
+    "load_roster",
+    "open_table",
+]

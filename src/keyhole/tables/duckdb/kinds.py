@@ -1,0 +1,71 @@
+"""Casting a column to the kind it was declared to have: exactly, or not at all."""
+
+from __future__ import annotations
+
+import duckdb
+
+from keyhole.errors import DataError
+from keyhole.predicate import quote_name
+from keyhole.tables.duckdb.roster import first, scalar
+
+DIGITS = 38  # of a DECIMAL
+_WHOLE = r"[+-]?\d+(\.0*)?"
+_PLAIN = r"[+-]?(\d+(\.\d*)?|\.\d+)"
+_WORDS = {
+    "integer": "an integer",
+    "decimal": "a decimal number",
+    "double": "a number",
+    "boolean": "true or false",
+    "date": "a date",
+    "timestamp": "a time",
+}
+
+
+def cast_to(con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str) -> None:
+    """Cast a column of the table `loaded`; a value that is not of the kind is a fault, told to the custodian.
+
+    A number is never rounded. Decimals get as many digits as are written; numbers with an exponent, or with more digits
+    than a DECIMAL has, are held as DOUBLE. `declared` is where the kind can be mended.
+
+    >>> con = duckdb.connect(":memory:")
+    >>> _ = con.execute("CREATE TABLE loaded AS FROM (VALUES ('001'), ('40.5')) AS t(pay)")
+    >>> cast_to(con, "pay", "decimal", "")
+    >>> con.execute("SELECT typeof(pay), pay FROM loaded").fetchall()[1]
+    ('DECIMAL(38,1)', Decimal('40.5'))
+    """
+    column = quote_name(name)
+    text = f"trim({column}::VARCHAR)"
+    match kind:
+        case "text":
+            type_, made = "VARCHAR", f"{column}::VARCHAR"
+        case "integer":
+            whole = f"TRY_CAST(split_part({text}, '.', 1) AS BIGINT)"
+            type_, made = "BIGINT", f"CASE WHEN regexp_full_match({text}, '{_WHOLE}') THEN {whole} END"
+        case "decimal":
+            type_ = _decimal(con, text)
+            made = f"TRY_CAST({text} AS {type_})"
+        case "double":
+            type_, made = "DOUBLE", f"TRY_CAST({text} AS DOUBLE)"
+        case _:
+            type_ = kind.upper()
+            made = f"TRY_CAST({text} AS {type_})"
+    wrong = f"{column} IS NOT NULL AND ({made}) IS NULL"
+    at = first(con, f"SELECT rowid, {column}::VARCHAR FROM loaded WHERE {wrong} LIMIT 1")
+    if at is not None:
+        cure = f"mend the data, or declare what the column holds: kind = ... under {declared}"
+        raise DataError(
+            f"column {name!r}, row {int(at[0]) + 1}: {at[1]!r} is not {_WORDS[kind]}; {cure}",
+            told=f"column {name!r} holds something that is not {_WORDS[kind]}; {cure}",
+        )
+    con.execute(f"ALTER TABLE loaded ALTER COLUMN {column} SET DATA TYPE {type_} USING {made}")
+
+
+def _decimal(con: duckdb.DuckDBPyConnection, text: str) -> str:
+    """The DECIMAL that holds every number of a column as it is written, else DOUBLE."""
+    plain = f"bool_and(regexp_full_match({text}, '{_PLAIN}'))"
+    after = f"coalesce(max(length(split_part({text}, '.', 2))), 0)"
+    before = f"coalesce(max(length(split_part({text}, '.', 1))), 0)"
+    if scalar(con, f"SELECT coalesce({plain}, true) FROM loaded WHERE {text} IS NOT NULL") is not True:
+        return "DOUBLE"
+    digits, whole = con.execute(f"SELECT {after}, {before} FROM loaded").fetchall()[0]
+    return f"DECIMAL({DIGITS}, {digits})" if digits + whole <= DIGITS else "DOUBLE"

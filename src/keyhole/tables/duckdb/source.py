@@ -1,0 +1,136 @@
+"""The whole table: the roster's database, and a second one that holds the secrets.
+
+Everything a `Roster` can do runs in the roster's database, also when a source is asked to do it. The second database
+holds `secrets`, the private columns in the same row order; the public half is copied to it when first a question needs
+both, and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+import duckdb
+import numpy as np
+import sqlglot
+from numpy.typing import NDArray
+
+from keyhole.errors import DataError
+from keyhole.predicate import Leaf, Opaque, quote_name, to_sql
+from keyhole.query import Query, Statement
+from keyhole.schema import Role, Schema
+from keyhole.tables.base import GroupKey, PrivateValues
+from keyhole.tables.duckdb.copy import copied
+from keyhole.tables.duckdb.roster import DuckDBRoster, first, scalar
+from keyhole.tables.seal import Seal, digest, sealed
+
+
+class DuckDBSource(DuckDBRoster):
+    """The whole table: `people` in the roster's database (`con`), `secrets` in another."""
+
+    def __init__(
+        self, con: duckdb.DuckDBPyConnection, secrets: duckdb.DuckDBPyConnection, schema: Schema, held: Sequence[str]
+    ) -> None:
+        super().__init__(con, schema)
+        self._secrets, self._held = secrets, tuple(held)
+        self._whole = False
+
+    @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The engine with the view `everything`: for what is counted in it as a whole, such as a histogram.
+
+        First use copies the public half beside the secrets.
+        """
+        if not self._whole:
+            kept = [quote_name(c.name) for c in self.schema.columns if not c.secret]
+            copied(self._con, f"SELECT {', '.join(kept) or '1 AS one'} FROM people", self._secrets, "people")
+            listed = ", ".join([*kept, *(f"secrets.{quote_name(name)}" for name in self._held)])
+            self._secrets.execute(
+                f"CREATE TEMP VIEW everything AS SELECT {listed or '1 AS one'} FROM people POSITIONAL JOIN secrets"
+            )
+            self._whole = True
+        return self._secrets
+
+    @property
+    def roster(self) -> DuckDBRoster:
+        """The public half alone."""
+        return DuckDBRoster(self._con, self.schema)
+
+    def evaluate(self, query: Query) -> Decimal | bool | None:
+        """The true answer of one query, straight from the engine."""
+        terms = (*query.terms, *query.per)
+        public = not any(t.column is not None or self._private(t.where) for t in terms)
+        con, table = (self._con, "people") if public else (self.connection, "everything")
+        value = scalar(con, f"SELECT {query.canonical()} FROM {table}")
+        if value is None or isinstance(value, bool):
+            return value
+        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+
+    def asked(self, text: str) -> tuple[object, ...]:
+        """The first row that DuckDB returns for a statement as it was written, whatever it calls the table."""
+        tree = sqlglot.parse_one(text, read="duckdb")
+        named = {cte.alias for cte in tree.find_all(sqlglot.exp.CTE)}
+        for table in tree.find_all(sqlglot.exp.Table):
+            if table.name not in named:
+                alias = table.alias or table.name
+                table.replace(sqlglot.exp.to_table("everything", alias=sqlglot.exp.to_identifier(alias, quoted=True)))
+        return tuple(self.connection.execute(tree.sql(dialect="duckdb")).fetchall()[0])
+
+    def shown(self, statement: Statement) -> list[GroupKey]:
+        """The groups that the statement really returns (before HAVING)."""
+        if not self._private(statement.where) and not any(k.column and self._secret(k.column) for k in statement.keys):
+            return self.keys(statement)  # public altogether
+        return self._keys(self.connection, "everything", statement, statement.where, private=True)
+
+    def values(self, column: str) -> PrivateValues:
+        """A private numeric column in row order, as exact decimals where it has them."""
+        name = quote_name(column)
+        raw = first(self._secrets, f"SELECT typeof(any_value({name})) FROM secrets")
+        kind = str(raw[0]) if raw else "DOUBLE"
+        present = self._secrets.execute(f"SELECT ({name} IS NOT NULL) AS p FROM secrets").fetchnumpy()["p"]
+        floats = self._secrets.execute(f"SELECT coalesce({name}, 0)::DOUBLE AS v FROM secrets").fetchnumpy()["v"]
+        digits = int(kind.rstrip(")").split(",")[1]) if kind.startswith("DECIMAL") else 0
+        units = None
+        if kind not in ("DOUBLE", "FLOAT"):
+            try:
+                text = f"SELECT coalesce({name} * {10**digits}, 0)::BIGINT AS v FROM secrets"
+                units = np.asarray(self._secrets.execute(text).fetchnumpy()["v"], dtype=np.int64)
+            except duckdb.Error:  # beyond 64 bits: fall back on floating point with its radius
+                units = None
+        return PrivateValues(np.asarray(present, dtype=np.bool_), units, digits, np.asarray(floats, dtype=np.float64))
+
+    def holds(self, condition: str) -> bool:
+        """Does an SQL condition hold for some record? A failure of the engine is told without its words."""
+        return bool(self._told(f"SELECT 1 FROM everything WHERE {condition} LIMIT 1").fetchall())
+
+    def tally(self, code: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many records there are for each value of a whole-numbered expression: (values, counts), in one scan."""
+        rows = self._told(f"SELECT {code} AS cell, count(*) AS c FROM everything GROUP BY cell").fetchnumpy()
+        return np.asarray(rows["cell"], dtype=np.int64), np.asarray(rows["c"], dtype=np.int64)
+
+    def seal(self) -> Seal | None:
+        """Keyed digests of the private columns at hand; None if none is."""
+        return sealed(lambda: self.connection, self.schema, self._held) if self._held else None
+
+    def digest(self, key: bytes) -> str:
+        """A keyed digest of all that is not hidden (`keyhole.tables.seal`)."""
+        return digest(self.connection, [c for c in self.schema.columns if c.role is not Role.HIDDEN], key)
+
+    def _told(self, text: str) -> duckdb.DuckDBPyConnection:
+        try:
+            return self.connection.execute(text)
+        except duckdb.Error as error:
+            kind = str(error).partition(":")[0]  # what follows may quote a value
+            told = f"the engine cannot count the table by its declared cells ({kind})"
+            raise DataError(told, told=told) from None
+
+    def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
+        """Each private condition on each record, by the engine: 1 true, 0 false, -1 NULL."""
+        found: dict[Leaf, NDArray[np.int8]] = {}
+        for leaf in leaves:
+            read = leaf.columns if isinstance(leaf, Opaque) else {leaf.column}
+            alone = bool(read) and read <= set(self._held)
+            con, table = (self._secrets, "secrets") if alone else (self.connection, "everything")
+            text = f"SELECT coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS v FROM {table}"
+            found[leaf] = np.asarray(con.execute(text).fetchnumpy()["v"], dtype=np.int8)
+        return found

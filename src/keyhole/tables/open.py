@@ -1,0 +1,173 @@
+"""The one door to the data: settings, a file or frame, and what it is for, to a `Table`.
+
+Here, and nowhere else, a table is opened and kinds are decided. Paths of keyhole.toml were put behind its folder when
+it was read (`Config.load`, once); a path given beside the settings is meant from the working directory.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum
+
+import duckdb
+
+from keyhole.errors import ConfigError, DataError
+from keyhole.knowledge import Config
+from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.tables.duckdb.load import Loaded, Reading, read, read_columns
+from keyhole.tables.duckdb.roster import DuckDBRoster
+from keyhole.tables.duckdb.source import DuckDBSource
+from keyhole.tables.seal import Seal
+from keyhole.transcript import Line
+
+__all__ = ["Table", "Use", "compared_with_text", "interruptions", "open_table", "read_columns"]
+
+
+class Use(Enum):
+    """What a table is opened for: which half is needed, and what may depend on private values.
+
+    AUDIT: the whole; kinds of private columns of a text file may be read off the values, and are listed as assumed.
+    ANSWERED: as AUDIT, for a log that has all its answers: the data may lack private columns, then there is no source.
+    WATCH: the public half; nothing that can be seen may depend on a private value, so kinds are declared or implied.
+    ATTACK: the public half as an outsider has it; private columns are left out by name.
+    ANSWER: the whole; every column may be a secret, so no kind is read off and a fault names a column at most.
+    """
+
+    AUDIT = Reading()
+    ANSWERED = Reading(may_lack=True)
+    WATCH = Reading(may_lack=True, declared=True)
+    ATTACK = Reading(may_lack=True, leave_out=True)
+    ANSWER = Reading(declared=True, guarded=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Table:
+    """An opened table. `roster` lives in a database without secrets; `source` is there where the use needs it."""
+
+    name: str
+    roster: DuckDBRoster
+    source: DuckDBSource | None
+    seal: Seal | None  # makes keyed digests of the private columns at hand; None: none is
+    version: str | None
+    absent: tuple[str, ...]  # private columns that the data has not
+    left_out: tuple[str, ...]  # private columns that the data has and that were not read
+    assumed: Mapping[str, str]  # private columns whose kind was read off their values
+
+    @property
+    def whole(self) -> DuckDBSource:
+        """The source, for uses that always have one."""
+        assert self.source is not None
+        return self.source
+
+
+def open_table(
+    settings: Config,
+    use: Use,
+    *,
+    data: object = None,
+    table: str | None = None,
+    view: str | None = None,
+    text: frozenset[str] = frozenset(),
+) -> Table:
+    """Open the table of the settings; what is given beside them counts before them.
+
+    `data` is a path or a frame (pandas, polars, Arrow), `table` its name, `view` a SELECT over it that gives one row a
+    person. `text` names private columns that the data may lack and that hold text. Cost: the data is read once.
+
+    >>> import pyarrow as pa
+    >>> staff = pa.table({"name": ["Ann", "Bob"], "pay": [10, 20]})
+    >>> opened = open_table(Config.parse("[columns.private.pay]"), Use.WATCH, data=staff)
+    >>> opened.roster.n, opened.source, opened.absent
+    (2, None, ())
+    """
+    where = data if data is not None else settings.source.data
+    if where is None:
+        raise ConfigError("no data: give --data FILE (data=... in Python), or data under [source] in keyhole.toml")
+    how = use.value
+    named = table if table is not None else settings.source.table
+    viewed = view if view is not None else settings.source.view
+    try:
+        loaded = read(
+            where,
+            settings.columns,
+            Reading(how.may_lack, how.leave_out, how.declared, how.guarded, text),
+            table=named,
+            view=viewed,
+        )
+    except DataError as error:
+        if use is Use.ANSWER:
+            raise _quiet(error) from None
+        raise
+    absent = tuple(name for name in settings.columns.private if name not in (*loaded.held, *loaded.left_out))
+    _check_spelling(loaded, absent)
+    wanted = use in (Use.AUDIT, Use.ANSWER) or (use is Use.ANSWERED and not absent)
+    source = loaded.source()
+    return Table(
+        loaded.schema.table,
+        loaded.roster(),
+        source if wanted else None,
+        source.seal(),
+        settings.source.version,
+        absent,
+        loaded.left_out,
+        {name: str(kind) for name, kind in loaded.assumed},
+    )
+
+
+def _quiet(error: DataError) -> DataError:
+    """The same fault where others may read it: no value, no row, nobody's id."""
+    if error.told == str(error):
+        return error
+    what = error.told or "the table is unfit. Every row needs an id of its own, and numbers must be finite"
+    return DataError(
+        f"{what}. No value is shown here, where answers are private: `keyhole audit` on the same file says where the "
+        "fault is"
+    )
+
+
+def _check_spelling(loaded: Loaded, absent: Iterable[str]) -> None:
+    """A private column may be missing from the data, unless its name looks misspelt."""
+    others = Schema("", tuple(Column(c.name, Kind.OTHER) for c in loaded.schema.of_role(Role.PUBLIC)))
+    for name in absent:
+        near = others.nearest(name) if len(name) > 3 else None  # short names are near each other by chance
+        if near is not None:
+            raise ConfigError(f"the table has no column {name!r} to be private; did you mean {near!r}?")
+
+
+def compared_with_text(lines: Sequence[Line], names: Iterable[str]) -> frozenset[str]:
+    """Private columns that the log compares with text: what a roster without them is told of their kind.
+
+    >>> compared_with_text([Line(1, "SELECT COUNT(*) FROM t WHERE d = 'flu' AND x > 3")], ["d", "x"])
+    frozenset({'d'})
+    """
+    found = set()
+    for name in names:
+        word = re.escape(name)
+        pattern = rf"(?<![\w\"]){word}(?!\w)\"?\s*(=|<>|!=|<=?|>=?|(NOT\s+)?(I?LIKE|IN\s*\(|BETWEEN))\s*'"
+        quoted = rf"\"{word}\"\s*(=|<>|!=|<=?|>=?|(NOT\s+)?(I?LIKE|IN\s*\(|BETWEEN))\s*'"
+        test = re.compile(f"{pattern}|{quoted}", re.IGNORECASE)
+        keyed = (
+            isinstance(part, Mapping)
+            and isinstance(part.get("key"), Mapping)
+            and isinstance(part["key"].get(name), str)
+            for line in lines
+            if isinstance(line.answer, list)
+            for part in line.answer
+        )
+        if any(test.search(line.sql) for line in lines) or any(keyed):
+            found.add(name)
+    return frozenset(found)
+
+
+@contextmanager
+def interruptions() -> Iterator[None]:
+    """DuckDB says InterruptException, or RuntimeError("Query interrupted"), when Ctrl-C meets it at work."""
+    try:
+        yield
+    except (RuntimeError, duckdb.InterruptException) as error:
+        if isinstance(error, duckdb.InterruptException) or "interrupt" in str(error).lower():
+            raise KeyboardInterrupt from None
+        raise
