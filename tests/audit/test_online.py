@@ -58,8 +58,8 @@ def test_the_hospital_log_is_allow_allow_deny(hospital: DuckDBRoster) -> None:
     said = [ask(auditor, part.sql) for part in split(LOG)]
     assert [str(v.verdict) for v in said] == ["allow", "allow", "deny"]
     assert [v.number for v in said] == ["1", "2", "3"]
-    assert said[2].who == ({"record": {"Name": "Jeremy Doe"}, "column": "Blood sugar"},)
-    assert [(p["query"], p["weight"]) for p in said[2].proof] == [("1", "1"), ("2", "-1"), ("3", "-1")]
+    assert [(f.who, f.column) for f in said[2].who] == [("Jeremy Doe", "Blood sugar")]
+    assert [(p["query"], p["weight"]) for p in said[2].steps()] == [("1", "1"), ("2", "-1"), ("3", "-1")]
     assert "Jeremy" not in said[2].reason
 
 
@@ -80,8 +80,8 @@ def test_two_people_are_safe_from_outsiders_but_not_from_each_other() -> None:
         auditor = OnlineAuditor(table({"x": [1, 2, 3, 4]}, team=["a", "a", "b", "b"]), insiders=insiders)
         said = ask(auditor, "SELECT SUM(x) FROM t WHERE team = 'a'")
         assert said.verdict is verdict
-    assert [(w["record"], w["insider"]) for w in said.who] == [({"row": 1}, {"row": 2}), ({"row": 2}, {"row": 1})]
-    assert [(p["query"], p["weight"]) for p in said.proof] == [("1", "1")]
+    assert [(f.record, f.insider) for f in said.who] == [({"row": 1}, {"row": 2}), ({"row": 2}, {"row": 1})]
+    assert [(p["query"], p["weight"]) for p in said.steps()] == [("1", "1")]
 
 
 # -- the offline audit as judge -------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ def test_online_equals_offline(seed: int) -> None:
         if said.allowed:
             answered.append(one)
         else:
-            who = {w["record"]["name"] for w in said.who}
+            who = {f.record["name"] for f in said.who}
             rows = [row for each in (*answered, one) for row in each.rows]
             assert {PEOPLE[i].name for i in determined(rows)} == who
             found = offline([*answered, one])
@@ -174,9 +174,9 @@ def test_the_decision_does_not_depend_on_its_proof(seed: int, insiders: int) -> 
     for one in stream(seed, 10):
         first, second = proved.admit(one.sql), plain.decide(one.sql)
         assert (first.verdict, first.reason, first.number) == (second.verdict, second.reason, second.number)
-        assert {str(w["record"]) for w in first.who} == {str(w["record"]) for w in second.who}
-        assert second.proof == ()
-        assert bool(first.proof) == (first.verdict is Permission.DENY)
+        assert {f.who for f in first.who} == {f.who for f in second.who}
+        assert second.proof is None
+        assert (first.proof is not None) == (first.verdict is Permission.DENY)
         for auditor, said in ((proved, first), (plain, second)):
             if said.allowed:
                 auditor.record(one.sql)
@@ -193,7 +193,7 @@ def test_weighted_sums_are_judged() -> None:
     assert ask(auditor, "SELECT SUM(x * w * w) FROM t").allowed
     said = ask(auditor, "SELECT SUM(x * w) FROM t WHERE w > 1")
     assert said.verdict is Permission.DENY
-    assert {w["record"]["row"] for w in said.who} == {1, 2, 3, 4}
+    assert {f.record["row"] for f in said.who} == {1, 2, 3, 4}
 
 
 def test_a_multiple_of_a_sum_is_that_sum() -> None:
@@ -214,8 +214,8 @@ def test_average_counts_as_its_sum() -> None:
     assert ask(auditor, "SELECT AVG(x) FROM t").allowed
     said = ask(auditor, "SELECT AVG(x) FROM t WHERE a = 2")
     assert said.verdict is Permission.DENY  # 3 people have a value, 2 of them have a = 2
-    assert said.who[0]["record"] == {"row": 1}
-    assert [(p["query"], p["weight"]) for p in said.proof] == [("1", "3"), ("2", "-2")]
+    assert said.who[0].record == {"row": 1}
+    assert [(p["query"], p["weight"]) for p in said.steps()] == [("1", "3"), ("2", "-2")]
     assert ask(auditor, "SELECT AVG(x) FROM t WHERE a = 99").allowed  # NULL: nobody
 
 
@@ -235,7 +235,7 @@ def test_a_number_about_two_columns_counts_as_both_sums() -> None:
         assert ask(auditor, sql).allowed
         said = ask(auditor, "SELECT SUM(y) FROM t WHERE a = 1")
         assert said.verdict is Permission.DENY
-        assert said.proof[0]["of"]
+        assert said.steps()[0]["of"]
 
 
 def test_public_having_decides_which_groups_count() -> None:

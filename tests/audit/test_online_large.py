@@ -37,7 +37,7 @@ def test_answers_expose_nobody_and_denials_are_not_in_vain(tmp_path: Path, insid
             auditor.record(sql)
             answered.append(sql)
         else:
-            outright = {w["record"]["row"] - 1 for w in said.who if "insider" not in w}
+            outright = {f.row for f in said.who if f.insider is None}
             denied.append(([*answered], sql, outright))
     assert weighted in answered
     assert len(denied) >= len(log.planted)  # one of each pair at least

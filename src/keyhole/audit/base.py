@@ -95,6 +95,7 @@ class Finding:
     singled_out: bool = False
     excluded: tuple[Scalar, ...] = ()
     allowed: tuple[Scalar, ...] = ()
+    insider: Mapping[str, Scalar | None] | None = None  # whoever knows this one's value, and only he
 
     @property
     def who(self) -> str:

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from keyhole.audit.admission import Admission, Permission
+from keyhole.audit.admission import Admission, Permission, Premise
+from keyhole.audit.base import Finding, Proof, Status
 from keyhole.audit.disclosed import Disclosed, People, disclosed, objection
 from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, write_history
 from keyhole.basis import Row
@@ -50,23 +51,12 @@ class Space(Protocol):
         """Exact weights over the committed rows, and the probed one, that give the record."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """Where a committed row came from, and how its answer enters it."""
-
-    number: str
-    sql: str
-    scale: Fraction
-    offset: Fraction
-    of: str
-
-
 @dataclass(slots=True)
 class _Column:
     """The state of one private column."""
 
     space: Space
-    sources: list[_Source] = field(default_factory=list)
+    sources: list[Premise] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -77,7 +67,7 @@ class _Plan:
     statement: Statement | None
     at: int  # how many statements the history had
     forms: list[Disclosed] = field(default_factory=list)
-    moves: list[tuple[str, Any, _Source]] = field(default_factory=list)  # column, decision, source
+    moves: list[tuple[str, Any, Premise]] = field(default_factory=list)  # column, decision, source
     forks: dict[str, _Column] = field(default_factory=dict)
 
 
@@ -101,8 +91,8 @@ class OnlineAuditor:
     >>> auditor.admit("SELECT SUM(pay) FROM t").verdict, auditor.record("SELECT SUM(pay) FROM t")
     (<Permission.ALLOW: 'allow'>, '1')
     >>> said = auditor.admit("SELECT SUM(pay) FROM t WHERE team = 'a'")
-    >>> str(said.verdict), said.who[0]["record"], [(p["query"], p["weight"]) for p in said.proof]
-    ('deny', {'name': 'Cyd'}, [('1', '1'), ('2', '-1')])
+    >>> str(said.verdict), said.who[0].who, [(p["query"], p["weight"]) for p in said.steps()]
+    ('deny', 'Cyd', [('1', '1'), ('2', '-1')])
     """
 
     def __init__(
@@ -269,22 +259,20 @@ class OnlineAuditor:
         if plan.statement is None:
             return plan
         forms, text = plan.forms, plan.verdict.sql
-        who: list[dict[str, Any]] = []
-        proof: tuple[Mapping[str, Any], ...] = ()
-        proved: dict[str, Any] = {"insider": None}  # prefer the proof of somebody exposed to everybody
+        who: list[Finding] = []
+        proved: tuple[Finding, dict[str, Premise]] | None = None  # prefer the proof of somebody exposed to everybody
         dependent = True
         for name in dict.fromkeys(form.column for form in forms):
             mine = [form for form in forms if form.column == name]
             for state, decision, source in self._probed(plan, name, mine, text):
                 dependent = dependent and bool(decision.dependent)
-                exposed = [(record, None) for record in decision.exposes] + list(decision.pairs)
-                listed = self._named(name, exposed)
-                if exposed and (not proof or ("insider" in proved and decision.exposes)):
-                    at, proof = prove(state, decision, source, exposed)
-                    proved = listed[at]
+                listed = self._named(name, decision)
+                if listed and (proved is None or (proved[0].insider is not None and listed[0].insider is None)):
+                    proved = prove(state, decision, source, listed) or proved
                 who.extend(listed)
-        who = _each_once([proved, *who]) if who else who
-        plan.verdict = Admission(number, text, *_ruling(forms, who, dependent), tuple(who), proof)
+        first, premises = ([], {}) if proved is None else ([proved[0]], proved[1])
+        who = _each_once([*first, *who])
+        plan.verdict = Admission(number, text, *_ruling(forms, who, dependent), tuple(who), premises)
         return plan
 
     def _statement(self, query: Asked) -> Statement:
@@ -294,7 +282,7 @@ class OnlineAuditor:
 
     def _probed(
         self, plan: _Plan, name: str, forms: list[Disclosed], text: str
-    ) -> Iterator[tuple[_Column, Any, _Source]]:
+    ) -> Iterator[tuple[_Column, Any, Premise]]:
         """Each row of one column probed after those before it; the state itself stays as it is."""
         state = self._columns.get(name)
         if state is None:
@@ -303,7 +291,7 @@ class OnlineAuditor:
         sources = []
         for form in forms:
             number = plan.verdict.number if form.part is None else f"{plan.verdict.number}.{form.part}"
-            sources.append(_Source(number, text, form.scale, form.offset, form.of))
+            sources.append(Premise(number, text, form.scale, form.offset, form.of))
         first: list[Any] = []
         for form in forms:
             first.append(state.space.probe(_probed(form.row)))
@@ -324,18 +312,18 @@ class OnlineAuditor:
                 state.space.commit(decision)
                 state.sources.append(source)
 
-    def _named(self, column: str, exposed: list[tuple[int, int | None]]) -> list[dict[str, Any]]:
+    def _named(self, column: str, decision: Any) -> list[Finding]:
+        """Whom a decision exposes: to everybody, then to one other participant."""
+        exposed: list[tuple[int, int | None]] = [(record, None) for record in decision.exposes] + list(decision.pairs)
         if not exposed:
             return []
         rows = np.array(sorted({r for pair in exposed for r in pair if r is not None}), dtype=np.int64)
         label = dict(zip(rows.tolist(), self.roster.labels(rows), strict=True))
-        found = []
-        for record, insider in exposed:
-            item: dict[str, Any] = {"record": label[record], "column": column}
-            if insider is not None:
-                item["insider"] = label[insider]
-            found.append(item)
-        return found
+        known = (Status.EXPOSED, None, None, None, None)
+        return [
+            Finding(label[record], record, column, *known, insider=None if insider is None else label[insider])
+            for record, insider in exposed
+        ]
 
     # -- remembering --------------------------------------------------------------------------------------------
 
@@ -381,8 +369,7 @@ class OnlineAuditor:
         self._take(plan)
 
 
-_Exposed: TypeAlias = list[tuple[int, int | None]]
-_Prover: TypeAlias = Callable[[_Column, Any, _Source, _Exposed], tuple[int, tuple[Mapping[str, Any], ...]]]
+_Prover: TypeAlias = Callable[[_Column, Any, Premise, list[Finding]], tuple[Finding, dict[str, Premise]] | None]
 
 
 def _probed(row: Row) -> Sparse | Words:
@@ -401,15 +388,13 @@ def _text(query: Asked) -> str:
     return query if isinstance(query, str) else query.text if isinstance(query, Statement) else query.canonical()
 
 
-def _ruling(forms: list[Disclosed], who: list[dict[str, Any]], dependent: bool) -> tuple[Permission, str]:
+def _ruling(forms: list[Disclosed], who: list[Finding], dependent: bool) -> tuple[Permission, str]:
     """The verdict with a reason that names nobody."""
-    if any("insider" not in w for w in who):
-        return Permission.DENY, "together with what was answered before, it would expose somebody"
+    before = "together with what was answered before, it would expose somebody"
+    if any(f.insider is None for f in who):
+        return Permission.DENY, before
     if who:
-        return (
-            Permission.DENY,
-            "together with what was answered before, it would expose somebody to another participant",
-        )
+        return Permission.DENY, f"{before} to another participant"
     if not forms:
         return Permission.ALLOW, "it asks only public things"
     if dependent:
@@ -417,39 +402,30 @@ def _ruling(forms: list[Disclosed], who: list[dict[str, Any]], dependent: bool) 
     return Permission.ALLOW, "nobody is exposed"
 
 
-def _each_once(who: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _each_once(who: list[Finding]) -> list[Finding]:
     """Those exposed to everybody first (whom the proof is about before all); the others each with one insider."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for item in sorted(who, key=lambda w: "insider" in w):
-        found.setdefault((str(item["record"]), item["column"]), item)
+    found: dict[tuple[int, str], Finding] = {}
+    for each in sorted(who, key=lambda f: f.insider is not None):
+        found.setdefault((each.row, each.column), each)
     return list(found.values())
 
 
 def _proof(
-    state: _Column, decision: Any, source: _Source, exposed: list[tuple[int, int | None]]
-) -> tuple[int, tuple[Mapping[str, Any], ...]]:
-    """The first exposure that has an exact certificate: which it is, and the proof of the JSON contract."""
+    state: _Column, decision: Any, source: Premise, exposed: list[Finding]
+) -> tuple[Finding, dict[str, Premise]] | None:
+    """The first exposure that has an exact certificate, with its proof and the queries it uses."""
     sources = [*state.sources, source]
-    for place, (record, insider) in enumerate(exposed):
-        weights = state.space.certificate(decision, record, insider)
-        if weights is None:
+    insiders = [None] * len(decision.exposes) + [insider for _, insider in decision.pairs]
+    for finding, insider in zip(exposed, insiders, strict=True):
+        found = state.space.certificate(decision, finding.row, insider)
+        if found is None:
             continue
-        items: list[Mapping[str, Any]] = []
-        known = Fraction(0)
-        for at, weight in sorted(weights.items()):
-            used = sources[at]
-            item = {"query": used.number, "sql": used.sql, "weight": str(weight * used.scale)}
-            if used.of:
-                item["of"] = used.of
-            items.append(item)
-            known -= weight * used.offset
-        if known:
-            items.append({"known": str(known), "weight": "1"})
-        return place, tuple(items)
-    return 0, ()
+        used = [(sources[at], weight) for at, weight in sorted(found.items())]
+        constant = -sum((weight * premise.offset for premise, weight in used), Fraction(0))
+        proof = Proof(0, {premise.key: weight for premise, weight in used}, {finding.row: 1}, constant)
+        return replace(finding, proof=proof), {premise.key: premise for premise, _ in used}
+    return None
 
 
-def _no_proof(
-    state: _Column, decision: Any, source: _Source, exposed: _Exposed
-) -> tuple[int, tuple[Mapping[str, Any], ...]]:
-    return 0, ()
+def _no_proof(state: _Column, decision: Any, source: Premise, exposed: list[Finding]) -> None:
+    return None

@@ -6,12 +6,12 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 from rich.console import Console
@@ -253,26 +253,27 @@ def shown(verdict: Admission, how: Format, explain: bool) -> Iterator[str]:
     if not explain:
         return
     for item in verdict.who:
-        to = f", to {_name(item['insider'])}" if "insider" in item else ""
-        yield f"  exposed: {_name(item['record'])}'s {item['column']}{to}"
-    if verdict.proof:
+        to = f", to {_name(item.insider)}" if item.insider is not None else ""
+        yield f"  exposed: {_name(item.record)}'s {item.column}{to}"
+    steps = verdict.steps()
+    if steps:
         first = verdict.who[0]
-        rest = f" + a multiple of {_name(first['insider'])}'s" if "insider" in first else ""
-        yield f"  proof: {_formula(verdict)} = {_name(first['record'])}'s {first['column']}{rest}"
-        for item in verdict.proof:
-            if "query" in item:
-                yield f"    Q{item['query']}: {' '.join(str(item['sql']).split())}"
-        if any("of" in item for item in verdict.proof):
+        rest = f" + a multiple of {_name(first.insider)}'s" if first.insider is not None else ""
+        yield f"  proof: {_formula(steps)} = {_name(first.record)}'s {first.column}{rest}"
+        for step in steps:
+            if "query" in step:
+                yield f"    Q{step['query']}: {' '.join(str(step['sql']).split())}"
+        if any("of" in item for item in steps):
             yield "    (a number made of several private sums counts as telling each of them: meant is the sum named)"
 
 
-def _name(record: dict[str, object]) -> str:
+def _name(record: Mapping[str, object]) -> str:
     return ", ".join(f"row {v}" if k == "row" else str(v) for k, v in record.items())
 
 
-def _formula(verdict: Admission) -> str:
+def _formula(steps: list[dict[str, Any]]) -> str:
     text = ""
-    for item in verdict.proof:
+    for item in steps:
         weight = Fraction(item["known"] if "known" in item else item["weight"])
         size = abs(weight)
         asked = f"({item['of']} in Q{item['query']})" if "of" in item else f"Q{item.get('query')}"

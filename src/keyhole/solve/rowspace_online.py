@@ -53,7 +53,7 @@ class Decision:
     exposes: tuple[int, ...]
     pairs: tuple[tuple[int, int], ...]
     _version: int = field(repr=False)
-    _query: Query = field(repr=False)
+    _query: Probed = field(repr=False)
     _move: Move | None = field(repr=False)
 
     @property
@@ -63,7 +63,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Probed:
     """A row over the records: `mask` for 0/1 rows, else columns and integer entries."""
 
     mask: NDArray[np.bool_] | None
@@ -126,7 +126,7 @@ class OnlineRowSpace:
         self._pivots = np.zeros(16, dtype=np.int64)
         self._pivot_at = np.full(n, -1, dtype=np.int64)
         self._blocks: list[Words] = []  # bit b of blocks[w][k]: record k is in independent query 64 w + b
-        self._weighted: dict[int, Query] = {}
+        self._weighted: dict[int, Probed] = {}
         self._numbers: list[int] = []  # public number of each independent query
         self._shared: set[tuple[int, int]] = set()
         self._ratios: tuple[Ints, Ints] | None = None
@@ -219,7 +219,7 @@ class OnlineRowSpace:
 
     # -- parts of a probe -------------------------------------------------------------------------------------
 
-    def _row(self, query: NDArray[np.uint64] | Mapping[int, int]) -> Query:
+    def _row(self, query: NDArray[np.uint64] | Mapping[int, int]) -> Probed:
         none = np.zeros(0, dtype=np.int64)
         if isinstance(query, np.ndarray):
             words = np.ascontiguousarray(query, dtype=np.uint64)
@@ -228,7 +228,7 @@ class OnlineRowSpace:
             bits = np.unpackbits(words.view(np.uint8), bitorder="little").view(np.bool_)
             if bits[self.n :].any():
                 raise ValueError(f"bits are set beyond record {self.n - 1}")
-            return Query(bits[: self.n], none, none)
+            return Probed(bits[: self.n], none, none)
         items = sorted((int(k), int(v)) for k, v in query.items() if v)
         bad = next((k for k, _ in items if not 0 <= k < self.n), None)
         if bad is not None:
@@ -237,12 +237,12 @@ class OnlineRowSpace:
         if all(v == 1 for _, v in items):
             mask = np.zeros(self.n, dtype=bool)
             mask[columns] = True
-            return Query(mask, none, none)
+            return Probed(mask, none, none)
         if any(abs(v) >= 1 << 62 for _, v in items):
             raise ValueError("weights of 2^62 and more are not supported online; scale the weights down")
-        return Query(None, columns, np.array([v for _, v in items], dtype=np.int64))
+        return Probed(None, columns, np.array([v for _, v in items], dtype=np.int64))
 
-    def _shadow_sums(self, row: Query) -> Ints:
+    def _shadow_sums(self, row: Probed) -> Ints:
         if row.mask is None:
             return _dot(row.entries % self._p, self._g[row.columns], self._p)
         if self.n >= _COMPILED_FROM:
@@ -313,7 +313,7 @@ class OnlineRowSpace:
             total = (total + row.at(records) % self._p * int(y[i])) % self._p
         return total % self._p
 
-    def _new_pivot(self, row: Query, y: Ints) -> tuple[int, int]:
+    def _new_pivot(self, row: Probed, y: Ints) -> tuple[int, int]:
         """A record whose column is outside the span of the pivots' columns, with its rho; sampled, else searched."""
         p = self._p
         records = self._rng.integers(0, self.n, size=_SAMPLE)
