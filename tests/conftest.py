@@ -14,13 +14,12 @@ settings.register_profile("keyhole", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "keyhole")
 
-ROOT = Path(__file__).parent.parent
-SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text(encoding="utf-8").split())
+SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text(encoding="utf-8").splitlines())
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what slow.txt lists: a test function with all its cases, or a whole file."""
+    """Mark what slow.txt lists: one case of a test, or a test with all its cases."""
     for item in items:
-        path = item.path.relative_to(ROOT).as_posix()
-        if path in SLOW or f"{path}::{getattr(item, 'originalname', None) or item.name}" in SLOW:
+        if item.nodeid in SLOW or item.nodeid.split("[")[0] in SLOW:
             item.add_marker(pytest.mark.slow)
