@@ -130,6 +130,7 @@ class Exposure:
     promise: str = ""
     unjudged: tuple[Unjudged, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
+    assumed: Mapping[str, str] = field(default_factory=dict)  # private columns whose kind was read off their values
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -209,6 +210,7 @@ class Exposure:
             "atoms": self.atoms,
             "rank": self.rank,
             "promise": self.promise,
+            "assumed": dict(self.assumed),
             "exposed": [
                 {
                     "record": _plain(f.record),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def examine(
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
         transcript = Transcript(transcript.entries, tuple(refused))
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
-    return Rank(group_size, progress).examine(evidence, roster)
+    return replace(Rank(group_size, progress).examine(evidence, roster), assumed=opened.assumed)
 
 
 def merged(settings: Config, *, private: Sequence[str], id: Sequence[str], hidden: Sequence[str]) -> Config:  # noqa: A002

@@ -213,6 +213,9 @@ def render(exposure: Exposure) -> Iterator[RenderableType]:
         f"Promise: {exposure.promise}.",
         style="dim",
     )
+    if exposure.assumed:
+        kinds = ", ".join(f"{name} {kind}" for name, kind in exposure.assumed.items())
+        yield Text(f"Assumed, from the values: {kinds} (kind = ... in keyhole.toml declares it).", style="dim")
 
 
 def _reasons(exposure: Exposure) -> Iterator[tuple[str, str]]:
