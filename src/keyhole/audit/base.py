@@ -130,6 +130,7 @@ class Exposure:
     promise: str = ""
     unjudged: tuple[Unjudged, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
+    assumed: Mapping[str, str] = field(default_factory=dict)  # private columns whose kind was read off their values
     version: str | None = None
     dialect: str = "duckdb"
     index: Index = field(init=False, repr=False)

@@ -71,7 +71,7 @@ def examine(
         transcript = Transcript(transcript.entries, tuple(refused), transcript.unjudged)
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
     rules = RULES if group_size == 1 else (*RULES, groups(group_size))
-    return replace(Judge(rules, progress).examine(evidence, roster), version=settings.source.version)
+    return replace(Judge(rules, progress).examine(evidence, roster), version=opened.version, assumed=opened.assumed)
 
 
 def merged(settings: Config, *, private: Sequence[str], id: Sequence[str], hidden: Sequence[str]) -> Config:  # noqa: A002

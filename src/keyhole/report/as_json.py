@@ -42,6 +42,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
         "atoms": verdict.atoms,
         "rank": verdict.rank,
         "promise": verdict.promise,
+        "assumed": dict(verdict.assumed),
         "source": _source(verdict.source),
         "exposed": [
             {

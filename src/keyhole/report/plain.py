@@ -142,6 +142,7 @@ class Plain:
     atoms: int
     rank: int
     promise: str
+    assumed: Mapping[str, str]
     complete: bool
     exit_code: int
     doubt: int  # the exit code as if nobody were found
@@ -182,6 +183,7 @@ def plain(exposure: Exposure) -> Plain:
         atoms=exposure.atoms,
         rank=exposure.rank,
         promise=exposure.promise,
+        assumed=exposure.assumed,
         complete=exposure.complete,
         exit_code=exposure.exit_code,
         doubt=exposure.doubt,

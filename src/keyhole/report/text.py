@@ -142,11 +142,15 @@ def more(items: Sequence[object], what: str = "more") -> Iterator[str]:
 
 
 def sizes(verdict: Plain) -> str:
-    """The last line: how large it was, and what is promised."""
-    return (
+    """The last lines: how large it was, what is promised, and what was assumed."""
+    said = (
         f"{verdict.records} people, {verdict.queries} queries, {verdict.atoms} atoms, rank {verdict.rank}. "
         f"Promise: {verdict.promise}."
     )
+    if not verdict.assumed:
+        return said
+    kinds = ", ".join(f"{name} {kind}" for name, kind in verdict.assumed.items())
+    return f"{said}\nAssumed, from the values: {kinds} (kind = ... in keyhole.toml declares it)."
 
 
 def reasons(cases: Sequence[Case]) -> Iterator[str]:
