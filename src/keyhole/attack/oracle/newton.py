@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from keyhole.attack.oracle.box import ESTIMATE
+from keyhole.attack.oracle.box import ESTIMATE, Aim, AskedRows, estimating_loop
 from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
@@ -72,6 +72,10 @@ class OneBitNewton(SequentialBisection):
         self._Pz = np.zeros(subspace.d)
         self._grid, self._table = smoothed_density(noise)
         self._coarse = COARSE * noise.std
+
+    def _loop(self, rows: AskedRows, aim: Aim) -> int:
+        guess = (self._c, self._P, self._Pz, self._table, self._grid)
+        return int(estimating_loop(rows, aim, *self._state(), guess))
 
     def covariance(self) -> Floats:
         """The estimator's own covariance of its coordinates (asymptotic, not certified)."""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from keyhole.attack.oracle.base import StreamAttack
-from keyhole.attack.oracle.box import CENTRE, certified_loop
+from keyhole.attack.oracle.box import CENTRE, Aim, AskedRows, CutBox, Doubt, PackedLaw, certified_loop
 from keyhole.attack.oracle.noise import Noise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
@@ -78,13 +78,16 @@ class SequentialBisection(StreamAttack):
         errors: Floats,
         forced: float = math.nan,
     ) -> int:
-        return int(
-            certified_loop(
-                self._aiming, forced, z, slack, target, noise, errors, self._x, self._y, self._odds,
-                self._bars, self.keep, self.delta, self._edge, self._coarse, self._law, self._knots, self._tails,
-                self._doubt_counts, self._doubt, self._c, self._P, self._Pz, self._table, self._grid,
-            )
-        )  # fmt: skip
+        aim = (self._aiming, forced, self._edge, self._coarse)
+        return self._loop((z, slack, target, noise, errors), aim)
+
+    def _loop(self, rows: AskedRows, aim: Aim) -> int:
+        return int(certified_loop(rows, aim, *self._state()))
+
+    def _state(self) -> tuple[CutBox, PackedLaw, Doubt]:
+        """The box, the law and the doubts, as the compiled loops take them."""
+        box = (self._x, self._y, self._odds, self._bars, self.keep, self.delta)
+        return box, (self._law, self._knots, self._tails), (self._doubt_counts, self._doubt)
 
     def _memory(self) -> dict[str, Floats]:
         return {"x": self._x, "y": self._y, "odds": self._odds, "bars": self._bars, "c": self._c, "P": self._P}
