@@ -32,7 +32,7 @@ from keyhole.attack.lbfgs import LBFGS
 from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.saved import resume, save
 from keyhole.attack.sgd import SigmoidSGD
-from keyhole.attack.sparse import Sparse
+from keyhole.attack.sparse import BasisPursuit
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import CannotHonour
 from keyhole.evidence import Bound, Evidence
@@ -74,7 +74,7 @@ SPECIMENS: dict[str, Specimen] = {
     "Bounded": Specimen(Bounded, GRID),
     "L1": Specimen(L1, GRID),
     "Integer": Specimen(Integer, GRID),
-    "Sparse": Specimen(Sparse, GRID),
+    "BasisPursuit": Specimen(BasisPursuit, GRID),
     "Convex": Specimen(Convex, GRID),
     "ConjugateGradient": Specimen(ConjugateGradient),
     "LBFGS": Specimen(LBFGS, GRID),

@@ -9,7 +9,7 @@ import numpy as np
 from keyhole.attack.base import Reconstruction, State, Target
 from keyhole.attack.kaczmarz import Kaczmarz
 from keyhole.attack.least_squares import LeastSquares
-from keyhole.attack.problem import Law as Noise
+from keyhole.attack.problem import NoiseLaw as Noise
 from keyhole.attack.problem import Problem
 from keyhole.attack.records import RecordRows
 from keyhole.checks import attacks

@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.attack.oracle.base import StreamAttack
 from keyhole.attack.oracle.box import CENTRE, Aim, AskedRows, CutBox, Doubt, PackedLaw, certified_loop
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
@@ -24,9 +24,9 @@ class SequentialBisection(StreamAttack):
     A query with no positive gap is answered but not asked. Memory: 4d numbers. Time: O(dD) a query.
 
     >>> from keyhole.attack.oracle.base import ThresholdOracle
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> attack = SequentialBisection(Subspace.blocks(4, 2), Uniform(0.5), delta=0.01)
-    >>> oracle = ThresholdOracle(np.array([0.9, 0.8, 0.1, 0.3]), Uniform(0.5), rng=np.random.default_rng(7))
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> attack = SequentialBisection(Subspace.blocks(4, 2), UniformNoise(0.5), delta=0.01)
+    >>> oracle = ThresholdOracle(np.array([0.9, 0.8, 0.1, 0.3]), UniformNoise(0.5), rng=np.random.default_rng(7))
     >>> queries = np.tile(attack.subspace.basis, (2000, 1))
     >>> run = attack.run(queries, oracle)
     >>> run.contained, run.final_error < 0.05, [round(float(v), 2) for v in attack.estimate()]
@@ -35,7 +35,7 @@ class SequentialBisection(StreamAttack):
 
     _aiming = CENTRE
 
-    def __init__(self, subspace: Subspace, noise: Noise, *, delta: float = 0.01, keep: float = 0.85) -> None:
+    def __init__(self, subspace: Subspace, noise: OracleNoise, *, delta: float = 0.01, keep: float = 0.85) -> None:
         super().__init__(subspace, noise)
         if not 0 < delta < 1:
             raise ModelError(f"delta is the chance of losing w, between 0 and 1, got {delta!r}")
