@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch, prior_reconstruction
-from keyhole.attack.problem import NoiseLaw, Problem, assemble, join
-from keyhole.attack.readout import read_values
-from keyhole.attack.spread import standard_errors
+from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble, join
+from keyhole.attack.record_values import read_values
+from keyhole.attack.standard_errors import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.evidence import Evidence, Feature
 from keyhole.solve.interior import Rows, RowTerm, minimise

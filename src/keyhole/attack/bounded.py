@@ -9,7 +9,7 @@ import numpy as np
 from keyhole.attack.base import Reconstruction
 from keyhole.attack.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
-from keyhole.attack.problem import NoiseLaw, Problem
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import Status
 
 

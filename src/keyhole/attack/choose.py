@@ -14,6 +14,7 @@ from keyhole.attack.bounded import Bounded
 from keyhole.attack.conjugate_gradient import ConjugateGradient
 from keyhole.attack.convex import Convex
 from keyhole.attack.decode import decode, likelihood
+from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble
 from keyhole.attack.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attack.integer import MODEL_LIMIT, STATES_LIMIT, WORK_LIMIT, Integer
 from keyhole.attack.jacobi import Jacobi
@@ -22,10 +23,9 @@ from keyhole.attack.l1 import L1
 from keyhole.attack.lbfgs import LBFGS
 from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.matrix_free import SMALL
-from keyhole.attack.problem import NoiseLaw, Problem, assemble
 from keyhole.attack.sgd import SigmoidSGD
 from keyhole.attack.sparse import BasisPursuit
-from keyhole.attack.spread import SPREAD_LIMIT, standard_errors
+from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError
 from keyhole.evidence import Evidence

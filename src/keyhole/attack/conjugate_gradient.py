@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from keyhole.attack.base import Reconstruction
 from keyhole.attack.batch import BatchAttack
+from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.matrix_free import reconstruct_matrix_free, solve_cg
-from keyhole.attack.problem import Problem
 
 
 class ConjugateGradient(BatchAttack):

@@ -10,8 +10,8 @@ import numpy as np
 
 from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.batch import BatchAttack, culprits, dense_design, midpoint, reconstruct
-from keyhole.attack.problem import NoiseLaw, Problem, refine
-from keyhole.attack.structure import cell_rows
+from keyhole.attack.cell_constraints import cell_rows
+from keyhole.attack.decoding_problem import NoiseLaw, Problem, refine
 from keyhole.errors import CannotHonour, ContradictionError, MissingExtra
 from keyhole.solve.status import Status
 

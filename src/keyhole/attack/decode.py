@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Watch
 from keyhole.attack.batch import midpoint
-from keyhole.attack.problem import NoiseLaw, Problem
-from keyhole.attack.structure import cell_rows
+from keyhole.attack.cell_constraints import cell_rows
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.bitrows import overlaps, transpose
 from keyhole.solve.interior import Rows, RowTerm, Solution, minimise
 from keyhole.solve.status import Status

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Reconstruction, Target
 from keyhole.attack.batch import BatchAttack, dense_design, reconstruct
+from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.matrix_free import row_noise
-from keyhole.attack.problem import Problem
 from keyhole.solve.status import Status
 
 

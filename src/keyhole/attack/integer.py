@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from keyhole.attack.base import Floats, Measure, Reconstruction, Target
 from keyhole.attack.batch import BatchAttack, culprits, dense_design
 from keyhole.attack.decode import decode, likelihood
-from keyhole.attack.problem import NoiseLaw, Problem
-from keyhole.attack.spread import standard_errors
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.standard_errors import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.solve.cpsat import solve_integers
 from keyhole.solve.gibbs import ENUMERATED, enumerate_feasible, enumerate_posterior, level_counts, sample_posterior

@@ -9,8 +9,8 @@ from scipy.special import gammaln
 from keyhole.attack.base import Floats, Reconstruction
 from keyhole.attack.batch import culprits, dense_design
 from keyhole.attack.decode import decode, likelihood
-from keyhole.attack.problem import NoiseLaw, Problem
-from keyhole.attack.readout import read_values
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.record_values import read_values
 from keyhole.errors import ContradictionError
 from keyhole.solve.cpsat import solve_integers
 from keyhole.solve.status import Status

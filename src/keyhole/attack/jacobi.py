@@ -8,8 +8,8 @@ import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.batch import BatchAttack, midpoint
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import operator, reconstruct_matrix_free
-from keyhole.attack.problem import NoiseLaw, Problem
 from keyhole.solve.jacobi import projected_jacobi
 from keyhole.solve.status import Status
 

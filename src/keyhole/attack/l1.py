@@ -9,7 +9,7 @@ import numpy as np
 from keyhole.attack.base import Reconstruction
 from keyhole.attack.batch import BatchAttack, dense_design, reconstruct
 from keyhole.attack.decode import decode, robust
-from keyhole.attack.problem import Problem
+from keyhole.attack.decoding_problem import Problem
 
 
 class L1(BatchAttack):

@@ -8,8 +8,8 @@ import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction
 from keyhole.attack.batch import DENSE_LIMIT, BatchAttack, reconstruct, refuse_contradiction
+from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.matrix_free import reconstruct_matrix_free, row_noise, solve_cg
-from keyhole.attack.problem import Problem
 from keyhole.solve.lstsq import minimum_norm
 from keyhole.solve.status import Status
 

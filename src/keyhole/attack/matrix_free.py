@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
-from keyhole.attack.problem import NoiseLaw, Problem
-from keyhole.attack.readout import read_values
-from keyhole.attack.spread import SPREAD_LIMIT, standard_errors
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.record_values import read_values
+from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.errors import ContradictionError
 from keyhole.solve.lstsq import cgls
 from keyhole.solve.operator import Operator

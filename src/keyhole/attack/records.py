@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import row_noise
-from keyhole.attack.problem import NoiseLaw, Problem
 from keyhole.errors import CannotHonour
 from keyhole.solve.bitrows import Words, pack, unpack, words_for
 

@@ -10,8 +10,8 @@ import numpy as np
 from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
-from keyhole.attack.problem import NoiseLaw, Problem
-from keyhole.attack.spread import SPREAD_LIMIT, feasible_width, posterior_mean
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.standard_errors import SPREAD_LIMIT, feasible_width, posterior_mean
 from keyhole.solve.status import Status
 
 

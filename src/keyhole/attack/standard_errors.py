@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from keyhole.attack.base import Floats
-from keyhole.attack.problem import NoiseLaw, Problem
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.lstsq import posterior_deviation
 
 _SURE = 1e8  # information of an exact answer in units of the prior's; errors below 1e-3 of the spread read 0

@@ -15,10 +15,10 @@ from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.batch import BatchAttack
 from keyhole.attack.bounded import Bounded
+from keyhole.attack.decoding_problem import assemble
 from keyhole.attack.l1 import L1
-from keyhole.attack.problem import assemble
 from keyhole.attack.sparse import BasisPursuit
-from keyhole.attack.spread import feasible_width, standard_errors
+from keyhole.attack.standard_errors import feasible_width, standard_errors
 from keyhole.errors import DataError
 from keyhole.knowledge import Prior
 from keyhole.transcript import Noise
