@@ -35,7 +35,7 @@ from keyhole.attack.score import score  # noqa: E402
 from keyhole.knowledge import Prior  # noqa: E402
 from keyhole.report.charts.attack import plot_accuracy  # noqa: E402
 from keyhole.solve.bitrows import overlaps, pack, transpose  # noqa: E402
-from keyhole.solve.interior import Rows, Term, minimise  # noqa: E402
+from keyhole.solve.interior import Rows, RowTerm, minimise  # noqa: E402
 from keyhole.solve.kaczmarz import sweep  # noqa: E402
 from keyhole.transcript import Noise  # noqa: E402
 
@@ -117,11 +117,11 @@ def decoding(n: int = 1000, m: int = 4000, repeats: int = 3, patience: float = 2
     found: dict[str, Floats] = {}
 
     def absolute() -> None:
-        rows = Rows(A, y, np.ones(m), y, y, np.full(m, Term.ABSOLUTE, dtype=np.int8))
+        rows = Rows(A, y, np.ones(m), y, y, np.full(m, RowTerm.ABSOLUTE, dtype=np.int8))
         found["L1"] = minimise(rows, zero, one, start=half).u
 
     def squares() -> None:
-        rows = Rows(A, y, np.ones(m), y, y, np.full(m, Term.QUADRATIC, dtype=np.int8))
+        rows = Rows(A, y, np.ones(m), y, y, np.full(m, RowTerm.QUADRATIC, dtype=np.int8))
         gram = overlaps(transpose(words, n)).astype(np.float64)
         found["Bounded"] = minimise(rows, zero, one, start=half, gram=gram).u
 

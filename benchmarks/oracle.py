@@ -27,10 +27,10 @@ from keyhole.attack.oracle.calibration import calibrate
 from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.levels import LevelNewton
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Gaussian, Laplace, Noise, Uniform, noise_of
+from keyhole.attack.oracle.noise import GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_of
 from keyhole.attack.oracle.oracle_off import OracleOff
 from keyhole.attack.oracle.sequential import SequentialBisection
-from keyhole.attack.oracle.simulate import Method, StreamKind, floor_of, play, play_many, stream_of
+from keyhole.attack.oracle.simulate import OracleMethod, StreamKind, floor_of, play, play_many, stream_of
 from keyhole.attack.oracle.streams import Concentrated, Spread, blocks
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
@@ -47,7 +47,7 @@ def published(plots: Path | None) -> Rows:
     curves: dict[str, list[tuple[float, float]]] = {}
     for kind in StreamKind:
         stream = stream_of(kind, SPACE)
-        for method in (Method.ONLINE_BISECTION, Method.SEQUENTIAL):
+        for method in (OracleMethod.ONLINE_BISECTION, OracleMethod.SEQUENTIAL):
             for T in (1_000, 10_000, 100_000, 1_000_000):
                 noise = noise_of("uniform", 0.25, 4)
                 runs, summary, _ = play_many(method, stream, noise, T, delta=0.01, seeds=8)
@@ -66,7 +66,7 @@ def published(plots: Path | None) -> Rows:
                 )
             curves[f"{method}, {kind}"] = _mean([run.trace for run in runs])
     if plots:
-        floor = floor_of(Method.SEQUENTIAL, stream_of(StreamKind.CONCENTRATED, SPACE), noise, 1_000_000)
+        floor = floor_of(OracleMethod.SEQUENTIAL, stream_of(StreamKind.CONCENTRATED, SPACE), noise, 1_000_000)
         all_curves = curves | guides_for(curves["sequential, concentrated"], floor)
         title = "Published constants and sequential test, uniform:0.25"
         plot_errors(all_curves, plots / "oracle-bisection.svg", title=title, dashed=("1/sqrt(T)", "floor"))
@@ -81,9 +81,9 @@ def cuts(_: Path | None) -> Rows:
             made = []
             for seed in range(8 if T < 10_000_000 else 2):
                 rng = np.random.default_rng(seed)
-                attack = OnlineBisection(SPACE, Uniform(1.0), horizon=T)
+                attack = OnlineBisection(SPACE, UniformNoise(1.0), horizon=T)
                 attack.run(
-                    blocks(stream_of(kind, SPACE), T, rng), ThresholdOracle(rng.random(4), Uniform(1.0), rng=rng)
+                    blocks(stream_of(kind, SPACE), T, rng), ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng)
                 )
                 made.append(attack.cuts)
             rows.append({"stream": str(kind), "T": T, "cuts": float(np.mean(made)), "side": attack.side})
@@ -96,7 +96,7 @@ def hybrid(_: Path | None, seeds: int = 200) -> Rows:
     for noise_kind in ("uniform", "gaussian", "laplace"):
         for kind in StreamKind:
             noise, stream = noise_of(noise_kind, 0.25, 4), stream_of(kind, SPACE)
-            runs, summary, said = play_many(Method.NEWTON, stream, noise, 1_000_000, delta=0.01, seeds=seeds)
+            runs, summary, said = play_many(OracleMethod.NEWTON, stream, noise, 1_000_000, delta=0.01, seeds=seeds)
             errors = np.array([run.average_error for run in runs])
             rows.append(
                 {
@@ -121,7 +121,7 @@ def edge(plots: Path | None) -> Rows:
     for kind in StreamKind:
         for u in (0.25, 1.0):
             noise, stream = noise_of("uniform", u, 4), stream_of(kind, SPACE)
-            for method in (Method.EDGE, Method.NEWTON):
+            for method in (OracleMethod.EDGE, OracleMethod.NEWTON):
                 runs, summary, _ = play_many(method, stream, noise, 1_000_000, delta=0.01, seeds=8)
                 rows.append(
                     {
@@ -148,14 +148,14 @@ def edge(plots: Path | None) -> Rows:
 def promise(_: Path | None) -> Rows:
     """1,000 short runs at delta = .2, axis queries, w just inside what a wrong first cut removes."""
     rows: Rows = []
-    builders: dict[str, Callable[[Noise], StreamAttack]] = {
+    builders: dict[str, Callable[[OracleNoise], StreamAttack]] = {
         "SequentialBisection": lambda noise: SequentialBisection(SPACE, noise, delta=0.2),
         "OneBitNewton": lambda noise: OneBitNewton(SPACE, noise, delta=0.2),
         "EdgeBisection": lambda noise: EdgeBisection(SPACE, noise, delta=0.2),
     }
     for name, build in builders.items():
-        for noise in (Uniform(1.0), Gaussian(0.6), Laplace(0.4)):
-            if name == "EdgeBisection" and not isinstance(noise, Uniform):
+        for noise in (UniformNoise(1.0), GaussianNoise(0.6), LaplaceNoise(0.4)):
+            if name == "EdgeBisection" and not isinstance(noise, UniformNoise):
                 continue
             for T in (100, 1_000, 10_000):
                 lost = 0
@@ -171,20 +171,31 @@ def promise(_: Path | None) -> Rows:
                         warnings.simplefilter("ignore", ModelWarning)
                         attack.run(Concentrated(SPACE, phi=0.0).block(T, rng), ThresholdOracle(w, noise, rng=rng))
                     lost += not attack.holds(w)
-                rows.append({"method": name, "noise": type(noise).__name__, "T": T, "lost": lost, "allowed": 200})
+                rows.append(
+                    {
+                        "method": name,
+                        "noise": type(noise).__name__.removesuffix("Noise"),
+                        "T": T,
+                        "lost": lost,
+                        "allowed": 200,
+                    }
+                )
     return rows
 
 
 def misstated(_: Path | None) -> Rows:
     """Uniform noise of half-width .2 stated, another true: 10 seeds, 100,000 concentrated queries, 6,000 probes."""
     rows: Rows = []
-    stream, stated = Concentrated(SPACE), Uniform(0.2)
+    stream, stated = Concentrated(SPACE), UniformNoise(0.2)
     for build in (SequentialBisection, OneBitNewton, EdgeBisection):
         for true in (0.02, 0.1, 0.2, 0.4, 2.0):
             lost = warned = calibrated = 0
             for seed in range(10):
                 for_w, for_queries, for_noise = np.random.default_rng(seed).spawn(3)
-                attack, oracle = build(SPACE, stated), ThresholdOracle(for_w.random(4), Uniform(true), rng=for_noise)
+                attack, oracle = (
+                    build(SPACE, stated),
+                    ThresholdOracle(for_w.random(4), UniformNoise(true), rng=for_noise),
+                )
                 with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always", ModelWarning)
                     lost += not attack.run(stream.block(100_000, for_queries), oracle).contained
@@ -201,8 +212,8 @@ def dimensions(plots: Path | None) -> Rows:
     """Spread streams in d = 2 .. 16: the estimate keeps working where axis boxes stall. T = 300,000, 8 seeds."""
     rows: Rows = []
     for d in (2, 4, 8, 16):
-        stream, noise = Spread(Subspace.blocks(2 * d, d)), Uniform(1.0)
-        for method in (Method.NEWTON, Method.SEQUENTIAL):
+        stream, noise = Spread(Subspace.blocks(2 * d, d)), UniformNoise(1.0)
+        for method in (OracleMethod.NEWTON, OracleMethod.SEQUENTIAL):
             runs, summary, _ = play_many(method, stream, noise, 300_000, delta=0.01, seeds=8)
             rows.append(
                 {
@@ -237,8 +248,8 @@ def privacy(plots: Path | None) -> Rows:
     q = Concentrated(SPACE).block(4_000, np.random.default_rng(0))
     prior = float(np.mean(np.abs((w - 0.5) @ q.T)))
     for epsilon in (0.1, 1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0):
-        noise = Laplace(private_laplace_scale(epsilon, cap, sensitivity))
-        _, summary, _ = play_many(Method.NEWTON, Concentrated(SPACE), noise, cap, delta=0.01, seeds=400)
+        noise = LaplaceNoise(private_laplace_scale(epsilon, cap, sensitivity))
+        _, summary, _ = play_many(OracleMethod.NEWTON, Concentrated(SPACE), noise, cap, delta=0.01, seeds=400)
         rows.append(
             {
                 "epsilon": epsilon,
@@ -263,7 +274,7 @@ def privacy(plots: Path | None) -> Rows:
 def levels(_: Path | None) -> Rows:
     """The price of one bit: k levels and the raw answer, Gaussian noise, T = 5,000, 20 seeds."""
     rows: Rows = []
-    noise, stream, T = Gaussian(0.5), Spread(SPACE), 5_000
+    noise, stream, T = GaussianNoise(0.5), Spread(SPACE), 5_000
     for k in (2, 3, 4, 8):
         errors = []
         for seed in range(20):
@@ -277,7 +288,7 @@ def levels(_: Path | None) -> Rows:
                 "average_error": float(np.mean(errors)),
             }
         )
-    raw = [play(Method.ORACLE_OFF, stream, noise, T, delta=0.01, seed=seed).average_error for seed in range(20)]
+    raw = [play(OracleMethod.ORACLE_OFF, stream, noise, T, delta=0.01, seed=seed).average_error for seed in range(20)]
     rows.append({"answer": "raw", "information": 1.0, "average_error": float(np.mean(raw))})
     return rows
 
@@ -289,22 +300,22 @@ def speed(_: Path | None) -> Rows:
     ratios to the passes just before and after; the times are minima.
     """
     rows: Rows = []
-    cases: list[tuple[str, Noise]] = [
-        ("OnlineBisection", Uniform(1.0)),
-        ("SequentialBisection", Uniform(1.0)),
-        ("EdgeBisection", Uniform(1.0)),
-        ("OneBitNewton", Uniform(1.0)),
-        ("OneBitNewton", Gaussian(0.6)),
-        ("OneBitNewton", Laplace(0.4)),
-        ("SequentialBisection", Laplace(0.4)),
-        ("OracleOff", Gaussian(0.6)),
+    cases: list[tuple[str, OracleNoise]] = [
+        ("OnlineBisection", UniformNoise(1.0)),
+        ("SequentialBisection", UniformNoise(1.0)),
+        ("EdgeBisection", UniformNoise(1.0)),
+        ("OneBitNewton", UniformNoise(1.0)),
+        ("OneBitNewton", GaussianNoise(0.6)),
+        ("OneBitNewton", LaplaceNoise(0.4)),
+        ("SequentialBisection", LaplaceNoise(0.4)),
+        ("OracleOff", GaussianNoise(0.6)),
     ]
     for D, d, T in SHAPES:
         space = Subspace.blocks(D, d)
         queries, w = Concentrated(space).block(T, np.random.default_rng(0)), np.random.default_rng(1).random(D)
         columns = np.ascontiguousarray(space.basis.T)
 
-        def attack_of(name: str, noise: Noise, space: Subspace = space, T: int = T) -> StreamAttack | OracleOff:
+        def attack_of(name: str, noise: OracleNoise, space: Subspace = space, T: int = T) -> StreamAttack | OracleOff:
             match name:
                 case "OnlineBisection":
                     return OnlineBisection(space, noise, horizon=T)
@@ -342,7 +353,7 @@ def speed(_: Path | None) -> Rows:
                     "D": D,
                     "d": d,
                     "method": name,
-                    "noise": type(noise).__name__,
+                    "noise": type(noise).__name__.removesuffix("Noise"),
                     "numpy_ns": min(fast) / T * 1e9,
                     "attack_ns": min(times) / T * 1e9,
                     "ratio": float(np.median(ratios[0])),
@@ -360,15 +371,15 @@ def scaling(_: Path | None) -> Rows:
         queries, w = Concentrated(space).block(T, np.random.default_rng(0)), np.random.default_rng(1).random(D)
         times = []
         for turn in range(5):
-            oracle = ThresholdOracle(w, Uniform(1.0), rng=np.random.default_rng(turn))
-            times.append(OneBitNewton(space, Uniform(1.0)).run(queries, oracle).seconds)
+            oracle = ThresholdOracle(w, UniformNoise(1.0), rng=np.random.default_rng(turn))
+            times.append(OneBitNewton(space, UniformNoise(1.0)).run(queries, oracle).seconds)
         rows.append(
             {"D": D, "d": d, "T": T, "ns_per_query": min(times) / T * 1e9, "ns_per_dD": min(times) / T * 1e9 / (d * D)}
         )
     for T in (100_000, 1_000_000, 4_000_000):
         rng = np.random.default_rng(0)
-        attack = OneBitNewton(SPACE, Uniform(1.0))
-        oracle = ThresholdOracle(rng.random(4), Uniform(1.0), rng=rng)
+        attack = OneBitNewton(SPACE, UniformNoise(1.0))
+        oracle = ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng)
         tracemalloc.start()
         attack.run(blocks(Concentrated(SPACE), T, rng), oracle)
         peak = tracemalloc.get_traced_memory()[1]

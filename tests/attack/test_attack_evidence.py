@@ -17,12 +17,12 @@ from keyhole.attack.arrays import blocks, from_arrays
 from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.bounded import Bounded
 from keyhole.attack.choose import choose, run
+from keyhole.attack.decoding_problem import assemble
 from keyhole.attack.integer import Integer
 from keyhole.attack.kaczmarz import Kaczmarz
 from keyhole.attack.l1 import L1
 from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.play import Exact, Noisy, play
-from keyhole.attack.problem import assemble
 from keyhole.attack.saved import resume, save
 from keyhole.attack.score import score
 from keyhole.attack.streaming import Tape, replay
@@ -242,7 +242,7 @@ def test_blocks_with_other_atoms_join_to_the_same_problem(seed: int, cut: int) -
     attack = LeastSquares(Target.of(whole))
     attack.observe(first)
     attack.observe(second)
-    problem = attack.problem
+    problem = attack.decoding_problem
     assert problem is not None
     assert problem.K == assemble(Target.of(whole), whole).K
     assert attack.estimate().values == pytest.approx(np.linalg.pinv(A.astype(float)) @ (A @ x), abs=1e-6)

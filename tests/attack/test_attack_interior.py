@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, lsq_linear
 
-from keyhole.solve.interior import Rows, Term, minimise
+from keyhole.solve.interior import Rows, RowTerm, minimise
 from keyhole.solve.status import Status
 
 
@@ -48,7 +48,7 @@ def test_l1_decoding_is_the_linear_program(m: int, n: int, seed: int, kind: str)
     rng = np.random.default_rng(seed)
     A, y, w = rng.integers(0, 2, (m, n)).astype(float), rng.normal(size=m) * 2, rng.random(m) + 0.2
     lo, hi = {"box": (0.0, 1.0), "half": (0.0, np.inf), "free": (-np.inf, np.inf)}[kind]
-    found = minimise(_rows(A, y, w, Term.ABSOLUTE), np.full(n, lo), np.full(n, hi), start=np.full(n, 0.5))
+    found = minimise(_rows(A, y, w, RowTerm.ABSOLUTE), np.full(n, lo), np.full(n, hi), start=np.full(n, 0.5))
     ends = [(lo if np.isfinite(lo) else None, hi if np.isfinite(hi) else None)] * n
     assert found.objective == pytest.approx(_l1_by_linprog(A, y, w, ends), abs=1e-6, rel=1e-6)
     assert (found.u >= lo).all()
@@ -66,7 +66,7 @@ def test_intervals_and_a_lasso_are_honoured(m: int, n: int, seed: int) -> None:
     rows = Rows(
         np.vstack([A, B]), np.concatenate([y, np.zeros(3)]), np.ones(m + 3),
         np.concatenate([y, lo]), np.concatenate([y, hi]),
-        np.array([Term.ABSOLUTE] * m + [Term.INTERVAL] * 3, dtype=np.int8),
+        np.array([RowTerm.ABSOLUTE] * m + [RowTerm.INTERVAL] * 3, dtype=np.int8),
     )  # fmt: skip
     found = minimise(rows, np.zeros(n), np.ones(n), start=np.full(n, 0.5), lasso=np.full(n, 0.3))
     expected = _l1_by_linprog(A, y, np.ones(m), [(0, 1)] * n, 0.3, (B, lo, hi))
@@ -80,7 +80,7 @@ def test_intervals_and_a_lasso_are_honoured(m: int, n: int, seed: int) -> None:
 def test_quadratic_rows_are_box_least_squares(m: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     A, y = rng.normal(size=(m, n)), rng.normal(size=m) * 2
-    found = minimise(_rows(A, y, np.ones(m), Term.QUADRATIC), np.zeros(n), np.ones(n), start=np.full(n, 0.5))
+    found = minimise(_rows(A, y, np.ones(m), RowTerm.QUADRATIC), np.zeros(n), np.ones(n), start=np.full(n, 0.5))
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(lsq_linear(A, y, (0, 1), tol=1e-12).cost, abs=1e-6)
 
@@ -107,7 +107,7 @@ def test_duals_are_the_pull_of_each_row() -> None:
     A = rng.normal(size=(20, 4))
     y = A @ rng.normal(size=4) + rng.laplace(size=20)
     free = np.full(4, np.inf)
-    found = minimise(_rows(A, y, np.ones(20), Term.ABSOLUTE), -free, free, start=np.zeros(4))
+    found = minimise(_rows(A, y, np.ones(20), RowTerm.ABSOLUTE), -free, free, start=np.zeros(4))
     assert np.allclose(A.T @ found.dual, 0, atol=1e-6)
     far = np.abs(A @ found.u - y) > 1e-3
     assert np.allclose(np.abs(found.dual[far]), 1, atol=1e-4)
@@ -128,7 +128,7 @@ def test_it_stops_between_steps_when_asked() -> None:
         if step == 4:
             raise KeyboardInterrupt
 
-    rows = _rows(A, y, np.ones(40), Term.ABSOLUTE)
+    rows = _rows(A, y, np.ones(40), RowTerm.ABSOLUTE)
     found = minimise(rows, np.zeros(20), np.ones(20), start=np.full(20, 0.5), watch=stop)
     assert found.status is Status.INTERRUPTED
     assert found.objective < float(np.abs(A @ np.full(20, 0.5) - y).sum())

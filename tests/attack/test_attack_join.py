@@ -14,9 +14,9 @@ from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.batch import Batch
 from keyhole.attack.bounded import Bounded
+from keyhole.attack.decoding_problem import Problem, assemble, join
 from keyhole.attack.l1 import L1
 from keyhole.attack.least_squares import LeastSquares
-from keyhole.attack.problem import Problem, assemble, join
 from keyhole.evidence import Bound, Evidence, Row
 
 X = np.array([3, 3, 1, 2, 5])

@@ -23,7 +23,7 @@ from keyhole.attack.l1 import L1
 from keyhole.attack.lbfgs import LBFGS
 from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.sgd import SigmoidSGD
-from keyhole.attack.sparse import Sparse
+from keyhole.attack.sparse import BasisPursuit
 from keyhole.attack.streaming import Order, Streaming, Tape, replay
 from keyhole.errors import CannotHonour
 from keyhole.evidence import Bound, Evidence
@@ -65,7 +65,7 @@ def test_minimum_norm_whatever_the_order_of_the_replay(order: Order) -> None:
     assert walked(Kaczmarz(Target.of(evidence)), evidence, order=order) == pytest.approx(LEAST_NORM, abs=1e-6)
 
 
-@pytest.mark.parametrize("make", [Bounded, L1, Sparse, Convex, LBFGS, Jacobi, Kaczmarz])
+@pytest.mark.parametrize("make", [Bounded, L1, BasisPursuit, Convex, LBFGS, Jacobi, Kaczmarz])
 def test_with_knowledge_every_answer_lies_in_the_exact_ranges(make: type[Bounded]) -> None:
     evidence = hospital(Prior(Decimal(3)), 5)
     _in_range(walked(make(Target.of(evidence)), evidence))
@@ -116,7 +116,7 @@ def test_four_sparse_values_among_64_records(m: int, share: float) -> None:
         x[rng.choice(64, 4, replace=False)] = rng.normal(size=4)
         Q = rng.integers(0, 2, (m, 64))
         evidence = from_arrays(Q, (Q @ x).tolist())
-        right += bool(np.abs(walked(Sparse(Target.of(evidence)), evidence) - x).max() < 1e-4)
+        right += bool(np.abs(walked(BasisPursuit(Target.of(evidence)), evidence) - x).max() < 1e-4)
     assert abs(right / 30 - share) <= 0.25, right / 30  # two standard deviations of a share of 30
 
 

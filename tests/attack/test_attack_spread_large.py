@@ -13,13 +13,13 @@ from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Attack, Target
 from keyhole.attack.choose import run
 from keyhole.attack.conjugate_gradient import ConjugateGradient
+from keyhole.attack.decoding_problem import Problem, assemble
 from keyhole.attack.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attack.jacobi import Jacobi
 from keyhole.attack.lbfgs import LBFGS
 from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.matrix_free import reconstruct_matrix_free, shadow_errors, solve_cg
-from keyhole.attack.problem import Problem, assemble
-from keyhole.attack.spread import SPREAD_LIMIT, standard_errors
+from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.evidence import Evidence
 from keyhole.knowledge import Prior
 from keyhole.solve.status import Status

@@ -18,7 +18,7 @@ from keyhole.defend.desk import Desk, Setting
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import count_cells, declared_domain
 from keyhole.defend.loss import Loss, Neighbours
-from keyhole.defend.releases import Released, Releases
+from keyhole.defend.releases import ReleaseLine, Releases
 from keyhole.defend.till_each import EachTill
 from keyhole.knowledge import Config
 from keyhole.tables import load
@@ -94,7 +94,7 @@ def people() -> pd.DataFrame:
 
 def answered(
     people: pd.DataFrame, kind: Literal["laplace", "gaussian"], neighbours: Neighbours
-) -> tuple[Any, list[Released], list[str]]:
+) -> tuple[Any, list[ReleaseLine], list[str]]:
     settings = Config.parse(SETTINGS)
     source = load(people, settings.columns, table="people")
     domain = declared_domain(settings.columns, source.schema)

@@ -17,7 +17,7 @@ from keyhole.attack.play import Exact, Noisy, Responder, play
 from keyhole.attack.saved import resume, save
 from keyhole.attack.score import Score, score
 from keyhole.attack.sgd import SigmoidSGD
-from keyhole.attack.sparse import Sparse
+from keyhole.attack.sparse import BasisPursuit
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.transcript import Noise
 
@@ -27,6 +27,7 @@ __all__ = [
     "METHODS",
     "ActiveAttack",
     "Attack",
+    "BasisPursuit",
     "Bounded",
     "Choice",
     "ConjugateGradient",
@@ -44,7 +45,6 @@ __all__ = [
     "Responder",
     "Score",
     "SigmoidSGD",
-    "Sparse",
     "Streaming",
     "Tape",
     "Target",

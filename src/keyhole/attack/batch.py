@@ -8,19 +8,19 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch, prior_reconstruction
-from keyhole.attack.problem import Law, Problem, assemble, join
-from keyhole.attack.readout import read_values
-from keyhole.attack.spread import standard_errors
+from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble, join
+from keyhole.attack.record_values import read_values
+from keyhole.attack.standard_errors import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.evidence import Evidence
 from keyhole.forms import Feature
-from keyhole.solve.interior import Rows, Term, minimise
+from keyhole.solve.interior import Rows, RowTerm, minimise
 from keyhole.solve.status import Status
 
 DENSE_LIMIT = 40_000_000  # entries of a dense design (320 MB): above it only matrix-free methods run
 
 
-class Batch(ABC):
+class BatchAttack(ABC):
     """Base of the batch attacks. A subclass gives `_solve`, and says which knowledge it honours."""
 
     honours: ClassVar[frozenset[str]] = frozenset()
@@ -61,7 +61,7 @@ class Batch(ABC):
                 f"{self.name} cannot honour {' and '.join(missing)} on single values of {self.target.column!r}: "
                 "take bounded, l1, integer or convex, or leave the knowledge out"
             )
-        one_sided = (problem.law == Law.INTERVAL) & ~(np.isfinite(problem.lo) & np.isfinite(problem.hi))
+        one_sided = (problem.law == NoiseLaw.INTERVAL) & ~(np.isfinite(problem.lo) & np.isfinite(problem.hi))
         if one_sided.any() and "one-sided answers" not in self.honours:
             first = problem.numbers[int(np.flatnonzero(one_sided)[0])]
             raise CannotHonour(
@@ -119,12 +119,12 @@ def midpoint(problem: Problem) -> Floats:
 
 def refuse_contradiction(problem: Problem, A: Floats, fitted: Floats) -> None:
     """Raise `ContradictionError`, naming queries, if exact or interval answers are missed by more than rounding."""
-    hard = np.isin(problem.law, (Law.EXACT, Law.INTERVAL))
+    hard = np.isin(problem.law, (NoiseLaw.EXACT, NoiseLaw.INTERVAL))
     missed = np.where(hard, np.abs(problem.residuals(fitted)), 0.0)
     size = np.abs(A) @ np.where(
         np.isfinite(problem.target.deviation), np.full(problem.p, problem.target.deviation), 1.0
     )
-    radius = np.where(problem.law == Law.EXACT, problem.scale, 0.0)
+    radius = np.where(problem.law == NoiseLaw.EXACT, problem.scale, 0.0)
     allowed = 1e-6 * (1 + np.abs(problem.y) + size) + radius
     if not (missed > allowed).any():
         return
@@ -138,7 +138,7 @@ def refuse_contradiction(problem: Problem, A: Floats, fitted: Floats) -> None:
 
 def culprits(problem: Problem, A: Floats) -> list[str]:
     """Queries of one contradiction: the rows with a pull in the least absolute repair of all hard rows."""
-    hard = np.flatnonzero(np.isin(problem.law, (Law.EXACT, Law.INTERVAL)))
+    hard = np.flatnonzero(np.isin(problem.law, (NoiseLaw.EXACT, NoiseLaw.INTERVAL)))
     # max(0, lo - v) is (|v - lo| + |v - far| - const) / 2 with far beyond reach, so intervals repair with two |.| rows
     reach = 10 * (1 + float(np.max(np.abs(problem.y), initial=0.0)))
     ends_lo = np.where(np.isfinite(problem.lo), problem.lo, -np.inf)[hard]
@@ -147,7 +147,7 @@ def culprits(problem: Problem, A: Floats) -> list[str]:
     hi = np.where(np.isfinite(ends_hi), ends_hi, ends_lo + reach)
     B = np.concatenate([A[hard], A[hard]])
     y = np.concatenate([lo, hi])
-    rows = Rows(B, y, np.ones(len(y)), y, y, np.full(len(y), Term.ABSOLUTE, dtype=np.int8))
+    rows = Rows(B, y, np.ones(len(y)), y, y, np.full(len(y), RowTerm.ABSOLUTE, dtype=np.int8))
     solution = minimise(rows, problem.lower, problem.upper, start=midpoint(problem))
     pull = np.abs(solution.dual[: len(hard)] + solution.dual[len(hard) :])
     chosen = hard[pull > 1e-4 * max(1e-12, float(pull.max(initial=0.0)))]

@@ -7,13 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Reconstruction
-from keyhole.attack.batch import Batch, dense_design, reconstruct, refuse_contradiction
+from keyhole.attack.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
-from keyhole.attack.problem import Law, Problem
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.status import Status
 
 
-class Bounded(Batch):
+class Bounded(BatchAttack):
     """The most likely values within the bounds: box least squares for Gaussian noise, box L1 for Laplace, per answer.
 
     Exact answers are met exactly, rounded, uniform and one-sided ones as intervals. Guarantee: the global maximum of a
@@ -39,7 +39,7 @@ class Bounded(Batch):
     def _solve(self, problem: Problem) -> Reconstruction:
         A = dense_design(problem, self.name)
         term, weight = likelihood(problem)
-        solution = decode(problem, A, term, weight, np.asarray(problem.law == Law.EXACT), watch=self.watch)
+        solution = decode(problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT), watch=self.watch)
         if solution.status is not Status.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)
         return reconstruct(problem, solution.u, A, solution.status)

@@ -9,11 +9,12 @@ from typing import Final
 import numpy as np
 
 from keyhole.attack.base import Reconstruction, Target, Watch, prior_reconstruction
-from keyhole.attack.batch import DENSE_LIMIT, Batch, refuse_contradiction
+from keyhole.attack.batch import DENSE_LIMIT, BatchAttack, refuse_contradiction
 from keyhole.attack.bounded import Bounded
 from keyhole.attack.conjugate_gradient import ConjugateGradient
 from keyhole.attack.convex import Convex
 from keyhole.attack.decode import decode, likelihood
+from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble
 from keyhole.attack.extended_kaczmarz import ExtendedKaczmarz
 from keyhole.attack.integer import MODEL_LIMIT, STATES_LIMIT, WORK_LIMIT, Integer
 from keyhole.attack.jacobi import Jacobi
@@ -22,19 +23,18 @@ from keyhole.attack.l1 import L1
 from keyhole.attack.lbfgs import LBFGS
 from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.matrix_free import SMALL
-from keyhole.attack.problem import Law, Problem, assemble
 from keyhole.attack.sgd import SigmoidSGD
-from keyhole.attack.sparse import Sparse
-from keyhole.attack.spread import SPREAD_LIMIT, standard_errors
+from keyhole.attack.sparse import BasisPursuit
+from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError
 from keyhole.evidence import Evidence
 from keyhole.solve.status import Status
 
-BATCH: Final[dict[str, type[Batch]]] = {
+BATCH: Final[dict[str, type[BatchAttack]]] = {
     cls.name: cls
     for cls in (
-        LeastSquares, Bounded, L1, Integer, Sparse, Convex, ConjugateGradient, LBFGS, Jacobi, ExtendedKaczmarz,
+        LeastSquares, Bounded, L1, Integer, BasisPursuit, Convex, ConjugateGradient, LBFGS, Jacobi, ExtendedKaczmarz,
     )
 }  # fmt: skip
 STREAMING: Final[dict[str, type[Streaming]]] = {cls.name: cls for cls in (Kaczmarz, SigmoidSGD)}
@@ -65,9 +65,9 @@ def choose(problem: Problem) -> Choice:
 def _method(problem: Problem) -> tuple[str, str]:
     """Its name, and why."""
     size = f"{problem.m} answers about {problem.target.n} records in {problem.K} groups"
-    noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
-    interval = (problem.law == Law.INTERVAL).any()
-    limited = ((problem.law == Law.INTERVAL) & np.isfinite(problem.scale)).any()
+    noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN))
+    interval = (problem.law == NoiseLaw.INTERVAL).any()
+    limited = ((problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale)).any()
     laws = "noise of a known law" if noisy.any() else "answers within stated limits" if limited else "no noise"
     if problem.m == 0 and "facts" not in problem.wishes:
         return ("bounded" if problem.wishes else "least-squares", "nothing was observed: the prior is the answer")
@@ -84,16 +84,16 @@ def _method(problem: Problem) -> tuple[str, str]:
             return ("integer", f"{size}: {grid} and known noise, so each record's posterior can be computed")
         if not noisy.any() and problem.m * problem.p <= MODEL_LIMIT:
             return ("integer", f"{size}: {grid} and {laws}, so whole tables can be searched")
-    smooth = not interval and not (problem.law == Law.LAPLACE).any() and problem.plain
+    smooth = not interval and not (problem.law == NoiseLaw.LAPLACE).any() and problem.plain
     if problem.wishes and smooth and problem.p > MANY:
         return ("lbfgs", f"{size}, {laws}, bounds or facts: at this size quicker than factorising a matrix")
-    if problem.wishes or interval or (problem.law == Law.LAPLACE).any() or not problem.plain:
+    if problem.wishes or interval or (problem.law == NoiseLaw.LAPLACE).any() or not problem.plain:
         reasons = [
             reason
             for reason, holds in (
                 ("bounds or facts", bool(problem.wishes)),
                 ("interval answers", bool(interval)),
-                ("Laplace noise", bool((problem.law == Law.LAPLACE).any())),
+                ("Laplace noise", bool((problem.law == NoiseLaw.LAPLACE).any())),
                 ("private conditions", not problem.plain),
             )
             if holds
@@ -144,11 +144,11 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
         return found
     A = problem.design()
     means = np.bincount(problem.of, weights=found.values, minlength=problem.K) / problem.sizes
-    hard = np.isin(problem.law, (Law.EXACT, Law.INTERVAL))
+    hard = np.isin(problem.law, (NoiseLaw.EXACT, NoiseLaw.INTERVAL))
     missed = np.abs(problem.residuals(A @ means))[hard]
     if missed.size and float(missed.max()) > 1e-6 * (1 + float(np.abs(problem.y[hard]).max())):
         term, weight = likelihood(problem)
-        best = decode(problem, A, term, weight, np.asarray(problem.law == Law.EXACT)).u
+        best = decode(problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT)).u
         try:
             refuse_contradiction(problem, A, A @ best)
         except ContradictionError as error:

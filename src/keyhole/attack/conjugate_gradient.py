@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 from keyhole.attack.base import Reconstruction
-from keyhole.attack.batch import Batch
+from keyhole.attack.batch import BatchAttack
+from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.matrix_free import reconstruct_matrix_free, solve_cg
-from keyhole.attack.problem import Problem
 
 
-class ConjugateGradient(Batch):
+class ConjugateGradient(BatchAttack):
     """The minimum-norm weighted least-squares fit, matrix-free: two passes over the bit-packed log per step.
 
     Guarantee: that of `LeastSquares`, after convergence. Bounds are refused. Memory: the packed log and a few vectors.

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from keyhole.attack.base import Reconstruction, Target
-from keyhole.attack.batch import Batch, culprits, dense_design, midpoint, reconstruct
-from keyhole.attack.problem import Law, Problem, over
-from keyhole.attack.structure import cell_rows
+from keyhole.attack.batch import BatchAttack, culprits, dense_design, midpoint, reconstruct
+from keyhole.attack.cell_constraints import cell_rows
+from keyhole.attack.decoding_problem import NoiseLaw, Problem, over
 from keyhole.errors import CannotHonour, ContradictionError, MissingExtra
 from keyhole.solve.status import Status
 
@@ -23,7 +23,7 @@ def nothing_more(values: Any) -> Sequence[Any]:
     return ()
 
 
-class Convex(Batch):
+class Convex(BatchAttack):
     """Maximum likelihood over the bounds, the facts and any convex constraints you can write in cvxpy.
 
     `knows(x)` receives the expression of the n record values and returns constraints. Among equally likely values it
@@ -56,7 +56,7 @@ class Convex(Batch):
         u = cp.Variable(problem.p)
         law, scale = problem.law, problem.scale
         constraints, loss = [], 0.0
-        exact, interval = law == Law.EXACT, law == Law.INTERVAL
+        exact, interval = law == NoiseLaw.EXACT, law == NoiseLaw.INTERVAL
         if exact.any():
             constraints.append(A[exact] @ u == problem.y[exact])
         extra, lo, hi = cell_rows(problem)
@@ -70,11 +70,11 @@ class Convex(Batch):
             finite = np.isfinite(ends)
             if finite.any():
                 constraints.append(side * u[finite] >= ends[finite])
-        if (law == Law.LAPLACE).any():
-            rows = law == Law.LAPLACE
+        if (law == NoiseLaw.LAPLACE).any():
+            rows = law == NoiseLaw.LAPLACE
             loss += cp.norm1(cp.multiply(1 / scale[rows], A[rows] @ u - problem.y[rows]))
-        if (law == Law.GAUSSIAN).any():
-            rows = law == Law.GAUSSIAN
+        if (law == NoiseLaw.GAUSSIAN).any():
+            rows = law == NoiseLaw.GAUSSIAN
             loss += cp.sum_squares(cp.multiply(1 / scale[rows], A[rows] @ u - problem.y[rows])) / 2
         if self.knows is not nothing_more:
             if len(problem.features) > 1:

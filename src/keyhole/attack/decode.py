@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Watch
 from keyhole.attack.batch import midpoint
-from keyhole.attack.problem import Law, Problem
-from keyhole.attack.structure import cell_rows
+from keyhole.attack.cell_constraints import cell_rows
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.bitrows import overlaps, transpose
-from keyhole.solve.interior import Rows, Solution, Term, minimise
+from keyhole.solve.interior import Rows, RowTerm, Solution, minimise
 from keyhole.solve.status import Status
 
 Terms = NDArray[np.int8]
@@ -27,18 +27,22 @@ def likelihood(problem: Problem) -> tuple[Terms, Floats]:
     Laplace |r|/scale, Gaussian r^2/(2 scale^2), interval laws a constraint; exact answers |r|, weight to be chosen.
     """
     noise = np.where(problem.scale > 0, problem.scale, 1.0)
-    term = np.array([Term.ABSOLUTE, Term.ABSOLUTE, Term.QUADRATIC, Term.INTERVAL], dtype=np.int8)[problem.law]
-    weight = np.select([problem.law == Law.LAPLACE, problem.law == Law.GAUSSIAN], [1 / noise, 1 / noise**2], 1.0)
+    term = np.array([RowTerm.ABSOLUTE, RowTerm.ABSOLUTE, RowTerm.QUADRATIC, RowTerm.INTERVAL], dtype=np.int8)[
+        problem.law
+    ]
+    weight = np.select(
+        [problem.law == NoiseLaw.LAPLACE, problem.law == NoiseLaw.GAUSSIAN], [1 / noise, 1 / noise**2], 1.0
+    )
     return term, weight
 
 
 def robust(problem: Problem) -> tuple[Terms, Floats]:
     """|r| over its scale for every answer, exact ones included: a share of them may be arbitrarily wrong."""
-    noise = np.where(np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN)), problem.scale, 1.0)
-    exact_too = problem.law == Law.EXACT
+    noise = np.where(np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)), problem.scale, 1.0)
+    exact_too = problem.law == NoiseLaw.EXACT
     if exact_too.any() and not exact_too.all():
         noise = np.where(exact_too, float(np.min(noise[~exact_too], initial=1.0)), noise)
-    term = np.where(problem.law == Law.INTERVAL, Term.INTERVAL, Term.ABSOLUTE).astype(np.int8)
+    term = np.where(problem.law == NoiseLaw.INTERVAL, RowTerm.INTERVAL, RowTerm.ABSOLUTE).astype(np.int8)
     return term, 1 / noise
 
 
@@ -66,10 +70,10 @@ def decode(
         np.concatenate([weight, np.ones(e)]),
         np.concatenate([problem.lo, lo]),
         np.concatenate([problem.hi, hi]),
-        np.concatenate([term, np.full(e, Term.INTERVAL, dtype=np.int8)]),
+        np.concatenate([term, np.full(e, RowTerm.INTERVAL, dtype=np.int8)]),
     )
     gram = _popcount_gram(problem, term, weight) if not e else None
-    noisy = ~stiff & (term != Term.INTERVAL)
+    noisy = ~stiff & (term != RowTerm.INTERVAL)
     pull = float(np.max(weight[noisy], initial=0.0)) + (0.0 if lasso is None else float(lasso.max()))
     heavy = 1.0 if pull == 0 else _STIFFER * pull
     for _ in range(_ROUNDS):
@@ -98,7 +102,7 @@ def _nearest_to_middle(problem: Problem, rows: Rows, found: Solution) -> Solutio
     ridge = problem.weights() / (size * float(problem.weights().max()))  # scaled so that its pull is about 1
     stiffer = replace(rows, weight=np.full(len(rows.weight), _STIFFER))
     near = minimise(stiffer, problem.lower, problem.upper, start=centre, ridge=ridge, centre=centre)
-    exact = rows.term == Term.ABSOLUTE
+    exact = rows.term == RowTerm.ABSOLUTE
     v = rows.A @ near.u
     ends = np.where(exact, np.abs(v - rows.y), np.maximum(rows.lo - v, v - rows.hi))
     good = near.gap < 1e-5 and bool((ends <= 1e-7 * (1 + np.abs(np.where(exact, rows.y, v)))).all())
@@ -107,7 +111,7 @@ def _nearest_to_middle(problem: Problem, rows: Rows, found: Solution) -> Solutio
 
 def _popcount_gram(problem: Problem, term: Terms, weight: Floats) -> Floats | None:
     """A^T W A of equally weighted 0/1 quadratic rows, by counting bits: exact, and far cheaper than multiplying."""
-    if problem.bits is None or not (term == Term.QUADRATIC).all() or np.ptp(weight) > 0:
+    if problem.bits is None or not (term == RowTerm.QUADRATIC).all() or np.ptp(weight) > 0:
         return None
     counts = overlaps(transpose(problem.bits, problem.K)).astype(np.float64)
     return np.asarray(counts * problem.sizes[:, None] * problem.sizes[None, :] * weight[0])

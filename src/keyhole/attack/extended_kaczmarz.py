@@ -9,13 +9,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Reconstruction, Target
-from keyhole.attack.batch import Batch, dense_design, reconstruct
+from keyhole.attack.batch import BatchAttack, dense_design, reconstruct
+from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.matrix_free import row_noise
-from keyhole.attack.problem import Problem
 from keyhole.solve.status import Status
 
 
-class ExtendedKaczmarz(Batch):
+class ExtendedKaczmarz(BatchAttack):
     """Two projections a step: z loses its part along a random column, x moves onto a random row of A x = y - z.
 
     z tends to the part of y that no x explains, so x tends to the minimum-norm least-squares solution, in expectation

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Measure, Reconstruction, Target
-from keyhole.attack.batch import Batch, culprits, dense_design
+from keyhole.attack.batch import BatchAttack, culprits, dense_design
 from keyhole.attack.decode import decode, likelihood
-from keyhole.attack.problem import Law, Problem
-from keyhole.attack.spread import standard_errors
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.standard_errors import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.solve.cpsat import solve_integers
 from keyhole.solve.gibbs import ENUMERATED, enumerate_feasible, enumerate_posterior, level_counts, sample_posterior
@@ -39,7 +39,7 @@ class _Grid:
     step: float
 
 
-class Integer(Batch):
+class Integer(BatchAttack):
     """The column's values lie on a grid, and the attack knows it.
 
     - Exact and interval answers: every table that meets them all is counted, each as likely as the others, where there
@@ -83,7 +83,7 @@ class Integer(Batch):
             return solve_cells(problem, self.seconds)
         A = dense_design(problem, self.name)
         grid = _grid(problem)
-        noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
+        noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN))
         if not noisy.any():
             found = self._search(problem, A, grid)
             if found is not None:
@@ -145,7 +145,7 @@ class Integer(Batch):
 
     def _rounded(self, problem: Problem, A: Floats, why: str) -> Reconstruction:
         term, weight = likelihood(problem)
-        u = decode(problem, A, term, weight, np.asarray(problem.law == Law.EXACT)).u
+        u = decode(problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT)).u
         values = self.target.snap(u)
         half = float(self.target.prior.step or 1) / 2
         error = np.maximum(standard_errors(problem, A), 1e-12)

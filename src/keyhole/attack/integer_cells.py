@@ -9,8 +9,8 @@ from scipy.special import gammaln
 from keyhole.attack.base import Floats, Reconstruction
 from keyhole.attack.batch import culprits, dense_design
 from keyhole.attack.decode import decode, likelihood
-from keyhole.attack.problem import Law, Problem
-from keyhole.attack.readout import read_values
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.record_values import read_values
 from keyhole.errors import ContradictionError
 from keyhole.solve.cpsat import solve_integers
 from keyhole.solve.status import Status
@@ -23,10 +23,10 @@ def solve_cells(problem: Problem, seconds: float) -> Reconstruction:
     """
     A = dense_design(problem, "integer")
     counted = [f for f, feature in enumerate(problem.features) if feature.column is None]
-    noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN)).any()
+    noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)).any()
     if noisy or len(counted) != len(problem.features):
         term, weight = likelihood(problem)
-        u = decode(problem, A, term, weight, np.asarray(problem.law == Law.EXACT)).u
+        u = decode(problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT)).u
         values, confidence, measure = read_values(problem, u, np.zeros(problem.p))
         note = "maximum-likelihood shares of the cells: sums over cells or noise leave no pure counting problem"
         return Reconstruction(values, confidence, problem.residual(A @ u), Status.ROUNDED, measure, note)
@@ -47,7 +47,7 @@ def solve_cells(problem: Problem, seconds: float) -> Reconstruction:
     if found.status is Status.INFEASIBLE:
         raise ContradictionError(f"no table explains the answers to {', '.join(culprits(problem, A)) or 'the log'}")
     if not len(found.solutions):
-        u = decode(problem, A, *likelihood(problem), np.asarray(problem.law == Law.EXACT)).u
+        u = decode(problem, A, *likelihood(problem), np.asarray(problem.law == NoiseLaw.EXACT)).u
         values, confidence, measure = read_values(problem, u, np.zeros(problem.p))
         note = f"the exact search did not end in {seconds:g} s: relaxed shares instead"
         return Reconstruction(values, confidence, problem.residual(A @ u), Status.ROUNDED, measure, note)

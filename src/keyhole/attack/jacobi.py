@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
-from keyhole.attack.batch import Batch, midpoint
+from keyhole.attack.batch import BatchAttack, midpoint
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import operator, reconstruct_matrix_free
-from keyhole.attack.problem import Law, Problem
 from keyhole.solve.jacobi import projected_jacobi
 from keyhole.solve.status import Status
 
 
-class Jacobi(Batch):
+class Jacobi(BatchAttack):
     """Box least squares without a matrix: x <- clip(x + omega D^-1 A^T W (y - A x)), accelerated.
 
     Guarantee: converges to a minimiser of the weighted squared error over the bounds (intervals and one-sided answers
@@ -47,7 +47,7 @@ def _solve(
     problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None = None
 ) -> tuple[Floats, Status]:
     op, root = operator(problem), np.sqrt(problem.weights())
-    interval = problem.law == Law.INTERVAL
+    interval = problem.law == NoiseLaw.INTERVAL
     shift = y - problem.y
     lo = np.where(interval, problem.lo + shift, y) * op.rows
     hi = np.where(interval, problem.hi + shift, y) * op.rows

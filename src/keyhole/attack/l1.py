@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Reconstruction
-from keyhole.attack.batch import Batch, dense_design, reconstruct
+from keyhole.attack.batch import BatchAttack, dense_design, reconstruct
 from keyhole.attack.decode import decode, robust
-from keyhole.attack.problem import Problem
+from keyhole.attack.decoding_problem import Problem
 
 
-class L1(Batch):
+class L1(BatchAttack):
     """min sum |a_j x - y_j| / scale_j within the bounds.
 
     Guarantee: the global minimum to a relative gap of 1e-8. Maximum likelihood for Laplace noise; with random 0/1 rows

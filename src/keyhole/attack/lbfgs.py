@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
-from keyhole.attack.batch import Batch, midpoint
+from keyhole.attack.batch import BatchAttack, midpoint
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import operator, reconstruct_matrix_free
-from keyhole.attack.problem import Law, Problem
 from keyhole.errors import MissingExtra
 from keyhole.solve.status import Status
 
 _ROUND_CORNER = 0.02  # Laplace losses are rounded off within this share of the noise scale: sqrt(r^2 + d^2) - d
 
 
-class LBFGS(Batch):
+class LBFGS(BatchAttack):
     """Maximum likelihood over the bounds, matrix-free, by limited-memory quasi-Newton steps.
 
     Guarantee: a stationary point of a convex loss is its minimum; Laplace losses are smoothed by `_ROUND_CORNER`.
@@ -54,7 +54,7 @@ def _minimise(
     except ImportError:
         raise MissingExtra("the lbfgs attack", "attack") from None
     op, root = operator(problem), np.sqrt(problem.weights())
-    interval, laplace = problem.law == Law.INTERVAL, problem.law == Law.LAPLACE
+    interval, laplace = problem.law == NoiseLaw.INTERVAL, problem.law == NoiseLaw.LAPLACE
     shift = y - problem.y
     lo = np.where(interval, problem.lo + shift, y) * op.rows
     hi = np.where(interval, problem.hi + shift, y) * op.rows

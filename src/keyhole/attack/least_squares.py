@@ -7,14 +7,14 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction
-from keyhole.attack.batch import DENSE_LIMIT, Batch, reconstruct, refuse_contradiction
+from keyhole.attack.batch import DENSE_LIMIT, BatchAttack, reconstruct, refuse_contradiction
+from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.matrix_free import reconstruct_matrix_free, row_noise, solve_cg
-from keyhole.attack.problem import Problem
 from keyhole.solve.lstsq import minimum_norm
 from keyhole.solve.status import Status
 
 
-class LeastSquares(Batch):
+class LeastSquares(BatchAttack):
     """x_hat = pinv(A) y, weighted by the known noise; exact answers are met exactly.
 
     Guarantee: records that the exact rows determine come out exact; among all fits it is the one of least norm. It is

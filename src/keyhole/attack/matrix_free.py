@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
-from keyhole.attack.problem import Law, Problem
-from keyhole.attack.readout import read_values
-from keyhole.attack.spread import SPREAD_LIMIT, standard_errors
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.record_values import read_values
+from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.errors import ContradictionError
 from keyhole.solve.lstsq import cgls
 from keyhole.solve.operator import Operator
@@ -25,9 +25,9 @@ Solve = Callable[[Problem, Floats], tuple[Floats, Status]]  # (problem, answers)
 def row_noise(problem: Problem) -> Floats:
     """Standard deviation of every answer: sqrt(2) scale for Laplace, width/sqrt(12) for intervals, 0 for exact ones."""
     noise = np.zeros(problem.m)
-    noise[problem.law == Law.LAPLACE] = np.sqrt(2) * problem.scale[problem.law == Law.LAPLACE]
-    noise[problem.law == Law.GAUSSIAN] = problem.scale[problem.law == Law.GAUSSIAN]
-    interval = (problem.law == Law.INTERVAL) & np.isfinite(problem.scale)
+    noise[problem.law == NoiseLaw.LAPLACE] = np.sqrt(2) * problem.scale[problem.law == NoiseLaw.LAPLACE]
+    noise[problem.law == NoiseLaw.GAUSSIAN] = problem.scale[problem.law == NoiseLaw.GAUSSIAN]
+    interval = (problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale)
     noise[interval] = problem.scale[interval] / np.sqrt(12)
     return noise
 
@@ -54,7 +54,7 @@ def solve_cg(problem: Problem, y: Floats, watch: Watch | None = None) -> tuple[F
 
 def refuse_misfit(problem: Problem, fitted: Floats) -> None:
     """Raise `ContradictionError` if exact answers are missed after convergence, naming the worst missed."""
-    missed = np.where(problem.law == Law.EXACT, np.abs(problem.y - fitted) - problem.scale, 0.0)
+    missed = np.where(problem.law == NoiseLaw.EXACT, np.abs(problem.y - fitted) - problem.scale, 0.0)
     worst = int(np.argmax(missed)) if missed.size else 0
     if missed.size and missed[worst] > 1e-5 * (1 + np.abs(problem.y).max()):
         raise ContradictionError(

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import row_noise
-from keyhole.attack.problem import Law, Problem
 from keyhole.errors import CannotHonour
 from keyhole.solve.bitrows import Words, pack, unpack, words_for
 
@@ -57,10 +57,10 @@ def record_blocks(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
             f"{name} works on one number per record, but the log has private conditions: take bounded, l1 or integer"
         )
     width = 64 * words_for(p.target.n)
-    interval = p.law == Law.INTERVAL
+    interval = p.law == NoiseLaw.INTERVAL
     lo, hi = np.where(interval, p.lo, p.y), np.where(interval, p.hi, p.y)
     noise = np.where(interval, 0.0, row_noise(p))
-    laplace = np.where(p.law == Law.LAPLACE, p.scale, np.inf)
+    laplace = np.where(p.law == NoiseLaw.LAPLACE, p.scale, np.inf)
     lower, upper = np.zeros(width), np.zeros(width)
     lower[: p.target.n], upper[: p.target.n] = p.lower[p.of], p.upper[p.of]
     for start in range(0, max(1, p.m), size):

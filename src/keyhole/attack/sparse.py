@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Reconstruction, Target
-from keyhole.attack.batch import Batch, dense_design, reconstruct, refuse_contradiction
+from keyhole.attack.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
-from keyhole.attack.problem import Law, Problem
-from keyhole.attack.spread import SPREAD_LIMIT, feasible_width, posterior_mean
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.standard_errors import SPREAD_LIMIT, feasible_width, posterior_mean
 from keyhole.solve.status import Status
 
 
-class Sparse(Batch):
+class BasisPursuit(BatchAttack):
     """min |x - common|_1 subject to the answers (basis pursuit); with noise, the likelihood plus a lasso penalty.
 
     Guarantee: for k records that differ from `common` and m >= C k log(n/k) random 0/1 questions, exact recovery with
@@ -27,7 +27,7 @@ class Sparse(Batch):
     >>> A, x = rng.integers(0, 2, (24, 64)), np.zeros(64)
     >>> x[[3, 17, 40]] = 2.5, -1.0, 4.0
     >>> e = from_arrays(A, A @ x)
-    >>> attack = Sparse(Target.of(e))
+    >>> attack = BasisPursuit(Target.of(e))
     >>> attack.observe(e)
     >>> bool(np.abs(attack.estimate().values - x).max() < 1e-6)
     True
@@ -43,14 +43,14 @@ class Sparse(Batch):
     def _solve(self, problem: Problem) -> Reconstruction:
         A = dense_design(problem, self.name)
         term, weight = likelihood(problem)
-        noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
+        noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN))
         penalty = 1.0
         if noisy.any():
             pulls = np.sqrt(((A[noisy] / problem.scale[noisy][:, None]) ** 2).sum(axis=0)) / problem.weights()
             penalty = float(np.sqrt(2 * np.log(max(2, problem.p))) * np.median(pulls))
         solution = decode(
-            problem, A, term, weight, np.asarray(problem.law == Law.EXACT), penalty * problem.weights(), self.common,
-            self.watch,
+            problem, A, term, weight, np.asarray(problem.law == NoiseLaw.EXACT), penalty * problem.weights(),
+            self.common, self.watch,
         )  # fmt: skip
         if solution.status is not Status.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)

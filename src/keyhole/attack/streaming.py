@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch
-from keyhole.attack.problem import Problem, assemble
+from keyhole.attack.decoding_problem import Problem, assemble
 from keyhole.attack.records import RecordRows, record_blocks
 from keyhole.evidence import Evidence
 from keyhole.solve.bitrows import unpack, words_for

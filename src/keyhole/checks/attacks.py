@@ -32,7 +32,7 @@ from keyhole.attack.lbfgs import LBFGS
 from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.saved import resume, save
 from keyhole.attack.sgd import SigmoidSGD
-from keyhole.attack.sparse import Sparse
+from keyhole.attack.sparse import BasisPursuit
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.checks import attacks_liars as liars
 from keyhole.checks.law import Law, Specimen
@@ -78,7 +78,7 @@ SPECIMENS: tuple[Specimen[Recipe], ...] = (
     Specimen("Bounded", Recipe(Bounded, GRID)),
     Specimen("L1", Recipe(L1, GRID)),
     Specimen("Integer", Recipe(Integer, GRID)),
-    Specimen("Sparse", Recipe(Sparse, GRID, common=0.0)),
+    Specimen("BasisPursuit", Recipe(BasisPursuit, GRID, common=0.0)),
     Specimen("Convex", Recipe(Convex, GRID)),
     Specimen("ConjugateGradient", Recipe(ConjugateGradient)),
     Specimen("LBFGS", Recipe(LBFGS, GRID)),

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from keyhole.attack.base import Reconstruction, State, Target
+from keyhole.attack.decoding_problem import NoiseLaw as Noise
+from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.kaczmarz import Kaczmarz
 from keyhole.attack.least_squares import LeastSquares
-from keyhole.attack.problem import Law as Noise
-from keyhole.attack.problem import Problem
 from keyhole.attack.records import RecordRows
 from keyhole.evidence import Evidence
 

@@ -16,7 +16,7 @@ import numpy as np
 from keyhole.attack.oracle.base import ThresholdAttack, ThresholdOracle
 from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
 from keyhole.attack.oracle.levels import LevelNewton
-from keyhole.attack.oracle.noise import Noise, Uniform
+from keyhole.attack.oracle.noise import OracleNoise, UniformNoise
 from keyhole.attack.oracle.oracle_off import OracleOff
 from keyhole.attack.oracle.tails import Floats
 from keyhole.checks import oracles_liars as liars
@@ -25,7 +25,7 @@ from keyhole.checks.oracles import LITTLE, NEAR, SPACE, Builder
 from keyhole.checks.oracles import SPECIMENS as STREAM_ATTACKS
 from keyhole.errors import ModelError
 
-SILENT = Uniform(1e-12)  # for learners that take answers to be exact
+SILENT = UniformNoise(1e-12)  # for learners that take answers to be exact
 
 
 class Learner(Protocol):
@@ -49,7 +49,7 @@ class Schooling:
     step: Callable[[Any, Floats, ThresholdOracle], None]
     hear: Callable[[Any, Floats], None]
     mishear: Callable[[Any, Floats], None]
-    noise: Noise = LITTLE
+    noise: OracleNoise = LITTLE
 
     def game(self, seed: int, queries: int) -> tuple[Floats, ThresholdOracle]:
         """Queries and an oracle to ask them, the same each time."""

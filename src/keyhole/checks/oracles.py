@@ -15,7 +15,7 @@ from keyhole.attack.oracle.base import DOUBT, ModelWarning, StreamAttack, Thresh
 from keyhole.attack.oracle.bisection import OnlineBisection
 from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Noise, Uniform
+from keyhole.attack.oracle.noise import OracleNoise, UniformNoise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.streams import Concentrated, Scaled, Stream
 from keyhole.attack.oracle.subspace import Subspace
@@ -24,7 +24,7 @@ from keyhole.checks import oracles_liars as liars
 from keyhole.checks.law import Law, Specimen
 from keyhole.errors import ModelError
 
-Builder = Callable[[Subspace, Noise, int], StreamAttack]
+Builder = Callable[[Subspace, OracleNoise, int], StreamAttack]
 DELTA = 0.2
 
 SPECIMENS: tuple[Specimen[Builder], ...] = (
@@ -35,11 +35,13 @@ SPECIMENS: tuple[Specimen[Builder], ...] = (
 )
 
 SPACE = Subspace.blocks(4, 2)
-LITTLE = Uniform(0.05)
+LITTLE = UniformNoise(0.05)
 NEAR: Stream = Concentrated(SPACE)
 
 
-def _game(seed: int, queries: int, stream: Stream = NEAR, noise: Noise = LITTLE) -> tuple[Floats, ThresholdOracle]:
+def _game(
+    seed: int, queries: int, stream: Stream = NEAR, noise: OracleNoise = LITTLE
+) -> tuple[Floats, ThresholdOracle]:
     for_w, for_queries, for_noise = np.random.default_rng(seed).spawn(3)
     return stream.block(queries, for_queries), ThresholdOracle(for_w.random(4), noise, rng=for_noise)
 
@@ -96,7 +98,7 @@ def cutting_the_stream_into_blocks_changes_nothing(build: Builder) -> None:
 
 def the_box_loses_the_truth_no_more_often_than_promised(build: Builder) -> None:
     """Short runs on axis queries, w just inside what a wrong first cut removes; losses within delta, 4 deviations."""
-    noise, runs, lost = Uniform(1.0), 300, 0
+    noise, runs, lost = UniformNoise(1.0), 300, 0
     for seed in range(runs):
         rng = np.random.default_rng([seed, 3])
         attack = build(SPACE, noise, 1500)
@@ -121,8 +123,8 @@ def the_box_holds_the_truth_for_any_norm_and_sign(build: Builder) -> None:
     """Queries of norms up to 2 in both directions."""
     lost = 0
     for seed in range(40):
-        queries, oracle = _game(seed, 3000, Scaled(NEAR, -2.0, 2.0), Uniform(0.2))
-        attack = build(SPACE, Uniform(0.2), 3000)
+        queries, oracle = _game(seed, 3000, Scaled(NEAR, -2.0, 2.0), UniformNoise(0.2))
+        attack = build(SPACE, UniformNoise(0.2), 3000)
         with _hushed():
             attack.run(queries, oracle)
         low, high = attack.box()

@@ -9,7 +9,7 @@ import numpy as np
 
 from keyhole.attack.oracle.base import Run, ThresholdOracle, YesNoOracle
 from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
@@ -18,7 +18,7 @@ from keyhole.attack.oracle.tails import Floats
 class _Liar(SequentialBisection):
     """Built like a specimen; honest until a subclass says otherwise."""
 
-    def __init__(self, subspace: Subspace, noise: Noise, horizon: int) -> None:
+    def __init__(self, subspace: Subspace, noise: OracleNoise, horizon: int) -> None:
         super().__init__(subspace, noise, delta=0.2)
 
 
@@ -119,7 +119,7 @@ class ForgetsOdds(_Liar):
 class Hoarder(_Liar):
     """Keeps every query it was ever sent."""
 
-    def __init__(self, subspace: Subspace, noise: Noise, horizon: int) -> None:
+    def __init__(self, subspace: Subspace, noise: OracleNoise, horizon: int) -> None:
         super().__init__(subspace, noise, horizon)
         self._all = np.zeros((0, subspace.d))
 

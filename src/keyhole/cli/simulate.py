@@ -121,7 +121,7 @@ def oracle(
     """
     # imported here: compiled code makes every other subcommand start slower
     from keyhole.attack.oracle.noise import parse_noise
-    from keyhole.attack.oracle.simulate import Method, StreamKind, play_many, stream_of, theory
+    from keyhole.attack.oracle.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
     from keyhole.attack.oracle.subspace import Subspace
 
     with errors_end_well():
@@ -141,7 +141,7 @@ def oracle(
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
             task = bar.add_task(f"{method}, seeds", total=seeds)
             runs, summary, said = play_many(
-                Method(method),
+                OracleMethod(method),
                 where,
                 law,
                 queries,
@@ -157,7 +157,7 @@ def oracle(
             title = f"{method}, D={dimension}, d={subspace}, {noise}, {stream}"
             plot_errors(curves, plot, title=title, dashed=("1/sqrt(T)", "floor"))
             console.print(f"plot written to {plot}", highlight=False, markup=False, soft_wrap=True)
-        proved = theory(Method(method), where, law, queries)
+        proved = theory(OracleMethod(method), where, law, queries)
         if form is Format.JSON:
             settings: dict[str, object] = {
                 "dimension": dimension,

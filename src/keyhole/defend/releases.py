@@ -42,7 +42,7 @@ Terms = tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Released:
+class ReleaseLine:
     """One line of a transcript: `value` is the answer to `sql` plus noise of `law` with `scale` (None: not known)."""
 
     sql: str
@@ -53,7 +53,7 @@ class Released:
     def line(self) -> str:
         """As JSON; an answer that is no decimal is rounded to twelve places.
 
-        >>> Released("SELECT COUNT(*) FROM t", Fraction(41), "discrete-laplace", Fraction(2)).line()
+        >>> ReleaseLine("SELECT COUNT(*) FROM t", Fraction(41), "discrete-laplace", Fraction(2)).line()
         '{"sql": "SELECT COUNT(*) FROM t", "answer": 41, "noise": {"kind": "discrete-laplace", "scale": 2}}'
         """
         noise = '{"kind": "unknown"}'
@@ -83,7 +83,7 @@ class Releases:
     domain: Domain
     n: int | None
 
-    def transcript(self, asked: Iterable[Asked]) -> Iterator[Released]:
+    def transcript(self, asked: Iterable[Asked]) -> Iterator[ReleaseLine]:
         """Everything released, once: a question that is asked again is given the same noise, which is no news."""
         seen: set[str] = set()
         for one in asked:
@@ -92,7 +92,7 @@ class Releases:
                 yield from self.of(one)
             seen.add(mark)
 
-    def of(self, asked: Asked) -> Iterator[Released]:
+    def of(self, asked: Asked) -> Iterator[ReleaseLine]:
         """One for each released number, in the order of the releases; none for what is public anyway."""
         left = list(asked.releases)
         for key, items in asked.question.groups:
@@ -101,7 +101,7 @@ class Releases:
                     made, left = left[: len(total.asked)], left[len(total.asked) :]
                     yield from self._total(terms, total, made)
 
-    def _total(self, terms: Terms, total: Total, made: Sequence[Release]) -> Iterator[Released]:
+    def _total(self, terms: Terms, total: Total, made: Sequence[Release]) -> Iterator[ReleaseLine]:
         split = len(total.queries) == 2  # what is above and below zero was released apart
         if not split and total.queries:
             yield self._one(self._counted(terms), total, made[:1], abs(total.coefficients[0]))
@@ -114,18 +114,18 @@ class Releases:
             off = disjunction(*(t.where for t in terms if self._bins(t) is not None))
             yield self._scaled((Term(None, self._clamped(off)),), made[-1].value, made[-1], Fraction(1))
 
-    def _one(self, terms: Terms, total: Total, made: Sequence[Release], unit: Fraction | None) -> Released:
+    def _one(self, terms: Terms, total: Total, made: Sequence[Release], unit: Fraction | None) -> ReleaseLine:
         """The whole total; `unit` None says that it is a sum of several noisy numbers, whose law is none we name."""
         value, _ = total.noisy(made, self.n)
         return self._scaled(terms, value, made[0] if unit is not None else None, unit or Fraction(1))
 
-    def _scaled(self, terms: Terms, value: Fraction, release: Release | None, unit: Fraction) -> Released:
+    def _scaled(self, terms: Terms, value: Fraction, release: Release | None, unit: Fraction) -> ReleaseLine:
         """`unit` is what 1 of the released number is in `value`; all is multiplied until every factor is a decimal."""
         times = math.lcm(1, *(_odd(t.factor.denominator) for t in terms))
         whole = tuple(replace(t, factor=t.factor * times) for t in terms)
         law = release.law if release is not None else None
         scale = None if release is None or release.scale is None else release.scale * unit * times
-        return Released(f"SELECT {self._select(whole)}", value * times, law, scale)
+        return ReleaseLine(f"SELECT {self._select(whole)}", value * times, law, scale)
 
     def _counted(self, terms: Terms) -> Terms:
         """Sums over bins as counts of the bins, times their middles; conditions on public columns as they were read."""

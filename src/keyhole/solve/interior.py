@@ -27,11 +27,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.solve.interior_blocks import Absolute, Block, Interval, Quadratic
-from keyhole.solve.interior_newton import Families, Rows, Term, factorised
+from keyhole.solve.interior_blocks import AbsoluteRows, Block, IntervalRows, QuadraticRows
+from keyhole.solve.interior_newton import Families, Rows, RowTerm, factorised
 from keyhole.solve.status import Status
 
-__all__ = ["Rows", "Solution", "Term", "minimise"]
+__all__ = ["RowTerm", "Rows", "Solution", "minimise"]
 
 Floats = NDArray[np.float64]
 
@@ -72,8 +72,8 @@ class _Penalty:
         if self.lasso is not None and self.ridge is not None:
             raise ValueError("give lasso or ridge, not both")
         if self.lasso is not None:
-            return [Absolute(u, middle, self.lasso)]
-        return [Quadratic(u, middle, self.ridge)] if self.ridge is not None else []
+            return [AbsoluteRows(u, middle, self.lasso)]
+        return [QuadraticRows(u, middle, self.ridge)] if self.ridge is not None else []
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,13 +136,13 @@ class _Point:
         u = np.array(problem.start, dtype=np.float64)
         v = [B @ u for B in families.parts]
         blocks: list[Block] = [
-            Absolute(v[0], rows.y[kinds[0]], rows.weight[kinds[0]]),
-            Quadratic(v[1], rows.y[kinds[1]], rows.weight[kinds[1]]),
+            AbsoluteRows(v[0], rows.y[kinds[0]], rows.weight[kinds[0]]),
+            QuadraticRows(v[1], rows.y[kinds[1]], rows.weight[kinds[1]]),
         ]
         pairs, count = blocks[0].complementarity()
         scale = pairs / count if count else max(1e-6, abs(blocks[1].objective(v[1])) / max(1, u.size))
-        blocks.append(Interval(v[2], rows.lo[kinds[2]], rows.hi[kinds[2]], scale))
-        blocks.append(Interval(u, problem.lower, problem.upper, scale))
+        blocks.append(IntervalRows(v[2], rows.lo[kinds[2]], rows.hi[kinds[2]], scale))
+        blocks.append(IntervalRows(u, problem.lower, problem.upper, scale))
         return cls(u, v, [*blocks, *problem.penalty.block(u)])
 
     def values(self) -> list[Floats]:
@@ -207,7 +207,7 @@ def minimise(
     values. `Status.STALLED` says that the interval rows and the box cannot all be met, or rounding stopped progress.
 
     >>> r = Rows(np.array([[1.0], [1.0], [1.0]]), np.array([1.0, 2.0, 9.0]), np.ones(3), np.zeros(3), np.zeros(3),
-    ...          np.full(3, Term.ABSOLUTE, dtype=np.int8))
+    ...          np.full(3, RowTerm.ABSOLUTE, dtype=np.int8))
     >>> minimise(r, np.array([0.0]), np.array([10.0]), start=np.array([5.0])).u.round(6).tolist()
     [2.0]
     """
@@ -314,7 +314,7 @@ def _widened(rows: Rows) -> Rows:
     hair = _HAIR * (
         1.0 + np.where(np.isfinite(rows.lo), np.abs(rows.lo), 0) + np.where(np.isfinite(rows.hi), np.abs(rows.hi), 0)
     )
-    inside = rows.term == Term.INTERVAL
+    inside = rows.term == RowTerm.INTERVAL
     return replace(rows, lo=np.where(inside, rows.lo - hair, rows.lo), hi=np.where(inside, rows.hi + hair, rows.hi))
 
 

@@ -22,7 +22,7 @@ def longest(x: Floats, dx: Floats) -> float:
         return float(np.min(np.where(dx < 0, -x / dx, np.inf), initial=np.inf))
 
 
-class Absolute:
+class AbsoluteRows:
     """w|v - y| = w(p + q), v - y = p - q, p, q >= 0; pairs (p, a) and (q, b) with a = w - z, b = w + z.
 
     a and b are carried themselves: near the optimum w - z cancels.
@@ -79,7 +79,7 @@ class Absolute:
         return float(self.w @ np.abs(v - self.y))
 
 
-class Quadratic:
+class QuadraticRows:
     """w/2 (v - y)^2: the dual is the weighted residual itself, no pairs."""
 
     def __init__(self, v: Floats, y: Floats, w: Floats) -> None:
@@ -113,7 +113,7 @@ class Quadratic:
         return float(self.w @ (v - self.y) ** 2) / 2
 
 
-class Interval:
+class IntervalRows:
     """lo <= v <= hi, slacks s = v - lo and t = hi - v; pairs (s, sigma), (t, tau); an infinite end has none."""
 
     def __init__(self, v: Floats, lo: Floats, hi: Floats, start: float) -> None:
@@ -172,4 +172,4 @@ class Interval:
         return 0.0
 
 
-Block: TypeAlias = Absolute | Quadratic | Interval
+Block: TypeAlias = AbsoluteRows | QuadraticRows | IntervalRows

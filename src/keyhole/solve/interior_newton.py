@@ -21,7 +21,7 @@ _EVEN = 1e3
 _NEGLIGIBLE = 1e-11
 
 
-class Term(IntEnum):
+class RowTerm(IntEnum):
     """What a row asks of its value a_j u."""
 
     QUADRATIC = 0
@@ -95,7 +95,7 @@ class Families:
     def of(cls, rows: Rows, gram: Floats | None) -> Families:
         """`gram` is A^T W A of the quadratic rows, if it is known."""
         m, p = rows.A.shape
-        kinds = [np.flatnonzero(rows.term == t) for t in (Term.ABSOLUTE, Term.QUADRATIC, Term.INTERVAL)]
+        kinds = [np.flatnonzero(rows.term == t) for t in (RowTerm.ABSOLUTE, RowTerm.QUADRATIC, RowTerm.INTERVAL)]
         parts = [rows.A if k.size == m else rows.A[k] for k in kinds]
         weight, B = rows.weight[kinds[1]], parts[1]
         constant = gram if gram is not None else (B.T * weight) @ B if kinds[1].size else np.zeros((p, p))

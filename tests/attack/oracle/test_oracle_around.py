@@ -38,9 +38,9 @@ from keyhole.attack.oracle.database import DatabaseOracle, NoisyDatabaseOracle, 
 from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
 from keyhole.attack.oracle.levels import LevelNewton, quantile
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Gaussian, Laplace, Uniform
+from keyhole.attack.oracle.noise import GaussianNoise, LaplaceNoise, UniformNoise
 from keyhole.attack.oracle.sequential import SequentialBisection
-from keyhole.attack.oracle.simulate import Method, hit_chance, play_many
+from keyhole.attack.oracle.simulate import OracleMethod, hit_chance, play_many
 from keyhole.attack.oracle.streams import Around, Concentrated, Spread
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
@@ -60,24 +60,26 @@ def test_floor_for_axis_queries_is_the_textbook_one() -> None:
 
 
 def test_measured_error_lies_between_the_bounds() -> None:
-    for noise in (Gaussian(1.0), Laplace(1.0)):
-        summary = play_many(Method.NEWTON, Concentrated(SPACE), noise, 20_000, delta=0.01, seeds=8)[1]
+    for noise in (GaussianNoise(1.0), LaplaceNoise(1.0)):
+        summary = play_many(OracleMethod.NEWTON, Concentrated(SPACE), noise, 20_000, delta=0.01, seeds=8)[1]
         lower = minimax_lower_bound(noise, 2, 20_000)
         assert 0 < lower < summary.floor
         assert lower < summary.average_error < summary.bound
-    published = play_many(Method.ONLINE_BISECTION, Concentrated(SPACE), Uniform(1.0), 20_000, delta=0.01, seeds=4)[1]
+    published = play_many(
+        OracleMethod.ONLINE_BISECTION, Concentrated(SPACE), UniformNoise(1.0), 20_000, delta=0.01, seeds=4
+    )[1]
     assert published.average_error < published.bound
 
 
 def test_published_bound_falls_towards_one_over_sqrt_t() -> None:
     """Far out, four times the queries halve it (with a drag of sqrt(log T))."""
-    values = [published_average_error(Uniform(1.0), SPACE, T, 0.5) for T in (10**16, 4 * 10**16)]
+    values = [published_average_error(UniformNoise(1.0), SPACE, T, 0.5) for T in (10**16, 4 * 10**16)]
     assert 1.8 < values[0] / values[1] < 2.1
-    assert published_average_error(Uniform(1.0), SPACE, 10**6, 0.0) == pytest.approx(4 * math.sqrt(2))
+    assert published_average_error(UniformNoise(1.0), SPACE, 10**6, 0.0) == pytest.approx(4 * math.sqrt(2))
     assert published_failure(SPACE, 10) < 1e-3
     assert math.isclose(hit_chance(Concentrated(SPACE)), 0.5, abs_tol=0.02)
     assert hit_chance(Spread(Subspace.blocks(10, 5))) == 0
-    assert one_bit_deviation(Laplace(1.0)) == 1.0
+    assert one_bit_deviation(LaplaceNoise(1.0)) == 1.0
 
 
 def test_privacy_parameters_are_checked() -> None:
@@ -105,8 +107,8 @@ def test_attack_runs_on_a_basis_from_earlier_queries() -> None:
     sample = Spread(hidden_space).block(100, rng)
     found = principal_basis(sample)
     space = Subspace(found.basis, np.zeros(10), np.ones(10), found.distance * 2)
-    oracle = ThresholdOracle(rng.random(10), Gaussian(0.5), rng=rng)
-    run = OneBitNewton(space, Gaussian(0.5)).run(Spread(hidden_space).block(20_000, rng), oracle)
+    oracle = ThresholdOracle(rng.random(10), GaussianNoise(0.5), rng=rng)
+    run = OneBitNewton(space, GaussianNoise(0.5)).run(Spread(hidden_space).block(20_000, rng), oracle)
     assert run.contained
     assert run.final_error < 0.05
 
@@ -124,17 +126,17 @@ def test_a_sample_without_low_dimension_is_refused() -> None:
 
 # --- levels ------------------------------------------------------------------------------------------------------
 def test_two_levels_are_one_bit_and_more_levels_say_more() -> None:
-    noise = Gaussian(0.5)
+    noise = GaussianNoise(0.5)
     worth = [LevelNewton(SPACE, noise, levels=k).information for k in (2, 3, 4, 8, 32)]
     assert math.isclose(worth[0], 1 / one_bit_deviation(noise) ** 2, rel_tol=1e-3)
     assert worth == sorted(worth)
     assert noise.fisher is not None
     assert 0.98 * noise.fisher < worth[-1] <= noise.fisher
-    assert math.isclose(quantile(Laplace(1.0), 0.9), math.log(5), rel_tol=1e-9)
+    assert math.isclose(quantile(LaplaceNoise(1.0), 0.9), math.log(5), rel_tol=1e-9)
 
 
 def test_levels_are_learnt_from() -> None:
-    noise, errors = Gaussian(0.5), {}
+    noise, errors = GaussianNoise(0.5), {}
     for levels in (2, 8):
         runs = []
         for seed in range(16):
@@ -241,10 +243,10 @@ def test_a_noisy_source_gives_its_groups_away(tmp_path: Path) -> None:
     path.write_text("id,pay\n" + "".join(f"{i},{v}\n" for i, v in enumerate(pay)))
     source = load(str(path), Columns(id=("id",), private={"pay": PrivateColumn(min=0, max=1)}))
     oracle = NoisyDatabaseOracle(
-        asking(source), Uniform(0.3), table="staff", column="pay", key="id", ids=list(range(8)), rng=rng
+        asking(source), UniformNoise(0.3), table="staff", column="pay", key="id", ids=list(range(8)), rng=rng
     )
     space = Subspace.blocks(8, 2)
-    attack = SequentialBisection(space, Uniform(0.3), delta=0.01)
+    attack = SequentialBisection(space, UniformNoise(0.3), delta=0.01)
     departments = (space.basis > 0).astype(float)
     run = attack.run(np.tile(departments, (150, 1)), oracle)
     assert run.asked == oracle.asked == 300

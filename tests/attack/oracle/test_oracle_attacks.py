@@ -14,10 +14,10 @@ from keyhole.attack.oracle.bounds import private_laplace_scale
 from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Gaussian, Laplace, Triangular, Uniform, noise_of
+from keyhole.attack.oracle.noise import GaussianNoise, LaplaceNoise, TriangularNoise, UniformNoise, noise_of
 from keyhole.attack.oracle.oracle_off import OracleOff
 from keyhole.attack.oracle.sequential import SequentialBisection
-from keyhole.attack.oracle.simulate import Method, floor_of, play, play_many
+from keyhole.attack.oracle.simulate import OracleMethod, floor_of, play, play_many
 from keyhole.attack.oracle.streams import Around, Concentrated, Scaled, Spread, Stream
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
@@ -27,7 +27,7 @@ SPACE = Subspace.blocks(4, 2)
 STREAMS: dict[str, Stream] = {"concentrated": Concentrated(SPACE), "spread": Spread(SPACE)}
 
 
-def ratio(method: Method, stream: Stream, kind: str, queries: int, seeds: int) -> float:
+def ratio(method: OracleMethod, stream: Stream, kind: str, queries: int, seeds: int) -> float:
     noise = noise_of(kind, 0.25, 4)
     _, summary, said = play_many(method, stream, noise, queries, delta=0.01, seeds=seeds)
     assert summary.contained in (True, None)
@@ -39,7 +39,7 @@ def test_published_constants() -> None:
     """Known answers: N_crit and phi."""
     constants = PublishedConstants()
     for u, dp, n in ((1.0, 1 / 8, 53_052), (0.25, 1 / 2, 3_316)):
-        assert math.isclose(constants.rates(Uniform(4 * u), 4.0, 1.0)[1], dp)
+        assert math.isclose(constants.rates(UniformNoise(4 * u), 4.0, 1.0)[1], dp)
         assert math.ceil(constants.n_crit(10**6, dp)) == n
     assert math.isclose(constants.phi(2), 0.0220975, abs_tol=1e-7)
     assert math.isclose(math.sin(constants.phi(2) / 2), 1 / (64 * math.sqrt(2)))
@@ -51,8 +51,8 @@ def test_online_bisection_reproduces_its_table() -> None:
         found, done = [], set()
         for seed in range(12):
             rng = np.random.default_rng([seed, 1])
-            attack = OnlineBisection(SPACE, Uniform(1.0), horizon=queries)
-            oracle = ThresholdOracle(rng.random(4), Uniform(1.0), rng=rng)
+            attack = OnlineBisection(SPACE, UniformNoise(1.0), horizon=queries)
+            oracle = ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng)
             run = attack.run(Concentrated(SPACE).block(queries, rng), oracle)
             assert run.contained
             found.append(run.average_error)
@@ -63,7 +63,7 @@ def test_online_bisection_reproduces_its_table() -> None:
 
 def test_online_bisection_follows_a_plain_twin() -> None:
     """Counters, decisions and boxes, phase by phase, in the words of the paper."""
-    T, noise = 20_000, Uniform(0.1)
+    T, noise = 20_000, UniformNoise(0.1)
     rng = np.random.default_rng(2)
     w, queries = rng.random(4), Scaled(Concentrated(SPACE), -1.5, 1.5).block(T, rng)
     attack = OnlineBisection(SPACE, noise, horizon=T, min_norm=0.5)
@@ -94,23 +94,23 @@ def test_online_bisection_follows_a_plain_twin() -> None:
 
 
 def test_online_bisection_refuses_what_it_was_not_made_for() -> None:
-    attack = OnlineBisection(SPACE, Uniform(1.0), horizon=1000)
+    attack = OnlineBisection(SPACE, UniformNoise(1.0), horizon=1000)
     with pytest.raises(ModelError, match="middle of the range"):
         attack.learn(SPACE.basis[0], 1.0, 1)
     with pytest.raises(ModelError, match="horizon"):
-        OnlineBisection(SPACE, Uniform(1.0), horizon=1)
+        OnlineBisection(SPACE, UniformNoise(1.0), horizon=1)
     with pytest.raises(ModelError, match="SequentialBisection"):
-        OnlineBisection(Subspace(SPACE.basis, np.zeros(4), np.ones(4), 0.1), Uniform(1.0), horizon=100)
+        OnlineBisection(Subspace(SPACE.basis, np.zeros(4), np.ones(4), 0.1), UniformNoise(1.0), horizon=100)
 
 
 @pytest.mark.parametrize(("stream", "limit"), [("concentrated", 2.0), ("spread", 2.5)])
 def test_sequential_stays_near_the_floor(stream: str, limit: float) -> None:
-    assert ratio(Method.SEQUENTIAL, STREAMS[stream], "uniform", 100_000, 8) <= limit
+    assert ratio(OracleMethod.SEQUENTIAL, STREAMS[stream], "uniform", 100_000, 8) <= limit
 
 
 def test_sequential_keeps_its_promise_where_it_is_hardest() -> None:
     """1,000 short runs at delta = .2, axis queries, w just inside what a wrong first cut removes."""
-    noise, lost = Uniform(1.0), 0
+    noise, lost = UniformNoise(1.0), 0
     for seed in range(1000):
         rng = np.random.default_rng([seed, 7])
         attack = SequentialBisection(SPACE, noise, delta=0.2)
@@ -127,12 +127,12 @@ def test_sequential_keeps_its_promise_where_it_is_hardest() -> None:
 @pytest.mark.parametrize("stream", STREAMS)
 def test_newton_reaches_the_floor(kind: str, stream: str) -> None:
     """20,000 queries, 60 seeds; the standard error of the ratio is about 4 %."""
-    assert ratio(Method.NEWTON, STREAMS[stream], kind, 20_000, 60) <= 1.1
+    assert ratio(OracleMethod.NEWTON, STREAMS[stream], kind, 20_000, 60) <= 1.1
 
 
 def test_edges_beat_the_centred_floor() -> None:
-    assert ratio(Method.EDGE, STREAMS["concentrated"], "uniform", 200_000, 4) < 0.7
-    for noise in (Gaussian(1.0), Laplace(1.0), Triangular(1.0)):
+    assert ratio(OracleMethod.EDGE, STREAMS["concentrated"], "uniform", 200_000, 4) < 0.7
+    for noise in (GaussianNoise(1.0), LaplaceNoise(1.0), TriangularNoise(1.0)):
         with pytest.raises(ModelError, match="edge"):
             EdgeBisection(SPACE, noise)
 
@@ -141,8 +141,8 @@ def test_edge_sides_shrink_like_one_over_t() -> None:
     sides = []
     for queries in (5_000, 50_000):
         rng = np.random.default_rng(4)
-        attack = EdgeBisection(SPACE, Uniform(1.0))
-        attack.run(Concentrated(SPACE).block(queries, rng), ThresholdOracle(rng.random(4), Uniform(1.0), rng=rng))
+        attack = EdgeBisection(SPACE, UniformNoise(1.0))
+        attack.run(Concentrated(SPACE).block(queries, rng), ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng))
         low, high = attack.box()
         sides.append(float(np.mean(high - low)))
     assert sides[0] / sides[1] > 5  # ten times the queries; 1/sqrt(t) would give 3.2
@@ -150,10 +150,10 @@ def test_edge_sides_shrink_like_one_over_t() -> None:
 
 def test_newton_works_in_sixteen_dimensions_where_boxes_stall() -> None:
     space = Subspace.blocks(32, 16)
-    stream, noise = Spread(space), Uniform(1.0)
-    newton = play(Method.NEWTON, stream, noise, 60_000, delta=0.01, seed=1)
-    boxes = play(Method.SEQUENTIAL, stream, noise, 60_000, delta=0.01, seed=1)
-    assert newton.average_error <= 1.2 * floor_of(Method.NEWTON, stream, noise, 60_000)
+    stream, noise = Spread(space), UniformNoise(1.0)
+    newton = play(OracleMethod.NEWTON, stream, noise, 60_000, delta=0.01, seed=1)
+    boxes = play(OracleMethod.SEQUENTIAL, stream, noise, 60_000, delta=0.01, seed=1)
+    assert newton.average_error <= 1.2 * floor_of(OracleMethod.NEWTON, stream, noise, 60_000)
     assert boxes.asked < 100
     assert boxes.average_error > 5 * newton.average_error
 
@@ -161,7 +161,7 @@ def test_newton_works_in_sixteen_dimensions_where_boxes_stall() -> None:
 def test_little_noise_is_no_trouble_for_newton() -> None:
     """Noise a hundredth of the box: the start is far from w in units of the noise."""
     found = [
-        play(Method.NEWTON, Spread(SPACE), Laplace(0.01), 5_000, delta=0.01, seed=seed).final_error
+        play(OracleMethod.NEWTON, Spread(SPACE), LaplaceNoise(0.01), 5_000, delta=0.01, seed=seed).final_error
         for seed in range(10)
     ]
     assert np.mean(found) < 0.003
@@ -174,23 +174,23 @@ def test_certificates_hold_near_the_subspace(method: type[SequentialBisection]) 
     stream, lost = Around(Concentrated(SPACE), 0.05), 0
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        attack = method(space, Uniform(0.5), delta=0.2)
-        oracle = ThresholdOracle(rng.random(4), Uniform(0.5), rng=rng)
+        attack = method(space, UniformNoise(0.5), delta=0.2)
+        oracle = ThresholdOracle(rng.random(4), UniformNoise(0.5), rng=rng)
         run = attack.run(stream.block(4_000, rng), oracle)
         lost += not run.contained
         assert run.average_error < 0.2
         assert run.average_error <= run.bound
     assert lost <= 6
     with pytest.raises(ModelError, match="away"):
-        method(SPACE, Uniform(0.5)).run(stream.block(10, np.random.default_rng(0)), oracle)
+        method(SPACE, UniformNoise(0.5)).run(stream.block(10, np.random.default_rng(0)), oracle)
 
 
 def test_an_increasing_output_changes_nothing() -> None:
     rng = np.random.default_rng(6)
     w, queries = rng.random(4), Concentrated(SPACE).block(3_000, rng)
-    plain, bent = (SequentialBisection(SPACE, Uniform(0.5)) for _ in range(2))
-    plain.run(queries, ThresholdOracle(w, Uniform(0.5), rng=np.random.default_rng(1)))
-    inner = ThresholdOracle(w, Uniform(0.5), rng=np.random.default_rng(1))
+    plain, bent = (SequentialBisection(SPACE, UniformNoise(0.5)) for _ in range(2))
+    plain.run(queries, ThresholdOracle(w, UniformNoise(0.5), rng=np.random.default_rng(1)))
+    inner = ThresholdOracle(w, UniformNoise(0.5), rng=np.random.default_rng(1))
     bent.run(queries, MonotoneOracle(lambda q, t: int(math.exp(inner.noisy(q)) > t), math.exp))
     assert np.allclose(plain.box(), bent.box())
 
@@ -201,7 +201,7 @@ def test_noise_after_the_output_keeps_the_certificate() -> None:
     def logistic(a: float) -> float:
         return 2 / (1 + math.exp(-a))
 
-    noise = Gaussian(0.2)
+    noise = GaussianNoise(0.2)
     slopes = [logistic(a) * (1 - logistic(a) / 2) for a in np.linspace(0, math.sqrt(2) * 1.02, 200)]
     lost = 0
     for seed in range(12):
@@ -224,7 +224,7 @@ def ridge(queries: Floats, values: Floats, variance: float) -> Floats:
 
 def test_oracle_off_is_regularised_least_squares() -> None:
     rng = np.random.default_rng(8)
-    noise = Laplace(0.5)
+    noise = LaplaceNoise(0.5)
     queries = Spread(SPACE).block(500, rng)
     oracle, twin = (ThresholdOracle(np.full(4, 0.3), noise, rng=np.random.default_rng(1)) for _ in range(2))
     fast, slow = OracleOff(SPACE, noise), OracleOff(SPACE, noise)
@@ -244,9 +244,9 @@ def test_oracle_off_is_regularised_least_squares() -> None:
 
 def test_one_bit_costs_what_theory_says() -> None:
     """Gaussian noise: sqrt(pi/2) = 1.25 times the error of raw answers."""
-    stream, noise = STREAMS["spread"], Gaussian(1.0)
-    bits = play_many(Method.NEWTON, stream, noise, 20_000, delta=0.01, seeds=40)[1]
-    raw = play_many(Method.ORACLE_OFF, stream, noise, 20_000, delta=0.01, seeds=40)[1]
+    stream, noise = STREAMS["spread"], GaussianNoise(1.0)
+    bits = play_many(OracleMethod.NEWTON, stream, noise, 20_000, delta=0.01, seeds=40)[1]
+    raw = play_many(OracleMethod.ORACLE_OFF, stream, noise, 20_000, delta=0.01, seeds=40)[1]
     assert math.isclose(bits.floor / raw.floor, math.sqrt(math.pi / 2), rel_tol=1e-6)
     assert 1.0 < bits.average_error / raw.average_error < 1.5
 
@@ -256,20 +256,20 @@ def test_private_noise_and_a_cap_keep_the_error_near_the_prior() -> None:
     prior = np.mean([abs(w @ SPACE.basis[0] - math.sqrt(2) / 2) for w in np.random.default_rng(0).random((4000, 4))])
     errors = {}
     for epsilon in (1.0, 1e5):
-        noise = Laplace(private_laplace_scale(epsilon, cap, 1 / math.sqrt(2)))
-        errors[epsilon] = play_many(Method.NEWTON, STREAMS["concentrated"], noise, cap, delta=0.01, seeds=40)[1]
+        noise = LaplaceNoise(private_laplace_scale(epsilon, cap, 1 / math.sqrt(2)))
+        errors[epsilon] = play_many(OracleMethod.NEWTON, STREAMS["concentrated"], noise, cap, delta=0.01, seeds=40)[1]
     assert errors[1.0].average_error > 0.8 * prior
     assert errors[1e5].average_error < 0.1 * prior
 
 
 def test_saved_states_are_checked(tmp_path: Path) -> None:
-    one = SequentialBisection(SPACE, Uniform(1.0))
+    one = SequentialBisection(SPACE, UniformNoise(1.0))
     one.save(tmp_path / "state.npz")
     for other in (
-        SequentialBisection(SPACE, Uniform(2.0)),
-        SequentialBisection(SPACE, Uniform(1.0), delta=0.5),
-        OneBitNewton(SPACE, Uniform(1.0)),
-        SequentialBisection(Subspace.blocks(4, 1), Uniform(1.0)),
+        SequentialBisection(SPACE, UniformNoise(2.0)),
+        SequentialBisection(SPACE, UniformNoise(1.0), delta=0.5),
+        OneBitNewton(SPACE, UniformNoise(1.0)),
+        SequentialBisection(Subspace.blocks(4, 1), UniformNoise(1.0)),
     ):
         with pytest.raises(ConfigError, match="another"):
             other.restore(tmp_path / "state.npz")
@@ -299,11 +299,11 @@ def test_streams_stay_where_they_say() -> None:
 
 def test_oracles_and_games_refuse_nonsense() -> None:
     with pytest.raises(ModelError, match="hidden"):
-        ThresholdOracle(np.array([math.nan]), Uniform(1.0), rng=np.random.default_rng(0))
-    oracle = ThresholdOracle(np.ones(3), Uniform(1.0), rng=np.random.default_rng(0))
+        ThresholdOracle(np.array([math.nan]), UniformNoise(1.0), rng=np.random.default_rng(0))
+    oracle = ThresholdOracle(np.ones(3), UniformNoise(1.0), rng=np.random.default_rng(0))
     with pytest.raises(ModelError, match="length 3"):
         oracle.above(np.ones(4), 0.0)
     with pytest.raises(ConfigError, match="at least one"):
-        play(Method.NEWTON, STREAMS["spread"], Uniform(1.0), 0, delta=0.1, seed=0)
+        play(OracleMethod.NEWTON, STREAMS["spread"], UniformNoise(1.0), 0, delta=0.1, seed=0)
     with pytest.raises(ModelError, match="per row"):
-        SequentialBisection(SPACE, Uniform(1.0)).run(np.ones(4), oracle)
+        SequentialBisection(SPACE, UniformNoise(1.0)).run(np.ones(4), oracle)

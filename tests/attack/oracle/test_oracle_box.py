@@ -13,25 +13,32 @@ from hypothesis import strategies as st
 from keyhole.attack.oracle.base import ModelWarning, ThresholdOracle
 from keyhole.attack.oracle.bounds import average_error_floor, one_bit_deviation
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Custom, Gaussian, Laplace, Noise, Triangular, Uniform
+from keyhole.attack.oracle.noise import (
+    CustomNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    OracleNoise,
+    TriangularNoise,
+    UniformNoise,
+)
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.streams import Concentrated, Scaled, Spread
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.errors import ModelError
 
-NOISES: list[Noise] = [
-    Uniform(0.6),
-    Gaussian(0.5),
-    Laplace(0.4),
-    Triangular(0.9),
-    Custom(lambda x: (1 + math.tanh(2 * x)) / 2, scale=0.5),
+NOISES: list[OracleNoise] = [
+    UniformNoise(0.6),
+    GaussianNoise(0.5),
+    LaplaceNoise(0.4),
+    TriangularNoise(0.9),
+    CustomNoise(lambda x: (1 + math.tanh(2 * x)) / 2, scale=0.5),
 ]
 
 
 class Twin:
     """SequentialBisection again, with exact tails, logarithms and no cleverness."""
 
-    def __init__(self, space: Subspace, noise: Noise, delta: float, keep: float) -> None:
+    def __init__(self, space: Subspace, noise: OracleNoise, delta: float, keep: float) -> None:
         self.noise, self.delta, self.keep = noise, delta, keep
         self.x, self.y = space.initial_box()
         self.score, self.cuts = [0.0] * space.d, [0] * space.d
@@ -70,13 +77,13 @@ class Twin:
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda n: type(n).__name__)
-def test_box_follows_its_twin(noise: Noise) -> None:
+def test_box_follows_its_twin(noise: OracleNoise) -> None:
     """Any norms, signs and imposed thresholds. Rounding outwards may delay a cut but never makes another one."""
     space = Subspace.blocks(6, 3)
     rng = np.random.default_rng(5)
     attack, twin = SequentialBisection(space, noise, delta=0.3, keep=0.8), Twin(space, noise, 0.3, 0.8)
     oracle = ThresholdOracle(rng.random(6), noise, rng=rng)
-    exact = isinstance(noise, Uniform | Triangular)
+    exact = isinstance(noise, UniformNoise | TriangularNoise)
     for q in Scaled(Spread(space), -3.0, 3.0).block(1500, rng):
         threshold = attack.answer(q) + float(rng.normal(0, 0.1))
         bit = oracle.above(q, threshold)
@@ -91,7 +98,7 @@ def test_box_follows_its_twin(noise: Noise) -> None:
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda n: type(n).__name__)
-def test_evidence_is_never_more_than_exact_evidence(noise: Noise) -> None:
+def test_evidence_is_never_more_than_exact_evidence(noise: OracleNoise) -> None:
     """One bit moves the odds towards, never beyond, the exact likelihood ratio."""
     space = Subspace(np.eye(1), np.zeros(1), np.ones(1))
     for gap_scale in (1.0, 0.1, 0.01):
@@ -112,7 +119,7 @@ def test_evidence_is_never_more_than_exact_evidence(noise: Noise) -> None:
 def test_threshold_is_the_middle_of_the_range() -> None:
     """Known answer: box [0,1] x [2,4], z = (.6, -.8): range -3.2 to -1.0, threshold -2.1."""
     space = Subspace(np.eye(2), np.array([0.0, 2.0]), np.array([1.0, 4.0]))
-    attack = SequentialBisection(space, Uniform(1.0), keep=0.9)
+    attack = SequentialBisection(space, UniformNoise(1.0), keep=0.9)
     z = np.array([0.6, -0.8])
     assert math.isclose(attack.answer(z), -2.1)
     corners = [float(z @ np.array(c)) for c in itertools.product((0, 1), (2, 4))]
@@ -126,7 +133,7 @@ def test_a_query_is_asked_exactly_when_the_ends_are_apart(seed: int, keep: float
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 5))
     space = Subspace(np.eye(d), np.zeros(d), rng.uniform(0.1, 2, d))
-    attack = SequentialBisection(space, Uniform(1.0), keep=keep)
+    attack = SequentialBisection(space, UniformNoise(1.0), keep=keep)
     z = rng.standard_normal(d)
     sides = space.upper
     apart = False
@@ -141,14 +148,14 @@ def test_a_query_is_asked_exactly_when_the_ends_are_apart(seed: int, keep: float
 
 def test_an_impossible_bit_is_doubted_at_once() -> None:
     space = Subspace(np.eye(1), np.zeros(1), np.ones(1))
-    attack = SequentialBisection(space, Uniform(0.1))
+    attack = SequentialBisection(space, UniformNoise(0.1))
     with pytest.warns(ModelWarning, match="do not trust"):
         attack.learn(np.array([1.0]), 5.0, 1)
     assert attack.doubt == math.inf
 
 
 def test_newton_learns_from_thresholds_chosen_by_others() -> None:
-    space, noise = Subspace.blocks(4, 2), Gaussian(0.5)
+    space, noise = Subspace.blocks(4, 2), GaussianNoise(0.5)
     rng = np.random.default_rng(3)
     oracle = ThresholdOracle(rng.random(4), noise, rng=rng)
     attack = OneBitNewton(space, noise)
@@ -162,15 +169,15 @@ def test_wrong_settings_are_refused() -> None:
     space = Subspace.blocks(4, 2)
     for delta in (0.0, 1.0, -1.0):
         with pytest.raises(ModelError, match="delta"):
-            SequentialBisection(space, Uniform(1.0), delta=delta)
+            SequentialBisection(space, UniformNoise(1.0), delta=delta)
     for keep in (0.5, 1.0):
         with pytest.raises(ModelError, match="keep"):
-            SequentialBisection(space, Uniform(1.0), keep=keep)
+            SequentialBisection(space, UniformNoise(1.0), keep=keep)
 
 
 def test_noise_that_leans_to_one_side_is_no_trouble() -> None:
     """Exponential noise shifted so that Pr(noise > 0) = .37: not symmetric, median not 0."""
-    noise = Custom(lambda x: 1 - math.exp(-(x + 1)) if x > -1 else 0.0, scale=1.0)
+    noise = CustomNoise(lambda x: 1 - math.exp(-(x + 1)) if x > -1 else 0.0, scale=1.0)
     assert math.isclose(1 - noise.cdf(0.0), math.exp(-1))
     space, lost, errors = Subspace.blocks(4, 2), 0, []
     for seed in range(40):

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from keyhole.attack.oracle.newton import smoothed_density
 from keyhole.attack.oracle.noise import (
-    Custom,
-    Gaussian,
-    Laplace,
-    Noise,
-    Triangular,
-    Uniform,
+    CustomNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    OracleNoise,
+    TriangularNoise,
+    UniformNoise,
     noise_of,
     parse_noise,
 )
@@ -29,13 +29,13 @@ def skew(x: float) -> float:
     return 0.5 * math.erfc(-x / math.sqrt(2)) if x < 0 else 0.5 + 0.5 * math.erf(x / (3 * math.sqrt(2)))
 
 
-LAWS: dict[str, Noise] = {
-    "uniform": Uniform(0.7),
-    "gaussian": Gaussian(0.4),
-    "laplace": Laplace(0.3),
-    "triangular": Triangular(1.1),
-    "custom": Custom(lambda x: (1 + math.tanh(x)) / 2, scale=1.0),
-    "skew": Custom(skew, scale=2.0),
+LAWS: dict[str, OracleNoise] = {
+    "uniform": UniformNoise(0.7),
+    "gaussian": GaussianNoise(0.4),
+    "laplace": LaplaceNoise(0.3),
+    "triangular": TriangularNoise(1.1),
+    "custom": CustomNoise(lambda x: (1 + math.tanh(x)) / 2, scale=1.0),
+    "skew": CustomNoise(skew, scale=2.0),
 }
 
 
@@ -69,7 +69,7 @@ def test_compiled_tail_brackets_the_true_one(name: str, x: float) -> None:
 def test_noise_kinds_share_their_deviation() -> None:
     for kind in ("uniform", "gaussian", "laplace", "triangular"):
         assert math.isclose(noise_of(kind, 0.25, 4).std, 1 / math.sqrt(3))
-    assert parse_noise("uniform:0.25", 4) == Uniform(1.0)
+    assert parse_noise("uniform:0.25", 4) == UniformNoise(1.0)
 
 
 @pytest.mark.parametrize("text", ["uniform", "uniform:", "uniform:-1", "uniform:nan", "cauchy:1", ":1"])
@@ -80,19 +80,19 @@ def test_bad_noise_text_is_explained(text: str) -> None:
 
 def test_noise_outside_the_model_is_refused() -> None:
     with pytest.raises(ModelError, match="no density at 0"):
-        Uniform(0.0)
+        UniformNoise(0.0)
     with pytest.raises(ModelError, match="no density at 0"):  # two bumps, nothing between
-        Custom(lambda x: 0.0 if x < -1 else 0.5 if x < 1 else 1.0, scale=1.0)
+        CustomNoise(lambda x: 0.0 if x < -1 else 0.5 if x < 1 else 1.0, scale=1.0)
     with pytest.raises(ModelError, match="atom at 0"):
-        Custom(lambda x: 0.25 * (1 + math.tanh(x)) + (0.5 if x >= 0 else 0.0), scale=1.0)
+        CustomNoise(lambda x: 0.25 * (1 + math.tanh(x)) + (0.5 if x >= 0 else 0.0), scale=1.0)
     with pytest.raises(ModelError, match="rise"):
-        Custom(lambda x: (1 - math.tanh(x)) / 2, scale=1.0)
+        CustomNoise(lambda x: (1 - math.tanh(x)) / 2, scale=1.0)
     with pytest.raises(ModelError, match="too small"):
-        Custom(lambda x: (1 + math.tanh(x / 1e6)) / 2, scale=1.0)
+        CustomNoise(lambda x: (1 + math.tanh(x / 1e6)) / 2, scale=1.0)
 
 
 def test_smoothed_density_matches_the_closed_form() -> None:
-    noise = Gaussian(2.0)
+    noise = GaussianNoise(2.0)
     grid, table = smoothed_density(noise)
     for k in range(0, len(table), 7):
         s2 = math.exp(grid[0] + k * grid[1])

@@ -24,10 +24,18 @@ from keyhole.attack.oracle.database import DatabaseOracle
 from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Custom, Gaussian, Laplace, Noise, Triangular, Uniform, parse_noise
+from keyhole.attack.oracle.noise import (
+    CustomNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    OracleNoise,
+    TriangularNoise,
+    UniformNoise,
+    parse_noise,
+)
 from keyhole.attack.oracle.oracle_off import OracleOff
 from keyhole.attack.oracle.sequential import SequentialBisection
-from keyhole.attack.oracle.simulate import Method, play_many
+from keyhole.attack.oracle.simulate import OracleMethod, play_many
 from keyhole.attack.oracle.streams import Around, Concentrated, Scaled, Spread, Stream, blocks
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
@@ -51,8 +59,8 @@ def invoke(*arguments: str) -> tuple[int, str, str]:
 @pytest.mark.parametrize("level", [5.0, 1.4, -0.4])
 def test_published_algorithm_doubts_against_the_stated_box(level: float) -> None:
     """The cube reaches to 2 and -2; w in [0,1]^4 does not."""
-    attack = OnlineBisection(SPACE, Uniform(0.2), horizon=50_000)
-    oracle = ThresholdOracle(np.full(4, level), Uniform(0.2), rng=R(0))
+    attack = OnlineBisection(SPACE, UniformNoise(0.2), horizon=50_000)
+    oracle = ThresholdOracle(np.full(4, level), UniformNoise(0.2), rng=R(0))
     with pytest.warns(ModelWarning, match=r"box lost w \(chance <= delta\)"):
         attack.run(Concentrated(SPACE).block(50_000, R(0)), oracle)
 
@@ -60,9 +68,9 @@ def test_published_algorithm_doubts_against_the_stated_box(level: float) -> None
 @pytest.mark.parametrize("level", [0.0, 0.02, 0.98, 1.0])
 def test_published_algorithm_does_not_doubt_the_corners(level: float) -> None:
     for seed in range(4):
-        attack = OnlineBisection(SPACE, Uniform(0.2), horizon=50_000)
+        attack = OnlineBisection(SPACE, UniformNoise(0.2), horizon=50_000)
         queries = Scaled(Concentrated(SPACE), -2.0, 2.0).block(50_000, R(seed))
-        attack.run(queries, ThresholdOracle(np.full(4, level), Uniform(0.2), rng=R([seed, 1])))
+        attack.run(queries, ThresholdOracle(np.full(4, level), UniformNoise(0.2), rng=R([seed, 1])))
         assert attack.doubt < DOUBT / 2
 
 
@@ -81,7 +89,7 @@ def test_coins_are_no_noise_free_answers(D: int) -> None:
 def test_noisy_answers_are_noticed_at_the_end_of_a_run() -> None:
     """Fewer bits than half a window: judged when the run ends."""
     attack = EllipsoidBisection(np.zeros(3), np.ones(3), resolution=1e-6)
-    oracle = ThresholdOracle(np.array([0.2, 0.7, 0.4]), Gaussian(1.0), rng=R(0))
+    oracle = ThresholdOracle(np.array([0.2, 0.7, 0.4]), GaussianNoise(1.0), rng=R(0))
     with pytest.warns(ModelWarning, match="together"):
         attack.run(R(1).random((30, 3)), oracle)
 
@@ -106,7 +114,7 @@ def test_exact_answers_are_always_explained(seed: int, D: int) -> None:
 @pytest.mark.parametrize("factor", [0.1, 0.5, 1.0, 2.0, 10.0])
 def test_calibration_notices_a_misstated_scale(method: type[SequentialBisection], factor: float) -> None:
     for seed in range(3):
-        stream, stated, true = Concentrated(SPACE), Uniform(0.2), Uniform(0.2 * factor)
+        stream, stated, true = Concentrated(SPACE), UniformNoise(0.2), UniformNoise(0.2 * factor)
         attack, oracle = method(SPACE, stated), ThresholdOracle(R([seed, 1]).random(4), true, rng=R([seed, 2]))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
@@ -126,11 +134,11 @@ def test_calibration_notices_a_misstated_scale(method: type[SequentialBisection]
 
 def test_calibration_trusts_honest_noise_of_every_kind() -> None:
     for noise in (
-        Uniform(1.0),
-        Gaussian(0.5),
-        Laplace(0.4),
-        Triangular(1.0),
-        Custom(lambda x: (1 + math.tanh(x)) / 2, 1),
+        UniformNoise(1.0),
+        GaussianNoise(0.5),
+        LaplaceNoise(0.4),
+        TriangularNoise(1.0),
+        CustomNoise(lambda x: (1 + math.tanh(x)) / 2, 1),
     ):
         space = Subspace(SPACE.basis, np.zeros(4), np.ones(4), neighbourhood=0.2)
         stream = Scaled(Around(Spread(space), 0.1), -2.0, 2.0)
@@ -220,10 +228,10 @@ def test_a_theft_says_why_it_claims_no_length() -> None:
 
 # --- scales of noise -----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("stream", [Concentrated(SPACE), Spread(SPACE)], ids=["concentrated", "spread"])
-@pytest.mark.parametrize("law", [Uniform, Gaussian, Laplace])
+@pytest.mark.parametrize("law", [UniformNoise, GaussianNoise, LaplaceNoise])
 @pytest.mark.parametrize("scale", [1e-3, 1e-6, 1e-12, 1e-20, 1e-99])
 def test_newton_finds_w_through_next_to_no_noise(stream: Stream, law: type, scale: float) -> None:
-    noise: Noise = law(scale)
+    noise: OracleNoise = law(scale)
     for seed in range(3):
         attack, oracle = OneBitNewton(SPACE, noise), ThresholdOracle(R(seed).random(4), noise, rng=R(1))
         run = attack.run(stream.block(4000, R([seed, 2])), oracle)
@@ -232,7 +240,7 @@ def test_newton_finds_w_through_next_to_no_noise(stream: Stream, law: type, scal
 
 
 def test_halving_steps_are_the_compiled_run() -> None:
-    noise, queries = Uniform(1e-3), Spread(SPACE).block(500, R(0))
+    noise, queries = UniformNoise(1e-3), Spread(SPACE).block(500, R(0))
     compiled, stepped = OneBitNewton(SPACE, noise), OneBitNewton(SPACE, noise)
     one, two = (ThresholdOracle(np.array([0.2, 0.9, 0.4, 0.1]), noise, rng=R(1)) for _ in range(2))
     compiled.run(queries, one)
@@ -244,7 +252,7 @@ def test_halving_steps_are_the_compiled_run() -> None:
     assert np.allclose(compiled.box(), stepped.box(), atol=1e-9)
 
 
-@pytest.mark.parametrize("law", [Uniform, Gaussian, Laplace, Triangular])
+@pytest.mark.parametrize("law", [UniformNoise, GaussianNoise, LaplaceNoise, TriangularNoise])
 @pytest.mark.parametrize("scale", [1e-200, 1e200, 1e-101])
 def test_noise_beyond_floats_is_refused(law: type, scale: float) -> None:
     with pytest.raises(ModelError, match=r"from 1e-100 to 1e\+100"):
@@ -255,8 +263,8 @@ def test_a_law_whose_density_vanishes_at_zero_is_refused() -> None:
     """Pr(noise <= x) = (1 + sign(x) x^2) / 2 and its like: rho(0) = 0, though the cdf is not flat."""
     for power in (2, 3):
         with pytest.raises(ModelError, match="no density at 0"):
-            Custom(lambda x, p=power: 0.5 * (1 + math.copysign(min(1.0, abs(x)) ** p, x)), scale=1.0)  # type: ignore[misc]
-    Custom(lambda x: 0.5 * (1 + math.erf(x)), scale=1.0)
+            CustomNoise(lambda x, p=power: 0.5 * (1 + math.copysign(min(1.0, abs(x)) ** p, x)), scale=1.0)  # type: ignore[misc]
+    CustomNoise(lambda x: 0.5 * (1 + math.erf(x)), scale=1.0)
 
 
 # --- the command line ----------------------------------------------------------------------------------------------
@@ -280,7 +288,7 @@ def test_out_of_range_is_2_and_says_the_range(arguments: list[str], words: str) 
     assert not out
 
 
-@pytest.mark.parametrize("method", [m.value for m in Method])
+@pytest.mark.parametrize("method", [m.value for m in OracleMethod])
 @pytest.mark.parametrize("noise", ["uniform:1e-12", "uniform:1e12"])
 @pytest.mark.parametrize("queries", ["3", "50"])
 def test_the_ends_of_the_range_run(method: str, noise: str, queries: str) -> None:
@@ -307,16 +315,18 @@ def test_json_says_what_was_played_and_what_a_bound_is(tmp_path: Path) -> None:
 
 
 def test_the_trace_ends_with_the_stream() -> None:
-    for method in Method:
+    for method in OracleMethod:
         for queries in (1, 3000, 10_000):
-            if method is Method.ONLINE_BISECTION and queries < 3:
+            if method is OracleMethod.ONLINE_BISECTION and queries < 3:
                 continue
-            run = play_many(method, Concentrated(SPACE), Uniform(1.0), queries, delta=0.01, seeds=1)[0][0]
+            run = play_many(method, Concentrated(SPACE), UniformNoise(1.0), queries, delta=0.01, seeds=1)[0][0]
             assert run.trace[-1][0] == queries
             assert math.isclose(run.trace[-1][1], run.average_error)
             assert len({t for t, _ in run.trace}) == len(run.trace)
     assert (
-        OracleOff(SPACE, Uniform(1.0)).run(np.zeros((0, 4)), ThresholdOracle(np.ones(4), Uniform(1.0), rng=R(0))).trace
+        OracleOff(SPACE, UniformNoise(1.0))
+        .run(np.zeros((0, 4)), ThresholdOracle(np.ones(4), UniformNoise(1.0), rng=R(0)))
+        .trace
         == ()
     )
 
@@ -325,7 +335,7 @@ def test_the_trace_ends_with_the_stream() -> None:
 def test_long_queries_come_in_blocks_that_fit() -> None:
     space = Subspace.blocks(20_000, 2)
     tracemalloc.start()
-    play_many(Method.NEWTON, Concentrated(space), Uniform(5000.0), 1000, delta=0.01, seeds=1)
+    play_many(OracleMethod.NEWTON, Concentrated(space), UniformNoise(5000.0), 1000, delta=0.01, seeds=1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100e6, f"{peak / 1e6:.0f} MB for 160 MB of queries"
@@ -353,9 +363,9 @@ def test_wrong_shapes_are_model_errors() -> None:
     for lower, upper in ((np.zeros(3), np.ones(4)), (np.zeros(4), np.ones((4, 1))), (np.zeros(0), np.ones(4))):
         with pytest.raises(ModelError, match="length D = 4"):
             Subspace(SPACE.basis, lower, upper)
-    oracle = ThresholdOracle(np.ones(4), Uniform(1.0), rng=R(0))
+    oracle = ThresholdOracle(np.ones(4), UniformNoise(1.0), rng=R(0))
     with pytest.raises(ModelError, match="test set"):
-        train_then_test(OneBitNewton(SPACE, Uniform(1.0)), SPACE.basis, np.zeros((0, 4)), oracle)
+        train_then_test(OneBitNewton(SPACE, UniformNoise(1.0)), SPACE.basis, np.zeros((0, 4)), oracle)
     assert oracle.asked == 0
     for phi in (-1.0, 2.0, math.nan):
         with pytest.raises(ModelError, match="angle"):
@@ -373,7 +383,7 @@ def test_wrong_shapes_are_model_errors() -> None:
 
 
 def test_files_that_are_no_saved_attack(tmp_path: Path) -> None:
-    attack = SequentialBisection(SPACE, Uniform(1.0))
+    attack = SequentialBisection(SPACE, UniformNoise(1.0))
     with pytest.raises(ConfigError, match="cannot save"):
         attack.save(tmp_path / "missing" / "state.npz")
     good, before = tmp_path / "state.npz", attack.box()

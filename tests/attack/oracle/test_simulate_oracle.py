@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from keyhole.attack.oracle.simulate import Method, StreamKind
+from keyhole.attack.oracle.simulate import OracleMethod, StreamKind
 from keyhole.cli.simulate import MethodName, StreamName, register
 from keyhole.errors import ConfigError
 from keyhole.report.charts.oracle import guides_for, plot_errors
@@ -120,7 +120,7 @@ def test_result_can_go_to_a_file(tmp_path: Path) -> None:
 
 
 def test_options_name_what_can_be_played() -> None:
-    assert [m.value for m in MethodName] == [m.value for m in Method]
+    assert [m.value for m in MethodName] == [m.value for m in OracleMethod]
     assert [s.value for s in StreamName] == [s.value for s in StreamKind]
 
 

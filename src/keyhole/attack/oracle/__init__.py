@@ -2,7 +2,7 @@
 
 from keyhole.attack.oracle.base import ModelWarning, Run, StreamAttack, ThresholdAttack, ThresholdOracle, YesNoOracle
 from keyhole.attack.oracle.basis import PrincipalBasis, principal_basis
-from keyhole.attack.oracle.batch import Batch, train_then_test
+from keyhole.attack.oracle.batch import HeldOutErrors, train_then_test
 from keyhole.attack.oracle.bisection import OnlineBisection, PublishedConstants
 from keyhole.attack.oracle.calibration import Probe, calibrate
 from keyhole.attack.oracle.classifier import StolenClassifier, steal_classifier
@@ -12,7 +12,14 @@ from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
 from keyhole.attack.oracle.levels import LevelNewton
 from keyhole.attack.oracle.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Custom, Gaussian, Laplace, Noise, Triangular, Uniform
+from keyhole.attack.oracle.noise import (
+    CustomNoise,
+    GaussianNoise,
+    LaplaceNoise,
+    OracleNoise,
+    TriangularNoise,
+    UniformNoise,
+)
 from keyhole.attack.oracle.oracle_off import OracleOff
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.streams import Around, Concentrated, Scaled, Spread, Stream
@@ -20,22 +27,22 @@ from keyhole.attack.oracle.subspace import Subspace
 
 __all__ = [
     "Around",
-    "Batch",
     "Concentrated",
-    "Custom",
+    "CustomNoise",
     "DatabaseOracle",
     "EdgeBisection",
     "EllipsoidBisection",
-    "Gaussian",
-    "Laplace",
+    "GaussianNoise",
+    "HeldOutErrors",
+    "LaplaceNoise",
     "LevelNewton",
     "ModelWarning",
     "MonotoneOracle",
-    "Noise",
     "NoisyDatabaseOracle",
     "NoisyOutputOracle",
     "OneBitNewton",
     "OnlineBisection",
+    "OracleNoise",
     "OracleOff",
     "PrincipalBasis",
     "Probe",
@@ -51,8 +58,8 @@ __all__ = [
     "Subspace",
     "ThresholdAttack",
     "ThresholdOracle",
-    "Triangular",
-    "Uniform",
+    "TriangularNoise",
+    "UniformNoise",
     "YesNoOracle",
     "asking",
     "calibrate",

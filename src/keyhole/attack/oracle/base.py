@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ConfigError, ModelError
@@ -64,13 +64,13 @@ class ThresholdAttack(Protocol):
 class ThresholdOracle:
     """A simulated oracle: hidden w, noise law, seeded; counts what it was asked.
 
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> oracle = ThresholdOracle(np.array([0.2, 0.9]), Uniform(0.1), rng=np.random.default_rng(1))
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> oracle = ThresholdOracle(np.array([0.2, 0.9]), UniformNoise(0.1), rng=np.random.default_rng(1))
     >>> oracle.above(np.array([1.0, 1.0]), 0.5), oracle.above(np.array([1.0, 1.0]), 1.5), oracle.asked
     (1, 0, 2)
     """
 
-    def __init__(self, hidden: Floats, noise: Noise, *, rng: np.random.Generator) -> None:
+    def __init__(self, hidden: Floats, noise: OracleNoise, *, rng: np.random.Generator) -> None:
         self.hidden = np.ascontiguousarray(hidden, dtype=np.float64)
         if self.hidden.ndim != 1 or not np.all(np.isfinite(self.hidden)):
             raise ModelError(f"the hidden vector is a finite array of one dimension, got shape {self.hidden.shape}")
@@ -137,7 +137,7 @@ class StreamAttack(ABC):
     An attack keeps its whole memory in arrays named by `_memory`; none of them grows with the stream.
     """
 
-    def __init__(self, subspace: Subspace, noise: Noise) -> None:
+    def __init__(self, subspace: Subspace, noise: OracleNoise) -> None:
         self.subspace = subspace
         self.noise = noise
         self.queries_seen = 0

@@ -12,7 +12,7 @@ from keyhole.errors import ModelError
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class HeldOutErrors:
     """Errors of a frozen estimate on queries it did not train on."""
 
     training: Run
@@ -20,19 +20,19 @@ class Batch:
     largest_error: float
 
 
-def train_then_test(attack: StreamAttack, training: Floats, testing: Floats, oracle: ThresholdOracle) -> Batch:
+def train_then_test(attack: StreamAttack, training: Floats, testing: Floats, oracle: ThresholdOracle) -> HeldOutErrors:
     """Learn from `training` through the oracle, then answer `testing` without it.
 
     The test error is at most ||q|| times the final error ||P(w_T - w)||_2, for each query on the subspace.
 
     >>> from keyhole.attack.oracle.newton import OneBitNewton
-    >>> from keyhole.attack.oracle.noise import Uniform
+    >>> from keyhole.attack.oracle.noise import UniformNoise
     >>> from keyhole.attack.oracle.streams import Spread
     >>> from keyhole.attack.oracle.subspace import Subspace
     >>> rng, space = np.random.default_rng(3), Subspace.blocks(4, 2)
     >>> stream = Spread(space)
-    >>> oracle = ThresholdOracle(rng.random(4), Uniform(1.0), rng=rng)
-    >>> attack = OneBitNewton(space, Uniform(1.0))
+    >>> oracle = ThresholdOracle(rng.random(4), UniformNoise(1.0), rng=rng)
+    >>> attack = OneBitNewton(space, UniformNoise(1.0))
     >>> batch = train_then_test(attack, stream.block(20000, rng), stream.block(50, rng), oracle)
     >>> batch.largest_error <= batch.training.final_error < 0.05
     True
@@ -42,4 +42,4 @@ def train_then_test(attack: StreamAttack, training: Floats, testing: Floats, ora
     run = attack.run(training, oracle)
     z, known, _ = attack.subspace.project(np.ascontiguousarray(testing, dtype=np.float64))
     errors = np.abs(z @ attack.subspace.coordinates(attack.estimate()) + known - oracle.true_answers(testing))
-    return Batch(run, float(errors.mean()), float(errors.max()))
+    return HeldOutErrors(run, float(errors.mean()), float(errors.max()))

@@ -10,7 +10,7 @@ from numba import njit
 
 from keyhole.attack.oracle.base import StreamAttack
 from keyhole.attack.oracle.box import ALWAYS_BET, BET_MASK, bet
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
@@ -40,7 +40,7 @@ class PublishedConstants:
         """That angle, about 1/(32 sqrt d)."""
         return math.acos(self.cos_phi(d))
 
-    def rates(self, noise: Noise, side: float, norm: float) -> tuple[float, float]:
+    def rates(self, noise: OracleNoise, side: float, norm: float) -> tuple[float, float]:
         """(p_1, dp): chance of a yes when w is `margin` sides below, and how much larger it is when as far above."""
         step = self.margin * side * norm
         low = 1 - noise.cdf(step)
@@ -154,8 +154,8 @@ class OnlineBisection(StreamAttack):
     stated box of w have in common.
     Memory: d intervals and 2d counters. Time: O(dD) a query. T must be known, since N_crit depends on it.
 
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> attack = OnlineBisection(Subspace.blocks(4, 2), Uniform(1.0), horizon=10**6)
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> attack = OnlineBisection(Subspace.blocks(4, 2), UniformNoise(1.0), horizon=10**6)
     >>> attack.side, math.ceil(attack.n_crit)
     (4.0, 3316)
     """
@@ -163,7 +163,7 @@ class OnlineBisection(StreamAttack):
     def __init__(
         self,
         subspace: Subspace,
-        noise: Noise,
+        noise: OracleNoise,
         *,
         horizon: int,
         constants: PublishedConstants = PublishedConstants(),  # noqa: B008 - a frozen value

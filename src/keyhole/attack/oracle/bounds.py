@@ -7,17 +7,17 @@ import math
 import numpy as np
 
 from keyhole.attack.oracle.bisection import PublishedConstants
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import PrivacyParameterError
 
 
-def one_bit_deviation(noise: Noise) -> float:
+def one_bit_deviation(noise: OracleNoise) -> float:
     """sqrt(F(0)(1-F(0))) / rho(0): one bit at a central threshold is worth a raw answer with this deviation.
 
-    >>> from keyhole.attack.oracle.noise import Gaussian, Uniform
-    >>> one_bit_deviation(Uniform(1.0)), round(one_bit_deviation(Gaussian(1.0)) ** 2, 4)  # pi/2: the price of one bit
+    >>> from keyhole.attack.oracle.noise import GaussianNoise, UniformNoise
+    >>> one_bit_deviation(UniformNoise(1.0)), round(one_bit_deviation(GaussianNoise(1.0)) ** 2, 4)  # pi/2
     (1.0, 1.5708)
     """
     p = noise.cdf(0.0)
@@ -52,7 +52,7 @@ def average_error_floor(deviation: float, factor: float, queries: int) -> float:
     return 2 * math.sqrt(2 / math.pi) * deviation * factor / math.sqrt(queries)
 
 
-def minimax_lower_bound(noise: Noise, d: int, queries: int) -> float:
+def minimax_lower_bound(noise: OracleNoise, d: int, queries: int) -> float:
     """Average error that no method can undercut for every w: 3 sqrt(d) / (8 sqrt(I T)), unit queries along a basis.
 
     Two-point argument [lecam1973]: along one direction, T/d answers about two means 2a apart have Kullback-Leibler
@@ -61,8 +61,8 @@ def minimax_lower_bound(noise: Noise, d: int, queries: int) -> float:
     the divergence at most quadratic, true for Gaussian and Laplace noise, and w's range at least 3 sqrt(d/(I T)).
     0 for noise without finite information (uniform): there, errors may fall faster than 1/sqrt(T).
 
-    >>> from keyhole.attack.oracle.noise import Gaussian, Uniform
-    >>> round(minimax_lower_bound(Gaussian(1.0), 2, 10**6), 6), minimax_lower_bound(Uniform(1.0), 2, 10**6)
+    >>> from keyhole.attack.oracle.noise import GaussianNoise, UniformNoise
+    >>> round(minimax_lower_bound(GaussianNoise(1.0), 2, 10**6), 6), minimax_lower_bound(UniformNoise(1.0), 2, 10**6)
     (0.00053, 0.0)
     """
     if noise.fisher is None:
@@ -71,7 +71,7 @@ def minimax_lower_bound(noise: Noise, d: int, queries: int) -> float:
 
 
 def published_average_error(
-    noise: Noise,
+    noise: OracleNoise,
     subspace: Subspace,
     queries: int,
     hit_chance: float,
@@ -85,8 +85,8 @@ def published_average_error(
     log(T)/sqrt(T). Summed: O~(sqrt(dD) (r D^2 / (rho(0)^2 margin^2 (1 - keep)) + log T) / sqrt T) [choromanski2015].
     hit_chance is the least chance, over basis vectors, that a query lies within phi of it.
 
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> round(published_average_error(Uniform(1.0), Subspace.blocks(4, 2), 10**6, 0.5), 3)
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> round(published_average_error(UniformNoise(1.0), Subspace.blocks(4, 2), 10**6, 0.5), 3)
     2.022
     """
     size = math.sqrt(float(np.sum(np.maximum(subspace.lower**2, subspace.upper**2))))
@@ -127,7 +127,7 @@ def published_final_error(d: int, queries: int) -> float:
 
 
 def published_least_queries(
-    noise: Noise,
+    noise: OracleNoise,
     subspace: Subspace,
     queries: int,
     constants: PublishedConstants = PublishedConstants(),  # noqa: B008 - a frozen value
@@ -135,8 +135,8 @@ def published_least_queries(
 ) -> float:
     """Queries that OnlineBisection needs at the least to reach its stop side: d N_crit a phase, if every one counts.
 
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> published_least_queries(Uniform(1.0), Subspace.blocks(4, 2), 10**6) > 10**7
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> published_least_queries(UniformNoise(1.0), Subspace.blocks(4, 2), 10**6) > 10**7
     True
     """
     side = 2 * math.sqrt(float(np.sum(np.maximum(subspace.lower**2, subspace.upper**2))))

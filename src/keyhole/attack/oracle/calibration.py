@@ -45,13 +45,13 @@ def calibrate(attack: StreamAttack, queries: Floats, oracle: YesNoOracle) -> tup
     Time O(dD) a query.
 
     >>> from keyhole.attack.oracle.base import ThresholdOracle
-    >>> from keyhole.attack.oracle.noise import Uniform
+    >>> from keyhole.attack.oracle.noise import UniformNoise
     >>> from keyhole.attack.oracle.sequential import SequentialBisection
     >>> from keyhole.attack.oracle.streams import Concentrated
     >>> from keyhole.attack.oracle.subspace import Subspace
     >>> space, rng = Subspace.blocks(4, 2), np.random.default_rng(0)
-    >>> attack = SequentialBisection(space, Uniform(0.2))
-    >>> oracle = ThresholdOracle(rng.random(4), Uniform(0.2), rng=rng)
+    >>> attack = SequentialBisection(space, UniformNoise(0.2))
+    >>> oracle = ThresholdOracle(rng.random(4), UniformNoise(0.2), rng=rng)
     >>> run = attack.run(Concentrated(space).block(20_000, rng), oracle)
     >>> [probe.believable for probe in calibrate(attack, Concentrated(space).block(1500, rng), oracle)]
     [True, True, True]

@@ -16,7 +16,7 @@ import numpy as np
 
 from keyhole.attack.oracle.levels import quantile
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Gaussian
+from keyhole.attack.oracle.noise import GaussianNoise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
@@ -157,7 +157,7 @@ def refined(label: Label, crossing: Floats, direction: Floats, deviation: float,
     above = sum(label(crossing + shift * direction) for _ in range(samples // 2))
     below = sum(1 - label(crossing - shift * direction) for _ in range(samples // 2))
     share = min(max((above + below) / (samples // 2 * 2), 0.51), 1 - 0.5 / samples)
-    return shift / quantile(Gaussian(1.0), share)
+    return shift / quantile(GaussianNoise(1.0), share)
 
 
 def steal_classifier(
@@ -223,7 +223,7 @@ def steal_classifier(
     spread = sample.std(axis=0) + 1e-12
     oracle = ShiftedOracle(counted, direction)
     lower, upper = np.full(D + 1, -bound), np.full(D + 1, bound)
-    attack = OneBitNewton(Subspace(np.eye(D + 1), lower, upper), Gaussian(max(deviation, UNSEEN)))
+    attack = OneBitNewton(Subspace(np.eye(D + 1), lower, upper), GaussianNoise(max(deviation, UNSEEN)))
     claim_scale = noise_std is not None and deviation > 0
     for_scale = queries // 10 if claim_scale else 0
     end = queries - for_scale

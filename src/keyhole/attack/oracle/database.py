@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 from keyhole.sql.lower import lower
@@ -108,7 +108,7 @@ class NoisyDatabaseOracle(DatabaseOracle):
     def __init__(
         self,
         ask: Callable[[str], object],
-        noise: Noise,
+        noise: OracleNoise,
         *,
         table: str,
         column: str,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keyhole.attack.oracle.box import EDGE
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
@@ -19,10 +19,10 @@ class EdgeBisection(SequentialBisection):
     like 1/t, below the 1/sqrt(t) floor of central thresholds. No contradiction: that floor needs a noise law
     without a jump. The guarantee Pr(the box ever loses w) <= delta is inherited, under the same conditions.
 
-    >>> from keyhole.attack.oracle.noise import Gaussian, Uniform
-    >>> EdgeBisection(Subspace.blocks(4, 2), Uniform(1.0)).delta
+    >>> from keyhole.attack.oracle.noise import GaussianNoise, UniformNoise
+    >>> EdgeBisection(Subspace.blocks(4, 2), UniformNoise(1.0)).delta
     0.01
-    >>> EdgeBisection(Subspace.blocks(4, 2), Gaussian(1.0))  # doctest: +ELLIPSIS
+    >>> EdgeBisection(Subspace.blocks(4, 2), GaussianNoise(1.0))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     keyhole.errors.ModelError: edge thresholds need noise whose density jumps ...: use OneBitNewton (--method newton)
@@ -30,7 +30,7 @@ class EdgeBisection(SequentialBisection):
 
     _aiming = EDGE
 
-    def __init__(self, subspace: Subspace, noise: Noise, *, delta: float = 0.01, keep: float = 0.75) -> None:
+    def __init__(self, subspace: Subspace, noise: OracleNoise, *, delta: float = 0.01, keep: float = 0.75) -> None:
         super().__init__(subspace, noise, delta=delta, keep=keep)
         if noise.edge is None:
             raise ModelError(

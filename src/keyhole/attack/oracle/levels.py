@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from keyhole.attack.oracle.base import ThresholdOracle
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
@@ -18,11 +18,11 @@ _Z = np.linspace(-6.5, 6.5, 201)
 _WEIGHT = np.exp(-_Z * _Z / 2) / math.sqrt(2 * math.pi) * (_Z[1] - _Z[0])
 
 
-def quantile(noise: Noise, share: float) -> float:
+def quantile(noise: OracleNoise, share: float) -> float:
     """x with Pr(noise <= x) = share, by bisection of the cdf.
 
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> round(quantile(Uniform(1.0), 0.75), 6)
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> round(quantile(UniformNoise(1.0), 0.75), 6)
     0.5
     """
     low, high = -50 * noise.std, 50 * noise.std
@@ -40,13 +40,13 @@ class LevelNewton:
     k = 2 is OneBitNewton without its box. For Gaussian noise k levels are worth 0.64, 0.81, 0.88, ... of a raw answer.
     Memory d^2; time O(dD + d^2 + k) a query, in numpy (not compiled).
 
-    >>> from keyhole.attack.oracle.noise import Gaussian
-    >>> space, noise = Subspace.blocks(4, 2), Gaussian(0.5)
+    >>> from keyhole.attack.oracle.noise import GaussianNoise
+    >>> space, noise = Subspace.blocks(4, 2), GaussianNoise(0.5)
     >>> [round(LevelNewton(space, noise, levels=k).information * noise.std**2, 2) for k in (2, 3, 4, 16)]
     [0.64, 0.79, 0.86, 0.98]
     """
 
-    def __init__(self, subspace: Subspace, noise: Noise, *, levels: int) -> None:
+    def __init__(self, subspace: Subspace, noise: OracleNoise, *, levels: int) -> None:
         if levels < 2:
             raise ModelError(f"an oracle has at least 2 levels, got {levels}")
         self.subspace, self.noise, self.levels = subspace, noise, levels

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.attack.oracle.base import ThresholdOracle, YesNoOracle
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
 
@@ -19,8 +19,8 @@ class MonotoneOracle:
     For an increasing output, output(a) > output(t) is a > t: the attack asks with output(t) and nothing is lost.
 
     >>> import math
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> inner = ThresholdOracle(np.array([0.2, 0.9]), Uniform(0.1), rng=np.random.default_rng(1))
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> inner = ThresholdOracle(np.array([0.2, 0.9]), UniformNoise(0.1), rng=np.random.default_rng(1))
     >>> oracle = MonotoneOracle(lambda q, t: int(math.exp(inner.noisy(q)) > t), math.exp)
     >>> oracle.above(np.array([1.0, 1.0]), 0.5), oracle.asked
     (1, 1)
@@ -43,7 +43,7 @@ class NoisyOutputOracle:
     """
 
     def __init__(
-        self, hidden: Floats, output: Callable[[float], float], noise: Noise, *, rng: np.random.Generator
+        self, hidden: Floats, output: Callable[[float], float], noise: OracleNoise, *, rng: np.random.Generator
     ) -> None:
         self._inner = ThresholdOracle(np.zeros_like(hidden), noise, rng=rng)
         self._hidden, self._output = hidden, output
@@ -69,12 +69,12 @@ class SteepNoise:
     noise / least would say: SequentialBisection's certificate stays true with that law. The test of the model
     allows the steeper slope too. Only for central thresholds (SequentialBisection, OneBitNewton near its end).
 
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> SteepNoise(Uniform(1.0), 0.5, 1.0).std == Uniform(2.0).std
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> SteepNoise(UniformNoise(1.0), 0.5, 1.0).std == UniformNoise(2.0).std
     True
     """
 
-    noise: Noise
+    noise: OracleNoise
     least: float
     most: float
 

@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from keyhole.attack.oracle.box import ESTIMATE
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.box import ESTIMATE, Aim, AskedRows, estimating_loop
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
@@ -17,7 +17,7 @@ COARSE = 32.0  # deviations of the noise; over a range of answers wider than thi
 
 
 @cache
-def smoothed_density(noise: Noise, points: int = 96) -> tuple[Floats, Floats]:
+def smoothed_density(noise: OracleNoise, points: int = 96) -> tuple[Floats, Floats]:
     """rho_s(0), the density at 0 of noise + N(0, s^2), and Pr(noise + N(0, s^2) > 0), on a log grid of s^2.
 
     Gives the grid (log of the smallest s^2, step, smallest s^2) and the table. It is what moment matching needs
@@ -55,9 +55,9 @@ class OneBitNewton(SequentialBisection):
     Memory d^2 + O(d); time O(dD + d^2) a query.
 
     >>> from keyhole.attack.oracle.base import ThresholdOracle
-    >>> from keyhole.attack.oracle.noise import Gaussian
-    >>> attack = OneBitNewton(Subspace.blocks(4, 2), Gaussian(0.5))
-    >>> oracle = ThresholdOracle(np.array([0.9, 0.8, 0.1, 0.3]), Gaussian(0.5), rng=np.random.default_rng(7))
+    >>> from keyhole.attack.oracle.noise import GaussianNoise
+    >>> attack = OneBitNewton(Subspace.blocks(4, 2), GaussianNoise(0.5))
+    >>> oracle = ThresholdOracle(np.array([0.9, 0.8, 0.1, 0.3]), GaussianNoise(0.5), rng=np.random.default_rng(7))
     >>> run = attack.run(np.tile(attack.subspace.basis, (5000, 1)), oracle)
     >>> run.contained, [round(float(v), 2) for v in attack.estimate()]
     (True, [0.85, 0.85, 0.19, 0.19])
@@ -65,13 +65,17 @@ class OneBitNewton(SequentialBisection):
 
     _aiming = ESTIMATE
 
-    def __init__(self, subspace: Subspace, noise: Noise, *, delta: float = 0.01, keep: float = 0.85) -> None:
+    def __init__(self, subspace: Subspace, noise: OracleNoise, *, delta: float = 0.01, keep: float = 0.85) -> None:
         super().__init__(subspace, noise, delta=delta, keep=keep)
         self._c = subspace.coordinates(subspace.middle)
         self._P = subspace.initial_covariance()
         self._Pz = np.zeros(subspace.d)
         self._grid, self._table = smoothed_density(noise)
         self._coarse = COARSE * noise.std
+
+    def _loop(self, rows: AskedRows, aim: Aim) -> int:
+        guess = (self._c, self._P, self._Pz, self._table, self._grid)
+        return int(estimating_loop(rows, aim, *self._state(), guess))
 
     def covariance(self) -> Floats:
         """The estimator's own covariance of its coordinates (asymptotic, not certified)."""

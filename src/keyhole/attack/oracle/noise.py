@@ -18,7 +18,7 @@ MOST = 1e12  # u on the command line: from its inverse to here
 KINDS = ("uniform", "gaussian", "laplace", "triangular")
 
 
-class Noise(Hashable, Protocol):
+class OracleNoise(Hashable, Protocol):
     """A noise law: symmetric or not, no atom at 0, a positive density at 0."""
 
     @property
@@ -73,10 +73,10 @@ def _positive(name: str, value: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Uniform:
+class UniformNoise:
     """Uniform on [-half_width, half_width]: rho(0) = 1/(2 half_width), and the density jumps at both edges.
 
-    >>> noise = Uniform(2.0)
+    >>> noise = UniformNoise(2.0)
     >>> noise.density_at_zero, noise.edge, noise.cdf(1.0)
     (0.25, 2.0, 0.75)
     """
@@ -126,10 +126,10 @@ class Uniform:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class GaussianNoise:
     """Normal with mean 0 and standard deviation `std`.
 
-    >>> round(Gaussian(1.0).cdf(1.96), 3)
+    >>> round(GaussianNoise(1.0).cdf(1.96), 3)
     0.975
     """
 
@@ -171,10 +171,10 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class LaplaceNoise:
     """Two-sided exponential with scale b: rho(0) = 1/(2b), standard deviation b sqrt 2.
 
-    >>> Laplace(1.0).density_at_zero, round(Laplace(1.0).std, 3)
+    >>> LaplaceNoise(1.0).density_at_zero, round(LaplaceNoise(1.0).std, 3)
     (0.5, 1.414)
     """
 
@@ -220,10 +220,10 @@ class Laplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Triangular:
+class TriangularNoise:
     """Triangular on [-half_width, half_width] with its peak at 0: bounded, but no jump at the edge.
 
-    >>> Triangular(1.0).density_at_zero, Triangular(1.0).edge, Triangular(1.0).cdf(0.5)
+    >>> TriangularNoise(1.0).density_at_zero, TriangularNoise(1.0).edge, TriangularNoise(1.0).cdf(0.5)
     (1.0, None, 0.875)
     """
 
@@ -270,13 +270,13 @@ class Triangular:
 
 
 @dataclass(frozen=True, slots=True)
-class Custom:
+class CustomNoise:
     """Any law with a cdf: `distribution(x) = Pr(noise <= x)`, `scale` its rough size, `jump` a jump edge if known.
 
     The tail is tabulated on knots +-scale 2^(k/64), dense towards 0, so a test at a tiny gap keeps its power.
     Refused (ModelError): a cdf that is not monotone from 0 to 1, an atom at 0, no density at 0.
 
-    >>> logistic = Custom(lambda x: (1 + math.tanh(x / 2)) / 2, scale=1.8)
+    >>> logistic = CustomNoise(lambda x: (1 + math.tanh(x / 2)) / 2, scale=1.8)
     >>> round(logistic.density_at_zero, 4)
     0.25
     """
@@ -337,33 +337,33 @@ class Custom:
         return np.interp(rng.random(n), 1 - self.tails, self.knots)
 
 
-def noise_of(kind: str, u: float, dimension: int) -> Uniform | Gaussian | Laplace | Triangular:
+def noise_of(kind: str, u: float, dimension: int) -> UniformNoise | GaussianNoise | LaplaceNoise | TriangularNoise:
     """The law `kind` with standard deviation dimension * u / sqrt 3, so that kinds can be compared.
 
     >>> noise_of("uniform", 0.25, 4)
-    Uniform(half_width=1.0)
+    UniformNoise(half_width=1.0)
     >>> round(noise_of("laplace", 0.25, 4).std, 4) == round(noise_of("gaussian", 0.25, 4).std, 4) == 0.5774
     True
     """
     std = dimension * u / math.sqrt(3)
     match kind:
         case "uniform":
-            return Uniform(dimension * u)
+            return UniformNoise(dimension * u)
         case "gaussian":
-            return Gaussian(std)
+            return GaussianNoise(std)
         case "laplace":
-            return Laplace(std / math.sqrt(2))
+            return LaplaceNoise(std / math.sqrt(2))
         case "triangular":
-            return Triangular(std * math.sqrt(6))
+            return TriangularNoise(std * math.sqrt(6))
         case _:
             raise ConfigError(f"unknown noise {kind!r}; write one of {', '.join(KINDS)}, such as uniform:0.25")
 
 
-def parse_noise(text: str, dimension: int) -> Uniform | Gaussian | Laplace | Triangular:
+def parse_noise(text: str, dimension: int) -> UniformNoise | GaussianNoise | LaplaceNoise | TriangularNoise:
     """`KIND:u`, as on the command line.
 
     >>> parse_noise("uniform:0.25", 4)
-    Uniform(half_width=1.0)
+    UniformNoise(half_width=1.0)
     """
     kind, colon, number = text.partition(":")
     try:

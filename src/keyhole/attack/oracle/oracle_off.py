@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from keyhole.attack.oracle.base import Run, ThresholdOracle, end_of_trace, in_pieces, trace_of
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
@@ -48,15 +48,15 @@ class OracleOff:
     deviation. For Gaussian noise one bit costs a factor sqrt(pi/2) = 1.25 in error, no more.
     Memory d^2; time O(dD + d^2) a query.
 
-    >>> from keyhole.attack.oracle.noise import Gaussian
-    >>> rls = OracleOff(Subspace.blocks(4, 2), Gaussian(0.5))
-    >>> oracle = ThresholdOracle(np.array([0.9, 0.8, 0.1, 0.3]), Gaussian(0.5), rng=np.random.default_rng(7))
+    >>> from keyhole.attack.oracle.noise import GaussianNoise
+    >>> rls = OracleOff(Subspace.blocks(4, 2), GaussianNoise(0.5))
+    >>> oracle = ThresholdOracle(np.array([0.9, 0.8, 0.1, 0.3]), GaussianNoise(0.5), rng=np.random.default_rng(7))
     >>> run = rls.run(np.tile(rls.subspace.basis, (5000, 1)), oracle)
     >>> [round(float(v), 2) for v in rls.estimate()]
     [0.85, 0.85, 0.19, 0.19]
     """
 
-    def __init__(self, subspace: Subspace, noise: Noise) -> None:
+    def __init__(self, subspace: Subspace, noise: OracleNoise) -> None:
         self.subspace, self.noise = subspace, noise
         self._c = subspace.coordinates(subspace.middle)
         self._P = subspace.initial_covariance()

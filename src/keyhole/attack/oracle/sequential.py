@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from keyhole.attack.oracle.base import StreamAttack
-from keyhole.attack.oracle.box import CENTRE, certified_loop
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.box import CENTRE, Aim, AskedRows, CutBox, Doubt, PackedLaw, certified_loop
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
 from keyhole.errors import ModelError
@@ -24,9 +24,9 @@ class SequentialBisection(StreamAttack):
     A query with no positive gap is answered but not asked. Memory: 4d numbers. Time: O(dD) a query.
 
     >>> from keyhole.attack.oracle.base import ThresholdOracle
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> attack = SequentialBisection(Subspace.blocks(4, 2), Uniform(0.5), delta=0.01)
-    >>> oracle = ThresholdOracle(np.array([0.9, 0.8, 0.1, 0.3]), Uniform(0.5), rng=np.random.default_rng(7))
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> attack = SequentialBisection(Subspace.blocks(4, 2), UniformNoise(0.5), delta=0.01)
+    >>> oracle = ThresholdOracle(np.array([0.9, 0.8, 0.1, 0.3]), UniformNoise(0.5), rng=np.random.default_rng(7))
     >>> queries = np.tile(attack.subspace.basis, (2000, 1))
     >>> run = attack.run(queries, oracle)
     >>> run.contained, run.final_error < 0.05, [round(float(v), 2) for v in attack.estimate()]
@@ -35,7 +35,7 @@ class SequentialBisection(StreamAttack):
 
     _aiming = CENTRE
 
-    def __init__(self, subspace: Subspace, noise: Noise, *, delta: float = 0.01, keep: float = 0.85) -> None:
+    def __init__(self, subspace: Subspace, noise: OracleNoise, *, delta: float = 0.01, keep: float = 0.85) -> None:
         super().__init__(subspace, noise)
         if not 0 < delta < 1:
             raise ModelError(f"delta is the chance of losing w, between 0 and 1, got {delta!r}")
@@ -78,13 +78,16 @@ class SequentialBisection(StreamAttack):
         errors: Floats,
         forced: float = math.nan,
     ) -> int:
-        return int(
-            certified_loop(
-                self._aiming, forced, z, slack, target, noise, errors, self._x, self._y, self._odds,
-                self._bars, self.keep, self.delta, self._edge, self._coarse, self._law, self._knots, self._tails,
-                self._doubt_counts, self._doubt, self._c, self._P, self._Pz, self._table, self._grid,
-            )
-        )  # fmt: skip
+        aim = (self._aiming, forced, self._edge, self._coarse)
+        return self._loop((z, slack, target, noise, errors), aim)
+
+    def _loop(self, rows: AskedRows, aim: Aim) -> int:
+        return int(certified_loop(rows, aim, *self._state()))
+
+    def _state(self) -> tuple[CutBox, PackedLaw, Doubt]:
+        """The box, the law and the doubts, as the compiled loops take them."""
+        box = (self._x, self._y, self._odds, self._bars, self.keep, self.delta)
+        return box, (self._law, self._knots, self._tails), (self._doubt_counts, self._doubt)
 
     def _memory(self) -> dict[str, Floats]:
         return {"x": self._x, "y": self._y, "odds": self._odds, "bars": self._bars, "c": self._c, "P": self._P}

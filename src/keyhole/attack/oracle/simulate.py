@@ -24,7 +24,7 @@ from keyhole.attack.oracle.bounds import (
 )
 from keyhole.attack.oracle.edge import EdgeBisection
 from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import Noise
+from keyhole.attack.oracle.noise import OracleNoise
 from keyhole.attack.oracle.oracle_off import OracleOff
 from keyhole.attack.oracle.sequential import SequentialBisection
 from keyhole.attack.oracle.streams import Concentrated, Spread, Stream, blocks
@@ -35,7 +35,7 @@ from keyhole.errors import ConfigError
 SAMPLE = 20_000  # queries from which a stream's second moments are estimated
 
 
-class Method(StrEnum):
+class OracleMethod(StrEnum):
     """How the hidden vector is learnt."""
 
     ONLINE_BISECTION = "online-bisection"
@@ -71,18 +71,20 @@ class Summary:
     seconds: float
 
 
-def build(method: Method, subspace: Subspace, noise: Noise, queries: int, delta: float) -> StreamAttack | OracleOff:
+def build(
+    method: OracleMethod, subspace: Subspace, noise: OracleNoise, queries: int, delta: float
+) -> StreamAttack | OracleOff:
     """The attack named `method`, with its default setting."""
     match method:
-        case Method.ONLINE_BISECTION:
+        case OracleMethod.ONLINE_BISECTION:
             return OnlineBisection(subspace, noise, horizon=queries)
-        case Method.SEQUENTIAL:
+        case OracleMethod.SEQUENTIAL:
             return SequentialBisection(subspace, noise, delta=delta)
-        case Method.NEWTON:
+        case OracleMethod.NEWTON:
             return OneBitNewton(subspace, noise, delta=delta)
-        case Method.EDGE:
+        case OracleMethod.EDGE:
             return EdgeBisection(subspace, noise, delta=delta)
-        case Method.ORACLE_OFF:
+        case OracleMethod.ORACLE_OFF:
             return OracleOff(subspace, noise)
 
 
@@ -91,11 +93,11 @@ def stream_of(kind: StreamKind, subspace: Subspace) -> Stream:
     return Concentrated(subspace) if kind is StreamKind.CONCENTRATED else Spread(subspace)
 
 
-def play(method: Method, stream: Stream, noise: Noise, queries: int, *, delta: float, seed: int) -> Run:
+def play(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, *, delta: float, seed: int) -> Run:
     """One game: w uniform in its box, then `queries` queries, all from the seed. Bits the model cannot explain warn.
 
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> run = play(Method.NEWTON, Spread(Subspace.blocks(4, 2)), Uniform(1.0), 2000, delta=0.01, seed=1)
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> run = play(OracleMethod.NEWTON, Spread(Subspace.blocks(4, 2)), UniformNoise(1.0), 2000, delta=0.01, seed=1)
     >>> run.queries, run.contained, run.average_error < 0.2
     (2000, True, True)
     """
@@ -109,10 +111,10 @@ def play(method: Method, stream: Stream, noise: Noise, queries: int, *, delta: f
     return attack.run(blocks(stream, queries, for_queries), oracle)
 
 
-def floor_of(method: Method, stream: Stream, noise: Noise, queries: int) -> float:
+def floor_of(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> float:
     """Cramer-Rao floor of the average error: of one bit at a central threshold, or of the raw answer for oracle-off."""
     sample = stream.coordinates(SAMPLE, np.random.default_rng(0))
-    deviation = noise.std if method is Method.ORACLE_OFF else one_bit_deviation(noise)
+    deviation = noise.std if method is OracleMethod.ORACLE_OFF else one_bit_deviation(noise)
     return average_error_floor(deviation, coordinates_factor(sample), queries)
 
 
@@ -124,10 +126,10 @@ def hit_chance(stream: Stream) -> float:
     return float(np.min(np.mean(z >= PublishedConstants().cos_phi(space.d) * (1 - 1e-12), axis=0)))
 
 
-def summarise(method: Method, stream: Stream, noise: Noise, queries: int, runs: Sequence[Run]) -> Summary:
+def summarise(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, runs: Sequence[Run]) -> Summary:
     """Means over the runs, with the floor, what the boxes certify on average, and the published bound if any."""
     published = None
-    if method is Method.ONLINE_BISECTION:
+    if method is OracleMethod.ONLINE_BISECTION:
         published = published_average_error(noise, stream.subspace, queries, hit_chance(stream))
     held = [run.contained for run in runs]
     return Summary(
@@ -143,18 +145,19 @@ def summarise(method: Method, stream: Stream, noise: Noise, queries: int, runs: 
     )
 
 
-def theory(method: Method, stream: Stream, noise: Noise, queries: int) -> list[str]:
+def theory(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> list[str]:
     """What is proved about the setting, in sentences to print beside the measured error.
 
-    >>> from keyhole.attack.oracle.noise import Uniform
-    >>> for line in theory(Method.ONLINE_BISECTION, Concentrated(Subspace.blocks(4, 2)), Uniform(1.0), 10**6):
+    >>> from keyhole.attack.oracle.noise import UniformNoise
+    >>> stream = Concentrated(Subspace.blocks(4, 2))
+    >>> for line in theory(OracleMethod.ONLINE_BISECTION, stream, UniformNoise(1.0), 10**6):
     ...     print(line)
     published: the box loses w with probability at most 4e-35
     published: average error at most 2.024316
     published: final error at most 0.019538 once the stop side is reached (not here: it takes 8.5e+08 queries or more)
     """
     lines, d = list[str](), stream.subspace.d
-    if method is Method.ONLINE_BISECTION and queries >= 3:
+    if method is OracleMethod.ONLINE_BISECTION and queries >= 3:
         lines.append(
             f"published: the box loses w with probability at most {published_failure(stream.subspace, queries):.2g}"
         )
@@ -172,9 +175,9 @@ def theory(method: Method, stream: Stream, noise: Noise, queries: int) -> list[s
 
 
 def play_many(
-    method: Method,
+    method: OracleMethod,
     stream: Stream,
-    noise: Noise,
+    noise: OracleNoise,
     queries: int,
     *,
     delta: float,

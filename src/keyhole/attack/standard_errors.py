@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from keyhole.attack.base import Floats
-from keyhole.attack.problem import Law, Problem
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.lstsq import posterior_deviation
 
 _SURE = 1e8  # information of an exact answer in units of the prior's; errors below 1e-3 of the spread read 0
@@ -20,11 +20,13 @@ def information(problem: Problem, unit: float, excess: float = 2.0) -> Floats:
     bound scale^2. `excess`, between the two, is what the log allows (see `_excess`).
     """
     noise = np.where(problem.scale > 0, problem.scale, np.inf)
-    found = np.where(np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN)), 1 / noise**2, 0.0)
-    found = np.where(problem.law == Law.LAPLACE, found / excess, found)
-    finite = (problem.law == Law.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
+    found = np.where(np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)), 1 / noise**2, 0.0)
+    found = np.where(problem.law == NoiseLaw.LAPLACE, found / excess, found)
+    finite = (problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
     found = np.where(finite, 12 / np.where(finite, problem.scale, 1.0) ** 2, found)
-    return np.asarray(np.where(problem.law == Law.EXACT, _SURE / (unit**2 * float(np.mean(problem.weights()))), found))
+    return np.asarray(
+        np.where(problem.law == NoiseLaw.EXACT, _SURE / (unit**2 * float(np.mean(problem.weights()))), found)
+    )
 
 
 def standard_errors(problem: Problem, A: Floats) -> Floats:
@@ -39,7 +41,7 @@ def standard_errors(problem: Problem, A: Floats) -> Floats:
     deviation = np.where(np.isfinite(width), width / np.sqrt(12), np.inf)
     if np.isfinite(problem.target.deviation):
         deviation = np.minimum(deviation, problem.target.deviation)
-    noisy = np.isin(problem.law, (Law.LAPLACE, Law.GAUSSIAN))
+    noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN))
     known = np.isfinite(deviation)
     largest = max(float(np.max(deviation[known], initial=0.0)), float(np.max(problem.scale[noisy], initial=0.0)))
     spread = largest if known.all() and largest > 0 else 100 * (largest or 1.0)
@@ -47,7 +49,7 @@ def standard_errors(problem: Problem, A: Floats) -> Floats:
     unit = float(prior.min())
     precision = weights / prior**2
     found = posterior_deviation(A, information(problem, unit), precision)
-    laplace = int((problem.law == Law.LAPLACE).sum())
+    laplace = int((problem.law == NoiseLaw.LAPLACE).sum())
     if laplace:
         free = float(np.sum(1 - np.minimum(1.0, precision * found**2)))  # unknowns that the answers hold
         found = posterior_deviation(A, information(problem, unit, _excess(laplace / max(free, 1e-9))), precision)
@@ -87,10 +89,10 @@ def feasible_width(problem: Problem, A: Floats, *, rounds: int = 8) -> Floats:
     left for one. With s records behind a mean between l and h, one of them lies above s l less the most the others can
     have. Cost: O(m p) a round.
     """
-    hard = np.isin(problem.law, (Law.EXACT, Law.INTERVAL))
+    hard = np.isin(problem.law, (NoiseLaw.EXACT, NoiseLaw.INTERVAL))
     lower, upper = problem.lower.copy(), problem.upper.copy()
     slack = 1e-9 * (1 + np.abs(problem.y[hard]))
-    exact = problem.law[hard] == Law.EXACT
+    exact = problem.law[hard] == NoiseLaw.EXACT
     radius = slack + np.where(exact, problem.scale[hard], 0.0)
     lo, hi, B = problem.lo[hard] - radius, problem.hi[hard] + radius, A[hard]
     bounded = np.isfinite(lower).any() or np.isfinite(upper).any()

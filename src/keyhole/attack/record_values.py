@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Measure
-from keyhole.attack.problem import Problem
+from keyhole.attack.decoding_problem import Problem
 from keyhole.cells import Cell
 
 _GRID = 100_000  # grid values up to which a cell is read by those it holds

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from keyhole.attack.base import Floats, Target
-from keyhole.attack.problem import Problem
+from keyhole.attack.decoding_problem import Problem
 from keyhole.cells import Cell
 from keyhole.forms import Feature
 

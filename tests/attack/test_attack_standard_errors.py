@@ -13,12 +13,12 @@ from scipy.optimize import linprog
 
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
-from keyhole.attack.batch import Batch
+from keyhole.attack.batch import BatchAttack
 from keyhole.attack.bounded import Bounded
+from keyhole.attack.decoding_problem import assemble
 from keyhole.attack.l1 import L1
-from keyhole.attack.problem import assemble
-from keyhole.attack.sparse import Sparse
-from keyhole.attack.spread import feasible_width, standard_errors
+from keyhole.attack.sparse import BasisPursuit
+from keyhole.attack.standard_errors import feasible_width, standard_errors
 from keyhole.errors import DataError
 from keyhole.knowledge import Prior
 from keyhole.transcript import Noise
@@ -52,7 +52,7 @@ def test_bounds_that_pin_a_value_leave_no_error() -> None:
 
 @pytest.mark.parametrize("repeats", [1, 3, 15])
 @pytest.mark.parametrize("attack", [Bounded, L1])
-def test_laplace_errors_are_as_large_as_stated(attack: type[Batch], repeats: int) -> None:
+def test_laplace_errors_are_as_large_as_stated(attack: type[BatchAttack], repeats: int) -> None:
     """Each of 40 records asked by itself: the root mean square error over them is what is stated, within a fifth."""
     rng, n = np.random.default_rng(repeats), 40
     A, ratios = np.tile(np.eye(n), (repeats, 1)), []
@@ -72,7 +72,7 @@ def test_sparse_errors_are_no_smaller_than_they_are() -> None:
     for _ in range(10):
         A, x = rng.integers(0, 2, (8, 20)), rng.random(20)
         evidence = from_arrays(A, (A @ x).tolist(), prior=UNIT)
-        told = Sparse(Target.of(evidence))
+        told = BasisPursuit(Target.of(evidence))
         told.observe(evidence)
         found = told.estimate()
         errors.append(np.mean((found.values - x) ** 2))

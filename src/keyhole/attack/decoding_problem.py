@@ -26,7 +26,7 @@ from keyhole.solve.bitrows import Words, pack, unpack
 from keyhole.transcript import Answer
 
 
-class Law(IntEnum):
+class NoiseLaw(IntEnum):
     """How an answer may differ from the truth."""
 
     EXACT = 0
@@ -38,10 +38,10 @@ class Law(IntEnum):
 # On its grid a discrete law is proportional to the continuous density of the same scale, so the likelihood of values
 # is the same at any scale; its variance is smaller, so errors stated for the continuous law are never too small.
 LAWS = {
-    "laplace": Law.LAPLACE,
-    "discrete-laplace": Law.LAPLACE,
-    "gaussian": Law.GAUSSIAN,
-    "discrete-gaussian": Law.GAUSSIAN,
+    "laplace": NoiseLaw.LAPLACE,
+    "discrete-laplace": NoiseLaw.LAPLACE,
+    "gaussian": NoiseLaw.GAUSSIAN,
+    "discrete-gaussian": NoiseLaw.GAUSSIAN,
 }
 
 
@@ -106,7 +106,7 @@ class Problem:
 
     def residuals(self, fitted: Floats) -> Floats:
         """By how much fitted row values miss the answers (0 inside an interval)."""
-        inside = self.law == Law.INTERVAL
+        inside = self.law == NoiseLaw.INTERVAL
         missed = np.where(fitted < self.lo, self.lo - fitted, np.where(fitted > self.hi, self.hi - fitted, 0.0))
         return np.asarray(np.where(inside, missed, self.y - fitted))
 
@@ -231,15 +231,15 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
     if noise is not None and noise.kind in LAWS and answer is not None:
         y = float(Fraction(answer.value or 0) * row.scale - row.offset)
         if noise.scale == 0:
-            return y, y, y, 0.0, Law.EXACT
+            return y, y, y, 0.0, NoiseLaw.EXACT
         return y, -np.inf, np.inf, float(noise.scale * abs(row.scale)), LAWS[noise.kind]
     lo = -np.inf if row.lo is None else float(row.lo)
     hi = np.inf if row.hi is None else float(row.hi)
     if row.exact or lo == hi:
         middle = float((row.lo + row.hi) / 2) if row.lo is not None and row.hi is not None else lo
-        return middle, middle, middle, hi - lo, Law.EXACT
+        return middle, middle, middle, hi - lo, NoiseLaw.EXACT
     middle = (lo + hi) / 2 if np.isfinite(lo) and np.isfinite(hi) else lo if np.isfinite(lo) else hi
-    return middle, lo, hi, hi - lo, Law.INTERVAL
+    return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
 
 
 def _bounds(
@@ -336,7 +336,7 @@ def join(a: Problem, b: Problem) -> Problem:
 def _every_atom(p: Problem) -> Problem:
     """A fact that gives values gives every record its own: one equation for each of the finer atoms."""
     low, high = (p.lower, p.upper) if p.least is None or p.most is None else (p.least, p.most)
-    told = [j for j, name in enumerate(p.numbers) if name.startswith("fact ") and p.law[j] == Law.EXACT]
+    told = [j for j, name in enumerate(p.numbers) if name.startswith("fact ") and p.law[j] == NoiseLaw.EXACT]
     totals = p.totals() if told else np.zeros((0, p.p))
     split, names, y, rows = np.zeros(p.m, dtype=bool), [], [], []
     for j in told:
