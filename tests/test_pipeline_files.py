@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pre_commit.clientlib import InvalidManifestError, load_manifest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE

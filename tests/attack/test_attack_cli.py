@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.attack.choose import METHODS
-from keyhole.cli import attack
+from keyhole.cli import app, attack
 from keyhole.cli.attack import Method
 
 PEOPLE = """Name,ZIP,Gender,Blood sugar
@@ -55,11 +54,9 @@ def write(place: Path, lines: list[Any]) -> None:
 
 
 def run(place: Path, *options: str, roster: str = "roster.csv") -> Any:
-    app = typer.Typer(pretty_exceptions_enable=False)
-    attack.register(app)
     base = [str(place / "log.jsonl"), "--roster", str(place / roster), "--id", "Name"]
     private = [] if any(o.startswith("--private") for o in options) else ["--private", "Blood sugar"]
-    return CliRunner().invoke(app, [*base, *private, *options])
+    return CliRunner().invoke(app, ["attack", *base, *private, *options])
 
 
 def test_text_names_the_method_the_reason_and_everybody(place: Path) -> None:
@@ -218,11 +215,9 @@ def five(place: Path, lines: list[tuple[str, Any]], *options: str) -> Any:
     """The answers about five people's pay, attacked; the reply."""
     (place / "five.csv").write_text(FIVE)
     write(place, [{"sql": sql, "answer": answer} for sql, answer in lines])
-    app = typer.Typer(pretty_exceptions_enable=False)
-    attack.register(app)
     base = [str(place / "log.jsonl"), "--roster", str(place / "five.csv"), "--id", "name"]
     private = [] if "--private" in options else ["--private", "pay:0..1:1"]
-    return CliRunner().invoke(app, [*base, *private, "--format", "json", *options])
+    return CliRunner().invoke(app, ["attack", *base, *private, "--format", "json", *options])
 
 
 def chances(found: Any) -> dict[str, tuple[float, float]]:

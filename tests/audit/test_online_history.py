@@ -26,7 +26,7 @@ ALL, SOME = "SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE a = 1"
 
 
 def people(a: tuple[int, ...] = (1, 1, 2), x: tuple[int | None, ...] = (4, 5, 6)) -> DuckDBRoster:
-    roles = Columns.model_validate({"id": ["name"], "private": {"x": {}}})
+    roles = Columns.checked({"id": ["name"], "private": {"x": {}}})
     return load_roster(pa.table({"name": [f"p{i}" for i in range(len(a))], "a": list(a), "x": list(x)}), roles)
 
 
@@ -118,7 +118,7 @@ def test_fingerprints_see_what_is_public_and_nothing_else() -> None:
     assert fingerprint(people(x=(7, 8, 9))) == base
     assert fingerprint(people(a=(2, 1, 1))) != base
     assert fingerprint(people(x=(None, 5, 6))) != base
-    roles = Columns.model_validate({"id": ["name"], "private": {"x": {}}})
+    roles = Columns.checked({"id": ["name"], "private": {"x": {}}})
     rows = {"name": ["p2", "p0", "p1"], "a": [2, 1, 1]}
     assert fingerprint(load_roster(pa.table({**rows, "x": [6, 4, 5]}), roles)) == base  # order of rows
     assert fingerprint(load_roster(pa.table(rows), roles)) == base  # the private column need not be there
@@ -130,7 +130,7 @@ def test_fingerprints_do_not_depend_on_the_zone_of_the_session() -> None:
     seen = pa.array([0, 1_000_000], type=pa.timestamp("us", tz="UTC"))
     marks = set()
     for zone in ("UTC", "Asia/Tokyo"):
-        roster = load_roster(pa.table({"seen": seen, "x": [1, 2]}), Columns.model_validate({"private": {"x": {}}}))
+        roster = load_roster(pa.table({"seen": seen, "x": [1, 2]}), Columns.checked({"private": {"x": {}}}))
         roster._con.execute(f"SET TimeZone = '{zone}'")
         marks.add(fingerprint(roster))
         assert roster._con.execute("SELECT current_setting('TimeZone')").fetchone() == (zone,)

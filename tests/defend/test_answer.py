@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from keyhole.cli.answer import register
+from keyhole.cli import app
 from keyhole.defend.base import Release
 from keyhole.defend.budget import Cap
 from keyhole.defend.laplace import Laplace
@@ -58,9 +57,6 @@ class Box:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.app = typer.Typer()
-        register(self.app)
-        self.app.callback()(lambda: None)
         self.data(0)
         self.settings("epsilon = 1\nledger = 'b.keyhole'")
         (folder / "q.sql").write_text(SQL)
@@ -84,7 +80,7 @@ class Box:
 
     def call(self, *options: str, sql: str = "q.sql") -> Any:
         return CliRunner().invoke(
-            self.app, ["answer", str(self.folder / sql), "-c", str(self.folder / "keyhole.toml"), *options]
+            app, ["answer", str(self.folder / sql), "-c", str(self.folder / "keyhole.toml"), *options]
         )
 
     def json(self, *options: str, sql: str = "q.sql") -> dict[str, Any]:

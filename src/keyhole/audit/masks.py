@@ -33,7 +33,7 @@ class Masks:
     >>> from keyhole.predicate import Comparison
     >>> from keyhole.sources import load_roster
     >>> people = pa.table({"age": [31, 45, None, 28], "pay": [1, 2, 3, 4]})
-    >>> masks = Masks(load_roster(people, Columns.model_validate({"private": {"pay": {}}})))
+    >>> masks = Masks(load_roster(people, Columns.checked({"private": {"pay": {}}})))
     >>> young = Comparison("age", "<", 40)
     >>> [int(masks.words(p)[0]) for p in (young, Not(young), Not(young))]
     [9, 2, 2]

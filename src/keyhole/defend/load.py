@@ -33,7 +33,7 @@ def load_quietly(data: object, roles: Columns, *, table: str | None = None, view
 
     Declared ranges are not checked here: numbers outside count as the nearest end (`count_cells`).
     """
-    bare = roles.model_copy(update={"private": {name: PrivateColumn() for name in roles.private}})
+    bare = replace(roles, private={name: PrivateColumn() for name in roles.private})
     try:
         return load(data, bare, table=table, view=view)
     except DataError as error:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from keyhole.errors import LogError
 from keyhole.gather.importers import (
@@ -24,7 +25,7 @@ from keyhole.gather.importers import (
 from keyhole.gather.importers.found import Found
 from keyhole.gather.importers.records import csv_rows
 from keyhole.sql import split
-from keyhole.transcript import Line, Refusal, parse_line, read_jsonl
+from keyhole.transcript import ABSENT, Line, Refusal, parse_line, read_jsonl
 
 
 class LogFormat(StrEnum):
@@ -124,6 +125,23 @@ def open_log(log: str | Path, format: LogFormat = LogFormat.AUTO) -> Log:  # noq
         else:
             lines.append(Line(number, found.sql, at=found.at))
     return Log(name, kind, tuple(lines), tuple(refused), tuple(at))
+
+
+def as_log(log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]]) -> Log:
+    """A log in any form that Python has for it: a path, text, a list of statements, or of statements with answers."""
+    if isinstance(log, Log):
+        return log
+    if isinstance(log, str | Path):
+        return open_log(log)
+    found = []
+    for number, item in enumerate(log, 1):
+        if isinstance(item, str):
+            found.append(Line(number, item, at=number))
+        elif isinstance(item, Mapping):
+            found.append(Line(number, str(item["sql"]), item.get("answer", ABSENT), at=number))
+        else:
+            found.append(Line(number, item[0], item[1], at=number))
+    return Log("the log", LogFormat.SQL, tuple(found))
 
 
 def read_log(log: str | Path) -> list[Line]:

@@ -8,17 +8,14 @@ import re
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.attack.oracle.simulate import Method, StreamKind
-from keyhole.cli.simulate import MethodName, StreamName, register
+from keyhole.cli import app
+from keyhole.cli.simulate import MethodName, StreamName
 from keyhole.errors import ConfigError
 from keyhole.report.oracle_plot import guides_for, plot_errors
 
-app = typer.Typer()
-register(app)
-app.callback()(lambda: None)
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:

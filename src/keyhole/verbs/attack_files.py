@@ -12,7 +12,7 @@ from keyhole.errors import DataError
 from keyhole.predicate import literal, quote_name
 
 # all_varchar: looking at a header must not look at values to guess their types
-_HEADERS = {
+HEADERS = {
     ".csv": "read_csv({}, all_varchar=true)",
     ".tsv": "read_csv({}, all_varchar=true, delim='\\t')",
     ".parquet": "read_parquet({})",
@@ -30,7 +30,7 @@ def column_names(path: Path) -> list[str]:
     ...     column_names(Path(folder, "t.csv"))
     ['a', 'b']
     """
-    return [str(d[0]) for d in _query(path, "SELECT * FROM {} LIMIT 0", _HEADERS).description or []]
+    return [str(d[0]) for d in _query(path, "SELECT * FROM {} LIMIT 0", HEADERS).description or []]
 
 
 def read_columns(path: Path, names: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -40,7 +40,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[tuple[Any, ...]]:
         if name not in there:
             raise DataError(f"{path} has no column {name!r}; it has {', '.join(there)}")
     listed = ", ".join(quote_name(name) for name in names)
-    readers = {suffix: text.replace(", all_varchar=true", "") for suffix, text in _HEADERS.items()}
+    readers = {suffix: text.replace(", all_varchar=true", "") for suffix, text in HEADERS.items()}
     return _query(path, f"SELECT {listed} FROM {{}}", readers).fetchall()
 
 
