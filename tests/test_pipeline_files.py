@@ -7,8 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-from pre_commit.clientlib import InvalidManifestError, load_manifest
 from click.testing import CliRunner
+from pre_commit.clientlib import InvalidManifestError, load_manifest
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE

@@ -60,7 +60,7 @@ _WORDS = {Decimal: "a number", str: "text", int: "a whole number", bool: "true o
 
 
 class _Table:
-    """A table of keyhole.toml: a frozen dataclass; its fields are the settings, `__post_init__` checks what they say."""
+    """A table of keyhole.toml: a frozen dataclass of settings; `__post_init__` checks what they say."""
 
     __slots__ = ()
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.attack.choose import METHODS
-from keyhole.cli import app, attack
+from keyhole.cli import app, attack, terminal
 from keyhole.cli.attack import Method
 
 PEOPLE = """Name,ZIP,Gender,Blood sugar
@@ -273,20 +273,24 @@ def test_an_interruption_of_the_reading_is_an_interruption(place: Path, monkeypa
     """DuckDB reports Ctrl-C as a RuntimeError of its own."""
 
     def interrupted(*_: object) -> None:
-        raise RuntimeError("Query interrupted")
+        try:
+            terminal._interruption.note(signal.SIGINT, None)  # the handler that the command installs
+        except KeyboardInterrupt:
+            raise RuntimeError("Query interrupted") from None
 
-    monkeypatch.setattr(attack, "read_log", interrupted)
+    monkeypatch.setattr("keyhole.gather.log.open_log", interrupted)
     found = run(place)
     assert found.exit_code == 130
     assert "interrupted; nothing was written" in found.stderr
     assert found.stdout == ""
+    terminal._interruption.asked = False
 
 
 def test_other_errors_stay_what_they_are(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(attack, "read_log", broken)
+    monkeypatch.setattr("keyhole.gather.log.open_log", broken)
     bad(place, "internal error")
 
 
@@ -360,4 +364,4 @@ def test_a_group_that_nobody_is_in_is_named(place: Path) -> None:
 
 def test_a_line_that_is_a_list_is_no_question(place: Path) -> None:
     (place / "log.jsonl").write_text("[1, 2]\n")
-    bad(place, "line 1: a line is an object")
+    bad(place, 'line 1: write {"sql": "SELECT ...", "answer": ...}')

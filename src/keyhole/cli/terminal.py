@@ -161,7 +161,7 @@ def note(markup: str) -> None:
     """A line on stderr, coloured where stderr is a terminal."""
     from rich.console import Console
 
-    Console(stderr=True, highlight=False).print(markup, soft_wrap=True)
+    Console(stderr=True, highlight=False, emoji=False).print(markup, soft_wrap=True)
 
 
 def _escape(text: str) -> str:
@@ -237,10 +237,10 @@ def printed(out: Path | None, show: Callable[[Console], None]) -> None:
     from rich.console import Console
 
     if out is None:
-        show(Console(highlight=False, soft_wrap=True))
+        show(Console(highlight=False, soft_wrap=True, emoji=False))
         return
     text = io.StringIO()
-    show(Console(file=text, width=120))
+    show(Console(file=text, width=120, emoji=False))
     emit(text.getvalue(), out)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +15,7 @@ from keyhole.defend.load import asking_schema
 from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.questions import Estimate, GroupKey, Question, pose
 from keyhole.errors import QueryError
+from keyhole.query import Refused
 from keyhole.schema import Schema
 from keyhole.sql import lower
 
@@ -35,7 +35,7 @@ class Answered:
     left: Fraction
     neighbours: Neighbours
     how: str
-    refused: str | None = None
+    refused: Refused | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -46,7 +46,7 @@ class Priced:
     sql: str
     cost: Fraction
     how: str
-    refused: str | None = None
+    refused: Refused | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -111,12 +111,12 @@ class Setting:
 class Till(Protocol):
     """One way to answer: a mechanism with its prices."""
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | str]:
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | Refused]:
         """What each question would cost, in the budget's unit, and how it would be made, or why it would be refused;
         spends nothing.
         """
 
-    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
+    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | Refused]:
         """For each question its releases and what it charged, or why it was refused; durable when this returns."""
 
 
@@ -132,15 +132,11 @@ class Desk:
         self._schema, self._domain = asking_schema(schema, domain), domain
         self.setting, self._till = setting, till
 
-    def _pose(self, sql: str) -> Question | str:
+    def _pose(self, sql: str) -> Question | Refused:
         try:
             return pose(lower(sql, self._schema), self._domain, self.setting.histogram.neighbours)
         except QueryError as error:
-            # Here every declared column is a secret, the public ones too: "private" would puzzle who declared them.
-            error.message = re.sub(r"\bprivate\b", "declared", error.message)
-            if error.position is None:  # found when mapping to cells: the whole statement is meant
-                return error.message
-            return str(error)
+            return Refused(str(error))
 
     def _notes(self, question: Question) -> tuple[str, ...]:
         accuracy = self.setting.accuracy
@@ -154,11 +150,11 @@ class Desk:
         prices = iter(self._till.prices([q for q in posed if isinstance(q, Question)]))
         made = []
         for sql, q in zip(statements, posed, strict=True):
-            if isinstance(q, str):
+            if isinstance(q, Refused):
                 made.append(Priced(sql, Fraction(0), "", q))
                 continue
             price = next(prices)
-            if isinstance(price, str):
+            if isinstance(price, Refused):
                 made.append(Priced(sql, Fraction(0), "", price))
                 continue
             cost, how = price
@@ -168,7 +164,7 @@ class Desk:
                     f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of "
                     f"{float(cap):.6g}: ask for less accuracy or raise the budget"
                 )
-                made.append(Priced(sql, Fraction(0), "", why))
+                made.append(Priced(sql, Fraction(0), "", Refused(why)))
                 continue
             left -= cost
             made.append(Priced(sql, cost, how, None, self._notes(q)))
@@ -183,9 +179,11 @@ class Desk:
         neighbours = setting.histogram.neighbours
         made = []
         for sql, q in zip(statements, posed, strict=True):
-            result = q if isinstance(q, str) else next(results)
-            if isinstance(q, str) or isinstance(result, str):
-                made.append(Answered(sql, False, (), setting.beta, Fraction(0), left, neighbours, "", str(result)))
+            result = q if isinstance(q, Refused) else next(results)
+            if isinstance(q, Refused) or isinstance(result, Refused):
+                why = q if isinstance(q, Refused) else result
+                assert isinstance(why, Refused)
+                made.append(Answered(sql, False, (), setting.beta, Fraction(0), left, neighbours, "", why))
                 continue
             releases, cost = result
             groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, setting.n))

@@ -8,24 +8,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keyhole.errors import LogError
-from keyhole.gather.importers import (
-    bigquery,
-    dbt,
-    duckdb,
-    metabase,
-    pg_stat_statements,
-    postgres_csvlog,
-    snowflake,
-    superset,
-)
-from keyhole.gather.importers.found import Found
-from keyhole.gather.importers.records import csv_rows
 from keyhole.sql import split
 from keyhole.transcript import ABSENT, Line, Refusal, parse_line, read_jsonl
+
+if TYPE_CHECKING:
+    from keyhole.gather.importers.found import Found
 
 
 class LogFormat(StrEnum):
@@ -44,15 +36,25 @@ class LogFormat(StrEnum):
     SUPERSET = "superset"
 
 
+def _importer(name: str) -> Callable[[str, str], Iterator[Found]]:
+    """An importer, imported when it is called."""
+
+    def read(text: str, file: str) -> Iterator[Found]:
+        found: Iterator[Found] = import_module(f"keyhole.gather.importers.{name}").read(text, file)
+        return found
+
+    return read
+
+
 IMPORTERS: dict[LogFormat, Callable[[str, str], Iterator[Found]]] = {
-    LogFormat.POSTGRES_CSVLOG: postgres_csvlog.read,
-    LogFormat.PG_STAT_STATEMENTS: pg_stat_statements.read,
-    LogFormat.DUCKDB: duckdb.read,
-    LogFormat.BIGQUERY: bigquery.read,
-    LogFormat.SNOWFLAKE: snowflake.read,
-    LogFormat.DBT: dbt.read,
-    LogFormat.METABASE: metabase.read,
-    LogFormat.SUPERSET: superset.read,
+    LogFormat.POSTGRES_CSVLOG: _importer("postgres_csvlog"),
+    LogFormat.PG_STAT_STATEMENTS: _importer("pg_stat_statements"),
+    LogFormat.DUCKDB: _importer("duckdb"),
+    LogFormat.BIGQUERY: _importer("bigquery"),
+    LogFormat.SNOWFLAKE: _importer("snowflake"),
+    LogFormat.DBT: _importer("dbt"),
+    LogFormat.METABASE: _importer("metabase"),
+    LogFormat.SUPERSET: _importer("superset"),
 }
 
 # Fields that give an export away, most telling first: all of a group must be there.
@@ -207,13 +209,18 @@ def _json_fields(text: str) -> frozenset[str]:
 
 
 def _csv_fields(text: str) -> frozenset[str]:
+    from keyhole.gather.importers.records import csv_rows
+
     row = next((row for row, _ in csv_rows(text)), [])
     return frozenset(part.strip().lower() for part in row)
 
 
 def _is_csvlog(text: str) -> bool:
+    from keyhole.gather.importers.postgres_csvlog import COLUMNS
+    from keyhole.gather.importers.records import csv_rows
+
     row = next((row for row, _ in csv_rows(text)), [])
-    return len(row) in postgres_csvlog.COLUMNS and _TIME.match(row[0]) is not None
+    return len(row) in COLUMNS and _TIME.match(row[0]) is not None
 
 
 def _text(log: str | Path) -> tuple[str, str]:

@@ -182,7 +182,7 @@ def answer_json(a: Answered, n: int | None) -> dict[str, Any]:
     `alpha` is the same as a share of n under replace-one neighbours, except for a ratio (AVG), which has no share.
     """
     if a.refused is not None:
-        return {"sql": a.sql, "refused": a.refused}
+        return {"sql": a.sql, "refused": a.refused.reason}
 
     def bars(estimates: Any) -> list[float | int | None]:
         return [_number(e.bar) for e in estimates]
@@ -228,5 +228,5 @@ def plain(value: object) -> object:
 def price_json(p: Priced) -> dict[str, Any]:
     """One price; nothing was spent."""
     if p.refused is not None:
-        return {"sql": p.sql, "refused": p.refused}
+        return {"sql": p.sql, "refused": p.refused.reason}
     return {"sql": p.sql, "cost": float(p.cost), "how": p.how} | ({"notes": list(p.notes)} if p.notes else {})

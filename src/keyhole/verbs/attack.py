@@ -177,8 +177,6 @@ def _evidence(log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | Non
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
     lines = log.lines
     for line in lines:
-        if line.answer is ABSENT and line.sql.lstrip().startswith("["):
-            raise LogError(f'line {line.at}: a line is an object {{"sql": ..., "answer": ...}}, not a list')
         if line.answer is ABSENT:
             raise LogError(f'line {line.at}: "answer" is missing; an attack needs the answers, null for SQL NULL')
     if not lines:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from click.testing import CliRunner
 
 from keyhole.attack.oracle.base import DOUBT, ModelWarning, ThresholdOracle
 from keyhole.attack.oracle.batch import train_then_test
@@ -35,7 +35,6 @@ from keyhole.errors import ConfigError, ModelError
 
 SPACE = Subspace.blocks(4, 2)
 R = np.random.default_rng
-
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:

@@ -17,7 +17,6 @@ from keyhole.errors import ConfigError
 from keyhole.report.oracle_plot import guides_for, plot_errors
 
 
-
 def invoke(*arguments: str) -> tuple[int, str, str]:
     result = CliRunner().invoke(app, ["simulate", "oracle", *arguments])
     return result.exit_code, result.stdout, result.stderr
@@ -124,7 +123,7 @@ def test_options_name_what_can_be_played() -> None:
 def test_help_teaches() -> None:
     result = CliRunner().invoke(app, ["simulate", "oracle", "--help"], terminal_width=200)
     assert result.exit_code == 0
-    for words in ("keyhole simulate oracle --method sequential", "Exit codes", "contained", "standard deviation"):
+    for words in ("keyhole simulate oracle --method sequential", "Exit code", "contained", "standard deviation"):
         assert words in result.output
 
 
