@@ -25,7 +25,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "audit": ("log.sql", *WHO),
     "watch": WHO,
     "attack": ("t.jsonl", *WHO),
-    "answer": ("log.sql", *WHO, "--epsilon", "1"),
+    "answer": ("log.sql", *WHO[:-1], "Blood sugar:3..10:0.1", "--epsilon", "1"),
     "simulate": ("oracle", "--queries", "100", "--seeds", "1"),
     "demo": ("story",),
 }
@@ -125,3 +125,28 @@ def test_import_keyhole_imports_nothing_heavy() -> None:
     code = "import keyhole, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not set(done.stdout.split()) & HEAVY
+
+
+@pytest.mark.parametrize("name", ["audit", "attack", "demo"])
+def test_a_reader_that_went_away_ends_it_quietly(folder: Path, name: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [*RUN, name, *COMMANDS[name]], cwd=folder, stdin=subprocess.DEVNULL, stdout=write, stderr=subprocess.PIPE,
+        check=False,
+    )  # fmt: skip
+    os.close(write)
+    assert (done.returncode, done.stderr.replace(b"warning", b"")[:9]) in ((141, b""), (141, b": the ros"))
+
+
+def test_ctrl_c_while_the_first_modules_are_imported() -> None:
+    code = (
+        "import sys, signal\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'click': signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from keyhole.cli import main; main()"
+    )
+    done = subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted; nothing was written\n")

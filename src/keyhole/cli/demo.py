@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from keyhole.cli import options
+from keyhole.cli.terminal import console as stdout
 from keyhole.cli.terminal import write_whole
 
 PEOPLE = """\
@@ -71,13 +72,12 @@ Leaves the files of the story in FOLDER, to play with.
 
 def demo(folder: Path) -> None:
     """Write the files, ask, audit, show."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from keyhole.audit.examine import examine
 
-    console = Console(highlight=False, soft_wrap=True)
+    console = stdout()
     folder.mkdir(parents=True, exist_ok=True)
     files = {
         "people.csv": PEOPLE,

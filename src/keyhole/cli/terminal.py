@@ -73,7 +73,7 @@ def run() -> None:
         with errors_end_well():
             from keyhole.cli.root import app
 
-            code = app(standalone_mode=False)
+            code = app(prog_name="keyhole", standalone_mode=False)
     except Exception as error:  # an end before the command line was there to take it
         code = getattr(error, "exit_code", COULD_NOT_RUN)
     sys.exit(code if isinstance(code, int) else 0)
@@ -137,6 +137,8 @@ def _finish(error: Exception) -> NoReturn:
 
 def _interrupted() -> NoReturn:
     sys.stderr.write("interrupted; nothing was written\n")
+    if "click" not in sys.modules:  # it was being imported
+        sys.exit(INTERRUPTED)
     end(INTERRUPTED)
 
 
@@ -232,13 +234,24 @@ def growing(out: Path | None) -> Iterator[TextIO]:
         yield file
 
 
-def printed(out: Path | None, show: Callable[[Console], None]) -> None:
-    """Let `show` print on a console: to standard output, or, all at once, to a file."""
+def console() -> Console:
+    """Standard output with colours and tables; a reader that went away is told like everywhere else."""
     from rich.console import Console
 
+    class Told(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Told(highlight=False, soft_wrap=True, emoji=False)
+
+
+def printed(out: Path | None, show: Callable[[Console], None]) -> None:
+    """Let `show` print on a console: to standard output, or, all at once, to a file."""
     if out is None:
-        show(Console(highlight=False, soft_wrap=True, emoji=False))
+        show(console())
         return
+    from rich.console import Console
+
     text = io.StringIO()
     show(Console(file=text, width=120, emoji=False))
     emit(text.getvalue(), out)
