@@ -18,6 +18,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from keyhole.version import __version__
+
 if TYPE_CHECKING:
     from keyhole.audit.examine import examine
     from keyhole.verbs.answer import answer
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from keyhole.verbs.open import open  # noqa: A004 - the verb
     from keyhole.verbs.watch import watch
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "answer", "attack", "examine", "open", "watch"]
 
 _HOME = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from keyhole import __version__
+from keyhole.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from keyhole import __version__
 from keyhole.audit.base import Exposure, Finding, Group
 from keyhole.gather.log import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.place import completed_by, everybody, said, used
+from keyhole.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 RULES = (
