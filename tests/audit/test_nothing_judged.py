@@ -8,10 +8,10 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
+from keyhole.audit.explain import sentence
 
 from keyhole import examine
-from keyhole.audit.explain import sentence
 from keyhole.cli import app
 
 PEOPLE = {"name": ["Ann", "Bob", "Cyd"], "age": [20, 30, 40], "pay": [1, 2, 3]}

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE, TRANSCRIPT
@@ -121,7 +121,7 @@ def test_a_bug_does_not_look_like_a_verdict(folder: Path, monkeypatch: pytest.Mo
     def broken(*_args: object, **_more: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("keyhole.cli.audit.examine", broken)
+    monkeypatch.setattr(sys.modules["keyhole.audit.examine"], "examine", broken)
     code, _, err = audit(folder, "log.sql", "-c", "keyhole.toml")
     assert code == 2
     assert "internal error" in err

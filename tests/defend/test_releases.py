@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.cli import app
 from keyhole.defend.budget import Cap

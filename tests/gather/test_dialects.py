@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.cli import app
 from keyhole.gather.log import IMPORTERS, LogFormat, open_log

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +16,7 @@ from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.questions import Estimate, GroupKey, Question, pose
 from keyhole.defend.releases import Asked
 from keyhole.errors import QueryError
-from keyhole.query import Statement
+from keyhole.query import Refused, Statement
 from keyhole.schema import Schema
 from keyhole.sql import lower
 
@@ -38,7 +37,7 @@ class Answered:
     left: Fraction
     neighbours: Neighbours
     how: str
-    refused: str | None = None
+    refused: Refused | None = None
     notes: tuple[str, ...] = ()
     source: Asked | None = None
 
@@ -50,7 +49,7 @@ class Priced:
     sql: str
     cost: Fraction
     how: str
-    refused: str | None = None
+    refused: Refused | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -120,12 +119,12 @@ class Setting:
 class Till(Protocol):
     """One way to answer: a mechanism with its prices."""
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | str]:
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | Refused]:
         """What each question would cost, in the budget's unit, and how it would be made, or why it would be refused;
         spends nothing.
         """
 
-    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
+    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | Refused]:
         """For each question its releases and what it charged, or why it was refused; durable when this returns."""
 
 
@@ -141,16 +140,12 @@ class Desk:
         self._schema, self._domain = asking_schema(schema, domain), domain
         self.setting, self._till = setting, till
 
-    def _pose(self, sql: str) -> tuple[Statement, Question] | str:
+    def _pose(self, sql: str) -> tuple[Statement, Question] | Refused:
         try:
             statement = lower(sql, self._schema)
             return statement, pose(statement, self._domain, self.setting.histogram.neighbours)
         except QueryError as error:
-            # Here every declared column is a secret, the public ones too: "private" would puzzle who declared them.
-            error.message = re.sub(r"\bprivate\b", "declared", error.message)
-            if error.position is None:  # found when mapping to cells: the whole statement is meant
-                return error.message
-            return str(error)
+            return Refused(str(error))
 
     def _notes(self, question: Question) -> tuple[str, ...]:
         accuracy = self.setting.accuracy
@@ -161,14 +156,14 @@ class Desk:
         setting = self.setting
         left, unit = setting.ledger.left(setting.analyst), setting.ledger.cap.total.unit
         posed = [self._pose(sql) for sql in statements]
-        prices = iter(self._till.prices([q[1] for q in posed if not isinstance(q, str)]))
+        prices = iter(self._till.prices([q[1] for q in posed if not isinstance(q, Refused)]))
         made = []
         for sql, q in zip(statements, posed, strict=True):
-            if isinstance(q, str):
+            if isinstance(q, Refused):
                 made.append(Priced(sql, Fraction(0), "", q))
                 continue
             price = next(prices)
-            if isinstance(price, str):
+            if isinstance(price, Refused):
                 made.append(Priced(sql, Fraction(0), "", price))
                 continue
             cost, how = price
@@ -178,7 +173,7 @@ class Desk:
                     f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of "
                     f"{float(cap):.6g}: ask for less accuracy or raise the budget"
                 )
-                made.append(Priced(sql, Fraction(0), "", why))
+                made.append(Priced(sql, Fraction(0), "", Refused(why)))
                 continue
             left -= cost
             made.append(Priced(sql, cost, how, None, self._notes(q[1])))
@@ -189,13 +184,15 @@ class Desk:
         setting = self.setting
         posed = [self._pose(sql) for sql in statements]
         left = setting.ledger.left(setting.analyst)
-        results = iter(self._till.answer([q[1] for q in posed if not isinstance(q, str)]))
+        results = iter(self._till.answer([q[1] for q in posed if not isinstance(q, Refused)]))
         neighbours = setting.histogram.neighbours
         made = []
         for sql, read in zip(statements, posed, strict=True):
-            result = read if isinstance(read, str) else next(results)
-            if isinstance(read, str) or isinstance(result, str):
-                made.append(Answered(sql, False, (), setting.beta, Fraction(0), left, neighbours, "", str(result)))
+            result = read if isinstance(read, Refused) else next(results)
+            if isinstance(read, Refused) or isinstance(result, Refused):
+                why = read if isinstance(read, Refused) else result
+                assert isinstance(why, Refused)
+                made.append(Answered(sql, False, (), setting.beta, Fraction(0), left, neighbours, "", why))
                 continue
             (statement, q), (releases, cost) = read, result
             groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, setting.n))

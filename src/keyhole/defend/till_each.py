@@ -17,6 +17,7 @@ from keyhole.defend.loss import Loss, rounded_down
 from keyhole.defend.noise import Noise, checked
 from keyhole.defend.questions import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
+from keyhole.query import Refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,9 +30,9 @@ class EachTill:
     kind: Literal["laplace", "gaussian"]
     noise: Noise | None = None
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | str]:
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | Refused]:
         """Each statement's price; later repetitions of a statement are free."""
-        made: list[tuple[Fraction, str] | str] = []
+        made: list[tuple[Fraction, str] | Refused] = []
         seen: set[str] = set()
         shares = self._shares(questions)
         for q in questions:
@@ -42,17 +43,17 @@ class EachTill:
                 made.append((Fraction(0), "released before"))
             else:
                 quoted = self._quote(q, shares)
-                if isinstance(quoted, str):
+                if isinstance(quoted, Refused):
                     made.append(quoted)
                     continue
                 made.append((self.setting.ledger.price(quoted).amount, f"{self.kind}, {quoted}"))
             seen.add(key)
         return made
 
-    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
+    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | Refused]:
         """Charge, release and remember one statement after the other."""
         shares = self._shares(questions)
-        made: list[tuple[list[Release], Fraction] | str] = []
+        made: list[tuple[list[Release], Fraction] | Refused] = []
         for q in questions:
             if not q.asked:
                 made.append(([], Fraction(0)))
@@ -61,13 +62,13 @@ class EachTill:
                 made.append((known, Fraction(0)))
                 continue
             loss = self._quote(q, shares)
-            if isinstance(loss, str):
+            if isinstance(loss, Refused):
                 made.append(loss)
                 continue
             try:
                 releases = _in_units(q, self._mechanism(q, loss).release(q.asked))
             except BudgetExhausted as error:
-                made.append(str(error))
+                made.append(Refused(str(error)))
                 continue
             self.setting.remember(q, releases)
             made.append((releases, self.setting.ledger.price(loss).amount))
@@ -85,23 +86,23 @@ class EachTill:
         left = self.setting.ledger.left(self.setting.analyst)
         return rounded_down(left / len(new)) if new else Fraction(0)
 
-    def _quote(self, q: Question, share: Fraction) -> Loss | str:
+    def _quote(self, q: Question, share: Fraction) -> Loss | Refused:
         """The loss of one statement, or why it has none: nothing is left, or no noise can be drawn for it."""
         neighbours, finest = self.setting.histogram.neighbours, max(f.unit for f in q.asked)
         try:
             moved, squared = l1_sensitivity(q.asked, neighbours), l2_sensitivity_squared(q.asked, neighbours)
         except PrivacyParameterError as error:
-            return str(error)
+            return Refused(str(error))
         try:
             loss = self._loss(q, share)
         except BudgetExhausted as error:
-            return str(error)
+            return Refused(str(error))
         noise = moved / loss.amount * finest if self.kind == "laplace" else squared / (2 * loss.amount) * finest**2
         try:
             if noise:
                 checked(noise)
         except PrivacyParameterError as error:
-            return str(error)
+            return Refused(str(error))
         return loss
 
     def _loss(self, q: Question, share: Fraction) -> Loss:

@@ -15,6 +15,7 @@ from keyhole.defend.multiplicative_weights import MultiplicativeWeights
 from keyhole.defend.noise import Noise
 from keyhole.defend.questions import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
+from keyhole.query import Refused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,11 +56,11 @@ class OfflineTill:
     def _loss(self, plan: OfflinePlan) -> Loss:
         return Loss.of_epsilon(plan.epsilon, 0, self.setting.histogram.neighbours)
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | str]:
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | Refused]:
         """The first new question bears the price of the construction."""
         asked, paid = self._new(questions), False
-        failure: str | None = None
-        made: list[tuple[Fraction, str] | str] = []
+        failure: Refused | None = None
+        made: list[tuple[Fraction, str] | Refused] = []
         for q in questions:
             if not q.asked:
                 made.append((Fraction(0), q.why_free(self.setting.histogram.neighbours)))
@@ -74,19 +75,19 @@ class OfflineTill:
                     plan = self._plan(asked)
                     self.setting.ledger.check(self._loss(plan), analyst=self.setting.analyst)
                 except BudgetExhausted as error:
-                    failure = str(error)
+                    failure = Refused(str(error))
                     made.append(failure)
                     continue
                 paid = True
                 made.append((plan.epsilon, f"iterative construction, {plan.rounds} rounds, within {plan.bar} people"))
         return made
 
-    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
+    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | Refused]:
         """Construct once, answer all, remember all."""
         s, asked = self.setting, self._new(questions)
-        made: list[tuple[list[Release], Fraction] | str] = []
+        made: list[tuple[list[Release], Fraction] | Refused] = []
         built = None
-        failure = ""
+        failure = Refused("")
         cost = Fraction(0)
         if asked:
             try:
@@ -95,7 +96,7 @@ class OfflineTill:
                 )
                 built, cost = mechanism.construct(asked), mechanism.cost.amount
             except BudgetExhausted as error:
-                failure = str(error)
+                failure = Refused(str(error))
         for q in questions:
             known = s.recalled(q) if q.asked else []
             if known is not None:

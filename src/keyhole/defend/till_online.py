@@ -19,6 +19,7 @@ from keyhole.defend.perceptron import Perceptron
 from keyhole.defend.questions import Question
 from keyhole.defend.update import DatabaseUpdate
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
+from keyhole.query import Refused
 
 UPDATES: dict[str, Callable[[int, float], DatabaseUpdate[Any]]] = {
     "multiplicative-weights": MultiplicativeWeights,
@@ -132,13 +133,13 @@ class OnlineTill:
             why = f"its bars hold with probability {1 - plan.beta:g}, and {1 - self.setting.beta:g} was asked for"
         return f"the prepaid run cannot go on: {why} (what was released before is still free). A new run: "
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | str]:
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | Refused]:
         """The first question bears the price of a new run; the rest are free."""
         wanted = self._wanted(questions)
         prepaid = wanted > 0 and self._saved(wanted) is not None
-        made: list[tuple[Fraction, str] | str] = []
+        made: list[tuple[Fraction, str] | Refused] = []
         cost: Fraction | None = Fraction(0) if prepaid else None
-        failure: str | None = None
+        failure: Refused | None = None
         for q in questions:
             if not q.asked:
                 made.append((Fraction(0), q.why_free(self.setting.histogram.neighbours)))
@@ -150,7 +151,7 @@ class OnlineTill:
                 try:
                     plan = self._new_plan(wanted)
                 except BudgetExhausted as error:
-                    failure = str(error)
+                    failure = Refused(str(error))
                     made.append(failure)
                     continue
                 cost = exact(plan.epsilon)
@@ -160,7 +161,7 @@ class OnlineTill:
                 made.append((Fraction(0), f"{self._name}, prepaid run"))
         return made
 
-    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
+    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | Refused]:
         """Take the run, ask everything, save the run, return; nothing of it is shown if somebody else took it."""
         if self._wanted(questions) == 0:
             return [(self._known(q) or [], Fraction(0)) for q in questions]
@@ -171,7 +172,7 @@ class OnlineTill:
         """What needs no run: released before, or nothing to release."""
         return self.setting.recalled(question) if question.asked else []
 
-    def _answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | str]:
+    def _answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | Refused]:
         s, wanted = self.setting, self._wanted(questions)
         known = [self._known(q) for q in questions]
         if wanted == 0:  # another process has released it meanwhile
@@ -179,8 +180,8 @@ class OnlineTill:
         try:
             run, cost, generation = self._take(wanted)
         except BudgetExhausted as error:
-            return [str(error) if releases is None else (releases, Fraction(0)) for releases in known]
-        made: list[tuple[list[Release], Fraction] | str] = []
+            return [Refused(str(error)) if releases is None else (releases, Fraction(0)) for releases in known]
+        made: list[tuple[list[Release], Fraction] | Refused] = []
         fresh: dict[str, tuple[Question, list[Release]]] = {}
         for q, before in zip(questions, known, strict=True):
             if before is not None:
@@ -191,7 +192,7 @@ class OnlineTill:
                 try:
                     fresh[mark] = (q, [run.answer(f) for f in q.asked])
                 except BudgetExhausted as error:
-                    made.append(str(error))
+                    made.append(Refused(str(error)))
                     continue
             made.append((fresh[mark][1], cost))
             cost = Fraction(0)

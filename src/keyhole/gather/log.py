@@ -5,26 +5,19 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from keyhole.errors import LogError
-from keyhole.gather.importers import (
-    bigquery,
-    dbt,
-    duckdb,
-    metabase,
-    pg_stat_statements,
-    postgres_csvlog,
-    snowflake,
-    superset,
-)
-from keyhole.gather.importers.found import Found
-from keyhole.gather.importers.records import csv_rows
 from keyhole.sql import Dialect, split
-from keyhole.transcript import Line, Refusal, parse_line, read_jsonl
+from keyhole.transcript import ABSENT, Line, Refusal, parse_line, read_jsonl
+
+if TYPE_CHECKING:
+    from keyhole.gather.importers.found import Found
 
 
 class LogFormat(StrEnum):
@@ -43,15 +36,25 @@ class LogFormat(StrEnum):
     SUPERSET = "superset"
 
 
+def _importer(name: str) -> Callable[[str, str], Iterator[Found]]:
+    """An importer, imported when it is called."""
+
+    def read(text: str, file: str) -> Iterator[Found]:
+        found: Iterator[Found] = import_module(f"keyhole.gather.importers.{name}").read(text, file)
+        return found
+
+    return read
+
+
 IMPORTERS: dict[LogFormat, Callable[[str, str], Iterator[Found]]] = {
-    LogFormat.POSTGRES_CSVLOG: postgres_csvlog.read,
-    LogFormat.PG_STAT_STATEMENTS: pg_stat_statements.read,
-    LogFormat.DUCKDB: duckdb.read,
-    LogFormat.BIGQUERY: bigquery.read,
-    LogFormat.SNOWFLAKE: snowflake.read,
-    LogFormat.DBT: dbt.read,
-    LogFormat.METABASE: metabase.read,
-    LogFormat.SUPERSET: superset.read,
+    LogFormat.POSTGRES_CSVLOG: _importer("postgres_csvlog"),
+    LogFormat.PG_STAT_STATEMENTS: _importer("pg_stat_statements"),
+    LogFormat.DUCKDB: _importer("duckdb"),
+    LogFormat.BIGQUERY: _importer("bigquery"),
+    LogFormat.SNOWFLAKE: _importer("snowflake"),
+    LogFormat.DBT: _importer("dbt"),
+    LogFormat.METABASE: _importer("metabase"),
+    LogFormat.SUPERSET: _importer("superset"),
 }
 
 # Fields that give an export away, most telling first: all of a group must be there.
@@ -139,6 +142,23 @@ def open_log(
     return Log(name, kind, tuple(lines), tuple(refused), tuple(at), passed)
 
 
+def as_log(log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]]) -> Log:
+    """A log in any form that Python has for it: a path, text, a list of statements, or of statements with answers."""
+    if isinstance(log, Log):
+        return log
+    if isinstance(log, str | Path):
+        return open_log(log)
+    found = []
+    for number, item in enumerate(log, 1):
+        if isinstance(item, str):
+            found.append(Line(number, item, at=number))
+        elif isinstance(item, Mapping):
+            found.append(Line(number, str(item["sql"]), item.get("answer", ABSENT), at=number))
+        else:
+            found.append(Line(number, item[0], item[1], at=number))
+    return Log("the log", LogFormat.SQL, tuple(found))
+
+
 def read_log(log: str | Path) -> list[Line]:
     """The statements of a .sql or .jsonl log, of standard input (`-`), or of a text that holds a SELECT.
 
@@ -202,13 +222,18 @@ def _json_fields(text: str) -> frozenset[str]:
 
 
 def _csv_fields(text: str) -> frozenset[str]:
+    from keyhole.gather.importers.records import csv_rows
+
     row = next((row for row, _ in csv_rows(text)), [])
     return frozenset(part.strip().lower() for part in row)
 
 
 def _is_csvlog(text: str) -> bool:
+    from keyhole.gather.importers.postgres_csvlog import COLUMNS
+    from keyhole.gather.importers.records import csv_rows
+
     row = next((row for row, _ in csv_rows(text)), [])
-    return len(row) in postgres_csvlog.COLUMNS and _TIME.match(row[0]) is not None
+    return len(row) in COLUMNS and _TIME.match(row[0]) is not None
 
 
 def _text(log: str | Path) -> tuple[str, str]:

@@ -94,12 +94,14 @@ class LinearReader(ConditionReader):
         if isinstance(node, exp.Cast):
             return self._widened(node)
         if isinstance(node, exp.Pow):
-            raise self.refuse("a private column may be squared, not raised further", node)
+            raise self.refuse(f"a {self.word} column may be squared, not raised further", node)
         if isinstance(node, exp.AggFunc):
             raise self.refuse("an aggregate inside an aggregate is not judged", node)
         if isinstance(node, tuple(REFUSED)):
             raise self.unknown(node)
-        raise self.refuse("only sums and products of a private column can be judged: this is another function", node)
+        raise self.refuse(
+            f"only sums and products of a {self.word} column can be judged: this is another function", node
+        )
 
     def _of_column(self, node: exp.Column) -> list[Piece]:
         found = self.scope.resolve(node)
@@ -145,9 +147,9 @@ class LinearReader(ConditionReader):
 
     def _times(self, p: Power, q: Power, node: exp.Expr) -> Power:
         if p.column is not None and q.column is not None and p.column != q.column:
-            raise self.refuse(f"a product of two private columns ({p.column} and {q.column}) is not judged", node)
+            raise self.refuse(f"a product of two {self.word} columns ({p.column} and {q.column}) is not judged", node)
         if p.degree + q.degree > 2:
-            raise self.refuse("a private column may be squared, not raised further", node)
+            raise self.refuse(f"a {self.word} column may be squared, not raised further", node)
         weight = p.weight or q.weight
         if p.weight is not None and q.weight is not None:
             weight = product(p.weight, q.weight)
@@ -166,7 +168,7 @@ class LinearReader(ConditionReader):
                 raise self.refuse("division by zero", node.expression)
             return [_scaled(p, 1 / divisor) for p in self.linear(node.this)]
         if self.touches_private(node.expression):
-            raise self.refuse("division by a private column is not judged", node.expression)
+            raise self.refuse(f"division by a {self.word} column is not judged", node.expression)
         below = bare(node.expression)
         if not (isinstance(below, exp.Nullif) and self.fold(below.expression) == 0):
             raise self.refuse("a divisor may be 0 for some record: write NULLIF(..., 0) around it", node.expression)
@@ -212,7 +214,7 @@ class LinearReader(ConditionReader):
             return self.linear(inner)
         if kinds and all(target in _WIDER.get(k, ()) for k in kinds) and not node.to.expressions:
             return self.linear(inner)
-        raise self.refuse("a cast of a private column may round it or fail on it: leave the cast out", node)
+        raise self.refuse(f"a cast of a {self.word} column may round it or fail on it: leave the cast out", node)
 
     def columns_in(self, node: exp.Expr) -> list[Column]:
         """The columns of the table that an expression looks at."""

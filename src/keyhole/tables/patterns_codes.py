@@ -36,6 +36,7 @@ DICTIONARY = 65_535  # more values than this are not listed: codes stay within t
 LOOKUP = 1 << 22  # a range this small is cut through a table, a wider one by binary search
 DIGITS = 30  # a constant longer than this may be read as a double by the engine: no cut point
 ROWS = 8  # leaves in one code of the `rows` route: 2 bits each
+FEW = 64  # rows up to which plain values are quicker to fetch than arrays (which import numpy.ma)
 CELLS = 1 << 26  # booleans fetched at a time
 
 _INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
@@ -91,7 +92,12 @@ def truths(con: duckdb.DuckDBPyConnection, table: str, texts: Sequence[str], n: 
     for at in range(0, len(texts), step):
         chunk = texts[at : at + step]
         listed = ", ".join(f"({text}) AS b{i}" for i, text in enumerate(chunk))
-        fetched = con.execute(f"SELECT {listed} FROM {table}").fetchnumpy()
+        asked = con.execute(f"SELECT {listed} FROM {table}")
+        if n <= FEW:
+            for told in zip(*asked.fetchall(), strict=True):
+                yield np.array([v is True for v in told]), np.array([v is False for v in told])
+            continue
+        fetched = asked.fetchnumpy()
         for i in range(len(chunk)):
             raw = fetched[f"b{i}"]
             known = np.asarray(np.ma.filled(raw, False), dtype=np.bool_)

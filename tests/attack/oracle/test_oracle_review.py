@@ -10,10 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from keyhole.attack.oracle.base import DOUBT, ModelWarning, ThresholdOracle
 from keyhole.attack.oracle.batch import train_then_test
@@ -39,15 +38,11 @@ from keyhole.attack.oracle.simulate import OracleMethod, play_many
 from keyhole.attack.oracle.streams import Around, Concentrated, Scaled, Spread, Stream, blocks
 from keyhole.attack.oracle.subspace import Subspace
 from keyhole.attack.oracle.tails import Floats
-from keyhole.cli.simulate import register
+from keyhole.cli import app
 from keyhole.errors import ConfigError, ModelError
 
 SPACE = Subspace.blocks(4, 2)
 R = np.random.default_rng
-
-app = typer.Typer()
-register(app)
-app.callback()(lambda: None)
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:
