@@ -279,7 +279,7 @@ def test_an_interruption_of_the_reading_is_an_interruption(place: Path, monkeypa
         except KeyboardInterrupt:
             raise RuntimeError("Query interrupted") from None
 
-    monkeypatch.setattr("keyhole.gather.log.open_log", interrupted)
+    monkeypatch.setattr("keyhole.logs.open.open_log", interrupted)
     found = run(place)
     assert found.exit_code == 130
     assert "interrupted; nothing was written" in found.stderr
@@ -291,7 +291,7 @@ def test_other_errors_stay_what_they_are(place: Path, monkeypatch: pytest.Monkey
     def broken(*_: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("keyhole.gather.log.open_log", broken)
+    monkeypatch.setattr("keyhole.logs.open.open_log", broken)
     bad(place, "internal error")
 
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.batch import Batch
-from keyhole.attack.bounded import Bounded
 from keyhole.attack.decoding_problem import Problem, assemble, join
-from keyhole.attack.l1 import L1
-from keyhole.attack.least_squares import LeastSquares
+from keyhole.attack.methods.bounded import Bounded
+from keyhole.attack.methods.l1 import L1
+from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.evidence import Bound, Evidence, Row
 
 X = np.array([3, 3, 1, 2, 5])

@@ -15,7 +15,7 @@ from keyhole.cli import options
 from keyhole.cli.answer import MechanismName
 from keyhole.cli.demo import LOG, PEOPLE, TRANSCRIPT
 from keyhole.cli.root import ENTRIES, app, load
-from keyhole.gather.log import LogFormat
+from keyhole.logs.open import LogFormat
 from keyhole.sql import Dialect
 from keyhole.verbs.answer import MECHANISMS
 

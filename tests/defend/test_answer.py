@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from keyhole.cli import app
 from keyhole.defend.base import Release
 from keyhole.defend.budget import Cap
-from keyhole.defend.laplace import Laplace
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
-from keyhole.defend.online_ic import OnlineIC
+from keyhole.defend.mechanisms.laplace import Laplace
+from keyhole.defend.mechanisms.online_ic import OnlineIC
 
 N = 20_000
 TOML = """

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from keyhole.cli import app
-from keyhole.gather.log import IMPORTERS, LogFormat, open_log
+from keyhole.logs.open import IMPORTERS, LogFormat, open_log
 from keyhole.schema import Column, Kind, Schema
 from keyhole.sql import Dialect, carried
 

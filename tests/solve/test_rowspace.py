@@ -17,7 +17,7 @@ from keyhole.solve import modular, rowspace_factor, rowspace_matrix
 from keyhole.solve.certify import Lifting, rational
 from keyhole.solve.modular import Echelon, Field, is_prime, random_prime
 from keyhole.solve.rowspace import RowMatrix, RowSpace, verify
-from keyhole.solve.rowspace_factor import Factor
+from keyhole.solve.rowspace.factor import Factor
 
 Rows = list[list[int]]
 

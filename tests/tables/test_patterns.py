@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keyhole.basis import Atoms
+from keyhole.basis.atoms import kernels as kernels
 from keyhole.basis.bits import unpack
 from keyhole.errors import DataError
 from keyhole.predicate import (
@@ -36,7 +37,6 @@ from keyhole.predicate import (
 )
 from keyhole.schema import Column, Kind, Schema
 from keyhole.tables import patterns, patterns_codes
-from keyhole.tables import patterns_kernels as kernels
 
 SCHEMA = Schema(
     "people",

@@ -12,8 +12,8 @@ from keyhole.audit.judge import Judge
 from keyhole.audit.rules import RULES, groups
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
-from keyhole.gather.log import Log, as_log
 from keyhole.knowledge import Config
+from keyhole.logs.open import Log, as_log
 from keyhole.settings import Names, settings, with_private
 from keyhole.tables.open import Use, compared_with_text, open_table
 from keyhole.transcript import ABSENT, Transcript

@@ -26,7 +26,7 @@ from keyhole.basis.bits import Words
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.query import Query, Statement
 from keyhole.schema import Role
-from keyhole.solve.rowspace_online import OnlineRowSpace
+from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.sql import carried, lower
 from keyhole.tables import Roster
 from keyhole.tables.seal import Seal

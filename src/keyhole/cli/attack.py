@@ -81,7 +81,7 @@ def attack(
     out: Path | None,
 ) -> None:
     """Read, attack, score, print."""
-    from keyhole.gather.log import LogFormat, open_log
+    from keyhole.logs.open import LogFormat, open_log
     from keyhole.settings import settings, with_private
     from keyhole.verbs.attack import attacked
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from keyhole.gather.log import Log
+    from keyhole.logs.open import Log
     from keyhole.report.baseline import Baseline
     from keyhole.report.plain import Plain
     from keyhole.report.verdict import Verdict
@@ -64,7 +64,7 @@ def audit(
     out: Path | None,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
-    from keyhole.gather.log import LogFormat, open_log
+    from keyhole.logs.open import LogFormat, open_log
     from keyhole.sql import Dialect
     from keyhole.verbs.examine import examine
 

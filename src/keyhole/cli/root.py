@@ -12,7 +12,7 @@ from keyhole.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Subcommand:
     """A subcommand: its name, the module whose `command` it is, and its help in one line."""
 
     name: str
@@ -21,12 +21,12 @@ class Entry:
 
 
 ENTRIES = (
-    Entry("demo", "keyhole.cli.demo", "Tell the hospital story: three harmless sums give one patient away."),
-    Entry("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
-    Entry("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
-    Entry("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
-    Entry("simulate", "keyhole.cli.simulate", "Play attacks and defences against simulated databases."),
-    Entry("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
+    Subcommand("demo", "keyhole.cli.demo", "Tell the hospital story: three harmless sums give one patient away."),
+    Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
+    Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
+    Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
+    Subcommand("simulate", "keyhole.cli.simulate", "Play attacks and defences against simulated databases."),
+    Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
 )
 
 HELP = """What aggregate statistics give away about people, and how to answer safely.
@@ -46,7 +46,7 @@ Start with `keyhole demo`, then
 """
 
 
-def load(entry: Entry) -> click.Command:
+def load(entry: Subcommand) -> click.Command:
     """Import a subcommand."""
     found = import_module(entry.module).command
     assert isinstance(found, click.Command)

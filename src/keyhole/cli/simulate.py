@@ -17,8 +17,8 @@ from keyhole.cli.terminal import emit, emit_json
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.attack.oracle.base import Run
-    from keyhole.attack.oracle.simulate import Summary
+    from keyhole.oracle.base import Run
+    from keyhole.oracle.simulate import Summary
 
 LARGEST = 50_000_000  # numbers in the basis, d D: it is held a few times over, in about 2 GB
 
@@ -82,9 +82,9 @@ def oracle(
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from keyhole.attack.oracle.noise import parse_noise
-    from keyhole.attack.oracle.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
-    from keyhole.attack.oracle.subspace import Subspace
+    from keyhole.oracle.noise import parse_noise
+    from keyhole.oracle.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
+    from keyhole.oracle.subspace import Subspace
     from keyhole.report.charts.files import SUFFIXES
     from keyhole.report.charts.oracle import guides_for, plot_errors
 

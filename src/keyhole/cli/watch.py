@@ -21,7 +21,7 @@ from keyhole.errors import LogError
 
 if TYPE_CHECKING:
     from keyhole.audit.online import Admission, OnlineAuditor
-    from keyhole.gather.log import LogFormat
+    from keyhole.logs.open import LogFormat
 
 HELP = """Decide before each answer whether it would expose anybody.
 
@@ -61,7 +61,7 @@ def watch(
     out: Path | None,
 ) -> None:
     """Open roster and history, then decide statement by statement."""
-    from keyhole.gather.log import LogFormat
+    from keyhole.logs.open import LogFormat
     from keyhole.settings import settings, with_private
     from keyhole.verbs.watch import watched
 
@@ -125,7 +125,7 @@ def _remind(auditor: OnlineAuditor) -> None:
 
 def _earlier(auditor: OnlineAuditor, path: Path, kind: LogFormat, accept: bool) -> None:
     """Load a log of earlier publications; what cannot be represented stops us unless it was accepted."""
-    from keyhole.gather.log import open_log
+    from keyhole.logs.open import open_log
 
     log = open_log(path, kind)
     had = {past.sql for past in auditor.past}

@@ -18,7 +18,7 @@ from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant
 from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
 from keyhole.sql.labels import labels, spans
-from keyhole.sql.parse import MAX_DEPTH, Source, parse
+from keyhole.sql.parse import MAX_DEPTH, SourceText, parse
 from keyhole.sql.templates import keep, recall, shape_of
 
 MAX_SETS = 256
@@ -54,7 +54,7 @@ def lower(text: str, schema: Schema) -> Statement:
 
 
 class _Lowering:
-    def __init__(self, source: Source, schema: Schema, select: exp.Select) -> None:
+    def __init__(self, source: SourceText, schema: Schema, select: exp.Select) -> None:
         self.source = source
         self.select = select
         check_clauses(source, select, SELECT)

@@ -8,18 +8,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from keyhole.defend.answering import Answered, Answering, Priced, Setting, Strategy
 from keyhole.defend.budget import Cap
-from keyhole.defend.desk import Answered, Desk, Priced, Setting, Till
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import attach, count_cells, declared_domain
 from keyhole.defend.loss import Loss, Number, probability
 from keyhole.defend.releases import Releases
-from keyhole.defend.till_each import EachTill
-from keyhole.defend.till_offline import OfflineTill
-from keyhole.defend.till_online import OnlineTill
+from keyhole.defend.strategies.construction import OneConstruction
+from keyhole.defend.strategies.each import EachAlone
+from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.errors import ConfigError, PrivacyParameterError
-from keyhole.gather.log import read_log
 from keyhole.knowledge import BudgetTable, Config
+from keyhole.logs.open import read_log
 from keyhole.settings import Names, Settings, settings
 from keyhole.tables.open import Use, open_table
 
@@ -121,9 +121,9 @@ def answered(
         attach(books, path, source, histogram)
         books.check_analyst(terms.analyst)
         setting = Setting(histogram, books, terms.beta, terms.accuracy, terms.horizon, terms.analyst)
-        desk = Desk(source.schema, domain, setting, _till(terms.mechanism, setting))
-        made = () if dry_run else tuple(desk.answer(asked))
-        prices = tuple(desk.dry_run(asked)) if dry_run else ()
+        answering = Answering(source.schema, domain, setting, _strategy(terms.mechanism, setting))
+        made = () if dry_run else tuple(answering.answer(asked))
+        prices = tuple(answering.dry_run(asked)) if dry_run else ()
         left = books.left(terms.analyst)
         releases = Releases(source.schema, domain, setting.n)
         lines = tuple(one.line() for one in releases.transcript(a.source for a in made if a.source is not None))
@@ -156,20 +156,20 @@ def _cap(budget: BudgetTable, epsilon: Number | None, delta: Number | None) -> C
     return Cap.declared(total, dict(budget.analysts))
 
 
-def _till(mechanism: str, setting: Setting) -> Till:
+def _strategy(mechanism: str, setting: Setting) -> Strategy:
     match mechanism:
         case "laplace":
-            return EachTill(setting, "laplace")
+            return EachAlone(setting, "laplace")
         case "gaussian":
-            return EachTill(setting, "gaussian")
+            return EachAlone(setting, "gaussian")
         case "online-ic":
-            return OnlineTill(setting, "multiplicative-weights")
+            return PrepaidRun(setting, "multiplicative-weights")
         case "online-ic-median":
-            return OnlineTill(setting, "median")
+            return PrepaidRun(setting, "median")
         case "online-ic-perceptron":
-            return OnlineTill(setting, "perceptron")
+            return PrepaidRun(setting, "perceptron")
         case "iterative":
-            return OfflineTill(setting)
+            return OneConstruction(setting)
         case _:
             raise ConfigError(f"there is no mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")
 

@@ -18,8 +18,8 @@ from keyhole.attack.score import Score, score
 from keyhole.errors import ConfigError, DataError, LogError
 from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
-from keyhole.gather.log import Log, as_log
 from keyhole.knowledge import Config, Knowledge
+from keyhole.logs.open import Log, as_log
 from keyhole.predicate import IsNull, leaves
 from keyhole.settings import Names, Settings, settings, with_private
 from keyhole.tables import DuckDBRoster
