@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from keyhole.predicate import (
     evaluate,
     leaf_truth,
     negation,
+    to_sql,
 )
 from keyhole.query import Aggregate, Query, Term
 from keyhole.tables import DuckDBSource, Roster, Rows, Source
@@ -69,6 +71,27 @@ def support_is_sorted_unique_and_in_range(opened: Opener) -> None:
             rows = source.support(Query(Aggregate.SUM, (Term(None, predicate),)))
             assert rows.tolist() == sorted(set(rows.tolist())), f"{world.name}: {rows}"
             assert all(0 <= r < source.n for r in rows.tolist()), f"{world.name}: {rows}"
+
+
+class _Backwards:
+    """An engine that returns rows in an order of its own."""
+
+    def __init__(self, con: Any) -> None:
+        self._con = con
+
+    def execute(self, text: str) -> Any:
+        return self._con.execute(f"SELECT * FROM ({text}) ORDER BY 1 DESC")
+
+
+def support_is_sorted_whatever_order_the_engine_returns(opened: Opener) -> None:
+    """SQL promises no order without ORDER BY: who relies on one is wrong on another engine, or another day."""
+    for world in WORLDS:
+        source = opened(world)
+        assert isinstance(source, DuckDBSource)
+        source._con = _Backwards(source._con)  # type: ignore[assignment]
+        for predicate in PREDICATES:
+            rows = source.support(Query(Aggregate.SUM, (Term(None, predicate),))).tolist()
+            assert rows == sorted(rows), f"{world.name}: {rows}"
 
 
 def support_is_who_matches(opened: Opener) -> None:
@@ -172,6 +195,14 @@ class _Unsorted(DuckDBSource):
         return super().support(query)[::-1]
 
 
+class _AsTheyCome(DuckDBSource):
+    """Takes the engine's order for the order of rows."""
+
+    def support(self, query: Query) -> Rows:
+        text = f"SELECT rowid FROM people WHERE {to_sql(query.terms[0].where)}"
+        return np.asarray(self._con.execute(text).fetchnumpy()["rowid"], dtype=np.int64)
+
+
 class _TwoValued(DuckDBSource):
     """Takes NOT for "not true": wrong where a column is NULL."""
 
@@ -226,6 +257,7 @@ class Law:
 
 LAWS: tuple[Law, ...] = (
     Law(support_is_sorted_unique_and_in_range, _as(_Unsorted)),
+    Law(support_is_sorted_whatever_order_the_engine_returns, _as(_AsTheyCome)),
     Law(support_is_who_matches, _as(_TwoValued)),
     Law(evaluate_is_the_aggregate_over_the_support, _as(_Generous)),
     Law(atoms_are_direct_evaluation, _as(_Hashing)),
