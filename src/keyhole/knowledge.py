@@ -105,6 +105,7 @@ class PrivateColumn(_Table):
     kind: KindName | None = None
 
     def __post_init__(self) -> None:
+        _exact(self, "min", "max", "step", "width")
         if self.values is not None and (self.min is not None or self.max is not None or self.step is not None):
             raise ValueError("write either values = [...] or min/max/step, not both")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -138,6 +139,7 @@ class PublicColumn(_Table):
     kind: KindName | None = None
 
     def __post_init__(self) -> None:
+        _exact(self, "min", "max", "width")
         bare = self.kind is not None and self.max is None and self.width is None
         if (self.values is None) == (self.min is None) and not (bare and self.values is None):
             raise ValueError("write either values = [...] or min, max and width")
@@ -163,6 +165,14 @@ class PublicColumn(_Table):
             return "boolean"
         whole = all(isinstance(v, int) and not isinstance(v, bool) for v in self.values)
         return "integer" if whole else "text"
+
+
+def _exact(table: _Table, *names: str) -> None:
+    """In Python a number may be given as int or text too: 0 or "0.1"."""
+    for name in names:
+        given = getattr(table, name)
+        if isinstance(given, int | str):
+            object.__setattr__(table, name, Decimal(given))
 
 
 def _number_kind(*given: Decimal | None) -> KindName:

@@ -245,7 +245,7 @@ def test_blocks_with_other_atoms_join_to_the_same_problem(seed: int, cut: int) -
     attack = LeastSquares(Target.of(whole))
     attack.observe(first)
     attack.observe(second)
-    problem = attack.decoding_problem
+    problem = attack.problem
     assert problem is not None
     assert problem.K == assemble(Target.of(whole), whole).K
     assert attack.estimate().values == pytest.approx(np.linalg.pinv(A.astype(float)) @ (A @ x), abs=1e-6)

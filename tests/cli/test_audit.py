@@ -51,9 +51,13 @@ def test_json_fields(folder: Path) -> None:
     verdict = json.loads(out)
     assert code == 1
     assert set(verdict) == {
-        "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "source", "exposed",
+        "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed", "source", "exposed",
         "groups", "intervals", "unjudged", "refused", "contradictions",
     }  # fmt: skip
+    assert verdict["assumed"] == {}  # the roster has no private column to read a kind off
+    assert json.loads(audit(folder, "log.sql", "--data", "people.csv", *WHO, "--format", "json")[1])["assumed"] == {
+        "Blood sugar": "double"
+    }
     assert verdict["exposed"][0]["record"] == {"Name": "Jeremy Doe"}
     assert verdict["exposed"][0]["value"] == 5.2
     assert verdict["exposed"][0]["singled_out"] is True

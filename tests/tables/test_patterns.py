@@ -36,7 +36,8 @@ from keyhole.predicate import (
     to_sql,
 )
 from keyhole.schema import Column, Kind, Schema
-from keyhole.tables import patterns, patterns_codes
+from keyhole.tables.duckdb import codes as patterns_codes
+from keyhole.tables.duckdb import patterns
 
 SCHEMA = Schema(
     "people",

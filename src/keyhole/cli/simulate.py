@@ -24,7 +24,7 @@ LARGEST = 50_000_000  # numbers in the basis, d D: it is held a few times over, 
 
 
 class MethodName(StrEnum):
-    """How the hidden vector is learnt: the values of `attack.oracle.simulate.Method`."""
+    """How the hidden vector is learnt: the values of `oracle.simulate.OracleMethod`."""
 
     ONLINE_BISECTION = "online-bisection"
     SEQUENTIAL = "sequential"
@@ -34,7 +34,7 @@ class MethodName(StrEnum):
 
 
 class StreamName(StrEnum):
-    """Which queries come: the values of `attack.oracle.simulate.StreamKind`."""
+    """Which queries come: the values of `oracle.simulate.StreamKind`."""
 
     CONCENTRATED = "concentrated"
     SPREAD = "spread"
