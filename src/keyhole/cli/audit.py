@@ -10,13 +10,10 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit, emit_json, end, printed, progress_on_stderr
+from keyhole.cli.terminal import emit, emit_json, emit_lines, end, progress_on_stderr
 from keyhole.errors import LogError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
-
     from keyhole.logs.open import Log
     from keyhole.report.baseline import Baseline
     from keyhole.report.plain import Plain
@@ -111,31 +108,24 @@ def show(verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: P
 
         emit(junit(verdict.plain, log, known), out)
     else:
-        printed(out, lambda console: _print(console, verdict, known))
+        from keyhole.report.text import lines
+
+        emit_lines([*lines(verdict.plain), *(() if known is None else _compared(verdict.plain, known))], out)
 
 
-def _print(console: Console, verdict: Verdict, known: Baseline | None) -> None:
-    console.print(verdict)
-    if known is not None:
-        for line in _compared(verdict.plain, known):
-            console.print(line)
-
-
-def _compared(verdict: Plain, known: Baseline) -> Iterator[Text]:
+def _compared(verdict: Plain, known: Baseline) -> Iterator[tuple[str, str]]:
     """Who is new against the baseline, and who was known."""
-    from rich.text import Text
-
     from keyhole.report.baseline import fresh
     from keyhole.report.text import without_value
 
     new = fresh(verdict.cases, known)
     old = [case for case in verdict.cases if known.knows(case)]
-    yield Text(f"\nAgainst the baseline: {len(new)} new, {len(old)} known.", style="bold")
+    yield "", ""
+    yield f"Against the baseline: {len(new)} new, {len(old)} known.", "bold"
     for word, listed in (("new", new), ("known", old)):
-        for each in listed[:SHOWN]:
-            yield Text(f"  {word}: {without_value(each)}")
+        yield from ((f"  {word}: {without_value(each)}", "") for each in listed[:SHOWN])
         if len(listed) > SHOWN:
-            yield Text(f"  ... and {len(listed) - SHOWN} more {word} (--format json lists all)")
+            yield f"  ... and {len(listed) - SHOWN} more {word} (--format json lists all)", ""
 
 
 command = click.Command(

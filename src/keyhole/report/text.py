@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from io import StringIO
 from typing import TYPE_CHECKING
 
 from keyhole.audit.base import query_order, visible
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SHOWN = 20
 NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."
-WIDE = 2_000  # characters of a table's line before its cells are folded
+WIDEST = 60  # places of a column; what is longer pushes the rest of its line
 GROUPS_TITLE = (
     "Groups whose total is determined (the general search is hard; these were found by testing atoms, "
     "queries, differences and reduced rows):"
@@ -182,55 +182,57 @@ def legend(cases: Sequence[Case]) -> Iterator[str]:
         yield f"Q{q}: {_short(cited.sql)}{f' [{key}]' if key else ''}{said}"
 
 
-def render(verdict: Plain) -> Iterator[RenderableType]:
-    """The verdict for a terminal."""
-    from rich.text import Text
-
+def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
+    """The verdict as lines, each with the style in which a terminal shows it."""
     colour = {0: "green", 1: "red"}.get(verdict.exit_code, "yellow")
-    yield Text(sentence(verdict), style=f"bold {colour}")
+    yield sentence(verdict), f"bold {colour}"
     shown = verdict.findings[:SHOWN]
     if shown:
-        yield ""
-        yield _table(shown)
-        yield from more(verdict.findings)
-        yield ""
-        yield Text("Why:", style="bold")
+        yield "", ""
+        yield from _table(shown)
+        yield from ((line, "") for line in more(verdict.findings))
+        yield "", ""
+        yield "Why:", "bold"
         for reason in reasons(shown):
             line, *worked = reason.splitlines()
-            yield Text("  " + line)
-            yield from (Text("  " + each, style="dim") for each in worked)
-        yield from (Text("  " + line, style="dim") for line in legend(shown))
+            yield f"  {line}", ""
+            yield from ((f"  {each}", "dim") for each in worked)
+        yield from ((f"  {line}", "dim") for line in legend(shown))
     if verdict.groups:
-        yield ""
-        yield Text(GROUPS_TITLE, style="bold")
-        yield from (Text(f"  {case.who}: {formula(case)}") for case in verdict.groups[:SHOWN])
-    yield from (Text(line, style="yellow") for line in troubles(verdict))
-    yield ""
-    yield Text(sizes(verdict), style="dim")
+        yield "", ""
+        yield GROUPS_TITLE, "bold"
+        yield from ((f"  {case.who}: {formula(case)}", "") for case in verdict.groups[:SHOWN])
+    yield from ((line, "yellow") for line in troubles(verdict))
+    yield "", ""
+    yield sizes(verdict), "dim"
 
 
 def text(verdict: Plain) -> str:
-    """The same without colours, as one text."""
-    from rich.console import Console
-
-    to = StringIO()
-    console = Console(file=to, width=WIDE, highlight=False, soft_wrap=True, color_system=None)
-    for part in render(verdict):
-        console.print(part)
-    return "\n".join(line.rstrip() for line in to.getvalue().rstrip().splitlines())
+    """The lines without colours, as one text."""
+    return "\n".join(line.rstrip() for line, _ in lines(verdict))
 
 
-def _table(cases: Sequence[Case]) -> RenderableType:
-    from rich.markup import escape
-    from rich.table import Table
+def render(verdict: Plain) -> Iterator[RenderableType]:
+    """The lines for a terminal."""
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("who", "column", "what is known", "singled out"):
-        table.add_column(name, overflow="fold")
-    for case in cases:
-        alone = "yes" if case.singled_out else "no"
-        table.add_row(escape(case.who), escape(case.column), escape(known(case)), alone)
-    return table
+    yield from (Text(line, style=style) for line, style in lines(verdict))
+
+
+def _table(cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
+    """Who and what, in columns as wide as what they hold."""
+    rows = [("who", "column", "what is known", "singled out")]
+    rows += [(case.who, case.column, known(case), "yes" if case.singled_out else "no") for case in cases]
+    widths = [min(max(_width(row[k]) for row in rows), WIDEST) for k in range(4)]
+    for number, row in enumerate(rows):
+        cells = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+        yield "  ".join(cells).rstrip(), "bold" if number == 0 else ""
+
+
+def _width(text: str) -> int:
+    """How many places a text takes in a terminal."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
 
 
 def _rule(case: Case) -> tuple[object, ...]:

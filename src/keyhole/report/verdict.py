@@ -11,8 +11,6 @@ import numpy as np
 from keyhole.audit.base import Exposure, Finding, Group
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.report.as_json import as_json, dumps, lists_everybody
-from keyhole.report.frame import frame
-from keyhole.report.notebook import html
 from keyhole.report.plain import Case, Plain, Record, Tally, plain
 from keyhole.report.text import render, text, why
 from keyhole.transcript import Refusal
@@ -151,6 +149,8 @@ class Verdict:
 
     def to_frame(self) -> pd.DataFrame:
         """The findings as a pandas frame."""
+        from keyhole.report.frame import frame
+
         return frame(self.plain)
 
     def to_json(self) -> dict[str, Any]:
@@ -175,6 +175,8 @@ class Verdict:
         yield from render(self.plain)
 
     def _repr_html_(self) -> str:
+        from keyhole.report.notebook import html
+
         return html(self.plain)
 
     def __repr__(self) -> str:
