@@ -343,7 +343,7 @@ def test_settings_in_a_folder_always_mean_one_ledger(tmp_path: Path, monkeypatch
         for number, (folder, config) in enumerate(ways, 1):
             monkeypatch.chdir(folder)
             options = ["--accuracy", str(0.02 - number / 1000), "--format", "json"]
-            result = CliRunner().invoke(box.app, ["answer", str(box.folder / "q.sql"), "-c", config, *options])
+            result = CliRunner().invoke(app, ["answer", str(box.folder / "q.sql"), "-c", config, *options])
             assert result.exit_code == 0, result.output
             with Ledger(box.folder / ledger, Cap(Loss.of_epsilon(1))) as books:
                 assert len(books.charges()) == number, config

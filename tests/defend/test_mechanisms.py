@@ -196,7 +196,7 @@ def test_without_opendp_nothing_is_charged(monkeypatch: pytest.MonkeyPatch) -> N
     histogram, budget = Histogram.of([500, 500]), epsilon_budget(10)
     modules = ("laplace", "above_threshold", "sparse", "numeric_sparse", "iterative")
     for name in modules:
-        monkeypatch.setattr(f"keyhole.defend.{name}.door", missing)
+        monkeypatch.setattr(f"keyhole.defend.mechanisms.{name}.door", missing)
     plan = plan_offline(MultiplicativeWeights, n=1000, cells=2, queries=1, beta=0.05, accuracy=0.9)
     calls: list[Callable[[], object]] = [
         lambda: Laplace(histogram, budget, 1).release([LinearQuery.of([1, 0])]),
@@ -309,11 +309,11 @@ def test_a_threshold_off_the_grid_is_refused_before_the_charge(start: Callable[.
         lambda: theorems.answer_scale(1, 0),
         lambda: theorems.advanced_composition(0.1, 0, 1e-6),
         lambda: theorems.advanced_composition(0.1, 3, 0),
-        lambda: theorems.Online(lambda a: 3, n=0, queries=1, beta=0.05),
-        lambda: theorems.Online(lambda a: 3, n=9, queries=0, beta=0.05),
+        lambda: theorems.OnlineAccuracy(lambda a: 3, n=0, queries=1, beta=0.05),
+        lambda: theorems.OnlineAccuracy(lambda a: 3, n=9, queries=0, beta=0.05),
         lambda: theorems.Offline(lambda a: 3, n=9, queries=0, beta=0.05),
         lambda: theorems.Offline(lambda a: 3, n=9, queries=1, beta=0.05).rounds(0),
-        lambda: theorems.Online(lambda a: 3, n=9, queries=1, beta=0.05).needed(0, 1),
+        lambda: theorems.OnlineAccuracy(lambda a: 3, n=9, queries=1, beta=0.05).needed(0, 1),
     ],
 )
 def test_theorems_refuse_what_they_do_not_speak_of(call: Callable[[], object]) -> None:

@@ -32,6 +32,7 @@ from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
 from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.errors import RunInUse
+from keyhole.query import Refused
 
 path, how, processes, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 
@@ -80,12 +81,13 @@ def work(number):
     kind = Liar if how == "liar" else Ledger
     with kind(path, Cap(Loss.of_epsilon(1)), version="1", domain="d") as ledger:
         setting = Setting(people, ledger, 0.05, 1.0, 1000, None)
-        till = PrepaidRun(setting, noise=Firing())
+        run = PrepaidRun(setting, noise=Firing())
         try:
-            made = till.answer([Asked(f"{number} {k}") for k in range(each)])
+            made = run.answer([Asked(f"{number} {k}") for k in range(each)])
         except RunInUse as error:
             return {"refused": str(error), "shown": []}
-        return {"shown": [releases[0].how for found in made if not isinstance(found, str) for releases in found[:1]]}
+        answered = [found for found in made if not isinstance(found, Refused)]
+        return {"shown": [releases[0].how for found in answered for releases in found[:1]]}
 
 
 people = Histogram.of([100_000, 0])

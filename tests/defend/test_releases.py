@@ -174,7 +174,7 @@ def test_attack_reads_what_defence_writes(tmp_path: Path, people: pd.DataFrame, 
     )
     table = Table(tmp_path, people.fillna({"sugar": 5.0}), settings, QUESTIONS)
     result = table.run("answer", "q.sql", "-c", "keyhole.toml", "--mechanism", mechanism, "--format", "transcript")
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 3, result.output  # one statement was refused
     assert "not in the transcript: SELECT COUNT(*) FROM people WHERE age < 45" in result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert len(lines) == 10 + 6

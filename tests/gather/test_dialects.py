@@ -89,7 +89,7 @@ FOREIGN = [kind for kind in IMPORTERS if kind is not LogFormat.DUCKDB]
 
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_a_division_of_another_engine_is_not_judged(folder: Path, kind: LogFormat) -> None:
-    code, found = audited(folder, written(kind, *W2), "--log-format", kind)
+    code, found = audited(folder, written(kind, *W2), "--log-format", str(kind))
     assert code == 3
     assert [u["query"] for u in found["unjudged"]] == ["1"]
     assert "DuckDB" in found["unjudged"][0]["reason"]
@@ -100,7 +100,7 @@ def test_a_division_of_another_engine_is_not_judged(folder: Path, kind: LogForma
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_the_portable_core_is_judged(folder: Path, kind: LogFormat) -> None:
     core = ("SELECT SUM(pay) FROM t WHERE age > 20", "SELECT SUM(pay) FROM t WHERE age > 21 AND NOT dept IN ('c')")
-    code, found = audited(folder, written(kind, *core), "--log-format", kind)
+    code, found = audited(folder, written(kind, *core), "--log-format", str(kind))
     assert code == 1
     assert [e["record"]["name"] for e in found["exposed"]] == ["Bob"]
     assert found["unjudged"] == []
@@ -132,7 +132,7 @@ def test_the_dialect_of_a_plain_log_can_be_said(folder: Path) -> None:
     ],
 )
 def test_known_misreadings_are_not_judged(folder: Path, kind: LogFormat, sql: str) -> None:
-    code, found = audited(folder, written(kind, sql), "--log-format", kind)
+    code, found = audited(folder, written(kind, sql), "--log-format", str(kind))
     assert code == 3
     assert not found["exposed"]
     assert len(found["unjudged"]) + len(found["refused"]) == 1
@@ -141,11 +141,11 @@ def test_known_misreadings_are_not_judged(folder: Path, kind: LogFormat, sql: st
 @pytest.mark.parametrize("kind", [LogFormat.SNOWFLAKE, LogFormat.BIGQUERY])
 def test_blocks_are_opened_and_not_dropped(folder: Path, kind: LogFormat) -> None:
     block = "BEGIN SELECT SUM(pay) FROM t; SELECT SUM(pay) FROM t WHERE name <> 'Eve'; END;"
-    code, found = audited(folder, written(kind, block), "--log-format", kind)
+    code, found = audited(folder, written(kind, block), "--log-format", str(kind))
     assert code == 1
     assert [e["record"]["name"] for e in found["exposed"]] == ["Eve"]
     code, found = audited(
-        folder, written(kind, "SET x = (SELECT SUM(pay) FROM t)", "SELECT COUNT(*) FROM t"), "--log-format", kind
+        folder, written(kind, "SET x = (SELECT SUM(pay) FROM t)", "SELECT COUNT(*) FROM t"), "--log-format", str(kind)
     )
     assert (code, len(found["refused"])) == (3, 1)
 

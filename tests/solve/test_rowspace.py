@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from keyhole.solve import modular
 from keyhole.solve.certify import Lifting, rational
 from keyhole.solve.modular import Echelon, Field, is_prime, random_prime
-from keyhole.solve.rowspace import RowMatrix, RowSpace, verify
+from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.solve.rowspace import factor as rowspace_factor
 from keyhole.solve.rowspace import matrix as rowspace_matrix
 from keyhole.solve.rowspace.factor import Factor
+from keyhole.solve.rowspace.verify import verify
 
 Rows = list[list[int]]
 

@@ -1,0 +1,89 @@
+"""How far one command walks through the code: python -m benchmarks.walks.
+
+Each command runs on the hospital of `keyhole demo`, traced. Counted are the functions of the package that it
+enters, the files they are in, and the hops: distinct pairs of a function and a function of another package (a folder or
+module right under `keyhole`) that it calls. Fewer means less to read for whoever follows a question through the house.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+
+HOSPITAL = ["--id", "Name", "--private", "Blood sugar"]
+COMMANDS = {
+    "audit": ["audit", "log.sql", "--data", "people.csv", *HOSPITAL],
+    "watch": ["watch", "--data", "people.csv", *HOSPITAL, "--history", "history.keyhole"],
+    "attack": ["attack", "transcript.jsonl", "--roster", "roster.csv", *HOSPITAL],
+    "answer": ["answer", "queries.sql", "-c", "keyhole.toml"],
+    "simulate": ["simulate", "oracle", "--queries", "1000", "--seeds", "1"],
+}
+QUERIES = "SELECT COUNT(*) FROM people WHERE Gender = 'Male'; SELECT AVG(\"Blood sugar\") FROM people;"
+DOMAIN = '\n[columns.public.Gender]\nvalues = ["Male", "Female"]\n[budget]\nepsilon = 1.0\n'
+
+
+def walk(arguments: list[str]) -> tuple[int, int, int]:
+    """Functions, files and hops of one command, in this process."""
+    import keyhole
+    from keyhole.cli.root import app
+
+    base = str(Path(keyhole.__file__).parent) + os.sep
+    functions: set[tuple[str, str]] = set()
+    hops: set[tuple[tuple[str, str], tuple[str, str]]] = set()
+
+    def entered(frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or not frame.f_code.co_filename.startswith(base) or frame.f_code.co_name.startswith("<"):
+            return
+        here = (frame.f_code.co_filename[len(base) :], frame.f_code.co_qualname)
+        functions.add(here)
+        caller = frame.f_back
+        while caller is not None and not caller.f_code.co_filename.startswith(base):
+            caller = caller.f_back
+        if caller is not None:
+            there = (caller.f_code.co_filename[len(base) :], caller.f_code.co_qualname)
+            if there[0].split(os.sep)[0] != here[0].split(os.sep)[0]:
+                hops.add((there, here))
+
+    for profile in (None, entered):  # once unseen: imports are no part of the walk
+        for left in Path().glob("*.keyhole*"):
+            left.unlink()
+        sys.stdin = Path("log.sql").open(encoding="utf-8")
+        sys.setprofile(profile)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                app(arguments, prog_name="keyhole", standalone_mode=False)
+        finally:
+            sys.setprofile(None)
+    return len(functions), len({file for file, _ in functions}), len(hops)
+
+
+def main() -> None:
+    """One child for each command, so that nothing is imported or compiled already."""
+    if len(sys.argv) > 1:
+        print(f"{sys.argv[1]:10}" + "".join(f"{n:>10}" for n in walk(COMMANDS[sys.argv[1]])))
+        return
+    from keyhole.cli import demo
+
+    print(f"{'walk':10}{'functions':>10}{'files':>10}{'hops':>10}")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in {
+            "people.csv": demo.PEOPLE,
+            "roster.csv": demo.ROSTER,
+            "log.sql": demo.LOG,
+            "transcript.jsonl": demo.TRANSCRIPT,
+            "keyhole.toml": demo.CONFIG + DOMAIN,
+            "queries.sql": QUERIES,
+        }.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        for name in COMMANDS:
+            subprocess.run([sys.executable, str(Path(__file__).resolve()), name], cwd=folder, check=True)
+
+
+if __name__ == "__main__":
+    main()
