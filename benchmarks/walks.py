@@ -47,13 +47,13 @@ def walk(arguments: list[str]) -> tuple[int, int, int]:
             caller = caller.f_back
         if caller is not None:
             there = (caller.f_code.co_filename[len(base) :], caller.f_code.co_qualname)
-            if there[0].split(os.sep)[0] != here[0].split(os.sep)[0]:
+            if Path(there[0]).parts[0] != Path(here[0]).parts[0]:
                 hops.add((there, here))
 
     for profile in (None, entered):  # once unseen: imports are no part of the walk
         for left in Path().glob("*.keyhole*"):
             left.unlink()
-        sys.stdin = Path("log.sql").open(encoding="utf-8")
+        sys.stdin = io.StringIO(Path("log.sql").read_text(encoding="utf-8"))
         sys.setprofile(profile)
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
