@@ -176,15 +176,23 @@ class Exposure:
 
     @property
     def complete(self) -> bool:
-        """Is everybody who is not listed *shown* to be open?
+        """Is everybody who is not listed *shown* to be open? Only then, and if nobody is listed, is the exit code 0.
 
         By the rank theorem: every statement was judged, at least one, as an equation under public conditions, and
         nothing is declared that narrows the reals (ranges, grids, categories, facts about single people).
         """
-        if self.doubt:
-            return False
-        declared = any(prior != Prior() for prior in self.evidence.knowledge.priors.values())
-        return not declared and all(_linear(system) for system in self.evidence.systems)
+        return not self.gap
+
+    @property
+    def gap(self) -> str:
+        """Why the verdict is not complete, as the end of a sentence; empty if it is."""
+        if not self.judged:
+            return "nothing was judged"
+        if self.unjudged or self.refused:
+            return "some statement was not judged"
+        if self.contradictions:
+            return "some answers contradict each other or the data"
+        return next((why for system in self.evidence.systems if (why := _beyond_rank(system, self.evidence))), "")
 
     @property
     def judged(self) -> int:
@@ -194,13 +202,13 @@ class Exposure:
 
     @property
     def exit_code(self) -> int:
-        """0 nobody exposed and all judged; 1 somebody exposed or inferred; 3 nobody, but something, or all, was not."""
+        """0 nobody exposed and the verdict is complete; 1 somebody exposed or inferred; 3 nobody, but not complete."""
         return 1 if self.findings or self.groups else self.doubt
 
     @property
     def doubt(self) -> int:
-        """The exit code as if nobody were exposed: 0 if something was judged and nothing was left out, else 3."""
-        return 3 if self.unjudged or self.refused or self.contradictions or not self.judged else 0
+        """The exit code as if nobody were exposed: 0 if the verdict is complete, else 3."""
+        return 0 if self.complete else 3
 
     def __repr__(self) -> str:
         return (
@@ -209,11 +217,28 @@ class Exposure:
         )
 
 
-def _linear(system: System) -> bool:
-    """Is a system nothing but equations in the values themselves?"""
-    plain = all(feature.power == 1 and feature.column is not None for feature in system.features)
-    tied = system.partitions or system.order or system.bounds or system.equal
-    return plain and not tied and all(row.exact for row in system.constraints)
+def _beyond_rank(system: System, evidence: Evidence) -> str:
+    """What of a system the rank theorem does not speak of, as the end of a sentence; empty if nothing."""
+    if system.partitions:
+        names = ", ".join(part.column.name for part in system.partitions)
+        return (
+            f"there are conditions on private values ({names}), and what their answers tell together was searched by "
+            "rules that can miss something"
+        )
+    if system.equal or any(feature.power != 1 for feature in system.features):
+        return "there are squares or variances of private values, and the rules for them can miss something"
+    if system.bounds:
+        return "facts about single people are known, and what follows from them was not searched"
+    if not system.constraints and not system.order:
+        return ""  # no answer said anything of a private value
+    for name in system.columns:
+        if evidence.prior(name) != Prior():
+            return (
+                f"what is declared of {name} (a range, a step or its values) can give away more than the equations do, "
+                "and that was not searched"
+            )
+    inexact = system.order or not all(row.exact for row in system.constraints)
+    return "some answer is no equation" if inexact else ""
 
 
 class Auditor(Protocol):
