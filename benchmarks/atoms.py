@@ -19,7 +19,7 @@ from benchmarks.workload import Workload, people, table, workload
 from keyhole.basis import Atoms
 from keyhole.predicate import Opaque, Or, to_sql
 from keyhole.schema import Column, Kind, Schema
-from keyhole.tables.patterns import explain, group
+from keyhole.tables.duckdb.patterns import explain, group
 
 SCHEMA = Schema(
     "staff",

@@ -28,15 +28,15 @@ from numpy.typing import NDArray  # noqa: E402
 
 from keyhole.attack.arrays import from_arrays  # noqa: E402
 from keyhole.attack.base import Target  # noqa: E402
-from keyhole.attack.bounded import Bounded  # noqa: E402
 from keyhole.attack.choose import run  # noqa: E402
-from keyhole.attack.l1 import L1  # noqa: E402
+from keyhole.attack.methods.bounded import Bounded  # noqa: E402
+from keyhole.attack.methods.l1 import L1  # noqa: E402
 from keyhole.attack.score import score  # noqa: E402
 from keyhole.knowledge import Prior  # noqa: E402
 from keyhole.report.charts.attack import plot_accuracy  # noqa: E402
-from keyhole.solve.bitrows import overlaps, pack, transpose  # noqa: E402
-from keyhole.solve.interior import Rows, RowTerm, minimise  # noqa: E402
-from keyhole.solve.kaczmarz import sweep  # noqa: E402
+from keyhole.solve.decode.bitrows import overlaps, pack, transpose  # noqa: E402
+from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise  # noqa: E402
+from keyhole.solve.decode.kaczmarz import sweep  # noqa: E402
 from keyhole.transcript import Noise  # noqa: E402
 
 Floats = NDArray[np.float64]

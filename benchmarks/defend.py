@@ -30,13 +30,13 @@ import numpy as np
 from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.budget import Cap, epsilon_budget
 from keyhole.defend.histogram import Histogram
-from keyhole.defend.iterative import IterativeConstruction, plan_offline
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
-from keyhole.defend.multiplicative_weights import MultiplicativeWeights
+from keyhole.defend.mechanisms.iterative import IterativeConstruction, plan_offline
+from keyhole.defend.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defend.noise import ExactNoise
-from keyhole.defend.online_ic import OnlineIC, OnlinePlan, plan_online
+from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.errors import PrivacyParameterError
 
 Rows = list[dict[str, Any]]

@@ -20,20 +20,20 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from keyhole.attack.oracle.base import ModelWarning, StreamAttack, ThresholdOracle
-from keyhole.attack.oracle.bisection import OnlineBisection
-from keyhole.attack.oracle.bounds import minimax_lower_bound, private_laplace_scale
-from keyhole.attack.oracle.calibration import calibrate
-from keyhole.attack.oracle.edge import EdgeBisection
-from keyhole.attack.oracle.levels import LevelNewton
-from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_of
-from keyhole.attack.oracle.oracle_off import OracleOff
-from keyhole.attack.oracle.sequential import SequentialBisection
-from keyhole.attack.oracle.simulate import OracleMethod, StreamKind, floor_of, play, play_many, stream_of
-from keyhole.attack.oracle.streams import Concentrated, Spread, blocks
-from keyhole.attack.oracle.subspace import Subspace
-from keyhole.attack.oracle.tails import Floats
+from keyhole.oracle.base import ModelWarning, StreamAttack, ThresholdOracle
+from keyhole.oracle.bisection import OnlineBisection
+from keyhole.oracle.bounds import minimax_lower_bound, private_laplace_scale
+from keyhole.oracle.calibration import calibrate
+from keyhole.oracle.edge import EdgeBisection
+from keyhole.oracle.levels import LevelNewton
+from keyhole.oracle.newton import OneBitNewton
+from keyhole.oracle.noise import GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_of
+from keyhole.oracle.oracle_off import OracleOff
+from keyhole.oracle.sequential import SequentialBisection
+from keyhole.oracle.simulate import OracleMethod, StreamKind, floor_of, play, play_many, stream_of
+from keyhole.oracle.streams import Concentrated, Spread, blocks
+from keyhole.oracle.subspace import Subspace
+from keyhole.oracle.tails import Floats
 from keyhole.report.charts.oracle import guides_for, plot_errors
 
 Rows = list[dict[str, Any]]

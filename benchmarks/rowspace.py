@@ -25,10 +25,11 @@ from numba import njit, types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from keyhole.solve.rowspace import RowMatrix, RowSpace, verify
-from keyhole.solve.rowspace_factor import Factor
-from keyhole.solve.rowspace_kernels import spread
-from keyhole.solve.rowspace_online import OnlineRowSpace
+from keyhole.solve.rowspace import RowMatrix, RowSpace
+from keyhole.solve.rowspace.factor import Factor
+from keyhole.solve.rowspace.kernels import spread
+from keyhole.solve.rowspace.online import OnlineRowSpace
+from keyhole.solve.rowspace.verify import verify
 
 Words = NDArray[np.uint64]
 Bools = NDArray[np.bool_]

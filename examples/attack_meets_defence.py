@@ -22,13 +22,13 @@ import numpy as np
 import pandas as pd
 
 from keyhole.attack.base import Attack, Target
-from keyhole.attack.bounded import Bounded
-from keyhole.attack.least_squares import LeastSquares
+from keyhole.attack.methods.bounded import Bounded
+from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.play import Exact, Responder, play
 from keyhole.attack.score import score
 from keyhole.defend.budget import epsilon_budget
-from keyhole.defend.laplace import Laplace
 from keyhole.defend.load import count_cells, declared_domain
+from keyhole.defend.mechanisms.laplace import Laplace
 from keyhole.defend.responder import Defended
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn, PublicColumn
 from keyhole.query import Query

@@ -20,9 +20,9 @@ import pytest
 
 import keyhole
 import keyhole.attack
-import keyhole.attack.oracle
 import keyhole.audit
 import keyhole.defend
+import keyhole.oracle
 from keyhole.attack.arrays import from_arrays
 from keyhole.checks import attacks, auditors, budgets, oracle_learners, oracles, sources, updates
 from keyhole.checks.mechanism_games import GAMES, Game
@@ -78,9 +78,9 @@ def test_every_attack_is_a_specimen() -> None:
 
 def test_every_oracle_attack_is_a_specimen() -> None:
     found = {type(s.subject.make(10)) for s in oracle_learners.SPECIMENS}
-    assert having(keyhole.attack.oracle, "answer", "learn", "estimate") == found
+    assert having(keyhole.oracle, "answer", "learn", "estimate") == found
     streaming = {type(s.subject(oracles.SPACE, oracles.LITTLE, 10)) for s in oracles.SPECIMENS}
-    assert having(keyhole.attack.oracle, "threshold", "learn", "box", "save") == streaming
+    assert having(keyhole.oracle, "threshold", "learn", "box", "save") == streaming
 
 
 def test_every_mechanism_is_a_specimen() -> None:
@@ -152,19 +152,15 @@ def test_public_names_exist() -> None:
 FILE_LINES, FUNCTION_LINES = 400, 60
 LONG_FILES = {
     "audit/online.py",
-    "cli/attack.py",
-    "gather/build.py",
-    "solve/rowspace_online.py",
+    "solve/rowspace/online.py",
     "sql/public.py",
+    "tables/duckdb/load.py",
 }
 LONG_FUNCTIONS = {
-    "attack/oracle/bisection.py: _phase_loop",
-    "attack/oracle/box.py: certified_loop",
-    "attack/oracle/classifier.py: steal_classifier",
-    "cli/attack.py: attack",
     "cli/simulate.py: oracle",
-    "solve/gibbs.py: _gibbs",
-    "solve/interior.py: minimise",
+    "oracle/bisection.py: _phase_loop",
+    "oracle/classifier.py: steal_classifier",
+    "solve/decode/gibbs.py: _gibbs",
 }
 
 
@@ -195,32 +191,9 @@ def test_functions_are_short() -> None:
 
 # --- one name, one meaning; nothing said twice ------------------------------------------------------------------------
 
-NAMED_TWICE = {
-    "Batch",
-    "Entry",
-    "Format",
-    "Gaussian",
-    "Interval",
-    "Laplace",
-    "Law",
-    "Method",
-    "Noise",
-    "Online",
-    "Part",
-    "Piece",
-    "Query",
-    "Ruling",
-    "Source",
-    "Sparse",
-    "Status",
-    "Term",
-    "_Planner",
-}
+NAMED_TWICE: set[str] = set()
 EQUAL_LINES = 10  # more than so many lines in a row are said once
-SAID_TWICE = {
-    ("cli/audit.py", "cli/watch.py"),
-    ("defend/numeric_sparse.py", "defend/sparse.py"),
-}
+SAID_TWICE: set[tuple[str, str]] = set()
 
 
 def test_a_class_name_is_defined_once() -> None:

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 
 from keyhole.checks.families import FAMILIES
-from keyhole.checks.law import Case, Law, Specimen
+from keyhole.checks.law import Law, LawCase, Specimen
 
 CASES = [pytest.param(case, id=f"{family.name}: {case}") for family in FAMILIES for case in family.cases()]
 LIES = [pytest.param(case, id=f"{family.name}: {case}") for family in FAMILIES for case in family.lies()]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_law_holds(case: Case[Any]) -> None:
+def test_law_holds(case: LawCase[Any]) -> None:
     case.check()
 
 
 @pytest.mark.parametrize("case", LIES)
-def test_liar_is_caught(case: Case[Any]) -> None:
+def test_liar_is_caught(case: LawCase[Any]) -> None:
     case.must_fail()
 
 
@@ -36,7 +36,7 @@ def _it_is_even(number: int) -> None:
 def test_a_liar_that_passes_is_an_error() -> None:
     law = Law(_it_is_even, (Specimen("two", 2),))
     with pytest.raises(AssertionError, match="does not catch its liar two"):
-        Case(law, law.liars[0]).must_fail()
+        LawCase(law, law.liars[0]).must_fail()
 
 
 def test_a_law_without_a_liar_is_an_error() -> None:

@@ -7,8 +7,8 @@ import shlex
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from pre_commit.clientlib import InvalidManifestError, load_manifest
-from typer.testing import CliRunner
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE

@@ -1,11 +1,69 @@
 """What aggregate statistics give away about people, and how to answer safely.
 
+`open` a table, `examine` a log, `watch` before each answer, `attack` as an outsider, `answer` with noise and a budget.
+Each verb is imported when it is first used; `import keyhole` alone costs nothing.
+
 >>> import keyhole
->>> callable(keyhole.examine)
-True
+>>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
+>>> import pyarrow as pa
+>>> log = ["SELECT SUM(pay) FROM t", "SELECT SUM(pay) FROM t WHERE team = 'a'"]
+>>> [f.who for f in keyhole.examine(log, data=pa.table(people), private="pay", id="name")]
+['Cyd']
 """
 
-from keyhole.verbs.examine import examine
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from keyhole.version import __version__
 
-__all__ = ["__version__", "examine"]
+if TYPE_CHECKING:
+    from keyhole.verbs.answer import answer
+    from keyhole.verbs.attack import attack
+    from keyhole.verbs.examine import examine
+    from keyhole.verbs.open import open  # noqa: A004 - the verb
+    from keyhole.verbs.watch import watch
+
+__all__ = ["__version__", "answer", "attack", "examine", "open", "watch"]
+
+_HOME = {
+    "answer": "keyhole.verbs.answer",
+    "examine": "keyhole.verbs.examine",
+    "open": "keyhole.verbs.open",
+    "watch": "keyhole.verbs.watch",
+}
+
+
+class _Attack(ModuleType):
+    """`keyhole.attack` is a package, and a verb: called, it attacks."""
+
+    @property
+    def __call__(self) -> object:
+        return import_module("keyhole.verbs.attack").attack
+
+
+class _Keyhole(ModuleType):
+    """This package. Its subpackage `attack` becomes callable when Python binds it here, whoever imports it first."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "attack" and isinstance(value, ModuleType):
+            value.__class__ = _Attack
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Keyhole
+
+
+def __getattr__(name: str) -> object:
+    if name == "attack":
+        return import_module("keyhole.attack")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from types import NoneType
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from keyhole.errors import ConfigError
 
@@ -55,20 +55,34 @@ class Knowledge:
         return self.priors.get(column, Prior())
 
 
-def _decimal(value: Any) -> Any:
-    return Decimal(repr(value)) if isinstance(value, float) else value
+Number = Decimal
+_WORDS = {Decimal: "a number", str: "text", int: "a whole number", bool: "true or false"}
 
 
-Number = Annotated[Decimal, BeforeValidator(_decimal), Field(allow_inf_nan=False)]
+class _Table:
+    """A table of keyhole.toml: a frozen dataclass of settings; `__post_init__` checks what they say."""
 
+    __slots__ = ()
 
-class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    @classmethod
+    def checked(cls, raw: Mapping[str, Any], name: str = "keyhole.toml") -> Self:
+        """From settings that were already read; every fault is said with the key to mend.
+
+        >>> Columns.checked({"id": ["Name"], "private": {"pay": {"min": 0}}}).private["pay"].min
+        Decimal('0')
+        """
+        faults: list[str] = []
+        made = _table(cls, raw, (), faults)
+        if faults:
+            raise ConfigError("\n".join(f"{name}: {fault}" for fault in faults))
+        assert isinstance(made, cls)
+        return made
 
 
 KindName = Literal["integer", "decimal", "double", "text", "boolean", "date", "timestamp"]
 
 
+@dataclass(frozen=True, slots=True)
 class SourceTable(_Table):
     """[source]: where the people are."""
 
@@ -78,6 +92,7 @@ class SourceTable(_Table):
     version: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class PrivateColumn(_Table):
     """[columns.private.NAME]: what an attacker knows of a private column."""
 
@@ -89,8 +104,8 @@ class PrivateColumn(_Table):
     family: Literal["sum", "minmax"] = "sum"
     kind: KindName | None = None
 
-    @model_validator(mode="after")
-    def _sensible(self) -> PrivateColumn:
+    def __post_init__(self) -> None:
+        _exact(self, "min", "max", "step", "width")
         if self.values is not None and (self.min is not None or self.max is not None or self.step is not None):
             raise ValueError("write either values = [...] or min/max/step, not both")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -99,10 +114,9 @@ class PrivateColumn(_Table):
             raise ValueError(f"step = {self.step} must be positive; omit it for real numbers")
         if self.values is not None and len(set(self.values)) != len(self.values):
             raise ValueError("values has a repeated entry")
-        return self
 
     def prior(self) -> Prior:
-        """As a value without pydantic."""
+        """As what the attacker knows."""
         return Prior(self.min, self.max, self.step, self.values)
 
     def implied(self) -> KindName:
@@ -114,6 +128,7 @@ class PrivateColumn(_Table):
         return self.kind or ("text" if self.values is not None else _number_kind(self.min, self.max, self.step))
 
 
+@dataclass(frozen=True, slots=True)
 class PublicColumn(_Table):
     """[columns.public.NAME]: a finite domain, for private answering."""
 
@@ -123,8 +138,8 @@ class PublicColumn(_Table):
     values: tuple[str | int | bool, ...] | None = None
     kind: KindName | None = None
 
-    @model_validator(mode="after")
-    def _sensible(self) -> PublicColumn:
+    def __post_init__(self) -> None:
+        _exact(self, "min", "max", "width")
         bare = self.kind is not None and self.max is None and self.width is None
         if (self.values is None) == (self.min is None) and not (bare and self.values is None):
             raise ValueError("write either values = [...] or min, max and width")
@@ -132,7 +147,6 @@ class PublicColumn(_Table):
             raise ValueError("min needs a max that is not below it")
         if self.width is not None and self.width <= 0:
             raise ValueError(f"width = {self.width} must be positive")
-        return self
 
     @property
     def finite(self) -> bool:
@@ -153,6 +167,14 @@ class PublicColumn(_Table):
         return "integer" if whole else "text"
 
 
+def _exact(table: _Table, *names: str) -> None:
+    """In Python a number may be given as int or text too: 0 or "0.1"."""
+    for name in names:
+        given = getattr(table, name)
+        if isinstance(given, int | str):
+            object.__setattr__(table, name, Decimal(given))
+
+
 def _number_kind(*given: Decimal | None) -> KindName:
     """Whole numbers, if all that was given is written so; if nothing was given, decimals."""
     numbers = [number for number in given if number is not None]
@@ -160,25 +182,25 @@ def _number_kind(*given: Decimal | None) -> KindName:
     return "integer" if numbers and whole else "decimal"
 
 
+@dataclass(frozen=True, slots=True)
 class Columns(_Table):
     """[columns]: who is who. Columns not named here are public."""
 
     id: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
-    private: dict[str, PrivateColumn] = Field(default_factory=dict)
-    public: dict[str, PublicColumn] = Field(default_factory=dict)
+    private: dict[str, PrivateColumn] = field(default_factory=dict)
+    public: dict[str, PublicColumn] = field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _one_role_each(self) -> Columns:
+    def __post_init__(self) -> None:
         seen: dict[str, str] = {}
         for role, names in (("id", self.id), ("hidden", self.hidden), ("private", tuple(self.private))):
             for name in names:
                 if name in seen:
                     raise ValueError(f"column {name!r} is listed as {seen[name]} and as {role}: keep one")
                 seen[name] = role
-        return self
 
 
+@dataclass(frozen=True, slots=True)
 class Online(_Table):
     """[online]: deciding before each answer."""
 
@@ -186,6 +208,7 @@ class Online(_Table):
     history: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class BudgetTable(_Table):
     """[budget]: what may be spent on private answers."""
 
@@ -194,9 +217,10 @@ class BudgetTable(_Table):
     unit: Literal["epsilon", "rho"] = "epsilon"
     neighbours: Literal["replace-one", "add-remove"] = "replace-one"
     ledger: str | None = None
-    analysts: dict[str, Number] = Field(default_factory=dict)
+    analysts: dict[str, Number] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
 class FactTable(_Table):
     """[[facts]]: background knowledge about records or groups."""
 
@@ -208,15 +232,14 @@ class FactTable(_Table):
     sum_min: Number | None = None
     sum_max: Number | None = None
 
-    @model_validator(mode="after")
-    def _says_something(self) -> FactTable:
+    def __post_init__(self) -> None:
         if all(v is None for v in (self.min, self.max, self.equals, self.sum_min, self.sum_max)):
             raise ValueError("a fact needs min, max, equals, sum_min or sum_max")
         if self.equals is not None and (self.min is not None or self.max is not None):
             raise ValueError("write equals alone, without min or max")
-        return self
 
 
+@dataclass(frozen=True, slots=True)
 class Config(_Table):
     """The whole of keyhole.toml.
 
@@ -224,10 +247,10 @@ class Config(_Table):
     ('Name',)
     """
 
-    source: SourceTable = Field(default_factory=SourceTable)
-    columns: Columns = Field(default_factory=Columns)
-    online: Online = Field(default_factory=Online)
-    budget: BudgetTable = Field(default_factory=BudgetTable)
+    source: SourceTable = field(default_factory=SourceTable)
+    columns: Columns = field(default_factory=Columns)
+    online: Online = field(default_factory=Online)
+    budget: BudgetTable = field(default_factory=BudgetTable)
     facts: tuple[FactTable, ...] = ()
 
     @classmethod
@@ -238,14 +261,6 @@ class Config(_Table):
         except tomllib.TOMLDecodeError as error:
             raise ConfigError(f"{name} is not valid TOML: {error}") from None
         return cls.checked(raw, name)
-
-    @classmethod
-    def checked(cls, raw: dict[str, Any], name: str = "keyhole.toml") -> Config:
-        """Validate settings that were already read."""
-        try:
-            return cls.model_validate(raw)
-        except ValidationError as error:
-            raise ConfigError("\n".join(_explain(e, name) for e in error.errors())) from None
 
     @classmethod
     def load(cls, path: str | Path) -> Config:
@@ -264,12 +279,11 @@ class Config(_Table):
         def at(name: str | None) -> str | None:
             return None if name is None or "://" in name else str(folder / name)
 
-        return self.model_copy(
-            update={
-                "source": self.source.model_copy(update={"data": at(self.source.data)}),
-                "online": self.online.model_copy(update={"history": at(self.online.history)}),
-                "budget": self.budget.model_copy(update={"ledger": at(self.budget.ledger)}),
-            }
+        return replace(
+            self,
+            source=replace(self.source, data=at(self.source.data)),
+            online=replace(self.online, history=at(self.online.history)),
+            budget=replace(self.budget, ledger=at(self.budget.ledger)),
         )
 
     def knowledge(self) -> Knowledge:
@@ -289,31 +303,84 @@ class Config(_Table):
         return Knowledge({name: c.prior() for name, c in self.columns.private.items()}, tuple(facts))
 
 
-def _explain(error: Any, name: str) -> str:
-    place = ".".join(str(part) for part in error["loc"]) or "the file"
-    if error["type"] == "extra_forbidden":
-        known = _known_keys(error["loc"][:-1])
-        close = difflib.get_close_matches(str(error["loc"][-1]), known, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(known)}" if known else ""
-        return f"{name}: {place} is not a setting{hint}"
-    message = str(error["msg"]).removeprefix("Value error, ")
-    return f"{name}: {place}: {message[0].lower()}{message[1:]}"
+def _table(kind: type[Any], raw: Any, place: tuple[str, ...], faults: list[str]) -> Any:
+    """A table as a value of `kind`; what is wrong goes to `faults`."""
+    if isinstance(raw, kind):
+        return raw
+    if not isinstance(raw, Mapping):
+        faults.append(f"{_at(place)}: write a table of settings")
+        return None
+    hints, given = get_type_hints(kind), {}
+    known, before = [f.name for f in fields(kind)], len(faults)
+    for key, value in raw.items():
+        if key not in known:
+            close = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else f"; known here: {', '.join(known)}"
+            faults.append(f"{_at((*place, str(key)))} is not a setting{hint}")
+        else:
+            given[key] = _value(hints[key], value, (*place, key), faults)
+    if len(faults) > before:
+        return None
+    try:
+        return kind(**given)
+    except TypeError:
+        missing = ", ".join(f.name for f in fields(kind) if f.name not in given and f.name in _needed(kind))
+        faults.append(f"{_at(place)}: {missing} is missing")
+    except ValueError as error:
+        faults.append(f"{_at(place)}: {error}")
+    return None
 
 
-def _known_keys(path: tuple[Any, ...]) -> list[str]:
-    model: Any = Config
-    by_place: dict[str, type[BaseModel]] = {
-        "source": SourceTable,
-        "columns": Columns,
-        "online": Online,
-        "budget": BudgetTable,
-        "facts": FactTable,
-    }
-    if path:
-        model = by_place.get(str(path[0]), Config)
-    if len(path) >= 3 and path[0] == "columns":
-        model = {"private": PrivateColumn, "public": PublicColumn}.get(str(path[1]), Columns)
-    return list(model.model_fields)
+def _needed(kind: type[Any]) -> list[str]:
+    return [f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING]
+
+
+def _value(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> Any:
+    """One setting as what its field holds."""
+    kind, parts = get_origin(hint), get_args(hint)
+    if is_dataclass(hint):
+        assert isinstance(hint, type)
+        return _table(hint, value, place, faults)
+    if kind is dict:
+        if isinstance(value, Mapping):
+            return {str(key): _value(parts[1], each, (*place, str(key)), faults) for key, each in value.items()}
+        faults.append(f"{_at(place)}: write a table")
+    elif kind is tuple:
+        if isinstance(value, list | tuple):
+            return tuple(_value(parts[0], each, (*place, str(at)), faults) for at, each in enumerate(value))
+        faults.append(f"{_at(place)}: write a list, [...]")
+    elif kind is Literal:
+        if value in parts and type(value) in {type(part) for part in parts}:
+            return value
+        faults.append(f"{_at(place)}: write {' or '.join(repr(part) for part in parts)}, not {value!r}")
+    else:
+        choices = [part for part in parts or (hint,) if part is not NoneType]
+        if value is None and NoneType in parts:
+            return None
+        if len(choices) == 1 and (get_origin(choices[0]) or is_dataclass(choices[0])):
+            return _value(choices[0], value, place, faults)
+        for choice in choices:
+            if choice is Decimal and (number := _number(value)) is not None:
+                return number
+            if type(value) is choice:
+                return value
+        faults.append(f"{_at(place)}: write {' or '.join(_WORDS[choice] for choice in choices)}, not {value!r}")
+    return None
+
+
+def _number(value: Any) -> Decimal | None:
+    """A finite number, as it was written."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        return None
+    try:
+        number = Decimal(repr(value) if isinstance(value, float) else value)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _at(place: tuple[str, ...]) -> str:
+    return ".".join(place) or "the file"
 
 
 _PRIVATE = re.compile(r"^(?P<name>.+?)(?::(?P<lo>[^:]*)\.\.(?P<hi>[^:]*?)(?::(?P<step>[^:]+))?)?$", re.DOTALL)
@@ -330,17 +397,14 @@ def parse_private(text: str) -> tuple[str, PrivateColumn]:
     found = _PRIVATE.match(text)
     if not found or not text.strip():
         raise ConfigError("--private needs a column: write --private COL, COL:min..max or COL:min..max:step")
-    numbers: dict[str, Decimal] = {}
+    numbers: dict[str, Decimal | None] = {}
     for key, part in (("min", found["lo"]), ("max", found["hi"]), ("step", found["step"])):
         if part is None or not part.strip():
             continue
-        try:
-            numbers[key] = Decimal(part.strip())
-        except InvalidOperation:
-            raise ConfigError(f"--private {text!r}: {part!r} is not a number; write COL:min..max:step") from None
+        numbers[key] = _number(part.strip())
+        if numbers[key] is None:
+            raise ConfigError(f"--private {text!r}: {part!r} is not a number; write COL:min..max:step")
     try:
-        return found["name"], PrivateColumn(**numbers)
-    except ValidationError as error:
-        raise ConfigError(
-            f"--private {text!r}: " + "; ".join(str(e["msg"]).removeprefix("Value error, ") for e in error.errors())
-        ) from None
+        return found["name"], PrivateColumn(numbers.get("min"), numbers.get("max"), numbers.get("step"))
+    except ValueError as error:
+        raise ConfigError(f"--private {text!r}: {error}") from None

@@ -26,6 +26,16 @@ from keyhole.predicate import (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a statement has no answer: this depends on the text, the declaration and what is left, never on the data."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+
 class Aggregate(StrEnum):
     """What is computed over the matching records. SUM covers COUNT and AVG too: see `Query`."""
 

@@ -8,12 +8,16 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """Who knows a column: everybody (`id`, `public`), nobody but its owner (`private`), nobody at all (`hidden`)."""
+    """Who knows a column: everybody (`id`, `public`), nobody but its owner (`private`), nobody at all (`hidden`).
+
+    Where answers are private a column with a declared domain is `declared`, public or not: read as a secret.
+    """
 
     ID = "id"
     PUBLIC = "public"
     PRIVATE = "private"
     HIDDEN = "hidden"
+    DECLARED = "declared"
 
 
 class Kind(StrEnum):
@@ -46,7 +50,7 @@ class Column:
     @property
     def secret(self) -> bool:
         """True if the column's values are not public knowledge."""
-        return self.role in (Role.PRIVATE, Role.HIDDEN)
+        return self.role in (Role.PRIVATE, Role.HIDDEN, Role.DECLARED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,11 @@ class Schema:
     table: str
     columns: tuple[Column, ...]
     strict_table: bool = False  # True: FROM must name `table`; False: any name means the one table
+
+    @property
+    def word(self) -> str:
+        """What messages call a column that may only be summed or compared with constants."""
+        return str(Role.DECLARED if any(c.role is Role.DECLARED for c in self.columns) else Role.PRIVATE)
 
     def find(self, name: str) -> Column | None:
         """The column of that name: exact spelling first, then any case, as SQL engines do."""

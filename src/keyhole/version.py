@@ -1,3 +1,3 @@
-"""The version of the package, for those below its front door."""
+"""The version, where everything may read it."""
 
 __version__ = "0.1.0"

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.attack.choose import METHODS
-from keyhole.cli import attack
+from keyhole.cli import app, attack, terminal
 from keyhole.cli.attack import Method
 
 PEOPLE = """Name,ZIP,Gender,Blood sugar
@@ -56,11 +55,9 @@ def write(place: Path, lines: list[Any]) -> None:
 
 
 def run(place: Path, *options: str, roster: str = "roster.csv") -> Any:
-    app = typer.Typer(pretty_exceptions_enable=False)
-    attack.register(app)
     base = [str(place / "log.jsonl"), "--roster", str(place / roster), "--id", "Name"]
     private = [] if any(o.startswith("--private") for o in options) else ["--private", "Blood sugar"]
-    return CliRunner().invoke(app, [*base, *private, *options])
+    return CliRunner().invoke(app, ["attack", *base, *private, *options])
 
 
 def test_text_names_the_method_the_reason_and_everybody(place: Path) -> None:
@@ -219,11 +216,9 @@ def five(place: Path, lines: list[tuple[str, Any]], *options: str) -> Any:
     """The answers about five people's pay, attacked; the reply."""
     (place / "five.csv").write_text(FIVE)
     write(place, [{"sql": sql, "answer": answer} for sql, answer in lines])
-    app = typer.Typer(pretty_exceptions_enable=False)
-    attack.register(app)
     base = [str(place / "log.jsonl"), "--roster", str(place / "five.csv"), "--id", "name"]
     private = [] if "--private" in options else ["--private", "pay:0..1:1"]
-    return CliRunner().invoke(app, [*base, *private, "--format", "json", *options])
+    return CliRunner().invoke(app, ["attack", *base, *private, "--format", "json", *options])
 
 
 def chances(found: Any) -> dict[str, tuple[float, float]]:
@@ -279,20 +274,24 @@ def test_an_interruption_of_the_reading_is_an_interruption(place: Path, monkeypa
     """DuckDB reports Ctrl-C as a RuntimeError of its own."""
 
     def interrupted(*_: object) -> None:
-        raise RuntimeError("Query interrupted")
+        try:
+            terminal._interruption.note(signal.SIGINT, None)  # the handler that the command installs
+        except KeyboardInterrupt:
+            raise RuntimeError("Query interrupted") from None
 
-    monkeypatch.setattr(attack, "read_log", interrupted)
+    monkeypatch.setattr("keyhole.logs.open.open_log", interrupted)
     found = run(place)
     assert found.exit_code == 130
     assert "interrupted; nothing was written" in found.stderr
     assert found.stdout == ""
+    terminal._interruption.asked = False
 
 
 def test_other_errors_stay_what_they_are(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(attack, "read_log", broken)
+    monkeypatch.setattr("keyhole.logs.open.open_log", broken)
     bad(place, "internal error")
 
 
@@ -366,7 +365,7 @@ def test_a_group_that_nobody_is_in_is_named(place: Path) -> None:
 
 def test_a_line_that_is_a_list_is_no_question(place: Path) -> None:
     (place / "log.jsonl").write_text("[1, 2]\n")
-    bad(place, "line 1: a line is an object")
+    bad(place, 'line 1: write {"sql": "SELECT ...", "answer": ...}')
 
 
 def test_an_answer_about_missing_values_is_left_out(place: Path) -> None:

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from keyhole.attack.arrays import blocks, from_arrays
 from keyhole.attack.base import Reconstruction, Target
-from keyhole.attack.bounded import Bounded
 from keyhole.attack.choose import choose, run
 from keyhole.attack.decoding_problem import assemble
-from keyhole.attack.integer import Integer
-from keyhole.attack.kaczmarz import Kaczmarz
-from keyhole.attack.l1 import L1
-from keyhole.attack.least_squares import LeastSquares
+from keyhole.attack.methods.bounded import Bounded
+from keyhole.attack.methods.integer import Integer
+from keyhole.attack.methods.kaczmarz import Kaczmarz
+from keyhole.attack.methods.l1 import L1
+from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.play import Exact, Noisy, play
 from keyhole.attack.saved import resume, save
 from keyhole.attack.score import score
@@ -32,7 +32,7 @@ from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge, Prior
 from keyhole.predicate import Comparison
 from keyhole.query import Aggregate, Query, Term
-from keyhole.solve.status import Status
+from keyhole.solve.status import SolverStatus
 from keyhole.tables import load, load_roster
 from keyhole.transcript import Line, Noise
 
@@ -158,7 +158,10 @@ def test_true_answers_never_contradict_whatever_is_asked(seed: int) -> None:
     if not evidence.systems:
         return
     found = run("bounded", Target("x", n, known.prior("x")), evidence)[1]
-    assert found.status in (Status.CONVERGED, Status.PRIOR)  # the prior: nothing was asked that says anything
+    assert found.status in (
+        SolverStatus.CONVERGED,
+        SolverStatus.PRIOR,
+    )  # the prior: nothing was asked that says anything
     assert found.residual < 1e-5
     assert (found.values > -1e-5).all()
     assert (found.values < 10 + 1e-5).all()
@@ -242,7 +245,7 @@ def test_blocks_with_other_atoms_join_to_the_same_problem(seed: int, cut: int) -
     attack = LeastSquares(Target.of(whole))
     attack.observe(first)
     attack.observe(second)
-    problem = attack.decoding_problem
+    problem = attack.problem
     assert problem is not None
     assert problem.K == assemble(Target.of(whole), whole).K
     assert attack.estimate().values == pytest.approx(np.linalg.pinv(A.astype(float)) @ (A @ x), abs=1e-6)
@@ -312,12 +315,12 @@ def test_play_against_noise_of_every_law(kind: str) -> None:
     attack = Bounded(Target("pay", 5, Prior(Decimal(0), Decimal(100))))
     found = play(attack, noisy, source.roster, rounds=5, questions=QUESTIONS)
     assert found.values == pytest.approx([10, 20, 30, 40, 50], abs=15)
-    assert found.status is Status.CONVERGED
+    assert found.status is SolverStatus.CONVERGED
 
 
 def test_score_beside_guessing() -> None:
     target = Target("x", 4, Prior(Decimal(0), Decimal(10)))
-    guess = Reconstruction(np.array([1.0, 2.0, 9.0, np.nan]), np.zeros(4), 0.0, Status.CONVERGED)
+    guess = Reconstruction(np.array([1.0, 2.0, 9.0, np.nan]), np.zeros(4), 0.0, SolverStatus.CONVERGED)
     found = score(guess, np.array([1.0, 2.05, 5.0, np.nan]), target)
     assert (found.records, found.exact, found.within) == (3, pytest.approx(1 / 3), pytest.approx(2 / 3))
     assert (found.tolerance, found.prior_exact, found.majority_exact) == (

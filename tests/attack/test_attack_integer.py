@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
-from keyhole.attack.integer import Integer
+from keyhole.attack.methods.integer import Integer
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.knowledge import Prior
-from keyhole.solve.cpsat import solve_integers
-from keyhole.solve.gibbs import enumerate_posterior, level_counts, sample_posterior
-from keyhole.solve.status import Status
+from keyhole.solve.decode.cpsat import solve_integers
+from keyhole.solve.decode.gibbs import enumerate_posterior, level_counts, sample_posterior
+from keyhole.solve.status import SolverStatus
 from keyhole.transcript import Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
@@ -85,7 +85,7 @@ def test_exact_search_agrees_with_looking_at_every_table(seed: int) -> None:
 
 def test_impossible_answers_are_infeasible() -> None:
     found = solve_integers(np.array([[1, 1], [1, 1]]), *(np.array([1, 2]),) * 2, np.ones(2, dtype=np.int64))
-    assert found.status is Status.INFEASIBLE
+    assert found.status is SolverStatus.INFEASIBLE
 
 
 def test_small_noisy_logs_are_enumerated() -> None:
@@ -95,7 +95,7 @@ def test_small_noisy_logs_are_enumerated() -> None:
     attack = Integer(Target.of(evidence))
     attack.observe(evidence)
     found = attack.estimate()
-    assert found.status is Status.OPTIMAL
+    assert found.status is SolverStatus.OPTIMAL
     assert "enumerated" in found.note
     assert (found.confidence >= 0.5).all()
 
@@ -117,7 +117,7 @@ def test_mixed_laws_are_rounded_and_it_says_so() -> None:
     attack.observe(noisy)
     found = attack.estimate()
     assert found.values.tolist() == [1.0, 1.0, 0.0]
-    assert found.status is Status.ROUNDED
+    assert found.status is SolverStatus.ROUNDED
     assert "mixed" in found.note
 
 
@@ -160,7 +160,7 @@ def test_every_table_is_listed_where_they_are_few_and_none_twice_where_not() -> 
     assert len({tuple(t) for t in few.solutions}) == len(few.solutions) == 190
     many = solve_integers(C, np.array([10]), np.array([10]), np.ones(20, dtype=np.int64))
     assert not many.complete
-    assert many.status is Status.FEASIBLE
+    assert many.status is SolverStatus.FEASIBLE
     assert len({tuple(t) for t in many.solutions}) == len(many.solutions) > 1
 
 
@@ -172,4 +172,4 @@ def test_a_sample_of_tables_is_called_a_sample() -> None:
     attack.observe(evidence)
     found = attack.estimate()
     assert "sample" in found.note
-    assert found.status is Status.SAMPLED
+    assert found.status is SolverStatus.SAMPLED

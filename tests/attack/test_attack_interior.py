@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, lsq_linear
 
-from keyhole.solve.interior import Rows, RowTerm, minimise
-from keyhole.solve.status import Status
+from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise
+from keyhole.solve.status import SolverStatus
 
 
 def _rows(A: np.ndarray, y: np.ndarray, w: np.ndarray, term: int) -> Rows:
@@ -81,7 +81,7 @@ def test_quadratic_rows_are_box_least_squares(m: int, n: int, seed: int) -> None
     rng = np.random.default_rng(seed)
     A, y = rng.normal(size=(m, n)), rng.normal(size=m) * 2
     found = minimise(_rows(A, y, np.ones(m), RowTerm.QUADRATIC), np.zeros(n), np.ones(n), start=np.full(n, 0.5))
-    assert found.status is Status.CONVERGED
+    assert found.status is SolverStatus.CONVERGED
     assert found.objective == pytest.approx(lsq_linear(A, y, (0, 1), tol=1e-12).cost, abs=1e-6)
 
 
@@ -117,7 +117,7 @@ def test_impossible_intervals_do_not_converge() -> None:
     A = np.ones((2, 1))
     rows = Rows(A, np.zeros(2), np.ones(2), np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.full(2, 2, dtype=np.int8))
     free = np.full(1, np.inf)
-    assert minimise(rows, -free, free, start=np.zeros(1)).status is not Status.CONVERGED
+    assert minimise(rows, -free, free, start=np.zeros(1)).status is not SolverStatus.CONVERGED
 
 
 def test_it_stops_between_steps_when_asked() -> None:
@@ -130,5 +130,5 @@ def test_it_stops_between_steps_when_asked() -> None:
 
     rows = _rows(A, y, np.ones(40), RowTerm.ABSOLUTE)
     found = minimise(rows, np.zeros(20), np.ones(20), start=np.full(20, 0.5), watch=stop)
-    assert found.status is Status.INTERRUPTED
+    assert found.status is SolverStatus.INTERRUPTED
     assert found.objective < float(np.abs(A @ np.full(20, 0.5) - y).sum())

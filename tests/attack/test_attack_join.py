@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from keyhole.attack.arrays import from_arrays
+from keyhole.attack.arrays import from_arrays, subset
 from keyhole.attack.base import Target
-from keyhole.attack.batch import Batch
-from keyhole.attack.bounded import Bounded
+from keyhole.attack.batch import BatchAttack
 from keyhole.attack.decoding_problem import Problem, assemble, join
-from keyhole.attack.l1 import L1
-from keyhole.attack.least_squares import LeastSquares
-from keyhole.evidence import Bound, Evidence, Row
+from keyhole.attack.methods.bounded import Bounded
+from keyhole.attack.methods.l1 import L1
+from keyhole.attack.methods.least_squares import LeastSquares
+from keyhole.evidence import Bound, Constraint, Evidence
 
 X = np.array([3, 3, 1, 2, 5])
 PAIR = [1, 1, 0, 0, 0]
@@ -30,10 +30,10 @@ def block(rows: list[list[int]], about: list[int], *bounds: tuple[int | None, in
     evidence = from_arrays(A, (A @ X).tolist(), first=first)
     system = evidence.systems[0]
     facts = tuple(
-        Bound("x", 0, None if lo is None else Fraction(lo), None if hi is None else Fraction(hi), number)
+        Bound("x", subset(0), None if lo is None else Fraction(lo), None if hi is None else Fraction(hi), number)
         for number, (lo, hi) in enumerate(bounds, 1)
     )
-    return replace(evidence, systems=(replace(system, rows=system.rows[1:], bounds=facts),))
+    return replace(evidence, systems=(replace(system, constraints=system.constraints[1:], bounds=facts),))
 
 
 def joined(*blocks: Evidence) -> Problem:
@@ -88,7 +88,7 @@ def test_facts_without_an_answer_are_not_forgotten(blocks: tuple[Evidence, ...])
         attack(LeastSquares, *blocks)
 
 
-def attack(kind: type[Batch], *blocks: Evidence) -> list[float]:
+def attack(kind: type[BatchAttack], *blocks: Evidence) -> list[float]:
     made = kind(TARGET)
     for part in blocks:
         made.observe(part)
@@ -114,7 +114,7 @@ SILENT = block([[0, 1, 0, 0, 1]], [1, 1, 1, 1, 1], first=60)
 @pytest.mark.parametrize("kind", [LeastSquares, Bounded, L1])
 @pytest.mark.parametrize("blocks", list(permutations([COARSE, FINE, SILENT])))
 def test_a_fact_about_a_group_holds_for_each_whatever_tells_them_apart_later(
-    kind: type[Batch], blocks: tuple[Evidence, ...]
+    kind: type[BatchAttack], blocks: tuple[Evidence, ...]
 ) -> None:
     assert attack(kind, *blocks) == [3, 3, 1, 2, 5]
 
@@ -134,8 +134,8 @@ def test_each_part_of_a_group_gets_its_own_total(turned: bool) -> None:
     made = []
     for asked in ([0, 0, 0, 1, 1], [1, 0, 0, 1, 0]):
         evidence = from_arrays(np.array([trio, asked]), [9, int(np.array(asked) @ x)])
-        system, fact = evidence.systems[0], Bound("x", 0, Fraction(3), Fraction(3), 1)
-        made.append(replace(evidence, systems=(replace(system, rows=system.rows[1:], bounds=(fact,)),)))
+        system, fact = evidence.systems[0], Bound("x", subset(0), Fraction(3), Fraction(3), 1)
+        made.append(replace(evidence, systems=(replace(system, constraints=system.constraints[1:], bounds=(fact,)),)))
     problem = joined(*(made[::-1] if turned else made))
     assert sorted(y for y, name in zip(problem.y, problem.numbers, strict=True) if name == "fact 1") == [3, 6]
 
@@ -143,9 +143,13 @@ def test_each_part_of_a_group_gets_its_own_total(turned: bool) -> None:
 def with_sum(evidence: Evidence) -> Evidence:
     """A fact about a total: the first two records sum to 6."""
     system = evidence.systems[0]
-    entries = next(iter(from_arrays(np.array([PAIR]), [6]).systems[0].rows)).entries
-    row = Row("fact 1", entries, Fraction(1), Fraction(0), Fraction(6), Fraction(6), None, True, "", 1)
-    return replace(evidence, systems=(replace(system, rows=(*system.rows, row)),))
+    pair = from_arrays(np.array([PAIR]), [6]).systems[0]
+    parts = pair.constraints[0].parts
+    row = Constraint("fact 1", parts, Fraction(1), Fraction(0), Fraction(6), Fraction(6), None, True, "", 1)
+    return replace(
+        evidence,
+        systems=(replace(system, atoms=system.atoms.join(pair.atoms), constraints=(*system.constraints, row)),),
+    )
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -159,7 +163,7 @@ def test_a_fact_about_a_sum_stays_one_about_the_sum(turned: bool) -> None:
 def test_records_without_a_value_in_either_block_have_none() -> None:
     def null(evidence: Evidence) -> Evidence:
         system = evidence.systems[0]
-        return replace(evidence, systems=(replace(system, present={"x": 0}),))
+        return replace(evidence, systems=(replace(system, present={"x": subset(0)}),))
 
     full, missing = block([[0, 1, 1, 0, 0]], PAIR), null(block([], PAIR))
     for blocks in ((full, missing), (missing, full)):

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
-from keyhole.attack.kaczmarz import Kaczmarz
-from keyhole.attack.sgd import SigmoidSGD
+from keyhole.attack.methods.kaczmarz import Kaczmarz
+from keyhole.attack.methods.sgd import SigmoidSGD
 from keyhole.knowledge import Prior
-from keyhole.solve.bitrows import axpy, dot, matvec, overlaps, pack, padded, rmatvec, transpose, unpack
-from keyhole.solve.jacobi import projected_jacobi
-from keyhole.solve.kaczmarz import sweep, sweep_dense
-from keyhole.solve.lstsq import cgls, minimum_norm, posterior_deviation
-from keyhole.solve.operator import Operator
-from keyhole.solve.sigmoid import sgd_block, sgd_dense
-from keyhole.solve.status import Status
+from keyhole.solve.decode.bitrows import axpy, dot, matvec, overlaps, pack, padded, rmatvec, transpose, unpack
+from keyhole.solve.decode.jacobi import projected_jacobi
+from keyhole.solve.decode.kaczmarz import sweep, sweep_dense
+from keyhole.solve.decode.lstsq import cgls, minimum_norm, posterior_deviation
+from keyhole.solve.decode.operator import Operator
+from keyhole.solve.decode.sigmoid import sgd_block, sgd_dense
+from keyhole.solve.status import SolverStatus
 
 sizes = st.tuples(st.integers(1, 9), st.integers(1, 150), st.integers(0, 2**32 - 1))
 
@@ -109,7 +109,7 @@ def test_minimum_norm_and_conjugate_gradients_are_the_pseudoinverse(size: tuple[
     assert np.allclose(minimum_norm(A, y, np.ones(m)), expected, atol=1e-7)
     assert np.allclose(minimum_norm(A, y, np.zeros(m)), expected, atol=1e-7)
     found, status, _ = cgls(Operator(pack(A), None, np.ones(n), np.ones(m)), y)
-    assert status is Status.CONVERGED
+    assert status is SolverStatus.CONVERGED
     assert np.allclose(found, expected, atol=1e-5)
 
 
@@ -134,7 +134,7 @@ def test_projected_jacobi_is_box_least_squares(seed: int) -> None:
     found, status, _ = projected_jacobi(
         Operator(None, A, np.ones(6), np.ones(12)), y, y, np.zeros(6), np.ones(6), np.full(6, 0.5)
     )
-    assert status is Status.CONVERGED
+    assert status is SolverStatus.CONVERGED
     assert np.allclose(found, lsq_linear(A, y, (0, 1), tol=1e-14).x, atol=1e-5)
 
 
@@ -156,11 +156,11 @@ def test_a_stopped_solver_keeps_the_best_so_far() -> None:
 
     op = Operator(None, A, np.ones(20), np.ones(30))
     x, status, steps = cgls(op, y, watch=stop)
-    assert (status, steps) == (Status.INTERRUPTED, 3)
+    assert (status, steps) == (SolverStatus.INTERRUPTED, 3)
     assert np.linalg.norm(A @ x - y) < np.linalg.norm(y)
     free = np.full(20, np.inf)
     x, status, steps = projected_jacobi(op, y, y, -free, free, np.zeros(20), watch=stop)
-    assert (status, steps) == (Status.INTERRUPTED, 3)
+    assert (status, steps) == (SolverStatus.INTERRUPTED, 3)
     assert np.linalg.norm(A @ x - y) < np.linalg.norm(y)
 
 

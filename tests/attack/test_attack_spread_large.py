@@ -12,17 +12,17 @@ import pytest
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Attack, Target
 from keyhole.attack.choose import run
-from keyhole.attack.conjugate_gradient import ConjugateGradient
 from keyhole.attack.decoding_problem import Problem, assemble
-from keyhole.attack.extended_kaczmarz import ExtendedKaczmarz
-from keyhole.attack.jacobi import Jacobi
-from keyhole.attack.lbfgs import LBFGS
-from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.matrix_free import reconstruct_matrix_free, shadow_errors, solve_cg
+from keyhole.attack.methods.conjugate_gradient import ConjugateGradient
+from keyhole.attack.methods.extended_kaczmarz import ExtendedKaczmarz
+from keyhole.attack.methods.jacobi import Jacobi
+from keyhole.attack.methods.lbfgs import LBFGS
+from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.evidence import Evidence
 from keyhole.knowledge import Prior
-from keyhole.solve.status import Status
+from keyhole.solve.status import SolverStatus
 from keyhole.transcript import Noise
 
 N = SPREAD_LIMIT + 1
@@ -87,7 +87,7 @@ def test_simulated_errors_are_no_smaller_than_the_noise() -> None:
 
 def test_an_interrupted_attack_knows_no_error() -> None:
     problem = problem_of(log())
-    found = reconstruct_matrix_free(problem, np.zeros(problem.p), Status.INTERRUPTED, solve_cg)
+    found = reconstruct_matrix_free(problem, np.zeros(problem.p), SolverStatus.INTERRUPTED, solve_cg)
     assert np.isinf(found.confidence).all()
 
 

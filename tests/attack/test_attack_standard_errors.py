@@ -14,10 +14,10 @@ from scipy.optimize import linprog
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.batch import BatchAttack
-from keyhole.attack.bounded import Bounded
 from keyhole.attack.decoding_problem import assemble
-from keyhole.attack.l1 import L1
-from keyhole.attack.sparse import BasisPursuit
+from keyhole.attack.methods.bounded import Bounded
+from keyhole.attack.methods.l1 import L1
+from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.standard_errors import feasible_width, standard_errors
 from keyhole.errors import DataError
 from keyhole.knowledge import Prior

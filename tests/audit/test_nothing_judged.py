@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole import examine
-from keyhole.audit.explain import sentence
 from keyhole.cli import app
+from keyhole.report.text import sentence
 
 PEOPLE = {"name": ["Ann", "Bob", "Cyd"], "age": [20, 30, 40], "pay": [1, 2, 3]}
 SESSION = "SET search_path = x; SHOW tables; BEGIN; COMMIT;"
@@ -86,16 +86,16 @@ def test_an_empty_log_could_not_be_audited(folder: Path) -> None:
 def test_no_statement_at_all_in_python() -> None:
     verdict = examine([], data=pa.table(PEOPLE), private=["pay"], id="name")
     assert (verdict.exit_code, verdict.judged, verdict.queries, len(verdict)) == (3, 0, 0, 0)
-    assert sentence(verdict).startswith("Nothing was judged")
+    assert sentence(verdict.plain).startswith("Nothing was judged")
     assert "Nothing was judged" in verdict._repr_html_()
-    assert "Nobody" not in sentence(verdict)
+    assert "Nobody" not in sentence(verdict.plain)
 
 
 def test_one_judged_statement_is_enough_and_public_ones_count() -> None:
     for log in ("SELECT COUNT(*) FROM t WHERE age > 25", "SELECT SUM(pay) FROM t"):
         verdict = examine(log, data=pa.table(PEOPLE), private=["pay"], id="name")
         assert (verdict.exit_code, verdict.judged) == (0, 1)
-        assert sentence(verdict) == "Nobody of 3 people is exposed by 1 query."
+        assert sentence(verdict.plain) == "Nobody of 3 people is exposed by 1 query."
     mixed = examine(f"{SESSION} SELECT SUM(pay) FROM t", data=pa.table(PEOPLE), private=["pay"], id="name")
     assert (mixed.exit_code, mixed.judged) == (3, 1)
-    assert sentence(mixed).startswith("Nobody of 3 people is exposed by 1 query. 4 queries were not judged")
+    assert sentence(mixed.plain).startswith("Nobody of 3 people is exposed by 1 query. 4 queries were not judged")

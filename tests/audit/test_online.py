@@ -30,7 +30,7 @@ from keyhole.transcript import Line
 
 
 def table(private: dict[str, list[float | None]], **public: list[object]) -> DuckDBRoster:
-    roles = Columns.model_validate({"private": {name: {} for name in private}})
+    roles = Columns.checked({"private": {name: {} for name in private}})
     return load_roster(pa.table({**public, **private}), roles)
 
 
@@ -47,7 +47,7 @@ def ask(auditor: OnlineAuditor, sql: str) -> Admission:
 def hospital(tmp_path: Path) -> DuckDBRoster:
     path = tmp_path / "people.csv"
     path.write_text(HOSPITAL, encoding="utf-8")
-    return load_roster(path, Columns.model_validate({"id": ["Name"], "private": {"Blood sugar": {}}}))
+    return load_roster(path, Columns.checked({"id": ["Name"], "private": {"Blood sugar": {}}}))
 
 
 # -- known answers --------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from keyhole.audit.history import History, Past, write_history
 from keyhole.audit.online import OnlineAuditor, Permission
 from keyhole.errors import ConfigError, LogError
 from keyhole.knowledge import Columns, Config
+from keyhole.settings import settings as merged
 from keyhole.tables import DuckDBRoster, load_roster
 from keyhole.tables.fingerprint import fingerprint
 from keyhole.tables.open import Use, open_table
@@ -27,7 +28,7 @@ ALL, SOME = "SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE a = 1"
 
 
 def people(a: tuple[int, ...] = (1, 1, 2), x: tuple[int | None, ...] = (4, 5, 6)) -> DuckDBRoster:
-    roles = Columns.model_validate({"id": ["name"], "private": {"x": {}}})
+    roles = Columns.checked({"id": ["name"], "private": {"x": {}}})
     return load_roster(pa.table({"name": [f"p{i}" for i in range(len(a))], "a": list(a), "x": list(x)}), roles)
 
 
@@ -101,7 +102,7 @@ def test_other_people_are_refused_and_nothing_is_forgotten(tmp_path: Path) -> No
     assert path.read_bytes() == before
 
 
-ROLES = Columns.model_validate({"id": ["name"], "private": {"x": {}}})
+ROLES = Columns.checked({"id": ["name"], "private": {"x": {}}})
 
 
 def table(x: tuple[int | None, ...], a: tuple[int, ...] = (1, 1, 2)) -> pa.Table:
@@ -111,7 +112,7 @@ def table(x: tuple[int | None, ...], a: tuple[int, ...] = (1, 1, 2)) -> pa.Table
 def watched(
     path: Path, data: pa.Table, version: str | None = None, vouched: bool = False, roles: Columns = ROLES
 ) -> OnlineAuditor:
-    opened = open_table(Config(columns=roles), Use.WATCH, data=data)
+    opened = open_table(merged(Config(columns=roles), data=data), Use.WATCH)
     mark = fingerprint(opened.roster)
     return OnlineAuditor.open(path, opened.roster, mark, version=version, values=opened.seal, vouched=vouched)
 
@@ -154,7 +155,7 @@ def test_the_order_and_the_spelling_of_private_values_do_not_matter(tmp_path: Pa
     first.close()
     turned = pa.table({"name": ["p2", "p1", "p0"], "a": [2, 1, 1], "x": [6.0, 5.0, 4.0]})
     watched(path, turned).close()
-    nameless = Columns.model_validate({"private": {"x": {}}})
+    nameless = Columns.checked({"private": {"x": {}}})
     other = tmp_path / "i.keyhole"
     again = watched(other, table((4, 5, 6)).drop_columns(["name"]), roles=nameless)
     again.record(ALL)
@@ -211,7 +212,7 @@ def test_fingerprints_see_what_is_public_and_nothing_else() -> None:
     assert fingerprint(people(x=(7, 8, 9))) == base
     assert fingerprint(people(a=(2, 1, 1))) != base
     assert fingerprint(people(x=(None, 5, 6))) != base
-    roles = Columns.model_validate({"id": ["name"], "private": {"x": {}}})
+    roles = Columns.checked({"id": ["name"], "private": {"x": {}}})
     rows = {"name": ["p2", "p0", "p1"], "a": [2, 1, 1]}
     assert fingerprint(load_roster(pa.table({**rows, "x": [6, 4, 5]}), roles)) == base  # order of rows
     assert fingerprint(load_roster(pa.table(rows), roles)) == base  # the private column need not be there
@@ -224,7 +225,7 @@ def test_fingerprints_do_not_depend_on_the_zone_of_the_machine(monkeypatch: pyte
     marks = set()
     for zone in ("UTC", "Asia/Tokyo"):
         monkeypatch.setenv("TZ", zone)
-        roster = load_roster(pa.table({"seen": seen, "x": [1, 2]}), Columns.model_validate({"private": {"x": {}}}))
+        roster = load_roster(pa.table({"seen": seen, "x": [1, 2]}), Columns.checked({"private": {"x": {}}}))
         marks.add(fingerprint(roster))
         first = roster._con.execute("SELECT seen::VARCHAR FROM people WHERE rowid = 0").fetchone()
         assert first == ("1970-01-01 00:00:00",)

@@ -10,8 +10,8 @@ import pytest
 import keyhole
 from keyhole.audit import Status
 from keyhole.errors import DataError
-from keyhole.gather.log import open_log
 from keyhole.knowledge import Config
+from keyhole.logs.open import open_log
 from keyhole.report.verdict import Verdict
 
 WARD = pa.table({"id": [1, 2, 3, 4], "g": list("MMFF"), "d": ["flu", "flu", "cold", "cold"], "x": [1, 2, 3, 4]})

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE, TRANSCRIPT
@@ -51,9 +51,13 @@ def test_json_fields(folder: Path) -> None:
     verdict = json.loads(out)
     assert code == 1
     assert set(verdict) == {
-        "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "source", "exposed",
-        "groups", "intervals", "unjudged", "refused", "contradictions",
+        "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed", "source",
+        "exposed", "groups", "intervals", "unjudged", "refused", "contradictions",
     }  # fmt: skip
+    assert verdict["assumed"] == {}  # the roster has no private column to read a kind off
+    assert json.loads(audit(folder, "log.sql", "--data", "people.csv", *WHO, "--format", "json")[1])["assumed"] == {
+        "Blood sugar": "double"
+    }
     assert verdict["exposed"][0]["record"] == {"Name": "Jeremy Doe"}
     assert verdict["exposed"][0]["value"] == 5.2
     assert verdict["exposed"][0]["singled_out"] is True
@@ -121,7 +125,7 @@ def test_a_bug_does_not_look_like_a_verdict(folder: Path, monkeypatch: pytest.Mo
     def broken(*_args: object, **_more: object) -> None:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("keyhole.cli.audit.examine", broken)
+    monkeypatch.setattr(sys.modules["keyhole.audit.examine"], "examine", broken)
     code, _, err = audit(folder, "log.sql", "-c", "keyhole.toml")
     assert code == 2
     assert "internal error" in err

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from keyhole.cli import app
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE
@@ -38,7 +38,7 @@ WHO = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar")
 
 def test_the_hospital_log(folder: Path) -> None:
     code, out, err = watch("-c", "keyhole.toml")
-    assert code == 0
+    assert code == 3
     assert [line.split(":")[0] for line in out.splitlines()] == ["Q1 allow", "Q2 allow", "Q3 deny"]
     assert "Jeremy" not in out
     assert "--history" in err  # nothing is kept, and it says so
@@ -62,7 +62,7 @@ def test_insiders(folder: Path) -> None:
     two = 'SELECT SUM("Blood sugar") FROM people WHERE ZIP IN (32453, 43813);'
     assert "Q1 allow" in watch(*WHO, stdin=two)[1]
     code, out, _ = watch(*WHO, "--insiders", "1", "--explain", stdin=two)
-    assert code == 0
+    assert code == 3
     assert "Q1 deny" in out
     assert "exposed: John Smith's Blood sugar, to Jeremy Doe" in out
     assert "proof: Q1 = John Smith's Blood sugar + a multiple of Jeremy Doe's" in out
@@ -71,7 +71,7 @@ def test_insiders(folder: Path) -> None:
 
 def test_the_private_column_is_not_needed(folder: Path) -> None:
     code, out, _ = watch("--data", "roster.csv", "--id", "Name", "--private", "Blood sugar")
-    assert (code, "Q3 deny" in out) == (0, True)
+    assert (code, "Q3 deny" in out) == (3, True)
     code, _, err = watch("--data", "people.csv", "--id", "Name", "--private", "Blod sugar")
     assert code == 2
     assert "did you mean 'Blood sugar'" in err
@@ -90,11 +90,11 @@ def test_a_history_is_kept_from_run_to_run(folder: Path) -> None:
     code, out, _ = watch(
         "--data", "roster.csv", "--id", "Name", "--private", "Blood sugar", "--history", "h.keyhole", stdin=third
     )
-    assert (code, out[:7]) == (0, "Q3 deny")
+    assert (code, out[:7]) == (3, "Q3 deny")
 
 
 def test_other_data_is_refused(folder: Path) -> None:
-    assert watch(*WHO, "--history", "h.keyhole")[0] == 0
+    assert watch(*WHO, "--history", "h.keyhole")[0] == 3
     (folder / "people.csv").write_text(PEOPLE.replace("43813", "43814"), encoding="utf-8")
     code, out, err = watch(*WHO, "--history", "h.keyhole")
     assert (code, out) == (2, "")
@@ -105,7 +105,7 @@ def test_earlier_publications(folder: Path) -> None:
     (folder / "published.sql").write_text("\n".join(LOG.splitlines()[:3]), encoding="utf-8")
     third = LOG.splitlines()[3]
     code, out, _ = watch(*WHO, "--load", "published.sql", "--history", "h.keyhole", stdin=third)
-    assert (code, out[:7]) == (0, "Q3 deny")
+    assert (code, out[:7]) == (3, "Q3 deny")
     (folder / "odd.sql").write_text('SELECT MAX("Blood sugar") FROM people;', encoding="utf-8")
     code, out, err = watch(*WHO, "--load", "odd.sql", stdin=third)
     assert (code, out) == (2, "")
@@ -132,14 +132,14 @@ def test_refusals_go_on(folder: Path) -> None:
     code, out, _ = watch(
         *WHO, "--format", "json", stdin='SELECT MAX("Blood sugar") FROM p; SELEC; SELECT COUNT(*) FROM p'
     )
-    assert code == 0
+    assert code == 3
     assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["refused", "refused", "allow"]
 
 
 @pytest.mark.parametrize("line", ['{"sql": 5}', '{"sq": "SELECT 1"}', "{broken"])
 def test_a_json_line_without_a_statement_says_so(folder: Path, line: str) -> None:
     code, out, _ = watch(*WHO, stdin=line + "\n" + LOG)
-    assert code == 0
+    assert code == 3
     assert out.splitlines()[0] == 'Q1 refused: a JSON line has the statement as text: {"sql": "SELECT ..."}'
     assert "Q4 deny" in out
 
@@ -174,7 +174,7 @@ def test_each_verdict_is_there_before_the_next_statement(folder: Path) -> None:
         child.stdin.flush()
         said.append(json.loads(child.stdout.readline())["verdict"])  # would wait for ever if it were held back
     child.stdin.close()
-    assert child.wait(timeout=60) == 0
+    assert child.wait(timeout=60) == 3
     child.stdout.close()
     assert said == ["allow", "allow", "deny"]
 
@@ -193,7 +193,7 @@ def test_input_that_is_not_text_and_output_that_nobody_reads(folder: Path) -> No
     )  # fmt: skip
     assert done.stdout == "Q1 allow: it asks only public things\n"
     assert done.stderr == ""
-    assert done.returncode == 0
+    assert done.returncode == 141  # as the shell counts a broken pipe
 
 
 PARTS = st.sampled_from(

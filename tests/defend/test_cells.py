@@ -23,7 +23,7 @@ from keyhole.defend.base import Release
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.load import asking_schema, count_cells, declared_domain
 from keyhole.defend.loss import Loss, Neighbours
-from keyhole.defend.questions import pose
+from keyhole.defend.workload import pose
 from keyhole.errors import ConfigError, DataError, UnsupportedQuery
 from keyhole.knowledge import Config
 from keyhole.predicate import Comparison, Opaque, to_sql

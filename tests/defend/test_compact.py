@@ -16,7 +16,7 @@ from keyhole.basis.cells.ranges import Range
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery, Place, l1_sensitivity, l2_sensitivity_squared
 from keyhole.defend.loss import Neighbours
-from keyhole.defend.questions import pose, pose_query
+from keyhole.defend.workload import pose, pose_query
 from keyhole.errors import PrivacyParameterError
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower

@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 from keyhole.defend.linear import LinearQuery
-from keyhole.defend.median import Median, net, net_rows
-from keyhole.defend.multiplicative_weights import MultiplicativeWeights
-from keyhole.defend.numeric_sparse import numeric_sparse_scales
-from keyhole.defend.online_ic import plan_online
-from keyhole.defend.perceptron import Perceptron
-from keyhole.defend.sparse import sparse_scale
+from keyhole.defend.mechanisms.numeric_sparse import numeric_sparse_scales
+from keyhole.defend.mechanisms.online_ic import plan_online
+from keyhole.defend.mechanisms.sparse import sparse_scale
 from keyhole.defend.theorems import (
     Offline,
-    Online,
+    OnlineAccuracy,
     advanced_composition,
     multiplicative_weights_limit,
     numeric_sparse_alpha,
     perceptron_limit,
     sparse_alpha,
 )
+from keyhole.defend.updates.median import Median, net, net_rows
+from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defend.updates.perceptron import Perceptron
 
 F = LinearQuery.of([1, 0, 0, 1])
 
@@ -69,7 +69,7 @@ def test_perceptron_step() -> None:
 
 
 def test_theorems_5_14_and_5_15() -> None:
-    plan = Online(lambda a: multiplicative_weights_limit(16, a), 10**6, 200, 0.05)
+    plan = OnlineAccuracy(lambda a: multiplicative_weights_limit(16, a), 10**6, 200, 0.05)
     assert round(plan.alpha_for(1.0), 4) == 0.1193
     assert round(plan.alpha_for(1.0, delta=1e-6), 4) == 0.0735
     for delta in (0.0, 1e-6):

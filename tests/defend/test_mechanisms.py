@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 from keyhole.checks.exact_laws import gaussian_mass, laplace_mass
 from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend import theorems
-from keyhole.defend.above_threshold import AboveThreshold
 from keyhole.defend.budget import Budget, Cap, epsilon_budget
-from keyhole.defend.gaussian import Gaussian, gaussian_quantile, gaussian_rho
 from keyhole.defend.histogram import Histogram
-from keyhole.defend.iterative import IterativeConstruction, plan_offline
-from keyhole.defend.laplace import Laplace, laplace_epsilon, laplace_quantile
 from keyhole.defend.linear import LinearQuery, l1_sensitivity, l2_sensitivity_squared
 from keyhole.defend.loss import Loss, Neighbours
-from keyhole.defend.median import Median
-from keyhole.defend.multiplicative_weights import MultiplicativeWeights
-from keyhole.defend.noise import Noise
-from keyhole.defend.numeric_sparse import NumericSparse
-from keyhole.defend.online_ic import OnlineIC, plan_online
-from keyhole.defend.perceptron import Perceptron
-from keyhole.defend.sparse import Sparse
+from keyhole.defend.mechanisms.above_threshold import AboveThreshold
+from keyhole.defend.mechanisms.gaussian import Gaussian, gaussian_quantile, gaussian_rho
+from keyhole.defend.mechanisms.iterative import IterativeConstruction, plan_offline
+from keyhole.defend.mechanisms.laplace import Laplace, laplace_epsilon, laplace_quantile
+from keyhole.defend.mechanisms.numeric_sparse import NumericSparse
+from keyhole.defend.mechanisms.online_ic import OnlineIC, plan_online
+from keyhole.defend.mechanisms.sparse import Sparse
+from keyhole.defend.noise import NoiseSource
+from keyhole.defend.updates.median import Median
+from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defend.updates.perceptron import Perceptron
 from keyhole.errors import DataError, MissingExtra, PrivacyParameterError
 
 
@@ -190,7 +190,7 @@ def test_bad_parameters_spend_nothing() -> None:
 
 
 def test_without_opendp_nothing_is_charged(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> Noise:
+    def missing() -> NoiseSource:
         raise MissingExtra("private answering (exact noise)", "defend")
 
     histogram, budget = Histogram.of([500, 500]), epsilon_budget(10)

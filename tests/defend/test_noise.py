@@ -13,7 +13,7 @@ import pytest
 from keyhole.checks.chernoff import surprising
 from keyhole.checks.exact_laws import gaussian_mass, laplace_mass
 from keyhole.checks.seeded_noise import SeededNoise
-from keyhole.defend.noise import ExactNoise, Noise, door, float_above, root_above
+from keyhole.defend.noise import ExactNoise, NoiseSource, door, float_above, root_above
 from keyhole.errors import MissingExtra, PrivacyParameterError
 
 TRIALS = 12_000
@@ -30,14 +30,14 @@ def law_is_broken(draw: Callable[[], int], points: np.ndarray, masses: np.ndarra
 
 @pytest.mark.parametrize("make", [ExactNoise, lambda: SeededNoise(np.random.default_rng(5))], ids=["exact", "seeded"])
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(9, 2), Fraction(1003, 10)], ids=str)
-def test_laplace(make: Callable[[], Noise], scale: Fraction) -> None:
+def test_laplace(make: Callable[[], NoiseSource], scale: Fraction) -> None:
     noise = make()
     assert not law_is_broken(lambda: noise.laplace(scale), *laplace_mass(float(scale)), float(scale))
 
 
 @pytest.mark.parametrize("make", [ExactNoise, lambda: SeededNoise(np.random.default_rng(6))], ids=["exact", "seeded"])
 @pytest.mark.parametrize("variance", [Fraction(1, 3), Fraction(4), Fraction(5000)], ids=str)
-def test_gaussian(make: Callable[[], Noise], variance: Fraction) -> None:
+def test_gaussian(make: Callable[[], NoiseSource], variance: Fraction) -> None:
     noise = make()
     deviation = float(variance) ** 0.5
     assert not law_is_broken(lambda: noise.gaussian(variance), *gaussian_mass(float(variance)), deviation)
@@ -51,7 +51,7 @@ def test_a_wrong_scale_is_caught() -> None:
 
 
 @pytest.mark.parametrize("make", [ExactNoise, lambda: SeededNoise(np.random.default_rng(7))], ids=["exact", "seeded"])
-def test_choose_is_the_exponential_mechanism(make: Callable[[], Noise]) -> None:
+def test_choose_is_the_exponential_mechanism(make: Callable[[], NoiseSource]) -> None:
     noise, scores, scale = make(), [3, 0, 5, 4], Fraction(2)
     odds = np.exp(np.array(scores) / 2)
     chances = odds / odds.sum()

@@ -25,12 +25,12 @@ import contextlib, dataclasses, json, os, signal, sys, time
 from fractions import Fraction
 import keyhole.defend.ledger as books
 from keyhole.defend.budget import Cap
-from keyhole.defend.desk import Setting
+from keyhole.defend.answering import Setting
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
-from keyhole.defend.till_online import OnlineTill
+from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.errors import RunInUse
 
 path, how, processes, each = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
@@ -80,7 +80,7 @@ def work(number):
     kind = Liar if how == "liar" else Ledger
     with kind(path, Cap(Loss.of_epsilon(1)), version="1", domain="d") as ledger:
         setting = Setting(people, ledger, 0.05, 1.0, 1000, None)
-        till = OnlineTill(setting, noise=Firing())
+        till = PrepaidRun(setting, noise=Firing())
         try:
             made = till.answer([Asked(f"{number} {k}") for k in range(each)])
         except RunInUse as error:

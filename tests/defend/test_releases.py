@@ -10,16 +10,16 @@ from typing import Any, Literal
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.cli import app
+from keyhole.defend.answering import Answering, Setting
 from keyhole.defend.budget import Cap
-from keyhole.defend.desk import Desk, Setting
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import count_cells, declared_domain
 from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.releases import ReleaseLine, Releases
-from keyhole.defend.till_each import EachTill
+from keyhole.defend.strategies.each import EachAlone
 from keyhole.knowledge import Config
 from keyhole.tables import load
 
@@ -102,7 +102,7 @@ def answered(
     total = Loss.of_rho(1000, neighbours) if kind == "gaussian" else Loss.of_epsilon(1000, 0, neighbours)
     with Ledger(":memory:", Cap.declared(total, {}), version="", domain=domain.fingerprint()) as books:
         setting = Setting(histogram, books, 0.05, None, 1000, None)
-        made = Desk(source.schema, domain, setting, EachTill(setting, kind, Silent())).answer(STATEMENTS)
+        made = Answering(source.schema, domain, setting, EachAlone(setting, kind, Silent())).answer(STATEMENTS)
         writer = Releases(source.schema, domain, setting.n)
         found = list(writer.transcript(a.source for a in made if a.source is not None))
         return source, found, [a.sql for a in made if a.refused is not None]

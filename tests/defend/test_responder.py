@@ -11,8 +11,8 @@ import pytest
 
 from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.budget import epsilon_budget
-from keyhole.defend.laplace import Laplace
 from keyhole.defend.load import count_cells, declared_domain
+from keyhole.defend.mechanisms.laplace import Laplace
 from keyhole.defend.responder import Defended
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.knowledge import Config

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from keyhole.cli import app
-from keyhole.gather.log import IMPORTERS, LogFormat, open_log
+from keyhole.logs.open import IMPORTERS, LogFormat, open_log
 from keyhole.schema import Column, Kind, Schema
 from keyhole.sql import Dialect, carried
 

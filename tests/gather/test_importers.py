@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from keyhole.audit.examine import examine
 from keyhole.errors import LogError
-from keyhole.gather.importers.found import filled, has_parameters
-from keyhole.gather.log import IMPORTERS, LogFormat, detect, open_log, read_log
+from keyhole.logs.importers.exported import filled, has_parameters
+from keyhole.logs.open import IMPORTERS, LogFormat, detect, open_log, read_log
 
 EXPORTS = Path(__file__).parent / "exports"
 PEOPLE = """name,zip,gender,sugar

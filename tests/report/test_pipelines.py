@@ -14,7 +14,7 @@ from keyhole import examine
 from keyhole.audit.base import Group, Status
 from keyhole.cli.demo import LOG, PEOPLE
 from keyhole.errors import ConfigError
-from keyhole.gather.log import Log, open_log
+from keyhole.logs.open import Log, open_log
 from keyhole.report.baseline import Baseline, mark
 from keyhole.report.junit import junit
 from keyhole.report.plain import plain

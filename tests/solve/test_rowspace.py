@@ -13,11 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.solve import modular, rowspace_factor, rowspace_matrix
+from keyhole.solve import modular
 from keyhole.solve.certify import Lifting, rational
 from keyhole.solve.modular import Echelon, Field, is_prime, random_prime
 from keyhole.solve.rowspace import RowMatrix, RowSpace, verify
-from keyhole.solve.rowspace_factor import Factor
+from keyhole.solve.rowspace import factor as rowspace_factor
+from keyhole.solve.rowspace import matrix as rowspace_matrix
+from keyhole.solve.rowspace.factor import Factor
 
 Rows = list[list[int]]
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keyhole.solve import rowspace_online
-from keyhole.solve.rowspace_online import OnlineRowSpace
+from keyhole.solve.rowspace import online as rowspace_online
+from keyhole.solve.rowspace.online import OnlineRowSpace
 
 Rows = list[list[int]]
 

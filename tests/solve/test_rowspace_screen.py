@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keyhole.solve.rowspace import RowMatrix, RowSpace
-from keyhole.solve.rowspace_screen import plausible
+from keyhole.solve.rowspace.screen import plausible
 
 
 @settings(max_examples=150, deadline=None)

@@ -14,6 +14,7 @@ from keyhole.knowledge import Config
 from keyhole.predicate import Comparison, Opaque
 from keyhole.query import Aggregate, Query, Term
 from keyhole.schema import Kind
+from keyhole.settings import settings
 from keyhole.tables import Table, Use, open_table
 
 CSV = "name,dept,pay\nAnn,F,40\nBob,F,41\nCyd,F,45\n"
@@ -26,7 +27,7 @@ def opened(
     toml = f'[columns]\nid = ["name"]\n[columns.private.pay]\n{private}\n' + (
         f"[columns.public.dept]\n{public}" if public else ""
     )
-    return open_table(Config.parse(toml), use, data=folder / name, view=view)
+    return open_table(settings(Config.parse(toml), data=folder / name, view=view), use)
 
 
 def kinds(table: Table) -> dict[str, Kind]:
@@ -69,7 +70,7 @@ def test_kinds_of_a_text_file_are_assumed_offline_only(tmp_path: Path) -> None:
     declared = opened(tmp_path, CSV, Use.AUDIT, private='kind = "decimal"')
     assert (kinds(declared)["pay"], dict(declared.assumed)) == (Kind.DECIMAL, {})
     frame = pa.table({"name": ["Ann"], "pay": [1.5]})
-    typed = open_table(Config.parse("[columns.private.pay]"), Use.WATCH, data=frame)
+    typed = open_table(settings(data=frame, private="pay"), Use.WATCH)
     assert (kinds(typed)["pay"], dict(typed.assumed)) == (Kind.DOUBLE, {})
 
 
@@ -171,7 +172,7 @@ def test_the_attacker_does_not_read_private_columns(tmp_path: Path) -> None:
 
 def test_paths_and_missing_data() -> None:
     with pytest.raises(ConfigError, match="no data"):
-        open_table(Config.parse("[columns.private.pay]"), Use.WATCH)
+        open_table(settings(private="pay"), Use.WATCH)
     with pytest.raises(DataError, match="there is no file") as error:
-        open_table(Config.parse("[columns.private.pay]"), Use.ANSWER, data="nowhere.csv")
+        open_table(settings(data="nowhere.csv", private="pay"), Use.ANSWER)
     assert error.value.told == str(error.value)

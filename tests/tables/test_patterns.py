@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keyhole.basis import Atoms
+from keyhole.basis.atoms import kernels as kernels
 from keyhole.basis.bits import unpack
 from keyhole.errors import DataError
 from keyhole.predicate import (
@@ -35,8 +36,8 @@ from keyhole.predicate import (
     to_sql,
 )
 from keyhole.schema import Column, Kind, Schema
-from keyhole.tables import patterns, patterns_codes
-from keyhole.tables import patterns_kernels as kernels
+from keyhole.tables.duckdb import codes as patterns_codes
+from keyhole.tables.duckdb import patterns
 
 SCHEMA = Schema(
     "people",

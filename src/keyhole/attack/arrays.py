@@ -18,7 +18,7 @@ from keyhole.forms import Feature, Part
 from keyhole.knowledge import Knowledge, Prior
 from keyhole.predicate import Opaque, Predicate
 from keyhole.query import Aggregate, Query, Term
-from keyhole.solve.bitrows import pack
+from keyhole.solve.decode.bitrows import pack
 from keyhole.transcript import Answer, Noise, Transcript
 from keyhole.transcript import Entry as Asked
 

@@ -18,7 +18,7 @@ from keyhole.errors import ConfigError
 from keyhole.evidence import Evidence
 from keyhole.knowledge import Prior
 from keyhole.query import Query
-from keyhole.solve.status import Status
+from keyhole.solve.status import SolverStatus
 
 Floats = NDArray[np.float64]
 State = dict[str, NDArray[Any]]
@@ -133,7 +133,7 @@ class Reconstruction:
     values: NDArray[Any]
     confidence: Floats
     residual: float
-    status: Status
+    status: SolverStatus
     measure: Measure = Measure.STANDARD_ERROR
     note: str = ""
 
@@ -174,6 +174,6 @@ def prior_reconstruction(target: Target) -> Reconstruction:
     if target.categories is not None:
         share = 1 / len(target.categories)
         values = np.full(target.n, target.categories[0], dtype=object)
-        return Reconstruction(values, np.full(target.n, share), 0.0, Status.PRIOR, Measure.PROBABILITY)
+        return Reconstruction(values, np.full(target.n, share), 0.0, SolverStatus.PRIOR, Measure.PROBABILITY)
     values = np.full(target.n, target.mean)
-    return Reconstruction(values, np.full(target.n, target.deviation), 0.0, Status.PRIOR)
+    return Reconstruction(values, np.full(target.n, target.deviation), 0.0, SolverStatus.PRIOR)

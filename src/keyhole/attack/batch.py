@@ -14,8 +14,8 @@ from keyhole.attack.standard_errors import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.evidence import Evidence
 from keyhole.forms import Feature
-from keyhole.solve.interior import Rows, RowTerm, minimise
-from keyhole.solve.status import Status
+from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise
+from keyhole.solve.status import SolverStatus
 
 DENSE_LIMIT = 40_000_000  # entries of a dense design (320 MB): above it only matrix-free methods run
 
@@ -159,7 +159,7 @@ def _called(number: str) -> str:
 
 
 def reconstruct(
-    problem: Problem, u: Floats, A: Floats, status: Status, note: str = "", rest: Floats | None = None
+    problem: Problem, u: Floats, A: Floats, status: SolverStatus, note: str = "", rest: Floats | None = None
 ) -> Reconstruction:
     """Means over atoms to values per record, with standard errors and the residual.
 

@@ -10,26 +10,26 @@ import numpy as np
 
 from keyhole.attack.base import Reconstruction, Target, Watch, prior_reconstruction
 from keyhole.attack.batch import DENSE_LIMIT, BatchAttack, refuse_contradiction
-from keyhole.attack.bounded import Bounded
-from keyhole.attack.conjugate_gradient import ConjugateGradient
-from keyhole.attack.convex import Convex
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble
-from keyhole.attack.extended_kaczmarz import ExtendedKaczmarz
-from keyhole.attack.integer import MODEL_LIMIT, STATES_LIMIT, WORK_LIMIT, Integer
-from keyhole.attack.jacobi import Jacobi
-from keyhole.attack.kaczmarz import Kaczmarz
-from keyhole.attack.l1 import L1
-from keyhole.attack.lbfgs import LBFGS
-from keyhole.attack.least_squares import LeastSquares
 from keyhole.attack.matrix_free import SMALL
-from keyhole.attack.sgd import SigmoidSGD
-from keyhole.attack.sparse import BasisPursuit
+from keyhole.attack.methods.bounded import Bounded
+from keyhole.attack.methods.conjugate_gradient import ConjugateGradient
+from keyhole.attack.methods.convex import Convex
+from keyhole.attack.methods.extended_kaczmarz import ExtendedKaczmarz
+from keyhole.attack.methods.integer import MODEL_LIMIT, STATES_LIMIT, WORK_LIMIT, Integer
+from keyhole.attack.methods.jacobi import Jacobi
+from keyhole.attack.methods.kaczmarz import Kaczmarz
+from keyhole.attack.methods.l1 import L1
+from keyhole.attack.methods.lbfgs import LBFGS
+from keyhole.attack.methods.least_squares import LeastSquares
+from keyhole.attack.methods.sgd import SigmoidSGD
+from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError
 from keyhole.evidence import Evidence
-from keyhole.solve.status import Status
+from keyhole.solve.status import SolverStatus
 
 BATCH: Final[dict[str, type[BatchAttack]]] = {
     cls.name: cls
@@ -140,7 +140,7 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
 
     Both need the matrix, so a log too large for one is left as the stream says.
     """
-    if problem.m * problem.p > DENSE_LIMIT or found.status is Status.INTERRUPTED:
+    if problem.m * problem.p > DENSE_LIMIT or found.status is SolverStatus.INTERRUPTED:
         return found
     A = problem.design()
     means = np.bincount(problem.of, weights=found.values, minlength=problem.K) / problem.sizes
@@ -159,5 +159,5 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
     if problem.m * problem.p > SMALL or problem.p > SPREAD_LIMIT:
         return found
     formula = standard_errors(problem, A)[problem.of]
-    settled = (formula == 0) & (found.status is Status.CONVERGED)  # determined, and the stream has arrived
+    settled = (formula == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived
     return replace(found, confidence=np.where(settled, 0.0, np.maximum(formula, found.confidence)))

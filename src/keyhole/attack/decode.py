@@ -11,9 +11,9 @@ from keyhole.attack.base import Floats, Watch
 from keyhole.attack.batch import midpoint
 from keyhole.attack.cell_constraints import cell_rows
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
-from keyhole.solve.bitrows import overlaps, transpose
-from keyhole.solve.interior import Rows, RowTerm, Solution, minimise
-from keyhole.solve.status import Status
+from keyhole.solve.decode.bitrows import overlaps, transpose
+from keyhole.solve.decode.interior.method import Rows, RowTerm, Solution, minimise
+from keyhole.solve.status import SolverStatus
 
 Terms = NDArray[np.int8]
 
@@ -83,10 +83,14 @@ def decode(
             centre=np.full(problem.p, common), watch=watch,
         )  # fmt: skip
         missed = np.abs(A[stiff] @ solution.u - problem.y[stiff]) > 1e-7 * (1 + np.abs(problem.y[stiff]))
-        if solution.status is not Status.CONVERGED or pull == 0 or not missed.any():
+        if solution.status is not SolverStatus.CONVERGED or pull == 0 or not missed.any():
             break
         heavy *= 100
-    if pull == 0 and solution.status is Status.CONVERGED and solution.objective < 1e-6 * (1 + np.abs(problem.y).sum()):
+    if (
+        pull == 0
+        and solution.status is SolverStatus.CONVERGED
+        and solution.objective < 1e-6 * (1 + np.abs(problem.y).sum())
+    ):
         return _nearest_to_middle(problem, rows, solution)
     return solution
 
@@ -106,7 +110,7 @@ def _nearest_to_middle(problem: Problem, rows: Rows, found: Solution) -> Solutio
     v = rows.A @ near.u
     ends = np.where(exact, np.abs(v - rows.y), np.maximum(rows.lo - v, v - rows.hi))
     good = near.gap < 1e-5 and bool((ends <= 1e-7 * (1 + np.abs(np.where(exact, rows.y, v)))).all())
-    return replace(near, status=Status.CONVERGED, dual=found.dual, objective=found.objective) if good else found
+    return replace(near, status=SolverStatus.CONVERGED, dual=found.dual, objective=found.objective) if good else found
 
 
 def _popcount_gram(problem: Problem, term: Terms, weight: Floats) -> Floats | None:

@@ -22,7 +22,7 @@ from keyhole.cells import Cell
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, LogError
 from keyhole.evidence import Constraint, Evidence, System
 from keyhole.forms import Feature
-from keyhole.solve.bitrows import Words, pack, unpack
+from keyhole.solve.decode.bitrows import Words, pack, unpack
 from keyhole.transcript import Answer
 
 

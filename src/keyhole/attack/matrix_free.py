@@ -11,15 +11,15 @@ from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.record_values import read_values
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.errors import ContradictionError
-from keyhole.solve.lstsq import cgls
-from keyhole.solve.operator import Operator
-from keyhole.solve.status import Status
+from keyhole.solve.decode.lstsq import cgls
+from keyhole.solve.decode.operator import Operator
+from keyhole.solve.status import SolverStatus
 
 SHADOWS = 8
 SMALL = 4_000_000  # entries up to which the dense formula for standard errors is cheaper than simulation
 _STIFF = 1e-4  # an exact answer among noisy ones is given this share of the least noise
 
-Solve = Callable[[Problem, Floats], tuple[Floats, Status]]  # (problem, answers) -> means, status
+Solve = Callable[[Problem, Floats], tuple[Floats, SolverStatus]]  # (problem, answers) -> means, status
 
 
 def row_noise(problem: Problem) -> Floats:
@@ -45,7 +45,7 @@ def plain_operator(problem: Problem) -> Operator:
     return Operator(problem.bits, problem.dense, problem.weights(), np.ones(problem.m))
 
 
-def solve_cg(problem: Problem, y: Floats, watch: Watch | None = None) -> tuple[Floats, Status]:
+def solve_cg(problem: Problem, y: Floats, watch: Watch | None = None) -> tuple[Floats, SolverStatus]:
     """Minimum-norm weighted least squares by conjugate gradients."""
     op = operator(problem)
     t, status, _ = cgls(op, op.rows * y, watch=watch)
@@ -84,15 +84,15 @@ def shadow_errors(problem: Problem, solve: Solve, *, rng: np.random.Generator) -
     return np.asarray(error)
 
 
-def reconstruct_matrix_free(problem: Problem, u: Floats, status: Status, solve: Solve) -> Reconstruction:
+def reconstruct_matrix_free(problem: Problem, u: Floats, status: SolverStatus, solve: Solve) -> Reconstruction:
     """Values per record; standard errors by formula while the matrix is small, simulated (seeded: pure) when not."""
     fitted = plain_operator(problem).apply(u)
-    if status is Status.CONVERGED:
+    if status is SolverStatus.CONVERGED:
         refuse_misfit(problem, fitted)
     errors = np.full(problem.p, problem.target.deviation)
     if problem.m * problem.p <= SMALL and problem.p <= SPREAD_LIMIT:
         errors = standard_errors(problem, problem.design())
-    elif status is not Status.INTERRUPTED:
+    elif status is not SolverStatus.INTERRUPTED:
         errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
     values, confidence, measure = read_values(problem, u, errors)
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure)

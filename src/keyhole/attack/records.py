@@ -12,7 +12,7 @@ from keyhole.attack.base import Floats
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import row_noise
 from keyhole.errors import CannotHonour
-from keyhole.solve.bitrows import Words, pack, unpack, words_for
+from keyhole.solve.decode.bitrows import Words, pack, unpack, words_for
 
 
 @dataclass(frozen=True, slots=True, eq=False)

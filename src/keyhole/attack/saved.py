@@ -20,7 +20,7 @@ def save(attack: Attack, path: str | Path) -> None:
     >>> import tempfile
     >>> from keyhole.attack.arrays import from_arrays
     >>> from keyhole.attack.base import Target
-    >>> from keyhole.attack.least_squares import LeastSquares
+    >>> from keyhole.attack.methods.least_squares import LeastSquares
     >>> e = from_arrays(np.eye(2), [1.0, 2.0])
     >>> a, b = LeastSquares(Target.of(e)), LeastSquares(Target.of(e))
     >>> a.observe(e)

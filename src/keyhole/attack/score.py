@@ -46,9 +46,9 @@ def score(
 
     >>> from decimal import Decimal
     >>> from keyhole.knowledge import Prior
-    >>> from keyhole.solve.status import Status
+    >>> from keyhole.solve.status import SolverStatus
     >>> t = Target("bit", 4, Prior(Decimal(0), Decimal(1), Decimal(1)))
-    >>> r = Reconstruction(np.array([0.9, 0.2, 0.1, 0.8]), np.zeros(4), 0.0, Status.CONVERGED)
+    >>> r = Reconstruction(np.array([0.9, 0.2, 0.1, 0.8]), np.zeros(4), 0.0, SolverStatus.CONVERGED)
     >>> s = score(r, np.array([1, 0, 0, 0]), t)
     >>> s.exact, s.majority_exact, s.error
     (0.75, 0.75, 0.25)

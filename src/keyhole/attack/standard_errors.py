@@ -6,7 +6,7 @@ import numpy as np
 
 from keyhole.attack.base import Floats
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
-from keyhole.solve.lstsq import posterior_deviation
+from keyhole.solve.decode.lstsq import posterior_deviation
 
 _SURE = 1e8  # information of an exact answer in units of the prior's; errors below 1e-3 of the spread read 0
 SPREAD_LIMIT = 3_000  # unknowns up to which standard errors come from one dense inverse

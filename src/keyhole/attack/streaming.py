@@ -14,8 +14,8 @@ from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch
 from keyhole.attack.decoding_problem import Problem, assemble
 from keyhole.attack.records import RecordRows, record_blocks
 from keyhole.evidence import Evidence
-from keyhole.solve.bitrows import unpack, words_for
-from keyhole.solve.status import Status
+from keyhole.solve.decode.bitrows import unpack, words_for
+from keyhole.solve.status import SolverStatus
 
 BLOCK = 16  # rows walked per pass over memory
 Order = Literal["cyclic", "random", "norm"]
@@ -31,7 +31,7 @@ class Streaming(ABC):
         self.rows_seen = 0
         self.squares = 0.0  # of the residuals met since the last pass began
         self.met = 0
-        self.status = Status.STREAMING
+        self.status = SolverStatus.STREAMING
 
     def observe(self, evidence: Evidence) -> None:
         """Walk a block of rows, in order, once."""
@@ -189,18 +189,18 @@ def replay(
             try:
                 watch(done, attack.residual)
             except KeyboardInterrupt:  # between two passes: the best so far is the answer
-                attack.status = Status.INTERRUPTED
+                attack.status = SolverStatus.INTERRUPTED
                 return done
         quiet = np.union1d(quiet, index) if attack.residual <= small else quiet[:0]
         if len(quiet) == m:  # every row was met, and met well (draws with replacement may take several passes)
-            attack.status = Status.CONVERGED
+            attack.status = SolverStatus.CONVERGED
             return done
         if (
             len(history) >= 50
             and attack.residual > small
             and np.median(history[-25:]) > 0.999 * np.median(history[-50:-25])
         ):
-            attack.status = Status.STALLED
+            attack.status = SolverStatus.STALLED
             return done
-    attack.status = Status.ITERATION_LIMIT
+    attack.status = SolverStatus.ITERATION_LIMIT
     return passes

@@ -26,7 +26,7 @@ from keyhole.basis.bits import Words
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.query import Query, Statement
 from keyhole.schema import Role
-from keyhole.solve.rowspace_online import OnlineRowSpace
+from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.sql import carried, lower
 from keyhole.tables import Roster
 from keyhole.tables.seal import Seal
@@ -87,7 +87,7 @@ class OnlineAuditor:
     >>> from keyhole.knowledge import Columns
     >>> from keyhole.tables import load_roster
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
-    >>> auditor = OnlineAuditor(load_roster(people, Columns.model_validate({"id": ["name"], "private": {"pay": {}}})))
+    >>> auditor = OnlineAuditor(load_roster(people, Columns.checked({"id": ["name"], "private": {"pay": {}}})))
     >>> auditor.admit("SELECT SUM(pay) FROM t").verdict, auditor.record("SELECT SUM(pay) FROM t")
     (<Permission.ALLOW: 'allow'>, '1')
     >>> said = auditor.admit("SELECT SUM(pay) FROM t WHERE team = 'a'")

@@ -9,8 +9,8 @@ import numpy as np
 from keyhole.attack.base import Reconstruction, State, Target
 from keyhole.attack.decoding_problem import NoiseLaw as Noise
 from keyhole.attack.decoding_problem import Problem
-from keyhole.attack.kaczmarz import Kaczmarz
-from keyhole.attack.least_squares import LeastSquares
+from keyhole.attack.methods.kaczmarz import Kaczmarz
+from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.records import RecordRows
 from keyhole.evidence import Evidence
 

@@ -49,7 +49,7 @@ class Law(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Case(Generic[T]):
+class LawCase(Generic[T]):
     """One law on one specimen (or on one liar)."""
 
     law: Law[T]
@@ -79,16 +79,16 @@ class Family(Generic[T]):
     laws: tuple[Law[T], ...]
     specimens: tuple[Specimen[T], ...]
 
-    def cases(self) -> Iterator[Case[T]]:
+    def cases(self) -> Iterator[LawCase[T]]:
         """Every law on every specimen."""
         return product(self.laws, self.specimens)
 
-    def lies(self) -> Iterator[Case[T]]:
+    def lies(self) -> Iterator[LawCase[T]]:
         """Every law on each of its liars."""
-        return (Case(law, liar) for law in self.laws for liar in law.liars)
+        return (LawCase(law, liar) for law in self.laws for liar in law.liars)
 
 
-def product(laws: Iterable[Law[T]], specimens: Iterable[Specimen[T]]) -> Iterator[Case[T]]:
+def product(laws: Iterable[Law[T]], specimens: Iterable[Specimen[T]]) -> Iterator[LawCase[T]]:
     """Every law on every specimen.
 
     >>> def it_is_even(number: int) -> None:
@@ -98,4 +98,4 @@ def product(laws: Iterable[Law[T]], specimens: Iterable[Specimen[T]]) -> Iterato
     ['two: it is even', 'four: it is even']
     """
     chosen = tuple(specimens)
-    return (Case(law, specimen) for law in laws for specimen in chosen)
+    return (LawCase(law, specimen) for law in laws for specimen in chosen)

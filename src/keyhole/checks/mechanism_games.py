@@ -25,24 +25,24 @@ from keyhole.checks.exact_laws import (
 )
 from keyhole.checks.law import Specimen
 from keyhole.checks.seeded_noise import ScaledNoise, SeededNoise
-from keyhole.defend.above_threshold import AboveThreshold
 from keyhole.defend.budget import Budget, Cap
-from keyhole.defend.gaussian import Gaussian
 from keyhole.defend.histogram import Histogram
-from keyhole.defend.iterative import IterativeConstruction, OfflinePlan
-from keyhole.defend.laplace import Laplace
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
-from keyhole.defend.multiplicative_weights import MultiplicativeWeights
-from keyhole.defend.noise import Noise
-from keyhole.defend.numeric_sparse import NumericSparse, numeric_sparse_scales
-from keyhole.defend.online_ic import OnlineIC, OnlinePlan
-from keyhole.defend.sparse import Sparse, sparse_scale
+from keyhole.defend.mechanisms.above_threshold import AboveThreshold
+from keyhole.defend.mechanisms.gaussian import Gaussian
+from keyhole.defend.mechanisms.iterative import IterativeConstruction, OfflinePlan
+from keyhole.defend.mechanisms.laplace import Laplace
+from keyhole.defend.mechanisms.numeric_sparse import NumericSparse, numeric_sparse_scales
+from keyhole.defend.mechanisms.online_ic import OnlineIC, OnlinePlan
+from keyhole.defend.mechanisms.sparse import Sparse, sparse_scale
+from keyhole.defend.noise import NoiseSource
+from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
 
-Play = Callable[[Histogram, Budget, Noise], Hashable]
+Play = Callable[[Histogram, Budget, NoiseSource], Hashable]
 Counts = tuple[int, ...]
 LawOf = Callable[[Counts, float], Law]
-Door = Callable[[], Noise]
+Door = Callable[[], NoiseSource]
 
 
 def seeded(seed: int) -> Door:
@@ -90,7 +90,7 @@ ONE, NUMBER_PAIR = LinearQuery.of([1, 0]), ((30, 10), (29, 11))
 CUTS = (23, 25, 27, 29, 30, 31, 33, 35, 37)
 
 
-def play_laplace(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def play_laplace(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """One count with Laplace noise of scale 2."""
     release = Laplace(histogram, budget, Fraction(1, 2), 0.05, None, noise).release([ONE])[0]
     return bucket(int(release.value), CUTS)
@@ -102,7 +102,7 @@ def laplace_law(counts: Counts, factor: float) -> Law:
     return dict(enumerate(buckets(points + counts[0], masses, CUTS)))
 
 
-def play_gaussian(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def play_gaussian(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """One count with Gaussian noise of deviation 2."""
     release = Gaussian(histogram, budget, Fraction(1, 8), 0.05, None, noise).release([ONE])[0]
     return bucket(int(release.value), CUTS)
@@ -129,7 +129,7 @@ def values_of(counts: Counts, questions: tuple[LinearQuery, ...]) -> list[int]:
 SEARCH = (LOW, LOW, HIGH)
 
 
-def play_above_threshold(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def play_above_threshold(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """Low, low, high at epsilon 2: which one is TOP?"""
     run = AboveThreshold(histogram, budget, threshold=THRESHOLD, epsilon=2, noise=noise)
     shown: list[bool] = []
@@ -149,7 +149,7 @@ STREAM = (LOW, HIGH, LOW, HIGH)
 
 
 def _play_sparse(epsilon: int, delta: Fraction) -> Play:
-    def play(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+    def play(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
         run = Sparse(histogram, budget, threshold=THRESHOLD, firings=2, epsilon=epsilon, delta=delta, noise=noise)
         shown: list[bool] = []
         for q in STREAM:
@@ -173,7 +173,7 @@ ANSWER_CUTS = (-30, -10, 5, 9, 12, 14, 17, 22, 36, 56)
 
 
 def _play_numeric(epsilon: int, delta: Fraction) -> Play:
-    def play(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+    def play(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
         run = NumericSparse(
             histogram, budget, threshold=THRESHOLD, firings=1, epsilon=epsilon, delta=delta, noise=noise
         )
@@ -210,7 +210,7 @@ ONLINE_PAIR = ((17, 3), (16, 4))
 ONLINE_CUTS = (4, 8, 12, 15, 17, 19, 22, 27)
 
 
-def play_online(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def play_online(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """One question to OnlineIC; the uniform hypothesis says 10 of 20. Which side fired, and what was said?"""
     run = OnlineIC(histogram, budget, ONLINE_PLAN, MultiplicativeWeights(2, 0.1), noise=noise)
     answer = run.answer(ONE)
@@ -243,7 +243,7 @@ OFFLINE_PAIR = ((12, 7, 1), (11, 7, 2))
 OFFLINE_QUESTIONS = (LinearQuery.of([1, 0, 0]), LinearQuery.of([0, 1, 0]))
 
 
-def play_offline(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def play_offline(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """One round of IterativeConstruction: which question was learned from, and in which direction?"""
     made = IterativeConstruction(histogram, budget, OFFLINE_PLAN, MultiplicativeWeights, None, noise).construct(
         OFFLINE_QUESTIONS

@@ -19,11 +19,11 @@ from keyhole.defend.budget import Budget, Cap
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
-from keyhole.defend.noise import Noise
+from keyhole.defend.noise import NoiseSource
 from keyhole.errors import BudgetExhausted, KeyholeError
 
 
-def observe(game: Game, counts: tuple[int, ...], noise: Noise, trials: int) -> Counter[Hashable]:
+def observe(game: Game, counts: tuple[int, ...], noise: NoiseSource, trials: int) -> Counter[Hashable]:
     """How often each outcome was shown."""
     histogram, purse = Histogram.of(counts, game.cost.neighbours), game.purse()
     return Counter(game.play(histogram, purse, noise) for _ in range(trials))

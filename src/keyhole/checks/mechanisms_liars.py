@@ -18,9 +18,9 @@ from keyhole.defend.budget import Budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
-from keyhole.defend.noise import Noise
-from keyhole.defend.numeric_sparse import numeric_sparse_scales
-from keyhole.defend.sparse import Sparse
+from keyhole.defend.mechanisms.numeric_sparse import numeric_sparse_scales
+from keyhole.defend.mechanisms.sparse import Sparse
+from keyhole.defend.noise import NoiseSource
 from keyhole.errors import DataError
 
 
@@ -31,7 +31,7 @@ def _named(name: str) -> Game:
 # --- wrong sparse vectors -------------------------------------------------------------------------------------------
 
 
-def no_threshold_noise(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def no_threshold_noise(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """AboveThreshold that compares with the bare threshold."""
     budget.spend(Loss.of_epsilon(2))
     shown: list[bool] = []
@@ -42,7 +42,7 @@ def no_threshold_noise(histogram: Histogram, budget: Budget, noise: Noise) -> Ha
     return tuple(shown)
 
 
-def query_noise_not_scaled_with_c(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def query_noise_not_scaled_with_c(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """Sparse for two firings whose queries get the noise of one."""
     budget.spend(Loss.of_epsilon(4))
     level = THRESHOLD + noise.laplace(Fraction(1))
@@ -56,7 +56,7 @@ def query_noise_not_scaled_with_c(histogram: Histogram, budget: Budget, noise: N
     return tuple(shown)
 
 
-def noise_reused_for_the_answer(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def noise_reused_for_the_answer(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """NumericSparse that gives out the number it compared."""
     budget.spend(Loss.of_epsilon(4))
     scales = numeric_sparse_scales(1, 4)
@@ -68,7 +68,7 @@ def noise_reused_for_the_answer(histogram: Histogram, budget: Budget, noise: Noi
     return None
 
 
-def tops_without_end(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def tops_without_end(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """Sparse for two firings that never halts."""
     budget.spend(Loss.of_epsilon(4))
     level = THRESHOLD + noise.laplace(Fraction(1))
@@ -83,7 +83,7 @@ def _no_law(counts: Counts, factor: float) -> Law:
 
 
 def _crowd(fresh: bool) -> games.Play:
-    def play(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+    def play(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
         """A hundred TOPs or BOTs with the noise of a single firing, sold for epsilon 1."""
         budget.spend(Loss.of_epsilon(1))
         level = 10 + noise.laplace(Fraction(2))
@@ -111,19 +111,19 @@ CROWD_FIXED = Game(
 # --- bad manners with the budget ------------------------------------------------------------------------------------
 
 
-def reads_before_paying(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def reads_before_paying(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """Looks first, pays later."""
     value = histogram.total(games.ONE) + noise.laplace(Fraction(2))
     budget.spend(Loss.of_epsilon(Fraction(1, 2)))
     return bucket(value, games.CUTS)
 
 
-def never_pays(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def never_pays(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """Forgets the charge."""
     return bucket(histogram.total(games.ONE) + noise.laplace(Fraction(2)), games.CUTS)
 
 
-def pays_when_it_fires(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def pays_when_it_fires(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """AboveThreshold that is charged only for a TOP: its price tells what the data said."""
     level = THRESHOLD + noise.laplace(Fraction(1))
     for q in SEARCH:
@@ -133,7 +133,7 @@ def pays_when_it_fires(histogram: Histogram, budget: Budget, noise: Noise) -> Ha
     return False
 
 
-def an_error_that_tells(histogram: Histogram, budget: Budget, noise: Noise) -> Hashable:
+def an_error_that_tells(histogram: Histogram, budget: Budget, noise: NoiseSource) -> Hashable:
     """Complains about the data at query time."""
     budget.spend(Loss.of_epsilon(Fraction(1, 2)))
     count = histogram.total(LinearQuery.of([0, 1]))

@@ -13,17 +13,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from keyhole.attack.oracle.base import ThresholdAttack, ThresholdOracle
-from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
-from keyhole.attack.oracle.levels import LevelNewton
-from keyhole.attack.oracle.noise import OracleNoise, UniformNoise
-from keyhole.attack.oracle.oracle_off import OracleOff
-from keyhole.attack.oracle.tails import Floats
 from keyhole.checks import oracles_liars as liars
 from keyhole.checks.law import Law, Specimen
 from keyhole.checks.oracles import LITTLE, NEAR, SPACE, Builder
 from keyhole.checks.oracles import SPECIMENS as STREAM_ATTACKS
 from keyhole.errors import ModelError
+from keyhole.oracle.base import ThresholdAttack, ThresholdOracle
+from keyhole.oracle.ellipsoid import EllipsoidBisection
+from keyhole.oracle.levels import LevelNewton
+from keyhole.oracle.noise import OracleNoise, UniformNoise
+from keyhole.oracle.oracle_off import OracleOff
+from keyhole.oracle.tails import Floats
 
 SILENT = UniformNoise(1e-12)  # for learners that take answers to be exact
 

@@ -11,18 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
-from keyhole.attack.oracle.base import DOUBT, ModelWarning, StreamAttack, ThresholdOracle
-from keyhole.attack.oracle.bisection import OnlineBisection
-from keyhole.attack.oracle.edge import EdgeBisection
-from keyhole.attack.oracle.newton import OneBitNewton
-from keyhole.attack.oracle.noise import OracleNoise, UniformNoise
-from keyhole.attack.oracle.sequential import SequentialBisection
-from keyhole.attack.oracle.streams import Concentrated, Scaled, Stream
-from keyhole.attack.oracle.subspace import Subspace
-from keyhole.attack.oracle.tails import Floats
 from keyhole.checks import oracles_liars as liars
 from keyhole.checks.law import Law, Specimen
 from keyhole.errors import ModelError
+from keyhole.oracle.base import DOUBT, ModelWarning, StreamAttack, ThresholdOracle
+from keyhole.oracle.bisection import OnlineBisection
+from keyhole.oracle.edge import EdgeBisection
+from keyhole.oracle.newton import OneBitNewton
+from keyhole.oracle.noise import OracleNoise, UniformNoise
+from keyhole.oracle.sequential import SequentialBisection
+from keyhole.oracle.streams import Concentrated, Scaled, Stream
+from keyhole.oracle.subspace import Subspace
+from keyhole.oracle.tails import Floats
 
 Builder = Callable[[Subspace, OracleNoise, int], StreamAttack]
 DELTA = 0.2

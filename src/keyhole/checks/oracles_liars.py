@@ -7,12 +7,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from keyhole.attack.oracle.base import Run, ThresholdOracle, YesNoOracle
-from keyhole.attack.oracle.ellipsoid import EllipsoidBisection
-from keyhole.attack.oracle.noise import OracleNoise
-from keyhole.attack.oracle.sequential import SequentialBisection
-from keyhole.attack.oracle.subspace import Subspace
-from keyhole.attack.oracle.tails import Floats
+from keyhole.oracle.base import Run, ThresholdOracle, YesNoOracle
+from keyhole.oracle.ellipsoid import EllipsoidBisection
+from keyhole.oracle.noise import OracleNoise
+from keyhole.oracle.sequential import SequentialBisection
+from keyhole.oracle.subspace import Subspace
+from keyhole.oracle.tails import Floats
 
 
 class _Liar(SequentialBisection):

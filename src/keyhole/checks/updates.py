@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from keyhole.checks import updates_liars as liars
 from keyhole.checks.law import Law, Specimen
 from keyhole.defend.linear import LinearQuery
-from keyhole.defend.median import Median
-from keyhole.defend.multiplicative_weights import MultiplicativeWeights
-from keyhole.defend.perceptron import Perceptron
-from keyhole.defend.update import DatabaseUpdate
+from keyhole.defend.updates.base import DatabaseUpdate
+from keyhole.defend.updates.median import Median
+from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defend.updates.perceptron import Perceptron
 
 Factory = Callable[[int, float], DatabaseUpdate[Any]]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.defend.linear import LinearQuery
-from keyhole.defend.multiplicative_weights import MultiplicativeWeights, Weighted
-from keyhole.defend.perceptron import Perceptron
+from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights, Weighted
+from keyhole.defend.updates.perceptron import Perceptron
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,56 +1,35 @@
-"""The `keyhole` command: one file per subcommand, gathered here.
+"""The `keyhole` command.
 
-A subcommand module defines `register(app)`; add it to the list below and it is there.
+`root.py` is the command itself, `options.py` every option, `terminal.py` how each command ends; one file per
+subcommand, imported only when it is called. This page imports nothing: Ctrl-C ends well from the first line on.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+if TYPE_CHECKING:
+    from keyhole.cli.root import app
 
-from keyhole import __version__
-from keyhole.cli import answer, attack, audit, demo, simulate, watch
-
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    help="""What aggregate statistics give away about people, and how to answer safely.
-
-Start with [bold]keyhole demo[/], then
-
-  [bold]audit[/] what was answered: keyhole audit log.sql --data patients.csv --id Name --private "Blood sugar"
-
-  [bold]watch[/] before each answer: keyhole watch -c keyhole.toml < statements.sql
-
-  [bold]attack[/] as an outsider: keyhole attack transcript.jsonl --roster people.csv --id Name --private "Blood sugar"
-
-  [bold]simulate[/] a yes/no oracle: keyhole simulate oracle --noise uniform:0.25 --method sequential
-
-  [bold]answer[/] with noise and a budget: keyhole answer queries.sql --data patients.csv -c keyhole.toml --epsilon 1
-""",
-)
-
-for command in (demo, audit, watch, attack, simulate, answer):
-    command.register(app)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"keyhole {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _root(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
-    pass
+__all__ = ["app", "main"]
 
 
 def main() -> None:
     """Entry point of the console script."""
-    app()
+    try:
+        from keyhole.cli.terminal import run
+
+        run()
+    except KeyboardInterrupt:  # while the first modules were imported
+        import sys
+
+        sys.stderr.write("interrupted; nothing was written\n")
+        sys.exit(130)
+
+
+def __getattr__(name: str) -> object:
+    if name == "app":
+        from keyhole.cli.root import app
+
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from keyhole.errors import KeyholeError
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import SOME_REFUSED, emit, emit_json, end, warn
+from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyhole.verbs.answer import Answers
 
 
 class MechanismName(StrEnum):
-    """How answers are made."""
+    """How answers are made; tied to `verbs.answer.MECHANISMS` by a test."""
 
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
@@ -22,73 +30,128 @@ class MechanismName(StrEnum):
     ITERATIVE = "iterative"
 
 
-class Format(StrEnum):
-    """How answers are shown."""
+HELP = """Answer COUNT, SUM and AVG with differential privacy.
 
-    TEXT = "text"
-    JSON = "json"
-    TRANSCRIPT = "transcript"
+Every answer carries its error bar and its price; the ledger is charged before anything is shown, and what was
+released before is given again for nothing. keyhole.toml declares the domains of columns and the budget.
 
+\b
+Examples
+  keyhole answer queries.sql --data patients.csv -c keyhole.toml --epsilon 1
+  keyhole answer queries.sql -c keyhole.toml --accuracy 0.01 --dry-run
+  keyhole answer - -c keyhole.toml --mechanism online-ic --format json --out answers.json
 
-def register(app: typer.Typer) -> None:
-    """Add the subcommand."""
-    app.command("answer")(answer)
+\b
+Exit code
+  0 every statement was answered; 3 some were refused; 2 could not run.
+"""
 
 
 def answer(
-    queries: Annotated[str, typer.Argument(metavar="QUERIES.sql", help="Statements to answer; - for standard input.")],
-    config: Annotated[Path, typer.Option("--config", "-c", help=r"keyhole.toml with columns and \[budget].")],
-    data: Annotated[str | None, typer.Option("--data", help="The table: .csv, .parquet, .duckdb, ...")] = None,
-    table: Annotated[str | None, typer.Option("--table", help="The table of a .duckdb file.")] = None,
-    view: Annotated[str | None, typer.Option("--view", help="SELECT that makes one row a person.")] = None,
-    epsilon: Annotated[
-        str | None, typer.Option("--epsilon", help="Cap of the ledger, not of this run (rho if unit = rho).")
-    ] = None,
-    delta: Annotated[str | None, typer.Option("--delta", help="Cap of delta.")] = None,
-    mechanism: Annotated[
-        MechanismName, typer.Option("--mechanism", help="How answers are made.")
-    ] = MechanismName.LAPLACE,
-    accuracy: Annotated[
-        float | None,
-        typer.Option("--accuracy", help="Error bar: a share of n (add-remove: people). Default: share what is left."),
-    ] = None,
-    beta: Annotated[float, typer.Option("--beta", help="Probability that an error bar is missed.")] = 0.05,
-    horizon: Annotated[int, typer.Option("--horizon", help="Questions an online-ic run is planned for.")] = 1000,
-    analyst: Annotated[
-        str | None, typer.Option("--analyst", help="Who asks, if the budget is kept per analyst.")
-    ] = None,
-    ledger: Annotated[
-        Path | None, typer.Option("--ledger", help=r"The budget's file. Default: \[budget] ledger, or budget.keyhole.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what each statement would cost; spend nothing.")
-    ] = False,
-    form: Annotated[
-        Format, typer.Option("--format", help="How answers are shown; transcript: what `keyhole attack` reads.")
-    ] = Format.TEXT,
+    queries: str,
+    data: Path | None,
+    table: str | None,
+    view: str | None,
+    id: tuple[str, ...],  # noqa: A002 - the word of the contract
+    private: tuple[str, ...],
+    hidden: tuple[str, ...],
+    config: Path | None,
+    epsilon: str | None,
+    delta: str | None,
+    mechanism: MechanismName,
+    accuracy: float | None,
+    beta: float,
+    horizon: int,
+    analyst: str | None,
+    ledger: Path | None,
+    dry_run: bool,
+    format: Format,  # noqa: A002 - the word of the option
+    out: Path | None,
 ) -> None:
-    """Answer COUNT, SUM and AVG with differential privacy; every answer carries its error bar and its price."""
-    from keyhole.cli.answer_run import Request, run  # loads numpy, numba and the engine: only for this command
+    """Load, open the ledger, answer or price, show."""
+    from keyhole.settings import settings
+    from keyhole.verbs.answer import Terms, answered
 
-    request = Request(
-        queries,
-        config,
-        data,
-        table,
-        view,
-        epsilon,
-        delta,
-        mechanism,
-        accuracy,
-        beta,
-        horizon,
-        analyst,
-        ledger,
-        dry_run,
-        form,
-    )
-    try:
-        run(request)
-    except KeyholeError as error:
-        typer.echo(f"keyhole: {error}", err=True)
-        raise typer.Exit(2) from None
+    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    terms = Terms(epsilon, delta, str(mechanism), accuracy, beta, horizon, analyst, ledger)
+    folder = config.parent if config is not None else Path()
+    found = answered(queries, given, terms, folder, dry_run=dry_run)
+    if format is Format.TRANSCRIPT:
+        if dry_run:
+            raise ConfigError("--dry-run releases nothing, so there is no transcript: take --format text or json")
+        for a in found.answers:
+            if a.refused is not None:
+                warn(f"not in the transcript: {' '.join(a.sql.split())}: {a.refused}")
+        emit("".join(f"{line}\n" for line in found.releases), out)
+    elif format is Format.JSON:
+        import json
+
+        emit_json(json.dumps(found.to_json(), indent=2, ensure_ascii=False), out)
+    else:
+        emit("\n".join(_prices(found) if dry_run else _lines(found)), out)
+    end(SOME_REFUSED if found.refused else 0)
+
+
+def _lines(found: Answers) -> Iterator[str]:
+    from keyhole.verbs.answer import plain
+
+    for a in found.answers:
+        yield " ".join(a.sql.split())
+        if a.refused is not None:
+            yield f"  refused: {a.refused}"
+            continue
+        for key, made in a.groups:
+            label = "".join(f"{k} = {plain(v)}  " for k, v in key)
+            yield f"  {label}" + ", ".join(_pair(e.value, e.bar) for e in made)
+        yield (
+            f"  cost {float(a.cost):g}, left {_remainder(a.left)}; {a.neighbours}; bars hold with probability "
+            f"{1 - a.beta:g}; {a.how}"
+        )
+        for note in a.notes:
+            yield f"  note: {note}"
+    cap = found.budget
+    yield f"spent {float(found.spent):g} of {cap.unit} {float(cap.amount):g} (ledger {found.ledger})"
+
+
+def _prices(found: Answers) -> Iterator[str]:
+    for p in found.prices:
+        yield " ".join(p.sql.split())
+        yield f"  refused: {p.refused}" if p.refused is not None else f"  would cost {float(p.cost):g}: {p.how}"
+        for note in p.notes:
+            yield f"  note: {note}"
+    total = sum((p.cost for p in found.prices), Fraction(0))
+    rest = f" ({found.refused} would be refused)" if found.refused else ""
+    left = f"{found.budget.unit} {_remainder(found.left)}"
+    yield f"nothing was spent; all would cost {float(total):g}{rest}; left is {left}"
+
+
+def _remainder(left: Fraction) -> str:
+    return f"{float(left):g}" if left >= 0 else "0 (the cap was lowered below what had been spent)"
+
+
+def _pair(value: Fraction | None, bar: Fraction | None) -> str:
+    if value is None or bar is None:
+        return "unknown: too few records for a ratio"
+    return f"{float(value):.10g} ± {float(bar):.4g}"
+
+
+command = click.Command(
+    "answer",
+    callback=answer,
+    help=HELP,
+    params=[
+        click.Argument(["queries"], metavar="QUERIES.sql"),
+        *options.TABLE_OPTIONS,
+        options.EPSILON,
+        options.DELTA,
+        options.words("--mechanism", MechanismName.LAPLACE, "How answers are made."),
+        options.ACCURACY,
+        options.BETA,
+        options.HORIZON,
+        options.ANALYST,
+        options.LEDGER,
+        options.DRY_RUN,
+        options.formats(Format.TEXT, Format.JSON, Format.TRANSCRIPT),
+        options.OUT,
+    ],
+)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
 
-import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+import click
 
-from keyhole.cli.terminal import errors_end_well, write_whole
-from keyhole.verbs.examine import examine
+from keyhole.cli import options
+from keyhole.cli.terminal import console as stdout
+from keyhole.cli.terminal import write_whole
 
 PEOPLE = """\
 Name,ZIP,Gender,Blood sugar
@@ -67,48 +64,59 @@ SELECT AVG("Blood sugar"), COUNT(*) FROM people GROUP BY Gender;
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the subcommand."""
-    app.command("demo")(demo)
+HELP = """Tell the hospital story: three harmless sums give one patient away.
+
+Leaves the files of the story in FOLDER, to play with.
+"""
 
 
-def demo(
-    folder: Annotated[Path, typer.Argument(help="Where the files of the story are left.")] = Path("keyhole-demo"),
-) -> None:
-    """Tell the hospital story: three harmless sums give one patient away. Leaves files to play with."""
-    console = Console(highlight=False, soft_wrap=True)
-    with errors_end_well():
-        folder.mkdir(parents=True, exist_ok=True)
-        files = {
-            "people.csv": PEOPLE,
-            "roster.csv": ROSTER,
-            "log.sql": LOG,
-            "safe.sql": SAFE,
-            "transcript.jsonl": TRANSCRIPT,
-            "keyhole.toml": CONFIG,
-        }
-        for name, text in files.items():
-            write_whole(folder / name, text)
-        console.print(
-            "[bold]A hospital keeps one row per patient.[/] Name, ZIP and gender are public, blood sugar is not:\n"
-        )
-        table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
-        rows = [line.split(",") for line in PEOPLE.splitlines()]
-        for name in rows[0]:
-            table.add_column(name)
-        for row in rows[1:]:
-            table.add_row(*row[:3], "[dim]secret[/]")
-        console.print(table)
-        console.print("\n[bold]An analyst asked for three sums[/], none of them about a single person:\n")
-        for number, line in enumerate(LOG.splitlines()[1:], 1):
-            console.print(f"  Q{number}: {escape(line)}")
-        shown = f"keyhole audit {folder / 'log.sql'} --data {folder / 'people.csv'} --id Name --private 'Blood sugar'"
-        console.print(f"\n[bold]$ {shown}[/]\n")
-        verdict = examine(folder / "log.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"])
-        console.print(verdict)
-        console.print("\n[bold]Other questions about the same people, which do not cross[/] (safe.sql):\n")
-        console.print(examine(folder / "safe.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"]))
-        console.print(
-            f"\nThe files are in [bold]{folder}/[/]: change log.sql and run the command again; "
-            f"[bold]keyhole --help[/] shows the rest."
-        )
+def demo(folder: Path) -> None:
+    """Write the files, ask, audit, show."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    from keyhole.verbs.examine import examine
+
+    console = stdout()
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {
+        "people.csv": PEOPLE,
+        "roster.csv": ROSTER,
+        "log.sql": LOG,
+        "safe.sql": SAFE,
+        "transcript.jsonl": TRANSCRIPT,
+        "keyhole.toml": CONFIG,
+    }
+    for name, text in files.items():
+        write_whole(folder / name, text)
+    console.print(
+        "[bold]A hospital keeps one row per patient.[/] Name, ZIP and gender are public, blood sugar is not:\n"
+    )
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    rows = [line.split(",") for line in PEOPLE.splitlines()]
+    for name in rows[0]:
+        table.add_column(name)
+    for row in rows[1:]:
+        table.add_row(*row[:3], "[dim]secret[/]")
+    console.print(table)
+    console.print("\n[bold]An analyst asked for three sums[/], none of them about a single person:\n")
+    for number, line in enumerate(LOG.splitlines()[1:], 1):
+        console.print(f"  Q{number}: {escape(line)}")
+    shown = f"keyhole audit {folder / 'log.sql'} --data {folder / 'people.csv'} --id Name --private 'Blood sugar'"
+    console.print(f"\n[bold]$ {shown}[/]\n")
+    verdict = examine(folder / "log.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"])
+    console.print(verdict)
+    console.print("\n[bold]Other questions about the same people, which do not cross[/] (safe.sql):\n")
+    console.print(examine(folder / "safe.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"]))
+    console.print(
+        f"\nThe files are in [bold]{folder}/[/]: change log.sql and run the command again; "
+        f"[bold]keyhole --help[/] shows the rest."
+    )
+
+
+command = click.Command(
+    "demo",
+    callback=demo,
+    help=HELP,
+    params=[click.Argument(["folder"], type=options.FILE, default="keyhole-demo", required=False)],
+)

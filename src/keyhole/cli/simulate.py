@@ -7,32 +7,24 @@ import math
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+import click
 
-from keyhole.cli.terminal import emit, errors_end_well
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import emit, emit_json
 from keyhole.errors import ConfigError
-from keyhole.report.charts.files import SUFFIXES
-from keyhole.report.charts.oracle import guides_for, plot_errors
 
 if TYPE_CHECKING:
-    from keyhole.attack.oracle.base import Run
-    from keyhole.attack.oracle.simulate import Summary
+    from keyhole.oracle.base import Run
+    from keyhole.oracle.simulate import Summary
 
 LARGEST = 50_000_000  # numbers in the basis, d D: it is held a few times over, in about 2 GB
 
-simulate = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    help="Play attacks and defences against simulated databases.",
-)
-
 
 class MethodName(StrEnum):
-    """How the hidden vector is learnt: the values of `attack.oracle.simulate.Method`."""
+    """How the hidden vector is learnt: the values of `oracle.simulate.OracleMethod`."""
 
     ONLINE_BISECTION = "online-bisection"
     SEQUENTIAL = "sequential"
@@ -42,136 +34,107 @@ class MethodName(StrEnum):
 
 
 class StreamName(StrEnum):
-    """Which queries come: the values of `attack.oracle.simulate.StreamKind`."""
+    """Which queries come: the values of `oracle.simulate.StreamKind`."""
 
     CONCENTRATED = "concentrated"
     SPREAD = "spread"
 
 
-class Format(StrEnum):
-    """How results are shown."""
+HELP = """Learn a hidden database from noisy yes/no answers.
 
-    TEXT = "text"
-    JSON = "json"
+A hidden vector w in [0,1]^D; each query q is answered by one bit, whether w.q + noise > threshold. The attack
+answers every query itself before it asks: its error is averaged over the whole stream.
+
+Methods. online-bisection: the published algorithm with its constants. sequential: the same box, cut by an
+anytime-valid test. newton: an optimal-gain estimator inside that box. edge: thresholds at the edge of uniform
+noise. oracle-off: raw noisy answers and least squares, for comparison.
+
+Columns. average error: mean of |answer - truth| over the stream. final error: distance of the estimate
+from w on the subspace at the end. floor: Cramer-Rao limit for central thresholds. bound: what the method's own box
+certifies for the average error. contained: the box held w to the end.
+
+\b
+Examples
+  keyhole simulate oracle --method sequential --queries 100000
+  keyhole simulate oracle --noise laplace:1 --stream spread --plot error.html
+  keyhole simulate oracle --dimension 64 --subspace 16 --stream spread --format json
+
+\b
+Exit code
+  0 done; 2 could not run.
+"""
 
 
-def register(app: typer.Typer) -> None:
-    """Add `keyhole simulate` and what is below it."""
-    app.add_typer(simulate, name="simulate")
-
-
-@simulate.callback()
-def _root() -> None:
-    pass
-
-
-@simulate.command("oracle", no_args_is_help=False)
 def oracle(
-    dimension: Annotated[int, typer.Option("--dimension", min=1, help="D, entries of the hidden vector.")] = 4,
-    subspace: Annotated[
-        int, typer.Option("--subspace", min=1, help="d, dimension of the queries' subspace: equal blocks of entries.")
-    ] = 2,
-    noise: Annotated[
-        str,
-        typer.Option(
-            "--noise",
-            metavar="KIND:u",
-            help="uniform, gaussian, laplace or triangular, with standard deviation D u / sqrt 3.",
-        ),
-    ] = "uniform:0.25",
-    queries: Annotated[int, typer.Option("--queries", min=1, help="T, length of the stream.")] = 1_000_000,
-    stream: Annotated[
-        StreamName, typer.Option("--stream", help="Queries near the basis vectors, or spread over all directions.")
-    ] = StreamName.CONCENTRATED,
-    method: Annotated[
-        MethodName, typer.Option("--method", help="How the hidden vector is learnt.")
-    ] = MethodName.NEWTON,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs, with seeds 0, 1, ...")] = 8,
-    delta: Annotated[
-        float, typer.Option("--delta", help="Chance that the certified box may ever lose the hidden vector.")
-    ] = 0.01,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Error against T, log-log, to this .html, .svg or .png file.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Write the result here instead of stdout.")] = None,
-    form: Annotated[Format, typer.Option("--format", help="How results are shown.")] = Format.TEXT,
+    dimension: int,
+    subspace: int,
+    noise: str,
+    queries: int,
+    stream: StreamName,
+    method: MethodName,
+    seeds: int,
+    delta: float,
+    plot: Path | None,
+    format: Format,  # noqa: A002 - the word of the option
+    out: Path | None,
 ) -> None:
-    """Learn a hidden database from noisy yes/no answers.
+    """Play all seeds, plot, print."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    A hidden vector w in [0,1]^D; each query q is answered by one bit, whether w.q + noise > threshold. The attack
-    answers every query itself before it asks: its error is averaged over the whole stream.
+    from keyhole.oracle.noise import parse_noise
+    from keyhole.oracle.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
+    from keyhole.oracle.subspace import Subspace
+    from keyhole.report.charts.files import SUFFIXES
+    from keyhole.report.charts.oracle import guides_for, plot_errors
 
-    [bold]Methods.[/] online-bisection: the published algorithm with its constants. sequential: the same box, cut by an
-    anytime-valid test. newton: an optimal-gain estimator inside that box. edge: thresholds at the edge of uniform
-    noise. oracle-off: raw noisy answers and least squares, for comparison.
-
-    [bold]Columns.[/] average error: mean of |answer - truth| over the stream. final error: distance of the estimate
-    from w on the subspace at the end. floor: Cramer-Rao limit for central thresholds. bound: what the method's own box
-    certifies for the average error. contained: the box held w to the end.
-
-    Examples:
-
-      keyhole simulate oracle --method sequential --queries 100000
-
-      keyhole simulate oracle --noise laplace:1 --stream spread --plot error.html
-
-      keyhole simulate oracle --dimension 64 --subspace 16 --stream spread --format json
-
-    Exit codes: 0 done, 2 could not run.
-    """
-    # imported here: compiled code makes every other subcommand start slower
-    from keyhole.attack.oracle.noise import parse_noise
-    from keyhole.attack.oracle.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
-    from keyhole.attack.oracle.subspace import Subspace
-
-    with errors_end_well():
-        if plot is not None and plot.suffix.lower() not in SUFFIXES:
-            raise ConfigError(f"--plot {plot}: write a name that ends in {', '.join(SUFFIXES)}")
-        if subspace > dimension:
-            raise ConfigError(f"--subspace {subspace} is larger than --dimension {dimension}: take d <= D")
-        if subspace * dimension > LARGEST:
-            raise ConfigError(
-                f"--dimension {dimension} times --subspace {subspace} is {subspace * dimension:,} numbers of the "
-                f"basis, {8 * subspace * dimension / 1e9:.1f} GB a copy: at most {LARGEST:,} fit; take a smaller D or d"
-            )
-        law = parse_noise(noise, dimension)
-        where = stream_of(StreamKind(stream), Subspace.blocks(dimension, subspace))
-        console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-            task = bar.add_task(f"{method}, seeds", total=seeds)
-            runs, summary, said = play_many(
-                OracleMethod(method),
-                where,
-                law,
-                queries,
-                delta=delta,
-                seeds=seeds,
-                done=lambda n: bar.update(task, completed=n),
-            )
-        for line in said:
-            console.print(f"warning: {line}", style="yellow", highlight=False, soft_wrap=True)
-        if plot is not None:
-            trace = _mean_trace(runs)
-            curves = {str(method): trace} | guides_for(trace, summary.floor)
-            title = f"{method}, D={dimension}, d={subspace}, {noise}, {stream}"
-            plot_errors(curves, plot, title=title, dashed=("1/sqrt(T)", "floor"))
-            console.print(f"plot written to {plot}", highlight=False, markup=False, soft_wrap=True)
-        proved = theory(OracleMethod(method), where, law, queries)
-        if form is Format.JSON:
-            settings: dict[str, object] = {
-                "dimension": dimension,
-                "subspace": subspace,
-                "noise": noise,
-                "queries": queries,
-                "stream": str(stream),
-                "method": str(method),
-                "seeds": seeds,
-                "delta": delta,
-            }
-            emit(_json(settings, runs, summary, said), out)
-        else:
-            emit("\n".join([_text(runs, summary), *proved]), out)
+    if plot is not None and plot.suffix.lower() not in SUFFIXES:
+        raise ConfigError(f"--plot {plot}: write a name that ends in {', '.join(SUFFIXES)}")
+    if subspace > dimension:
+        raise ConfigError(f"--subspace {subspace} is larger than --dimension {dimension}: take d <= D")
+    if subspace * dimension > LARGEST:
+        raise ConfigError(
+            f"--dimension {dimension} times --subspace {subspace} is {subspace * dimension:,} numbers of the "
+            f"basis, {8 * subspace * dimension / 1e9:.1f} GB a copy: at most {LARGEST:,} fit; take a smaller D or d"
+        )
+    law = parse_noise(noise, dimension)
+    where = stream_of(StreamKind(stream), Subspace.blocks(dimension, subspace))
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(f"{method}, seeds", total=seeds)
+        runs, summary, said = play_many(
+            OracleMethod(method),
+            where,
+            law,
+            queries,
+            delta=delta,
+            seeds=seeds,
+            done=lambda n: bar.update(task, completed=n),
+        )
+    for line in said:
+        console.print(f"warning: {line}", style="yellow", highlight=False, soft_wrap=True)
+    if plot is not None:
+        trace = _mean_trace(runs)
+        curves = {str(method): trace} | guides_for(trace, summary.floor)
+        title = f"{method}, D={dimension}, d={subspace}, {noise}, {stream}"
+        plot_errors(curves, plot, title=title, dashed=("1/sqrt(T)", "floor"))
+        console.print(f"plot written to {plot}", highlight=False, markup=False, soft_wrap=True)
+    proved = theory(OracleMethod(method), where, law, queries)
+    if format is Format.JSON:
+        settings: dict[str, object] = {
+            "dimension": dimension,
+            "subspace": subspace,
+            "noise": noise,
+            "queries": queries,
+            "stream": str(stream),
+            "method": str(method),
+            "seeds": seeds,
+            "delta": delta,
+        }
+        emit_json(_json(settings, runs, summary, said), out)
+    else:
+        emit("\n".join([_text(runs, summary), *proved]), out)
 
 
 def _mean_trace(runs: list[Run]) -> list[tuple[float, float]]:
@@ -223,3 +186,34 @@ def _text(runs: list[Run], summary: Summary) -> str:
 
 def _said(contained: bool | None) -> str:
     return "-" if contained is None else "yes" if contained else "NO"
+
+
+command = click.Group(
+    "simulate",
+    help="Play attacks and defences against simulated databases.",
+    no_args_is_help=True,
+    commands=[
+        click.Command(
+            "oracle",
+            callback=oracle,
+            help=HELP,
+            params=[
+                options.DIMENSION,
+                options.SUBSPACE,
+                options.ORACLE_NOISE,
+                options.QUERIES,
+                options.words(
+                    "--stream",
+                    StreamName.CONCENTRATED,
+                    "Queries near the basis vectors, or spread over all directions.",
+                ),
+                options.words("--method", MethodName.NEWTON, "How the hidden vector is learnt."),
+                options.SEEDS,
+                options.BOX_DELTA,
+                options.PLOT,
+                options.formats(Format.TEXT, Format.JSON),
+                options.OUT,
+            ],
+        )
+    ],
+)

@@ -1,46 +1,169 @@
-"""What every subcommand shares: where output goes, how errors end, how progress shows."""
+"""What every subcommand shares: where output goes, how it ends, how progress shows.
+
+A run ends here and nowhere else: our own errors in one sentence on stderr with exit code 2; a bug of ours likewise,
+never as a traceback (KEYHOLE_DEBUG=1 shows it); Ctrl-C with 130 and one line, whatever it met; a reader that went away
+(a broken pipe) quietly with 141, as the shell has it. Output goes to any encoding.
+"""
 
 from __future__ import annotations
 
+import codecs
+import gc
+import io
 import os
+import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import typer
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from keyhole.errors import ConfigError, KeyholeError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 COULD_NOT_RUN = 2
+SOME_REFUSED = 3
+INTERRUPTED = 130
+NOBODY_READS = 141
+PLAIN = {
+    "\N{INFINITY}": "inf",
+    "\N{MULTIPLICATION SIGN}": "x",
+    "\N{RIGHTWARDS ARROW}": "->",
+    "\N{HORIZONTAL ELLIPSIS}": "...",
+    "\N{PLUS-MINUS SIGN}": "+-",
+    "\N{LESS-THAN OR EQUAL TO}": "<=",
+    "\N{GREATER-THAN OR EQUAL TO}": ">=",
+    "\N{NOT EQUAL TO}": "!=",
+    "\N{MINUS SIGN}": "-",
+    "\N{EN DASH}": "-",
+    "\N{EM DASH}": "-",
+    "\N{LEFT DOUBLE QUOTATION MARK}": '"',
+    "\N{RIGHT DOUBLE QUOTATION MARK}": '"',
+    "\N{LEFT SINGLE QUOTATION MARK}": "'",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+    "\N{MIDDLE DOT}": ".",
+    "\N{SUPERSCRIPT TWO}": "^2",
+}
+
+
+class _Interruption:
+    """Whether Ctrl-C was pressed: an engine may turn it into an error of its own."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+    def note(self, _signal: int, _frame: FrameType | None) -> None:
+        self.asked = True
+        raise KeyboardInterrupt
+
+
+_interruption = _Interruption()
+
+
+def run() -> None:
+    """Run the command line of this process, from its first import to its last flush."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interruption.note)
+    any_encoding()
+    gc.set_threshold(50_000, 20, 50)  # imports make no garbage worth looking for after every few hundred objects
+    try:
+        with errors_end_well():
+            from keyhole.cli.root import app
+
+            code = app(prog_name="keyhole", standalone_mode=False)
+    except Exception as error:  # an end before the command line was there to take it
+        code = getattr(error, "exit_code", COULD_NOT_RUN)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def any_encoding() -> None:
+    """Let stdout and stderr take every character: what their encoding lacks is written in plain ones."""
+    codecs.register_error("keyhole.plain", _plain)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="keyhole.plain")
+
+
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(PLAIN.get(character, "?") for character in lacking), error.end
 
 
 @contextmanager
 def errors_end_well() -> Iterator[None]:
-    """Our own errors become one clear message on stderr and exit code 2; Ctrl-C ends with 130."""
+    """Whatever happens inside ends as the head of this page says; an exit with its code passes through."""
     try:
         yield
-    except KeyholeError as error:
-        Console(stderr=True, highlight=False).print(f"[bold red]keyhole:[/] {_escape(str(error))}", soft_wrap=True)
-        raise typer.Exit(COULD_NOT_RUN) from None
-    except (typer.Exit, typer.Abort):
-        raise
-    except Exception as error:  # a bug must not look like a verdict
-        if os.environ.get("KEYHOLE_DEBUG"):
-            raise
-        name = type(error).__name__
-        Console(stderr=True, highlight=False).print(
-            f"[bold red]keyhole:[/] internal error, a bug of ours ({name}: {_escape(str(error))}). "
-            "Please report it; KEYHOLE_DEBUG=1 shows where.",
-            soft_wrap=True,
-        )
-        raise typer.Exit(COULD_NOT_RUN) from None
+        sys.stdout.flush()
     except KeyboardInterrupt:
-        Console(stderr=True).print("interrupted; nothing was written")
-        raise typer.Exit(130) from None
+        _interrupted()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        end(NOBODY_READS)
+    except Exception as error:
+        _finish(error)
+
+
+def _finish(error: Exception) -> NoReturn:
+    import click
+
+    if isinstance(error, click.exceptions.Exit):
+        raise error
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        error.show()
+        end(COULD_NOT_RUN)
+    if _interruption.asked or isinstance(error, click.Abort):
+        _interrupted()
+    if isinstance(error, KeyholeError):
+        complain(str(error))
+    elif isinstance(error, click.ClickException):
+        context = getattr(error, "ctx", None)
+        told = f" ({context.command_path} --help shows how)" if context is not None else ""
+        complain(f"{error.format_message().rstrip('.')}.{told}")
+    elif os.environ.get("KEYHOLE_DEBUG"):
+        raise error
+    else:
+        complain(
+            f"internal error, a bug of ours ({type(error).__name__}: {error}). "
+            "Please report it; KEYHOLE_DEBUG=1 shows where."
+        )
+    end(COULD_NOT_RUN)
+
+
+def _interrupted() -> NoReturn:
+    sys.stderr.write("interrupted; nothing was written\n")
+    if "click" not in sys.modules:  # it was being imported
+        sys.exit(INTERRUPTED)
+    end(INTERRUPTED)
+
+
+def end(code: int) -> NoReturn:
+    """End the command with an exit code."""
+    import click
+
+    raise click.exceptions.Exit(code) from None
+
+
+def complain(text: str) -> None:
+    """An error, on stderr."""
+    note(f"[bold red]keyhole:[/] {_escape(text)}")
+
+
+def warn(text: str, word: str = "keyhole") -> None:
+    """Something the user should know, on stderr."""
+    note(f"[yellow]{word}:[/] {_escape(text)}")
+
+
+def note(markup: str) -> None:
+    """A line on stderr, coloured where stderr is a terminal."""
+    from rich.console import Console
+
+    Console(stderr=True, highlight=False, emoji=False).print(markup, soft_wrap=True)
 
 
 def _escape(text: str) -> str:
@@ -49,6 +172,8 @@ def _escape(text: str) -> str:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that it appears complete or not at all."""
+    import tempfile
+
     try:
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -71,22 +196,78 @@ def write_whole(path: Path, text: str) -> None:
 
 def emit(text: str, out: Path | None) -> None:
     """Send a finished result to a file or to standard output."""
+    whole = text if text.endswith("\n") else text + "\n"
     if out is not None:
-        write_whole(out, text if text.endswith("\n") else text + "\n")
+        write_whole(out, whole)
         return
-    sys.stdout.write(text if text.endswith("\n") else text + "\n")
+    sys.stdout.write(whole)
     sys.stdout.flush()
+
+
+def emit_json(text: str, out: Path | None) -> None:
+    """Send finished JSON; a stream that cannot hold a character of it gets the escape of JSON, so nothing is lost."""
+    emit(text if out is not None else escaped(text), out)
+
+
+def escaped(text: str) -> str:
+    """JSON as standard output can hold it: with escapes where its encoding lacks a character."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        import json
+
+        return "".join(c if ord(c) < 128 else json.dumps(c)[1:-1] for c in text)
+    return text
+
+
+@contextmanager
+def growing(out: Path | None) -> Iterator[TextIO]:
+    """Where lines go one by one, each as soon as it is known: a file that is written over, or standard output."""
+    if out is None:
+        yield sys.stdout
+        return
+    try:
+        file = out.open("w", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {out}: {error.strerror}") from None
+    with file:
+        yield file
+
+
+def console() -> Console:
+    """Standard output with colours and tables; a reader that went away is told like everywhere else."""
+    from rich.console import Console
+
+    class Told(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Told(highlight=False, soft_wrap=True, emoji=False)
+
+
+def printed(out: Path | None, show: Callable[[Console], None]) -> None:
+    """Let `show` print on a console: to standard output, or, all at once, to a file."""
+    if out is None:
+        show(console())
+        return
+    from rich.console import Console
+
+    text = io.StringIO()
+    show(Console(file=text, width=120, emoji=False))
+    emit(text.getvalue(), out)
 
 
 @contextmanager
 def progress_on_stderr() -> Iterator[Callable[[str, int, int], None]]:
     """A spinner on stderr that names the work under way; silent where stderr is not a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield lambda _what, _done, _of: None
         return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
         def said(what: str, done: int, of: int) -> None:

@@ -103,18 +103,18 @@ def _typed(value: str | int | bool, column: Column) -> Scalar:
 
 
 def asking_schema(schema: Schema, domain: Domain) -> Schema:
-    """The schema under which questions are read: every declared column a secret that may be NULL.
+    """The schema under which questions are read: every declared column is read as a secret that may be NULL.
 
     What the data happens to hold (whether a column has any NULL) must not change the price of a question.
 
     >>> schema = Schema("t", (Column("age", Kind.INTEGER, nullable=False), Column("name", Kind.TEXT)))
     >>> domain = Domain((Range("age", Fraction(0), Fraction(9), Fraction(1), Fraction(1)),))
     >>> [(c.name, str(c.role), c.nullable) for c in asking_schema(schema, domain).columns]
-    [('age', 'private', True), ('name', 'public', True)]
+    [('age', 'declared', True), ('name', 'public', True)]
     """
     declared = {c.name for c in domain.columns}
     columns = tuple(
-        replace(c, role=Role.PRIVATE if c.name in declared else c.role, nullable=True) for c in schema.columns
+        replace(c, role=Role.DECLARED if c.name in declared else c.role, nullable=True) for c in schema.columns
     )
     return replace(schema, columns=columns)
 

@@ -20,7 +20,7 @@ from keyhole.errors import MissingExtra, PrivacyParameterError
 LARGEST_SCALE = Fraction(2**55)  # 120 scales from the edge of 64 bits: saturation has probability exp(-120)
 
 
-class Noise(Protocol):
+class NoiseSource(Protocol):
     """Where a mechanism gets its randomness."""
 
     def laplace(self, scale: Fraction) -> int:
@@ -155,7 +155,7 @@ class ExactNoise:
 
 
 @cache
-def door() -> Noise:
+def door() -> NoiseSource:
     """The door everybody goes through: one `ExactNoise` for the process. Refuses at once where OpenDP is missing."""
     _opendp()
     return ExactNoise()

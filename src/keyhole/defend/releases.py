@@ -17,7 +17,7 @@ from fractions import Fraction
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
 from keyhole.defend.base import NoiseName, Release
-from keyhole.defend.questions import Item, Question, Total
+from keyhole.defend.workload import Item, Question, Total
 from keyhole.predicate import (
     TRUE,
     And,
@@ -65,7 +65,7 @@ class ReleaseLine:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class ReleasedStatement:
     """A statement as it was read, as linear queries, and what was released for them."""
 
     statement: Statement
@@ -83,7 +83,7 @@ class Releases:
     domain: Domain
     n: int | None
 
-    def transcript(self, asked: Iterable[Asked]) -> Iterator[ReleaseLine]:
+    def transcript(self, asked: Iterable[ReleasedStatement]) -> Iterator[ReleaseLine]:
         """Everything released, once: a question that is asked again is given the same noise, which is no news."""
         seen: set[str] = set()
         for one in asked:
@@ -92,7 +92,7 @@ class Releases:
                 yield from self.of(one)
             seen.add(mark)
 
-    def of(self, asked: Asked) -> Iterator[ReleaseLine]:
+    def of(self, asked: ReleasedStatement) -> Iterator[ReleaseLine]:
         """One for each released number, in the order of the releases; none for what is public anyway."""
         left = list(asked.releases)
         for key, items in asked.question.groups:

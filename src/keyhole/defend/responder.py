@@ -9,7 +9,7 @@ from fractions import Fraction
 from keyhole.basis.cells.domain import Domain
 from keyhole.defend.base import Mechanism
 from keyhole.defend.histogram import Histogram
-from keyhole.defend.questions import pose_query
+from keyhole.defend.workload import pose_query
 from keyhole.query import Query
 from keyhole.transcript import Answer, Noise
 
@@ -23,7 +23,7 @@ class Defended:
 
     >>> from keyhole.defend.budget import epsilon_budget
     >>> from keyhole.basis.cells.categories import Categories
-    >>> from keyhole.defend.laplace import Laplace
+    >>> from keyhole.defend.mechanisms.laplace import Laplace
     >>> from keyhole.predicate import Comparison
     >>> from keyhole.query import Aggregate, Term
     >>> histogram = Histogram.of([60, 40, 0, 0])

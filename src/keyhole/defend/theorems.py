@@ -150,14 +150,14 @@ def answer_scale(firings: int, epsilon: float, delta: float = 0.0) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Online:
+class OnlineAccuracy:
     """A planned OnlineIC run over at most `queries` questions about `n` people; `limit` is T(alpha) of its update.
 
     Theorem 5.14 (delta = 0): with probability 1 - beta every answer is within 3 alpha if
     alpha >= 9 T(alpha) (ln(2|Q|) + ln(4 T(alpha)/beta)) / (epsilon n).
     Theorem 5.15 (delta > 0): the same with (sqrt512 + 1)(...) sqrt(T(alpha) ln(2/delta)) / (epsilon n).
 
-    >>> plan = Online(limit=lambda a: multiplicative_weights_limit(16, a), n=10**6, queries=200, beta=0.05)
+    >>> plan = OnlineAccuracy(limit=lambda a: multiplicative_weights_limit(16, a), n=10**6, queries=200, beta=0.05)
     >>> round(plan.alpha_for(1.0), 4), round(plan.alpha_for(1.0, delta=1e-6), 4)
     (0.1193, 0.0735)
     >>> round(plan.epsilon_for(plan.alpha_for(1.0)), 6)

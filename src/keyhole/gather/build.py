@@ -14,12 +14,12 @@ from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.evidence import Evidence, OrderFact, System, Unjudged
 from keyhole.forms import Unknowns, conditional, private_leaves
 from keyhole.gather.answers import finish
-from keyhole.gather.blocks import Block, admissible, blocks_of
 from keyhole.gather.constraints import Asked, Reader, zero_counts
 from keyhole.gather.facts import KnownFact, known_facts
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.squares import square_constraint, variances
+from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import IsNull, Predicate, negation
@@ -64,7 +64,12 @@ def gather(
 
 
 def _system(
-    block: Block, roster: Roster, knowledge: Knowledge, source: Source | None, facts: Sequence[KnownFact], notes: Notes
+    block: TiedQueries,
+    roster: Roster,
+    knowledge: Knowledge,
+    source: Source | None,
+    facts: Sequence[KnownFact],
+    notes: Notes,
 ) -> System:
     """One system: unknowns, forms, atoms, then what the answers say."""
     schema = roster.schema

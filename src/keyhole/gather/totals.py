@@ -20,7 +20,7 @@ from keyhole.basis.bits import unpack
 from keyhole.cells import Partition
 from keyhole.forms import ONE, Feature, Part, private_part
 from keyhole.predicate import Predicate
-from keyhole.solve.rowspace_matrix import RowMatrix
+from keyhole.solve.rowspace.matrix import RowMatrix
 from keyhole.tables import PrivateValues, Source
 
 ULP = Fraction(1, 2**52)

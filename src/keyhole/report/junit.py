@@ -10,7 +10,7 @@ import re
 from xml.etree import ElementTree
 
 from keyhole.audit.base import query_order
-from keyhole.gather.log import Log
+from keyhole.logs.open import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
 from keyhole.report.text import NOTHING_JUDGED, without_value

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from keyhole.gather.log import Log
+from keyhole.logs.open import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.plain import Case, Plain
 from keyhole.report.text import NOTHING_JUDGED, without_value

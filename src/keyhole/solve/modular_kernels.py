@@ -10,7 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from keyhole.solve.modular import Field
-from keyhole.solve.rowspace_kernels import spread
+from keyhole.solve.rowspace.kernels import spread
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

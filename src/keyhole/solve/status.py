@@ -5,12 +5,12 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Status(Enum):
+class SolverStatus(Enum):
     """Outcome of a numerical solver.
 
-    >>> Status.CONVERGED.value
+    >>> SolverStatus.CONVERGED.value
     'converged'
-    >>> Status.ITERATION_LIMIT.cure
+    >>> SolverStatus.ITERATION_LIMIT.cure
     'allow more iterations or passes, or take a direct method'
     """
 
@@ -33,15 +33,15 @@ class Status(Enum):
 
 
 _CURES = {
-    Status.PRIOR: "nothing was observed: the values are the prior",
-    Status.CONVERGED: "the solver met its tolerance",
-    Status.OPTIMAL: "the solver proved that no better answer exists",
-    Status.FEASIBLE: "every answer is met, but another table may meet them too",
-    Status.ROUNDED: "the exact search did not fit its limits: a relaxed solution was rounded to the grid",
-    Status.SAMPLED: "values and probabilities come from a seeded sample of the posterior",
-    Status.STREAMING: "one pass so far: replay the log to converge",
-    Status.ITERATION_LIMIT: "allow more iterations or passes, or take a direct method",
-    Status.STALLED: "the residual stopped falling above the tolerance: the answers may be noisy or contradict",
-    Status.INTERRUPTED: "stopped by the user: the values are the best so far",
-    Status.INFEASIBLE: "no table meets all the answers: state the noise, or find the wrong answer",
+    SolverStatus.PRIOR: "nothing was observed: the values are the prior",
+    SolverStatus.CONVERGED: "the solver met its tolerance",
+    SolverStatus.OPTIMAL: "the solver proved that no better answer exists",
+    SolverStatus.FEASIBLE: "every answer is met, but another table may meet them too",
+    SolverStatus.ROUNDED: "the exact search did not fit its limits: a relaxed solution was rounded to the grid",
+    SolverStatus.SAMPLED: "values and probabilities come from a seeded sample of the posterior",
+    SolverStatus.STREAMING: "one pass so far: replay the log to converge",
+    SolverStatus.ITERATION_LIMIT: "allow more iterations or passes, or take a direct method",
+    SolverStatus.STALLED: "the residual stopped falling above the tolerance: the answers may be noisy or contradict",
+    SolverStatus.INTERRUPTED: "stopped by the user: the values are the best so far",
+    SolverStatus.INFEASIBLE: "no table meets all the answers: state the noise, or find the wrong answer",
 }

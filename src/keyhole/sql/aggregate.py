@@ -16,7 +16,7 @@ from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
-from keyhole.sql.linear import LinearReader, Piece
+from keyhole.sql.linear import Addend, LinearReader
 
 _T = DataType.Type
 SEPARATELY = "ask them separately"
@@ -251,7 +251,7 @@ class AggregateReader(LinearReader):
             return self.refuse(f"{node.sql_name()} is not judged: the aggregates are {words}", node)
         return self.unknown(node)
 
-    def _terms(self, pieces: list[Piece], where: Predicate) -> tuple[Term, ...]:
+    def _terms(self, pieces: list[Addend], where: Predicate) -> tuple[Term, ...]:
         found = [
             Term(
                 power.column,
@@ -291,7 +291,8 @@ class AggregateReader(LinearReader):
                 return self._counts(self.present(items[0]), where)
             if column and column[0].secret:
                 raise self.refuse(
-                    f"COUNT(DISTINCT {column[0].name}) of a private column is not judged: GROUP BY it with COUNT(*)",
+                    f"COUNT(DISTINCT {column[0].name}) of a {self.word} column is not judged: "
+                    "GROUP BY it with COUNT(*)",
                     node,
                 )
         raise self.refuse(f"COUNT(DISTINCT ...) stands alone, for the id or one public column: {SEPARATELY}", node)
@@ -324,14 +325,14 @@ class AggregateReader(LinearReader):
                 raise self.refuse(f"{kind} of {column.name}, which is {column.kind.value}, is not judged", node)
         pieces = self.linear(argument)
         if len(pieces) != 1 or len(pieces[0].powers) != 1:
-            raise self.refuse(f"{kind} is judged for a private column alone: {kind}(column)", node)
+            raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
         ((power, factor),) = pieces[0].powers
         if power.column is None or power.degree != 1 or power.weight is not None:
-            raise self.refuse(f"{kind} is judged for a private column alone: {kind}(column)", node)
+            raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
         where = conjunction(where, pieces[0].guard)
         if kind in _SPREAD.values():
             if factor != 1:
-                raise self.refuse(f"{kind} is judged for a private column alone: {kind}(column)", node)
+                raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
             return Query(Aggregate.VAR, (Term(power.column, where),), label=f"{kind}({quote_name(power.column)})")
         aggregate = Aggregate(kind)
         if factor < 0:  # the smallest of -x is the largest x
@@ -365,7 +366,7 @@ class AggregateReader(LinearReader):
     def _public_figure(self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str) -> Query:
         if self.secrets(where):
             raise self.refuse(
-                f"{kind} of a public column under a private condition is not judged: ask COUNT(*) per value", node
+                f"{kind} of a public column under a {self.word} condition is not judged: ask COUNT(*) per value", node
             )
         made: Public = self.public(argument)
         if (kind in (Aggregate.MEDIAN, *_SPREAD.values()) and not made.kind.numeric) or made.kind is Kind.OTHER:

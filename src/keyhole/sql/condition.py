@@ -160,13 +160,13 @@ class ConditionReader(PublicReader):
                 raise self.unknown(side)
         if self.touches_private(left) or self.touches_private(right):
             secret = left if self.touches_private(left) else right
-            raise self.refuse("a private column may only be compared with constants", secret)
+            raise self.refuse(f"a {self.word} column may only be compared with constants", secret)
         a, b = self.public(left), self.public(right)
         self._alike([a, b], node)
         return _guarded(f"{a.raw} {operator} {b.raw}", a, b)
 
     def _private(self, node: exp.Expr) -> Exception:
-        return self.refuse("a function of a private column is not judged: compare the column with constants", node)
+        return self.refuse(f"a function of a {self.word} column is not judged: compare the column with constants", node)
 
     def solve(self, left: exp.Expr, operator: str, value: Value, right: exp.Expr) -> Predicate:
         """`factor * column + shift operator value`, solved for the private column; only where that is exact."""
@@ -311,7 +311,7 @@ class ConditionReader(PublicReader):
             same = self.is_null(right if self.fold(left) is None else left)
         elif isinstance(self.fold(left), NotConstant) and isinstance(self.fold(right), NotConstant):
             if self.touches_private(left) or self.touches_private(right):
-                raise self.refuse("a private column may only be compared with constants", node)
+                raise self.refuse(f"a {self.word} column may only be compared with constants", node)
             a, b = self.public(left), self.public(right)
             self._alike([a, b], node)
             same = _guarded(f"{a.raw} IS NOT DISTINCT FROM {b.raw}", a, b)

@@ -14,7 +14,7 @@ from sqlglot.expressions import DataType
 
 from keyhole.predicate import Scalar, literal
 from keyhole.schema import Kind
-from keyhole.sql.parse import Source
+from keyhole.sql.parse import SourceText
 
 Value: TypeAlias = Fraction | str | bool | dt.date | dt.datetime | None
 
@@ -37,7 +37,7 @@ EXACT_TYPES = (_T.DOUBLE, _T.BIGINT, _T.INT128, _T.INT, _T.DECIMAL)
 TIMESTAMPS = (_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.DATETIME)
 
 
-def fold(node: exp.Expr | None, source: Source) -> Value | NotConstant:
+def fold(node: exp.Expr | None, source: SourceText) -> Value | NotConstant:
     """The value of a constant expression: numbers as exact fractions, dates from their text.
 
     `NOT_CONSTANT` if a column or a function is involved; refuses what has no exact value (`1/0`, `DATE 'soon'`).
@@ -81,13 +81,13 @@ def _is_null(value: Value | NotConstant) -> bool:
     return value is None
 
 
-def _number(text: str, node: exp.Expr, source: Source) -> Fraction:
+def _number(text: str, node: exp.Expr, source: SourceText) -> Fraction:
     if _NUMBER.fullmatch(text) is None:
         raise source.refuse(f"{text} is no number that is understood: write it in decimal", node)
     return _bounded(Decimal(text), node, source)
 
 
-def _bounded(value: Decimal, node: exp.Expr, source: Source) -> Fraction:
+def _bounded(value: Decimal, node: exp.Expr, source: SourceText) -> Fraction:
     if value and (
         value.adjusted() >= MAX_DIGITS or value.adjusted() < -MAX_DIGITS or len(value.as_tuple().digits) > 60
     ):
@@ -95,7 +95,7 @@ def _bounded(value: Decimal, node: exp.Expr, source: Source) -> Fraction:
     return Fraction(value)
 
 
-def _arithmetic(node: exp.Binary, source: Source) -> Value | NotConstant:
+def _arithmetic(node: exp.Binary, source: SourceText) -> Value | NotConstant:
     left = fold(node.this, source)
     if isinstance(left, NotConstant):
         return NOT_CONSTANT
@@ -116,7 +116,7 @@ def _arithmetic(node: exp.Binary, source: Source) -> Value | NotConstant:
     return value
 
 
-def _cast(node: exp.Cast, source: Source) -> Value | NotConstant:
+def _cast(node: exp.Cast, source: SourceText) -> Value | NotConstant:
     value = fold(node.this, source)
     if isinstance(value, NotConstant):
         return NOT_CONSTANT
@@ -142,7 +142,7 @@ def _is_number(text: str) -> bool:
     return _NUMBER.fullmatch(text.strip()) is not None
 
 
-def coerce(value: Value, kind: Kind, name: str, node: exp.Expr, source: Source) -> Scalar:
+def coerce(value: Value, kind: Kind, name: str, node: exp.Expr, source: SourceText) -> Scalar:
     """The constant as a value of `kind`, so that comparing it with `name` can never fail in the engine.
 
     `value` is not NULL. Refuses what the engine would reject, or would convert by rounding.
@@ -170,7 +170,7 @@ def coerce(value: Value, kind: Kind, name: str, node: exp.Expr, source: Source) 
     raise source.refuse(f"{name} has a type that cannot be compared with a constant here: cast it in --view", node)
 
 
-def _to_number(value: Value, kind: Kind, name: str, node: exp.Expr, source: Source) -> int | Decimal:
+def _to_number(value: Value, kind: Kind, name: str, node: exp.Expr, source: SourceText) -> int | Decimal:
     if isinstance(value, str):
         # an engine rounds text to the column's digits; only where nothing can be rounded is the number meant
         exact = _INTEGER.fullmatch(value) if kind is not Kind.DOUBLE else _is_number(value)
@@ -215,7 +215,7 @@ def to_decimal(value: Fraction) -> int | Decimal | None:
     return Decimal((int(digits < 0), tuple(int(d) for d in str(abs(digits))), -places))
 
 
-def _to_date(value: Value, kind: Kind, name: str, node: exp.Expr, source: Source) -> dt.date | dt.datetime:
+def _to_date(value: Value, kind: Kind, name: str, node: exp.Expr, source: SourceText) -> dt.date | dt.datetime:
     if isinstance(value, dt.date):
         if kind is Kind.TIMESTAMP and not isinstance(value, dt.datetime):
             return dt.datetime(value.year, value.month, value.day)

@@ -11,7 +11,7 @@ from keyhole.schema import Column, Schema
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.condition import bare
 from keyhole.sql.names import Derived, Scope
-from keyhole.sql.parse import Source
+from keyhole.sql.parse import SourceText
 
 SELECT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_")
 _INNER = ("expressions", "from_", "where", "with_")
@@ -28,7 +28,7 @@ _CLAUSES = {
 }
 
 
-def check_clauses(source: Source, select: exp.Select, known: tuple[str, ...]) -> None:
+def check_clauses(source: SourceText, select: exp.Select, known: tuple[str, ...]) -> None:
     """Refuses a SELECT that has clauses other than `known`."""
     for name, value in select.args.items():
         if value and name not in known:
@@ -37,7 +37,7 @@ def check_clauses(source: Source, select: exp.Select, known: tuple[str, ...]) ->
             raise source.refuse(_CLAUSES.get(name, f"{name.strip('_').upper()} is not judged here: leave it out"), at)
 
 
-def scope_of(source: Source, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
+def scope_of(source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
     """FROM and WHERE: the names in reach and the condition on each record."""
     tables = dict(tables)
     with_ = select.args.get("with_")
@@ -58,7 +58,7 @@ def scope_of(source: Source, schema: Schema, select: exp.Select, tables: dict[st
     return replace(scope, where=conjunction(scope.where, AggregateReader(scope).condition(where.this)))
 
 
-def _from(source: Source, schema: Schema, node: exp.Expr, tables: dict[str, Scope]) -> Scope:
+def _from(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, Scope]) -> Scope:
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         raise source.refuse("renaming columns behind an alias is not judged: use AS in a subquery", node)
@@ -79,7 +79,7 @@ def _from(source: Source, schema: Schema, node: exp.Expr, tables: dict[str, Scop
     raise source.refuse("FROM takes the one table, or a simple subquery over it: put the rest in --view", node)
 
 
-def _derived(source: Source, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
+def _derived(source: SourceText, schema: Schema, select: exp.Select, tables: dict[str, Scope]) -> Scope:
     """What a subquery passes on: plain or computed columns of some of the records."""
     for name, value in select.args.items():
         if value and name not in _INNER:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot.tokenizer_core import TokenType
 
-from keyhole.sql.parse import Source
+from keyhole.sql.parse import SourceText
 
 
-def spans(source: Source, aliased: list[bool]) -> list[tuple[int, int]]:
+def spans(source: SourceText, aliased: list[bool]) -> list[tuple[int, int]]:
     """Where the items of the outermost SELECT list stand, without their aliases; empty if that is not clear."""
     depth, start, end, before = 0, -1, -1, -1
     items: list[tuple[int, int]] = []
@@ -45,7 +45,7 @@ def spans(source: Source, aliased: list[bool]) -> list[tuple[int, int]]:
     return found if len(found) == len(aliased) else []
 
 
-def labels(source: Source, aliased: list[bool]) -> list[str]:
+def labels(source: SourceText, aliased: list[bool]) -> list[str]:
     """The items of the outermost SELECT list as written, without their aliases."""
     if source.labels is not None:
         return source.labels
@@ -65,7 +65,7 @@ _ENDS = (
 )
 
 
-def _outermost_select(source: Source) -> int:
+def _outermost_select(source: SourceText) -> int:
     depth = 0
     wrapped = 0
     while wrapped < len(source.tokens) and source.tokens[wrapped].token_type is TokenType.L_PAREN:

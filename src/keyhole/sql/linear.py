@@ -1,6 +1,6 @@
 """What stands inside SUM: a value per record, split into factor x public weight x private column.
 
-A value is a list of `Piece`s: under its condition, the record's value is a polynomial of degree at most two in one
+A value is a list of `Addend`s: under its condition, the record's value is a polynomial of degree at most two in one
 private column, with public weights. Conditions are disjoint; where none holds the value is NULL.
 """
 
@@ -44,7 +44,7 @@ ONE = Power()
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Addend:
     """Under `guard` the value is the sum of factor * power."""
 
     guard: Predicate
@@ -58,7 +58,7 @@ class LinearReader(ConditionReader):
         """The same reader for a subquery's scope."""
         return type(self)(scope)
 
-    def linear(self, node: exp.Expr) -> list[Piece]:
+    def linear(self, node: exp.Expr) -> list[Addend]:
         """The pieces of a value; refuses what is not linear in the private columns, with the caret under it."""
         node = bare(node)
         if isinstance(node, exp.Column):
@@ -67,7 +67,7 @@ class LinearReader(ConditionReader):
         if value is None:
             return []
         if isinstance(value, Fraction):
-            return [Piece(TRUE, ((ONE, value),) if value else ())]
+            return [Addend(TRUE, ((ONE, value),) if value else ())]
         if not isinstance(value, NotConstant):
             raise self.refuse("a number is needed here", node)
         if isinstance(node, exp.Add | exp.Sub):
@@ -94,14 +94,16 @@ class LinearReader(ConditionReader):
         if isinstance(node, exp.Cast):
             return self._widened(node)
         if isinstance(node, exp.Pow):
-            raise self.refuse("a private column may be squared, not raised further", node)
+            raise self.refuse(f"a {self.word} column may be squared, not raised further", node)
         if isinstance(node, exp.AggFunc):
             raise self.refuse("an aggregate inside an aggregate is not judged", node)
         if isinstance(node, tuple(REFUSED)):
             raise self.unknown(node)
-        raise self.refuse("only sums and products of a private column can be judged: this is another function", node)
+        raise self.refuse(
+            f"only sums and products of a {self.word} column can be judged: this is another function", node
+        )
 
-    def _of_column(self, node: exp.Column) -> list[Piece]:
+    def _of_column(self, node: exp.Column) -> list[Addend]:
         found = self.scope.resolve(node)
         if isinstance(found, Derived):
             return self.within(found.scope).linear(found.node)
@@ -110,30 +112,30 @@ class LinearReader(ConditionReader):
         if not found.kind.numeric:
             raise self.refuse(f"{found.name} holds {_what(found)}: only numbers can be summed", node)
         if found.secret:
-            return [Piece(_present(found), ((Power(found.name, 1), Fraction(1)),))]
+            return [Addend(_present(found), ((Power(found.name, 1), Fraction(1)),))]
         return self._weight(self._column(found, node), node)
 
-    def _weight(self, made: Public, node: exp.Expr) -> list[Piece]:
+    def _weight(self, made: Public, node: exp.Expr) -> list[Addend]:
         if made.kind is Kind.BOOLEAN:
             return _indicator(self.condition(node))
         if not made.kind.numeric:
             raise self.refuse(f"this is {made.kind.value}: only numbers can be summed", node)
-        return [Piece(made.present(), ((Power(weight=made), Fraction(1)),))]
+        return [Addend(made.present(), ((Power(weight=made), Fraction(1)),))]
 
-    def _sum(self, left: list[Piece], right: list[Piece], sign: int, node: exp.Expr) -> list[Piece]:
+    def _sum(self, left: list[Addend], right: list[Addend], sign: int, node: exp.Expr) -> list[Addend]:
         return self._crossed(
             [
-                Piece(conjunction(a.guard, b.guard), _collected((*a.powers, *_scaled(b, Fraction(sign)).powers)))
+                Addend(conjunction(a.guard, b.guard), _collected((*a.powers, *_scaled(b, Fraction(sign)).powers)))
                 for a in left
                 for b in right
             ],
             node,
         )
 
-    def _product(self, left: list[Piece], right: list[Piece], node: exp.Expr) -> list[Piece]:
+    def _product(self, left: list[Addend], right: list[Addend], node: exp.Expr) -> list[Addend]:
         return self._crossed(
             [
-                Piece(
+                Addend(
                     conjunction(a.guard, b.guard),
                     _collected(tuple((self._times(p, q, node), f * g) for p, f in a.powers for q, g in b.powers)),
                 )
@@ -145,28 +147,28 @@ class LinearReader(ConditionReader):
 
     def _times(self, p: Power, q: Power, node: exp.Expr) -> Power:
         if p.column is not None and q.column is not None and p.column != q.column:
-            raise self.refuse(f"a product of two private columns ({p.column} and {q.column}) is not judged", node)
+            raise self.refuse(f"a product of two {self.word} columns ({p.column} and {q.column}) is not judged", node)
         if p.degree + q.degree > 2:
-            raise self.refuse("a private column may be squared, not raised further", node)
+            raise self.refuse(f"a {self.word} column may be squared, not raised further", node)
         weight = p.weight or q.weight
         if p.weight is not None and q.weight is not None:
             weight = product(p.weight, q.weight)
         return Power(p.column or q.column, p.degree + q.degree, weight)
 
-    def _crossed(self, pieces: list[Piece], node: exp.Expr) -> list[Piece]:
+    def _crossed(self, pieces: list[Addend], node: exp.Expr) -> list[Addend]:
         kept = [p for p in pieces if p.guard != FALSE]
         if len(kept) > MAX_PIECES:
             raise self.refuse(f"more than {MAX_PIECES} cases: ask for them separately", node)
         return kept
 
-    def _quotient(self, node: exp.Div) -> list[Piece]:
+    def _quotient(self, node: exp.Div) -> list[Addend]:
         divisor = self.fold(node.expression)
         if isinstance(divisor, Fraction):
             if divisor == 0:
                 raise self.refuse("division by zero", node.expression)
             return [_scaled(p, 1 / divisor) for p in self.linear(node.this)]
         if self.touches_private(node.expression):
-            raise self.refuse("division by a private column is not judged", node.expression)
+            raise self.refuse(f"division by a {self.word} column is not judged", node.expression)
         below = bare(node.expression)
         if not (isinstance(below, exp.Nullif) and self.fold(below.expression) == 0):
             raise self.refuse("a divisor may be 0 for some record: write NULLIF(..., 0) around it", node.expression)
@@ -177,32 +179,32 @@ class LinearReader(ConditionReader):
             raise self.refuse(f"this is {over.kind.value}: only numbers divide", node.expression)
         return self._product(self.linear(node.this), self._weight(reciprocal(over), node.expression), node)
 
-    def _cases(self, node: exp.Expr) -> list[Piece]:
+    def _cases(self, node: exp.Expr) -> list[Addend]:
         branches = self.branches(node)
         if len(branches) > MAX_PUBLIC_BRANCHES and not self.touches_private(node):
             return self._weight(self.public(node), node)
-        pieces: list[Piece] = []
+        pieces: list[Addend] = []
         earlier: list[Predicate] = []
         for condition, result in branches:
             here = conjunction(*earlier) if condition is None else conjunction(*earlier, condition)
-            pieces += [Piece(conjunction(here, p.guard), p.powers) for p in self.linear(result)]
+            pieces += [Addend(conjunction(here, p.guard), p.powers) for p in self.linear(result)]
             if condition is not None:
                 earlier.append(negation(is_true(condition)))
         return self._crossed(pieces, node)
 
-    def _coalesce(self, node: exp.Coalesce) -> list[Piece]:
+    def _coalesce(self, node: exp.Coalesce) -> list[Addend]:
         self.only(node, "this", "expressions")
         if not self.touches_private(node):
             return self._weight(self.public(node), node)
-        pieces: list[Piece] = []
+        pieces: list[Addend] = []
         earlier: list[Predicate] = []
         for operand in (node.this, *node.expressions):
             mine = self.linear(operand)
-            pieces += [Piece(conjunction(*earlier, p.guard), p.powers) for p in mine]
+            pieces += [Addend(conjunction(*earlier, p.guard), p.powers) for p in mine]
             earlier += [negation(is_true(p.guard)) for p in mine]
         return self._crossed(pieces, node)
 
-    def _widened(self, node: exp.Cast) -> list[Piece]:
+    def _widened(self, node: exp.Cast) -> list[Addend]:
         self.only(node, "this", "to", "safe")
         inner, target = bare(node.this), node.to.this
         if isinstance(inner, CONDITIONS) and target in (_T.INT, _T.BIGINT, _T.DOUBLE):
@@ -212,7 +214,7 @@ class LinearReader(ConditionReader):
             return self.linear(inner)
         if kinds and all(target in _WIDER.get(k, ()) for k in kinds) and not node.to.expressions:
             return self.linear(inner)
-        raise self.refuse("a cast of a private column may round it or fail on it: leave the cast out", node)
+        raise self.refuse(f"a cast of a {self.word} column may round it or fail on it: leave the cast out", node)
 
     def columns_in(self, node: exp.Expr) -> list[Column]:
         """The columns of the table that an expression looks at."""
@@ -258,14 +260,14 @@ def _present(column: Column) -> Predicate:
     return negation(IsNull(column.name)) if column.nullable else TRUE
 
 
-def _indicator(condition: Predicate) -> list[Piece]:
+def _indicator(condition: Predicate) -> list[Addend]:
     """A condition as the number 1 or 0, NULL where it is unknown."""
-    pieces = [Piece(condition, ((ONE, Fraction(1)),)), Piece(negation(condition), ())]
+    pieces = [Addend(condition, ((ONE, Fraction(1)),)), Addend(negation(condition), ())]
     return [p for p in pieces if p.guard != FALSE]
 
 
-def _scaled(piece: Piece, factor: Fraction) -> Piece:
-    return Piece(piece.guard, tuple((p, f * factor) for p, f in piece.powers) if factor else ())
+def _scaled(piece: Addend, factor: Fraction) -> Addend:
+    return Addend(piece.guard, tuple((p, f * factor) for p, f in piece.powers) if factor else ())
 
 
 def _collected(powers: tuple[tuple[Power, Fraction], ...]) -> tuple[tuple[Power, Fraction], ...]:

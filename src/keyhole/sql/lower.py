@@ -18,7 +18,7 @@ from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant
 from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
 from keyhole.sql.labels import labels, spans
-from keyhole.sql.parse import MAX_DEPTH, Source, parse
+from keyhole.sql.parse import MAX_DEPTH, SourceText, parse
 from keyhole.sql.templates import keep, recall, shape_of
 
 MAX_SETS = 256
@@ -54,7 +54,7 @@ def lower(text: str, schema: Schema) -> Statement:
 
 
 class _Lowering:
-    def __init__(self, source: Source, schema: Schema, select: exp.Select) -> None:
+    def __init__(self, source: SourceText, schema: Schema, select: exp.Select) -> None:
         self.source = source
         self.select = select
         check_clauses(source, select, SELECT)
@@ -95,9 +95,13 @@ class _Lowering:
         secret = [k.name for k in self.keys if k.column is not None and self.secret(k.column)]
         if secret and any(q.aggregate is Aggregate.PUBLIC for q in (*queries, *tests)):
             raise self.source.refuse(
-                f"a figure about public columns per {secret[0]}, which is private, is not judged: ask COUNT(*)",
+                f"a figure about public columns per {secret[0]}, which is {self.word}, is not judged: ask COUNT(*)",
                 self.select,
             )
+
+    @property
+    def word(self) -> str:
+        return self.scope.schema.word
 
     def secret(self, name: str) -> bool:
         found = self.scope.schema.find(name)
@@ -191,7 +195,7 @@ class _Lowering:
                 name = name or (self.shown(resolved, reader) if self.scope.names is None else node.name)
                 return self.add(Key(name, quote_name(found[0].name), found[0].name))
         if reader.touches_private(node):
-            raise self.source.refuse("GROUP BY takes a private column itself, not a function of it", node)
+            raise self.source.refuse(f"GROUP BY takes a {self.word} column itself, not a function of it", node)
         made = reader.public(node)
         if not made.columns:
             raise self.source.refuse("GROUP BY takes a column or an expression over columns", node)
@@ -320,7 +324,8 @@ class _Lowering:
         limit, offset = self.select.args.get("limit"), self.select.args.get("offset")
         if offset is not None and reader.fold(offset.expression) != 0:
             raise self.source.refuse(
-                "OFFSET hides rows: which ones are shown may depend on private values; leave it out", offset
+                f"OFFSET hides rows: which ones are shown may depend on {self.word} values; leave it out",
+                offset,
             )
         if limit is None:
             return
@@ -333,7 +338,7 @@ class _Lowering:
             raise self.source.refuse("LIMIT takes a number here", limit)
         if self.keys or self.select.args.get("group") is not None:
             raise self.source.refuse(
-                "LIMIT after GROUP BY: which groups are shown may depend on private values; "
+                f"LIMIT after GROUP BY: which groups are shown may depend on {self.word} values; "
                 "leave it out, or name the groups in WHERE",
                 limit,
             )

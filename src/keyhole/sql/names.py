@@ -9,7 +9,7 @@ from sqlglot import exp
 from keyhole.errors import UnknownColumn
 from keyhole.predicate import TRUE, Predicate, literal
 from keyhole.schema import Column, Role, Schema
-from keyhole.sql.parse import Source
+from keyhole.sql.parse import SourceText
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Scope:
     subqueries ask of a record. `qualifiers` are the names before the dot.
     """
 
-    source: Source
+    source: SourceText
     schema: Schema
     qualifiers: frozenset[str]
     where: Predicate = TRUE

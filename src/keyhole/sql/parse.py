@@ -24,7 +24,7 @@ _WORDS = (TokenType.VAR, TokenType.IDENTIFIER)
 _ONLY_SELECT = "only a SELECT with aggregates over the one table is judged"
 
 
-class Source:
+class SourceText:
     """One statement: its text, its tokens, and the caret that an error puts under a node."""
 
     __slots__ = ("labels", "text", "tokens")
@@ -69,7 +69,7 @@ class Source:
         return UnsupportedQuery(message, self.text, self.position(node))
 
 
-def parse(text: str) -> tuple[Source, exp.Select]:
+def parse(text: str) -> tuple[SourceText, exp.Select]:
     """The syntax tree of the one SELECT that `text` holds.
 
     Raises `ParseError` with the caret at the token that does not fit, `UnsupportedQuery` for anything that is SQL but
@@ -88,7 +88,7 @@ def parse(text: str) -> tuple[Source, exp.Select]:
     tokens = _tokenize(text)
     if not tokens:
         raise ParseError("the statement is empty", text, 0)
-    source = Source(text, tokens)
+    source = SourceText(text, tokens)
     if tokens[0].token_type not in _STARTS:
         raise _not_select(text, tokens[0])
     _check_tokens(text, tokens)

@@ -62,6 +62,11 @@ class PublicReader(ABC):
     def within(self, scope: Scope) -> PublicReader:
         """The same reader for a subquery's scope."""
 
+    @property
+    def word(self) -> str:
+        """What messages call a column that may only be summed or compared with constants."""
+        return self.scope.schema.word
+
     def refuse(self, message: str, node: exp.Expr | None = None) -> UnsupportedQuery:
         """The error to raise, with the caret under `node`."""
         return self.source.refuse(message, node)
@@ -127,7 +132,7 @@ class PublicReader(ABC):
 
     def _column(self, column: Column, node: exp.Expr) -> Public:
         if column.secret:
-            raise self.refuse(f"{column.name} is private: compare it with constants, or sum it; nothing else", node)
+            raise self.refuse(f"{column.name} is {self.word}: compare it with constants, or sum it; nothing else", node)
         return Public(
             quote_name(column.name), column.kind, frozenset((column.name,)), column.nullable, column=column.name
         )
@@ -340,7 +345,7 @@ class PublicReader(ABC):
                 columns |= columns_of(condition)
                 if self.secrets(condition):
                     raise self.refuse(
-                        "a CASE on a private condition is judged directly inside SUM, AVG and COUNT", node
+                        f"a CASE on a {self.word} condition is judged directly inside SUM, AVG and COUNT", node
                     )
             if isinstance(result, exp.Null):
                 text += "NULL"
@@ -373,7 +378,7 @@ class PublicReader(ABC):
     def _boolean(self, node: exp.Expr) -> Public:
         condition = self.condition(node)
         if self.secrets(condition):
-            raise self.refuse("a private condition cannot be part of a larger expression", node)
+            raise self.refuse(f"a {self.word} condition cannot be part of a larger expression", node)
         return Public(f"({to_sql(condition)})", Kind.BOOLEAN, columns_of(condition), True)
 
 

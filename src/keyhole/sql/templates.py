@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from keyhole.sql.parse import Source
+from keyhole.sql.parse import SourceText
 
 MAX_SHAPES = 1024
 MAX_SHAPE_LENGTH = 4_000
@@ -71,14 +71,14 @@ def shape_of(text: str) -> tuple[str, list[tuple[int, int]]] | None:
     return "".join(pieces), places
 
 
-def recall(text: str, shape: str, places: list[tuple[int, int]]) -> tuple[Source, exp.Select] | None:
+def recall(text: str, shape: str, places: list[tuple[int, int]]) -> tuple[SourceText, exp.Select] | None:
     """The kept tree of the shape, with the constants of `text` in it."""
     template = _SHAPES.known.get(shape)
     if template is None:
         return None
     for node, (start, end) in zip(template.constants, places, strict=True):
         node.args["this"] = _value(text[start:end])
-    source = Source(text, ())
+    source = SourceText(text, ())
     source.labels = [
         " ".join("".join(p if isinstance(p, str) else text[slice(*places[p])] for p in label).split())
         for label in template.labels
@@ -87,7 +87,7 @@ def recall(text: str, shape: str, places: list[tuple[int, int]]) -> tuple[Source
 
 
 def keep(
-    source: Source, tree: exp.Select, shape: str, places: list[tuple[int, int]], spans: list[tuple[int, int]]
+    source: SourceText, tree: exp.Select, shape: str, places: list[tuple[int, int]], spans: list[tuple[int, int]]
 ) -> None:
     """Keeps the tree of a text that was lowered; `spans` are the places of its labels."""
     constants = sorted((n for n in tree.find_all(exp.Literal) if "start" in n.meta), key=lambda n: int(n.meta["start"]))

@@ -19,7 +19,7 @@ def fingerprint(roster: DuckDBRoster) -> str:
     >>> import pyarrow as pa
     >>> from keyhole.knowledge import Columns
     >>> from keyhole.tables import load
-    >>> roles = Columns.model_validate({"private": {"pay": {}}})
+    >>> roles = Columns.checked({"private": {"pay": {}}})
     >>> one = load(pa.table({"dept": ["a", "b"], "pay": [1, 2]}), roles)
     >>> two = load(pa.table({"dept": ["b", "a"], "pay": [3, 4]}), roles)
     >>> fingerprint(one) == fingerprint(two)

@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Config
 from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.settings import Settings
 from keyhole.tables.duckdb.load import Loaded, Reading, read, read_columns
 from keyhole.tables.duckdb.roster import DuckDBRoster
 from keyhole.tables.duckdb.source import DuckDBSource
@@ -63,45 +63,26 @@ class Table:
         return self.source
 
 
-def open_table(
-    settings: Config,
-    use: Use,
-    *,
-    data: object = None,
-    table: str | None = None,
-    view: str | None = None,
-    text: frozenset[str] = frozenset(),
-) -> Table:
-    """Open the table of the settings; what is given beside them counts before them.
+def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset()) -> Table:
+    """Open the table of the settings: a file or a frame (pandas, polars, Arrow), or a view over it.
 
-    `data` is a path or a frame (pandas, polars, Arrow), `table` its name, `view` a SELECT over it that gives one row a
-    person. `text` names private columns that the data may lack and that hold text. Cost: the data is read once.
+    `text` names private columns that the data may lack and that hold text. Cost: the data is read once.
 
     >>> import pyarrow as pa
+    >>> from keyhole.settings import settings
     >>> staff = pa.table({"name": ["Ann", "Bob"], "pay": [10, 20]})
-    >>> opened = open_table(Config.parse("[columns.private.pay]"), Use.WATCH, data=staff)
+    >>> opened = open_table(settings(data=staff, private="pay"), Use.WATCH)
     >>> opened.roster.n, opened.source, opened.absent
     (2, None, ())
     """
-    where = data if data is not None else settings.source.data
-    if where is None:
-        raise ConfigError("no data: give --data FILE (data=... in Python), or data under [source] in keyhole.toml")
-    how = use.value
-    named = table if table is not None else settings.source.table
-    viewed = view if view is not None else settings.source.view
+    how = replace(use.value, text=text)
     try:
-        loaded = read(
-            where,
-            settings.columns,
-            Reading(how.may_lack, how.leave_out, how.declared, how.guarded, text),
-            table=named,
-            view=viewed,
-        )
+        loaded = read(given.data, given.columns, how, table=given.table, view=given.view)
     except DataError as error:
         if use is Use.ANSWER:
             raise _quiet(error) from None
         raise
-    absent = tuple(name for name in settings.columns.private if name not in (*loaded.held, *loaded.left_out))
+    absent = tuple(name for name in given.columns.private if name not in (*loaded.held, *loaded.left_out))
     _check_spelling(loaded, absent)
     wanted = use in (Use.AUDIT, Use.ANSWER) or (use is Use.ANSWERED and not absent)
     source = loaded.source()
@@ -110,7 +91,7 @@ def open_table(
         loaded.roster(),
         source if wanted else None,
         source.seal(),
-        settings.source.version,
+        given.config.source.version,
         absent,
         loaded.left_out,
         {name: str(kind) for name, kind in loaded.assumed},

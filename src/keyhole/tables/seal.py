@@ -15,7 +15,9 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TypeAlias
 
 import duckdb
@@ -85,9 +87,10 @@ def sealed(opened: Callable[[], duckdb.DuckDBPyConnection], schema: Schema, name
     """
     ids = schema.of_role(Role.ID) or schema.of_role(Role.PUBLIC)
 
-    def digests(key: bytes) -> dict[str, str]:
+    @lru_cache(maxsize=1)
+    def digests(key: bytes) -> Mapping[str, str]:
         con, columns = opened(), [c for c in schema.columns if c.name in names]
-        return {c.name: digest(con, [*ids, c], key) for c in columns}
+        return MappingProxyType({c.name: digest(con, [*ids, c], key) for c in columns})
 
     return digests
 

@@ -1,1 +1,1 @@
-"""The verbs of the package, as `import keyhole` offers them: one file each."""
+"""The verbs, one file each: what the commands do and what `import keyhole` offers, apart from any output."""

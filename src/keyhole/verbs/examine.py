@@ -8,8 +8,8 @@ from typing import Any
 
 from keyhole.audit.examine import Progress
 from keyhole.audit.examine import examine as audited
-from keyhole.gather.log import Log
 from keyhole.knowledge import Config
+from keyhole.logs.open import Log
 from keyhole.report.verdict import Verdict
 
 

@@ -18,7 +18,7 @@ from keyhole.audit.known import Claim, Known, Solved
 from keyhole.audit.matrix import SystemMatrix
 from keyhole.audit.rules.settle import settled
 from keyhole.evidence import Contradiction, System
-from keyhole.solve.rowspace_screen import plausible
+from keyhole.solve.rowspace.screen import plausible
 
 
 def linear(system: System, known: Known) -> Iterator[Claim | Contradiction]:

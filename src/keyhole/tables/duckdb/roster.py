@@ -32,7 +32,7 @@ from keyhole.predicate import (
 from keyhole.query import Query, Statement
 from keyhole.schema import Role, Schema
 from keyhole.tables.base import GroupKey, Rows
-from keyhole.tables.patterns import group
+from keyhole.tables.duckdb.patterns import group
 
 
 class DuckDBRoster:

@@ -1,0 +1,225 @@
+"""Every option, defined once: a word means the same thing in each command that has it.
+
+A command lists the options it takes; `keyhole.settings` merges those that say who is who and where the table is
+(`--data`, `--table`, `--view`, `--id`, `--private`, `--hidden`) over keyhole.toml. Nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+FILE = click.Path(path_type=Path)
+Word = TypeVar("Word", bound=StrEnum)
+
+
+class Format(StrEnum):
+    """How a result is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    TRANSCRIPT = "transcript"
+
+
+FORMATS = {
+    Format.TEXT: "text for people",
+    Format.JSON: "JSON for machines",
+    Format.SARIF: "SARIF for code scanning, without values",
+    Format.JUNIT: "JUnit XML for pipelines, without values",
+    Format.TRANSCRIPT: "a transcript of what was released, for `keyhole attack`",
+}
+
+# What a log may be written by: the values of `gather.log.LogFormat` (tied by a test; that module is not light).
+LOGS = (
+    "auto",
+    "sql",
+    "jsonl",
+    "postgres-csvlog",
+    "pg-stat-statements",
+    "duckdb",
+    "bigquery",
+    "snowflake",
+    "dbt",
+    "metabase",
+    "superset",
+)
+
+
+# What a log may be written for: the values of `sql.Dialect` (tied by the same test).
+DIALECTS = (
+    "duckdb",
+    "postgres",
+    "sqlite",
+    "mysql",
+    "snowflake",
+    "bigquery",
+    "tsql",
+    "spark",
+    "databricks",
+    "redshift",
+    "trino",
+    "unknown",
+)
+
+
+class OneOf(click.Choice[str]):
+    """A choice among the words of an enumeration; gives the member."""
+
+    def __init__(self, kind: type[StrEnum], words: tuple[StrEnum, ...] = ()) -> None:
+        super().__init__([str(word) for word in (words or tuple(kind))])
+        self.kind = kind
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The member of the enumeration."""
+        return self.kind(super().convert(str(value), param, ctx))
+
+
+def words(name: str, default: StrEnum, help: str) -> click.Option:  # noqa: A002 - the word of click
+    """An option that takes one word of an enumeration."""
+    return click.Option([name], type=OneOf(type(default)), default=default, show_default=str(default), help=help)
+
+
+def formats(*accepted: Format) -> click.Option:
+    """--format, with the formats that a command can write; the first is the default."""
+    told = ", ".join(FORMATS[each] for each in accepted)
+    return click.Option(
+        ["--format"],
+        type=OneOf(Format, accepted),
+        default=accepted[0],
+        show_default=str(accepted[0]),
+        help=f"{told[0].upper()}{told[1:]}.",
+    )
+
+
+def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of click
+    """An option that is there or not."""
+    return click.Option([name], is_flag=True, default=False, help=help)
+
+
+DATA = click.Option(
+    ["--data"], type=FILE, help="The table: .csv, .tsv, .parquet, .json or .duckdb, one row per person."
+)
+TABLE = click.Option(["--table"], help="Table name (default: the file stem; then any FROM name fits).")
+VIEW = click.Option(["--view"], help="A SELECT over the file that gives one row per person, for joins and sums.")
+ID = click.Option(["--id"], multiple=True, metavar="COL", help="Column that names the person. Repeatable.")
+PRIVATE = click.Option(
+    ["--private"],
+    multiple=True,
+    metavar="COL[:min..max[:step]]",
+    help="Private column, with what an attacker knows of it. Repeatable.",
+)
+HIDDEN = click.Option(
+    ["--hidden"], multiple=True, metavar="COL", help="Column nobody knows and nobody asks about. Repeatable."
+)
+CONFIG = click.Option(["-c", "--config"], type=FILE, help="Settings, a keyhole.toml; options here override them.")
+LOG_FORMAT = click.Option(
+    ["--log-format"],
+    type=click.Choice(LOGS),
+    default=LOGS[0],
+    show_default=True,
+    help="What the log was written by; auto goes by its extension and header.",
+)
+OUT = click.Option(["--out"], type=FILE, help="Write here instead; the file appears complete or not at all.")
+TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG)
+
+# audit
+DIALECT = click.Option(
+    ["--dialect"],
+    type=click.Choice(DIALECTS),
+    help="The engine the log was written for (default: what it was exported from; duckdb for .sql, .jsonl).",
+)
+GROUP_SIZE = click.Option(
+    ["--group-size"],
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Also report groups of up to this many people whose total is determined.",
+)
+BASELINE = click.Option(
+    ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
+)
+
+# watch
+HISTORY = click.Option(
+    ["--history"], type=FILE, help="What was answered, kept from run to run; begun if it does not exist."
+)
+INSIDERS = click.Option(
+    ["--insiders"],
+    type=click.IntRange(0, 1),
+    help="1: nobody may be exposed to any one other participant either (recommended).",
+)
+LOAD = click.Option(
+    ["--load"], type=FILE, multiple=True, help="A log of what was published earlier: it counts too. Repeatable."
+)
+SAME_VALUES = flag(
+    "--same-values", "You vouch that no private value changed since the history began; it has no digest."
+)
+ACCEPT_UNJUDGED = flag("--accept-unjudged", "Go on although no verdict accounts for some of --load.")
+EXPLAIN = flag("--explain", "Also say whom and by which proof; for the custodian, not the analyst.")
+
+# attack
+ROSTER = click.Option(["--roster"], type=FILE, help="Another name of --data: the public half of the table suffices.")
+KNOWLEDGE = click.Option(["-k", "--knowledge"], type=FILE, help="Another name of --config.")
+NOISE = click.Option(
+    ["--noise"], metavar="KIND:SCALE", help="Noise of answers that state none, such as laplace:2 or gaussian:0.5."
+)
+TRUTH = click.Option(["--truth"], type=FILE, help="The whole table, to score the guesses against.")
+TOLERANCE = click.Option(["--tolerance"], type=float, help="A guess this near counts as within tolerance.")
+
+# answer
+EPSILON = click.Option(["--epsilon"], help="Cap of the ledger, not of this run (rho if unit = rho).")
+DELTA = click.Option(["--delta"], help="Cap of delta.")
+ACCURACY = click.Option(
+    ["--accuracy"],
+    type=float,
+    help="Error bar: a share of n (add-remove: people). Default: share what is left.",
+)
+BETA = click.Option(
+    ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."
+)
+HORIZON = click.Option(
+    ["--horizon"], type=int, default=1000, show_default=True, help="Questions an online-ic run is planned for."
+)
+ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
+LEDGER = click.Option(
+    ["--ledger"], type=FILE, help="The budget's file. Default: [budget] ledger, or budget.keyhole beside the settings."
+)
+DRY_RUN = flag("--dry-run", "Show what each statement would cost; spend nothing.")
+
+# simulate oracle
+DIMENSION = click.Option(
+    ["--dimension"], type=click.IntRange(min=1), default=4, show_default=True, help="D, entries of the hidden vector."
+)
+SUBSPACE = click.Option(
+    ["--subspace"],
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="d, dimension of the queries' subspace: equal blocks of entries.",
+)
+ORACLE_NOISE = click.Option(
+    ["--noise"],
+    metavar="KIND:u",
+    default="uniform:0.25",
+    show_default=True,
+    help="uniform, gaussian, laplace or triangular, with standard deviation D u / sqrt 3.",
+)
+QUERIES = click.Option(
+    ["--queries"], type=click.IntRange(min=1), default=1_000_000, show_default=True, help="T, length of the stream."
+)
+SEEDS = click.Option(
+    ["--seeds"], type=click.IntRange(min=1), default=8, show_default=True, help="Runs, with seeds 0, 1, ..."
+)
+BOX_DELTA = click.Option(
+    ["--delta"],
+    type=float,
+    default=0.01,
+    show_default=True,
+    help="Chance that the certified box may ever lose the hidden vector.",
+)
+PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html, .svg or .png file.")

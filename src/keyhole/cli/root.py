@@ -1,0 +1,86 @@
+"""The root of the command line: what there is, told without importing any of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import click
+
+from keyhole.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """A subcommand: its name, the module whose `command` it is, and its help in one line."""
+
+    name: str
+    module: str
+    line: str
+
+
+ENTRIES = (
+    Subcommand("demo", "keyhole.cli.demo", "Tell the hospital story: three harmless sums give one patient away."),
+    Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
+    Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
+    Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
+    Subcommand("simulate", "keyhole.cli.simulate", "Play attacks and defences against simulated databases."),
+    Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
+)
+
+HELP = """What aggregate statistics give away about people, and how to answer safely.
+
+\b
+Start with `keyhole demo`, then
+  audit what was answered
+    keyhole audit log.sql --data patients.csv --id Name --private "Blood sugar"
+  watch before each answer
+    keyhole watch -c keyhole.toml < statements.sql
+  attack as an outsider
+    keyhole attack transcript.jsonl --data people.csv --id Name --private "Blood sugar"
+  simulate a yes/no oracle
+    keyhole simulate oracle --noise uniform:0.25 --method sequential
+  answer with noise and a budget
+    keyhole answer queries.sql --data patients.csv -c keyhole.toml --epsilon 1
+"""
+
+
+def load(entry: Subcommand) -> click.Command:
+    """Import a subcommand."""
+    found = import_module(entry.module).command
+    assert isinstance(found, click.Command)
+    return found
+
+
+class Lazy(click.Group):
+    """Holds stand-ins, made of `ENTRIES`, and imports a subcommand only when it is called or asked for its options."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the story."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The real subcommand: now it is called."""
+        name, stand_in, rest = super().resolve_command(ctx, args)
+        found = next((entry for entry in ENTRIES if entry.name == name), None)
+        return name, stand_in if found is None else load(found), rest
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Whatever a subcommand does, from its import on, ends in one place."""
+        from keyhole.cli.terminal import errors_end_well
+
+        with errors_end_well():
+            return super().invoke(ctx)
+
+
+app = Lazy(
+    "keyhole",
+    commands={entry.name: click.Command(entry.name, help=entry.line, short_help=entry.line) for entry in ENTRIES},
+    help=HELP,
+    no_args_is_help=True,
+    context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
+)
+click.version_option(__version__, prog_name="keyhole", message="%(prog)s %(version)s", help="Print the version.")(app)

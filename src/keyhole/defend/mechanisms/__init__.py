@@ -1,0 +1,1 @@
+"""The mechanisms, one a file: what each releases, and what it costs."""

@@ -1,0 +1,138 @@
+"""Laplace and Gaussian: each statement is one joint release, paid for by itself and remembered."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from keyhole.defend.answering import Setting
+from keyhole.defend.base import Release
+from keyhole.defend.linear import l1_sensitivity, l2_sensitivity_squared
+from keyhole.defend.loss import Loss, rounded_down
+from keyhole.defend.mechanisms.gaussian import Gaussian, gaussian_rho
+from keyhole.defend.mechanisms.laplace import Laplace, laplace_epsilon
+from keyhole.defend.noise import NoiseSource, checked
+from keyhole.defend.workload import Question
+from keyhole.errors import BudgetExhausted, PrivacyParameterError
+from keyhole.query import Refused
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EachAlone:
+    """With an accuracy each statement costs what that accuracy needs; without one, what is left is shared out evenly
+    over the statements that are not free. A question released before is given again for nothing.
+    """
+
+    setting: Setting
+    kind: Literal["laplace", "gaussian"]
+    noise: NoiseSource | None = None
+
+    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | Refused]:
+        """Each statement's price; later repetitions of a statement are free."""
+        made: list[tuple[Fraction, str] | Refused] = []
+        seen: set[str] = set()
+        shares = self._shares(questions)
+        for q in questions:
+            key = q.fingerprint()
+            if not q.asked:
+                made.append((Fraction(0), q.why_free(self.setting.histogram.neighbours)))
+            elif key in seen or self.setting.recalled(q) is not None:
+                made.append((Fraction(0), "released before"))
+            else:
+                quoted = self._quote(q, shares)
+                if isinstance(quoted, Refused):
+                    made.append(quoted)
+                    continue
+                made.append((self.setting.ledger.price(quoted).amount, f"{self.kind}, {quoted}"))
+            seen.add(key)
+        return made
+
+    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | Refused]:
+        """Charge, release and remember one statement after the other."""
+        shares = self._shares(questions)
+        made: list[tuple[list[Release], Fraction] | Refused] = []
+        for q in questions:
+            if not q.asked:
+                made.append(([], Fraction(0)))
+                continue
+            if (known := self.setting.recalled(q)) is not None:
+                made.append((known, Fraction(0)))
+                continue
+            loss = self._quote(q, shares)
+            if isinstance(loss, Refused):
+                made.append(loss)
+                continue
+            try:
+                releases = _in_units(q, self._mechanism(q, loss).release(q.asked))
+            except BudgetExhausted as error:
+                made.append(Refused(str(error)))
+                continue
+            self.setting.remember(q, releases)
+            made.append((releases, self.setting.ledger.price(loss).amount))
+        return made
+
+    def _mechanism(self, q: Question, loss: Loss) -> Laplace | Gaussian:
+        s, beta = self.setting, self.setting.release_beta(q)
+        if self.kind == "laplace":
+            return Laplace(s.histogram, s.ledger, loss.amount, beta, s.analyst, self.noise)
+        return Gaussian(s.histogram, s.ledger, loss.amount, beta, s.analyst, self.noise)
+
+    def _shares(self, questions: Sequence[Question]) -> Fraction:
+        """What one statement may spend when no accuracy is asked for: an even share, the same for all."""
+        new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q) is None}
+        left = self.setting.ledger.left(self.setting.analyst)
+        return rounded_down(left / len(new)) if new else Fraction(0)
+
+    def _quote(self, q: Question, share: Fraction) -> Loss | Refused:
+        """The loss of one statement, or why it has none: nothing is left, or no noise can be drawn for it."""
+        neighbours, finest = self.setting.histogram.neighbours, max(f.unit for f in q.asked)
+        try:
+            moved, squared = l1_sensitivity(q.asked, neighbours), l2_sensitivity_squared(q.asked, neighbours)
+        except PrivacyParameterError as error:
+            return Refused(str(error))
+        try:
+            loss = self._loss(q, share)
+        except BudgetExhausted as error:
+            return Refused(str(error))
+        noise = moved / loss.amount * finest if self.kind == "laplace" else squared / (2 * loss.amount) * finest**2
+        try:
+            if noise:
+                checked(noise)
+        except PrivacyParameterError as error:
+            return Refused(str(error))
+        return loss
+
+    def _loss(self, q: Question, share: Fraction) -> Loss:
+        neighbours, bar = self.setting.histogram.neighbours, self.setting.bar()
+        beta = self.setting.release_beta(q)
+        if bar is None:
+            if share <= 0:
+                raise BudgetExhausted(
+                    "nothing is left of the budget: nothing was spent; raise the budget", remaining=share, requested=0
+                )
+            unit = self.setting.ledger.cap.total.unit
+            if self.kind == "gaussian":
+                return Loss.of_rho(share, neighbours)
+            epsilon = share if unit == "epsilon" else rounded_down(Fraction(math.sqrt(2 * share)))
+            return Loss.of_epsilon(epsilon, 0, neighbours)
+        if self.kind == "laplace":
+            moved = l1_sensitivity(q.asked, neighbours)
+            return Loss.of_epsilon(
+                max(laplace_epsilon(bar * f.unit, moved * f.unit, beta) for f in q.asked), 0, neighbours
+            )
+        squared = l2_sensitivity_squared(q.asked, neighbours)
+        return Loss.of_rho(max(gaussian_rho(bar * f.unit, squared * f.unit**2, beta) for f in q.asked), neighbours)
+
+
+def _in_units(question: Question, releases: list[Release]) -> list[Release]:
+    """The releases with the noise told in the units of the answer: a sum's is that of a count times its range."""
+    scale, factors = releases[0].scale, question.factors()
+    if scale is None:
+        return releases
+    told = [f"{float(scale * factor):.6g}" for factor in factors]
+    shown = " and ".join(told) if len(told) <= 2 else f"{told[0]} to {told[-1]}"
+    story, _, _ = releases[0].how.rpartition(" ")
+    return [replace(r, how=f"{story} {shown}") for r in releases]

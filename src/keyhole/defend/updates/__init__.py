@@ -1,0 +1,1 @@
+"""Database updates: how a hypothesis learns from one answer."""

@@ -1,0 +1,69 @@
+"""Which queries are solved together: those that tie private columns to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keyhole.forms import private_leaves
+from keyhole.predicate import TRUE, Opaque, Predicate, leaves
+from keyhole.query import Aggregate
+from keyhole.tables import Roster
+from keyhole.transcript import Entry, Refusal, Transcript
+
+
+def admissible(transcript: Transcript, roster: Roster) -> tuple[list[Entry], list[Refusal]]:
+    """Leave out statements whose engine-evaluated parts the engine itself refuses."""
+    kept: list[Entry] = []
+    refused: dict[str, Refusal] = {}
+    known: dict[tuple[Predicate, str | None], str | None] = {}
+    for entry in transcript.entries:
+        number = entry.number.split(".")[0]
+        for term in (*entry.query.terms, *entry.query.per):
+            if entry.query.aggregate is Aggregate.PUBLIC:
+                continue
+            opaque = [leaf for leaf in leaves(term.where) if isinstance(leaf, Opaque)]
+            for part, weight in [(leaf, None) for leaf in opaque] + ([(TRUE, term.weight)] if term.weight else []):
+                if (part, weight) not in known:
+                    known[part, weight] = roster.fault(part, weight)
+                objection = known[part, weight]
+                if objection is not None:
+                    refused[number] = Refusal(number, entry.sql, f"the engine refuses it: {objection}")
+        kept.append(entry)
+    return [e for e in kept if e.number.split(".")[0] not in refused], list(refused.values())
+
+
+@dataclass(frozen=True, slots=True)
+class TiedQueries:
+    """Queries that are solved together, and the private columns that they tie."""
+
+    columns: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+
+def blocks_of(entries: Sequence[Entry], secret: frozenset[str]) -> tuple[list[TiedQueries], TiedQueries]:
+    """Private columns that some query mentions together share a system (union-find); and the public queries."""
+    parent: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while parent.setdefault(name, name) != name:
+            name = parent[name]
+        return name
+
+    touched: list[frozenset[str]] = []
+    for entry in entries:
+        used = set(entry.query.columns)
+        for term in (*entry.query.terms, *entry.query.per):
+            used |= {leaf.column for leaf in private_leaves(term.where, secret) if hasattr(leaf, "column")}
+        touched.append(frozenset(used))
+        for name in used:
+            parent[root(name)] = root(min(used))
+    blocks: dict[str, list[Entry]] = {}
+    public = []
+    for entry, names in zip(entries, touched, strict=True):
+        if names:
+            blocks.setdefault(root(min(names)), []).append(entry)
+        else:
+            public.append(entry)
+    named = [TiedQueries(tuple(sorted(n for n in parent if root(n) == r)), tuple(block)) for r, block in blocks.items()]
+    return named, TiedQueries((), tuple(public))

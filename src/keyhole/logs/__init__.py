@@ -1,0 +1,1 @@
+"""Any log to lines: SQL statements, transcripts, query histories of other systems."""

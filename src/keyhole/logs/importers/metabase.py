@@ -1,0 +1,56 @@
+"""Metabase's saved questions: the JSON of GET /api/card (all cards, or one).
+
+Native questions hold SQL. Questions made in the graphical editor have none and are listed as refused, as are
+questions with variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from keyhole.logs.importers.exported import NO_TEMPLATE, Exported, faulty, is_template, statements
+from keyhole.logs.importers.records import records
+from keyhole.sql.dialects import Dialect, named
+
+
+def read(text: str, name: str) -> Iterator[Exported]:
+    """The statements of the saved questions.
+
+    >>> card = '{"name": "pay", "dataset_query": {"type": "native", "native": {"query": "SELECT SUM(x) FROM t"}}}'
+    >>> [f.sql for f in read(card, "cards.json")]
+    ['SELECT SUM(x) FROM t']
+    """
+    for record in records(text, name):
+        label = str(record.fields.get("name") or f"card {record.fields.get('id', '')}").strip()
+        sql = _native(record.fields.get("dataset_query"))
+        if record.fault:
+            yield faulty(record.raw, record.at, record.fault)
+        elif sql is None:
+            why = "a question without SQL: open it in Metabase, choose 'View the SQL', and add that statement"
+            yield faulty(label, record.at, why)
+        elif is_template(sql):
+            yield faulty(sql, record.at, NO_TEMPLATE)
+        else:
+            for found in statements(sql, record.at):
+                yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
+
+
+def _native(query: Any) -> str | None:
+    """The SQL of a question: in `native.query`, or from version 0.57 on in its one native stage."""
+    if not isinstance(query, Mapping):
+        return None
+    native = query.get("native")
+    if isinstance(native, Mapping) and isinstance(native.get("query"), str):
+        return str(native["query"])
+    stages = query.get("stages")
+    if isinstance(stages, list) and len(stages) == 1 and isinstance(stages[0], Mapping):
+        inner = stages[0].get("native")
+        return inner if isinstance(inner, str) else None
+    return None
+
+
+def _engine(database: Any) -> Dialect:
+    """What the export says of the database behind a question; most say nothing."""
+    return named(database.get("engine") if isinstance(database, Mapping) else None)

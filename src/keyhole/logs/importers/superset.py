@@ -1,0 +1,52 @@
+"""Superset: the JSON of GET /api/v1/saved_query/ (saved queries) or GET /api/v1/query/ (the history of SQL Lab)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from keyhole.logs.importers.exported import NO_TEMPLATE, Exported, faulty, is_template, statements
+from keyhole.logs.importers.records import records
+from keyhole.sql.dialects import Dialect, named
+
+
+def read(text: str, name: str) -> Iterator[Exported]:
+    """The statements; of a query that was run, the text that was sent to the database.
+
+    >>> [f.sql for f in read('{"count": 1, "result": [{"label": "pay", "sql": "SELECT SUM(x) FROM t"}]}', "saved.json")]
+    ['SELECT SUM(x) FROM t']
+    """
+    page = list(records(text, name))
+    for record in page:
+        if str(record.fields.get("status") or "success").lower() in ("failed", "stopped", "timed_out"):
+            continue
+        sql = record.text("executed_sql", "sql")
+        if record.fault or not sql:
+            yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no sql")
+        elif is_template(sql):
+            yield faulty(sql, record.at, NO_TEMPLATE)
+        else:
+            for found in statements(sql, record.at):
+                yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
+    count = _count(text)
+    if count > len(page):
+        why = (
+            f"the file has {len(page)} of {count} queries: ask for all pages (page, page_size) and audit them together"
+        )
+        yield faulty(f"{count - len(page)} queries on other pages", 1, why)
+
+
+def _count(text: str) -> int:
+    """How many there are on all pages, as the answer of the API says; 0 if it does not."""
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        return 0
+    count = whole.get("count") if isinstance(whole, dict) else None
+    return count if isinstance(count, int) else 0
+
+
+def _engine(database: object) -> Dialect:
+    """What the export says of the database behind a query; most say nothing."""
+    return named(database.get("backend") if isinstance(database, Mapping) else None)

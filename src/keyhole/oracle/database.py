@@ -1,0 +1,124 @@
+"""The yes/no oracle over a real database: SELECT SUM(x) > t FROM ... WHERE ..., exact or noisy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from keyhole.errors import ModelError
+from keyhole.oracle.noise import OracleNoise
+from keyhole.oracle.tails import Floats
+from keyhole.sql.lower import lower
+from keyhole.tables.base import Source
+
+
+def _name(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _literal(value: float | str) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return repr(value)
+
+
+def asking(source: Source) -> Callable[[str], object]:
+    """`ask` for a Source: the text is lowered like any analyst's statement, then answered by the engine.
+
+    >>> import pandas
+    >>> from keyhole.knowledge import Columns, PrivateColumn
+    >>> from keyhole.tables import load
+    >>> frame = pandas.DataFrame({"name": ["Ann", "Bob"], "pay": [4.0, 7.0]})
+    >>> source = load(frame, Columns(id=("name",), private={"pay": PrivateColumn(min=0, max=10)}))
+    >>> asking(source)("SELECT SUM(pay) > 5 FROM staff WHERE name IN ('Bob')")
+    True
+    """
+    return lambda sql: source.evaluate(lower(sql, source.schema).queries[0])
+
+
+class DatabaseOracle:
+    """Turns a query vector over records into SQL and sends it through `ask(sql) -> bool`.
+
+    Entry i of a query is the weight of the record with id `ids[i]`; the hidden vector is the private column. A 0/1
+    query becomes `SELECT SUM("x") > t FROM "table" WHERE "id" IN (...)`; other weights become a CASE over the id inside
+    the SUM. `ask` may be any connection: DuckDB's is `lambda sql: connection.execute(sql).fetchone()[0]`.
+    The database sees one statement per answer; nothing but the bit comes back.
+
+    >>> statements = []
+    >>> def ask(sql: str) -> bool:
+    ...     statements.append(sql)
+    ...     return True
+    >>> oracle = DatabaseOracle(ask, table="staff", column="pay", key="name", ids=["Ann", "Bob", "Cy"])
+    >>> oracle.above(np.array([1.0, 0.0, 1.0]), 3.5), oracle.asked
+    (1, 1)
+    >>> print(statements[0])
+    SELECT SUM("pay") > 3.5 FROM "staff" WHERE "name" IN ('Ann', 'Cy')
+    """
+
+    def __init__(
+        self, ask: Callable[[str], object], *, table: str, column: str, key: str, ids: Sequence[float | str]
+    ) -> None:
+        if not ids:
+            raise ModelError("the database oracle needs the ids of the records, one per entry of a query")
+        self._ids = [_literal(each) for each in ids]
+        if len(set(self._ids)) < len(self._ids):
+            again = next(each for k, each in enumerate(self._ids) if each in self._ids[:k])
+            raise ModelError(f"the id {again} is named twice; an entry of a query stands for one record")
+        self._ask = ask
+        self._table, self._column, self._key = _name(table), _name(column), _name(key)
+        self.asked = 0
+
+    def statement(self, q: Floats, threshold: float) -> str:
+        """The SQL text for one question."""
+        row = np.asarray(q, dtype=np.float64)
+        if row.shape != (len(self._ids),):
+            raise ModelError(f"a query has one entry per record, {len(self._ids)}, got shape {row.shape}")
+        if not np.all(np.isfinite(row)) or not np.any(row) or not math.isfinite(threshold):
+            raise ModelError("a query needs finite entries, not all zero, and a finite threshold")
+        used = [(each, float(weight)) for each, weight in zip(self._ids, row, strict=True) if weight != 0]
+        weights = {weight for _, weight in used}
+        if len(weights) == 1:
+            # SUM(x) > t/w says the same as SUM(w x) > t, and is what an analyst would write
+            weight = weights.pop()
+            total = f"SUM({self._column})" if weight == 1 else f"SUM({weight!r} * {self._column})"
+        else:
+            cases = " ".join(f"WHEN {each} THEN {weight!r}" for each, weight in used)
+            total = f"SUM({self._column} * CASE {self._key} {cases} END)"
+        chosen = ", ".join(each for each, _ in used)
+        return f"SELECT {total} > {float(threshold)!r} FROM {self._table} WHERE {self._key} IN ({chosen})"
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """Ask the database."""
+        answer = self._ask(self.statement(q, threshold))
+        if answer not in (0, 1):
+            raise ModelError(f"the database answered {answer!r}, not true or false: are there records, and no NULLs?")
+        self.asked += 1
+        return int(bool(answer))
+
+
+class NoisyDatabaseOracle(DatabaseOracle):
+    """The same database behind a defence: fresh noise is added to every sum before it is compared.
+
+    SUM(x) + noise > t is SUM(x) > t - noise: the defence sits between the analyst and the database, which it asks
+    with the shifted threshold.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[str], object],
+        noise: OracleNoise,
+        *,
+        table: str,
+        column: str,
+        key: str,
+        ids: Sequence[float | str],
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__(ask, table=table, column=column, key=key, ids=ids)
+        self._noise, self._rng = noise, rng
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """Ask the database at the threshold less the noise."""
+        return super().above(q, threshold - float(self._noise.sample(self._rng, 1)[0]))

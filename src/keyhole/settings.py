@@ -1,0 +1,105 @@
+"""Options and arguments, merged over keyhole.toml: one step for all commands and for Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from keyhole.errors import ConfigError
+from keyhole.knowledge import Columns, Config, Knowledge, PrivateColumn, parse_private
+
+Names = str | Sequence[str]  # one column, or several
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a command works with. `data` is a path or a frame; `config` is the rest, with the options put over it.
+
+    `asked` names the private columns that were given as options, in their order; all of them if none was.
+    """
+
+    data: object
+    config: Config
+    asked: tuple[str, ...]
+
+    @property
+    def columns(self) -> Columns:
+        """Who is who."""
+        return self.config.columns
+
+    @property
+    def table(self) -> str | None:
+        """The table's name, if FROM must name it."""
+        return self.config.source.table
+
+    @property
+    def view(self) -> str | None:
+        """The SELECT that gives one row per person."""
+        return self.config.source.view
+
+    def knowledge(self) -> Knowledge:
+        """What the attacker knows beforehand."""
+        return self.config.knowledge()
+
+
+def settings(
+    config: Config | str | Path | None = None,
+    *,
+    data: object = None,
+    table: str | None = None,
+    view: str | None = None,
+    private: Names = (),
+    id: Names = (),  # noqa: A002 - the word of the contract
+    hidden: Names = (),
+) -> Settings:
+    """Settings with the arguments put over them; an argument that is not given leaves what the file says.
+
+    A private column with a range replaces what the file says of it; its name alone does not.
+
+    >>> merged = settings(Config.parse("[columns.private.pay]\\nmin = 0"), data="staff.csv", private="pay", id="name")
+    >>> merged.columns.private["pay"].min, merged.columns.id, merged.asked
+    (Decimal('0'), ('name',), ('pay',))
+    """
+    read = config if isinstance(config, Config) else Config() if config is None else Config.load(config)
+    named: dict[str, PrivateColumn] = dict(read.columns.private)
+    asked = []
+    for text in names(private):
+        name, column = parse_private(text)
+        asked.append(name)
+        if name not in named or text != name:
+            named[name] = column
+    columns = Columns.checked(
+        {
+            "id": names(id) or read.columns.id,
+            "hidden": names(hidden) or read.columns.hidden,
+            "private": named,
+            "public": read.columns.public,
+        },
+        "the options",
+    )
+    source = replace(
+        read.source,
+        table=table if table is not None else read.source.table,
+        view=view if view is not None else read.source.view,
+    )
+    where = data if data is not None else read.source.data
+    if where is None:
+        raise ConfigError("no data: give --data FILE (data=... in Python), or data under [source] in keyhole.toml")
+    return Settings(where, replace(read, columns=columns, source=source), tuple(asked) or tuple(named))
+
+
+def with_private(found: Settings) -> Settings:
+    """The same, or an error where no column is private: there would be nothing to judge."""
+    if not found.columns.private:
+        raise ConfigError("no column is private: name one with --private COL, or under [columns.private.COL]")
+    return found
+
+
+def names(given: Names) -> tuple[str, ...]:
+    """One name is a list of one.
+
+    >>> names("pay"), names(["pay", "bonus"])
+    (('pay',), ('pay', 'bonus'))
+    """
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,1 @@
+"""Numerics of decoding: from answers to guesses, one algorithm a file."""

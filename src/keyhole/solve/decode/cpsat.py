@@ -1,0 +1,130 @@
+"""Integer systems lo <= C z <= hi, 0 <= z <= top, solved exactly by CP-SAT in a child process.
+
+CP-SAT (OR-tools) and HiGHS cannot live in one process, so the solver always runs in a child that speaks JSON: this
+module is also the child's program (`python -m keyhole.solve.decode.cpsat`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.errors import MissingExtra
+from keyhole.solve.status import SolverStatus
+
+Ints = NDArray[np.int64]
+
+EVERY = 4096  # tables up to which all of them are listed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IntegerSolution:
+    """Different solutions found (one a row; none if infeasible or out of time) and how the search ended.
+
+    `unique`: the one solution is all there is; `complete`: those found are all there are.
+    """
+
+    solutions: Ints
+    status: SolverStatus
+    unique: bool
+    complete: bool = False
+
+
+def solve_integers(
+    C: NDArray[Any], lo: Ints, hi: Ints, top: Ints, *, seconds: float = 20.0, samples: int = 16, seed: int = 1
+) -> IntegerSolution:
+    """All tables that meet every row where at most `EVERY` do, and otherwise up to `samples` different ones.
+
+    Guarantee: `OPTIMAL` means that no table exists but those given (`unique`: just one); `INFEASIBLE` that none does;
+    `FEASIBLE` gives different solutions pulled apart by random objectives (not a uniform sample); `ITERATION_LIMIT`
+    that `seconds` ran out first.
+
+    >>> s = solve_integers(np.array([[1, 1, 0], [0, 1, 1]]), *(np.array([2, 1]),) * 2, np.ones(3, dtype=np.int64))
+    >>> s.solutions.tolist(), s.unique
+    ([[1, 1, 0]], True)
+    """
+    if importlib.util.find_spec("ortools") is None:
+        raise MissingExtra("exact integer decoding", "attack")
+    job = {
+        "rows": [[[int(k), int(c[k])] for k in np.flatnonzero(c)] for c in np.asarray(C)],
+        "lo": [int(v) for v in lo],
+        "hi": [int(v) for v in hi],
+        "top": [int(v) for v in top],
+        "seconds": seconds,
+        "samples": samples,
+        "seed": seed,
+        "every": EVERY,
+    }
+    child = subprocess.run(
+        [sys.executable, "-m", "keyhole.solve.decode.cpsat"],
+        input=json.dumps(job), capture_output=True, text=True, timeout=seconds + 60, check=False,
+    )  # fmt: skip
+    if child.returncode != 0:
+        raise RuntimeError(f"the CP-SAT child failed: {child.stderr.strip().splitlines()[-1:]}")
+    reply = json.loads(child.stdout)
+    found = np.array(reply["solutions"], dtype=np.int64).reshape(-1, len(top))
+    complete = reply["status"] == SolverStatus.OPTIMAL.value
+    return IntegerSolution(found, SolverStatus(reply["status"]), complete and len(found) == 1, complete)
+
+
+def _child(job: dict[str, Any]) -> dict[str, Any]:
+    """Runs in the child: build the model, list every solution if they are few, pull some apart if they are many."""
+    import random
+    import time
+
+    cp_model: Any = import_module("ortools.sat.python.cp_model")
+
+    model = cp_model.CpModel()
+    z = [model.new_int_var(0, t, f"z{k}") for k, t in enumerate(job["top"])]
+    for row, lo, hi in zip(job["rows"], job["lo"], job["hi"], strict=True):
+        model.add_linear_constraint(sum(c * z[k] for k, c in row), lo, hi)
+    start, draw = time.monotonic(), random.Random(job["seed"])
+
+    def solver() -> Any:
+        made = cp_model.CpSolver()
+        made.parameters.num_workers = 1  # one worker is deterministic
+        made.parameters.random_seed = job["seed"]
+        made.parameters.max_time_in_seconds = max(0.1, job["seconds"] - (time.monotonic() - start))
+        return made
+
+    first = solver()
+    outcome = first.solve(model)
+    if outcome == cp_model.INFEASIBLE:
+        return {"solutions": [], "status": "infeasible"}
+    if outcome not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return {"solutions": [], "status": "iteration limit"}
+    found = {tuple(first.value(v) for v in z)}
+
+    class Listed(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        def on_solution_callback(self) -> None:
+            listed.add(tuple(self.value(v) for v in z))
+            if len(listed) > job["every"]:
+                self.stop_search()
+
+    listed: set[tuple[int, ...]] = set()
+    lister = solver()
+    lister.parameters.enumerate_all_solutions = True
+    if lister.solve(model, Listed()) == cp_model.OPTIMAL and len(listed) <= job["every"]:
+        return {"solutions": sorted(listed), "status": "optimal"}
+    for _ in range(4 * job["samples"]):
+        if len(found) >= job["samples"] or time.monotonic() - start >= job["seconds"]:
+            break
+        model.clear_objective()
+        model.maximize(sum(draw.choice((-1, 1)) * v for v in z))
+        other = solver()
+        if other.solve(model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            break
+        found.add(tuple(other.value(v) for v in z))
+    return {"solutions": sorted(found), "status": "feasible"}
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(_child(json.loads(sys.stdin.read()))))
