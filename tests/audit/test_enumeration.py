@@ -47,8 +47,8 @@ BOUNDED = tuple(range(0, 8, 2))
 SETTINGS = (
     Setting("integers 0..3", pa.int64(), PrivateColumn(min=0, max=3, step=1), BOUNDED, BOUNDED, True),
     Setting("integers", pa.int64(), PrivateColumn(), tuple(range(-4, 12, 2)), BOUNDED, False),
-    Setting("decimals", pa.decimal128(9, 1), PrivateColumn(), tuple(range(-2, 8)), tuple(range(0, 7)), False),
-    Setting("doubles", pa.float64(), PrivateColumn(), tuple(range(-2, 8)), tuple(range(0, 7)), False),
+    Setting("decimals", pa.decimal128(9, 1), PrivateColumn(), tuple(range(-2, 8)), tuple(range(7)), False),
+    Setting("doubles", pa.float64(), PrivateColumn(), tuple(range(-2, 8)), tuple(range(7)), False),
 )
 
 

@@ -134,9 +134,15 @@ class Exposure:
     version: str | None = None
     dialect: str = "duckdb"
     index: Index = field(init=False, repr=False)
+    judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
+    gap: str = field(init=False, repr=False)  # why the verdict is not complete, as the end of a sentence; else empty
 
     def __post_init__(self) -> None:
+        waiting = {u.number for u in self.unjudged}
+        judged = sum(entry.number not in waiting for entry in self.evidence.transcript.entries)
         object.__setattr__(self, "index", Index.of(self.evidence))
+        object.__setattr__(self, "judged", judged)
+        object.__setattr__(self, "gap", self._gap())
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -183,9 +189,7 @@ class Exposure:
         """
         return not self.gap
 
-    @property
-    def gap(self) -> str:
-        """Why the verdict is not complete, as the end of a sentence; empty if it is."""
+    def _gap(self) -> str:
         if not self.judged:
             return "nothing was judged"
         if self.unjudged or self.refused:
@@ -193,12 +197,6 @@ class Exposure:
         if self.contradictions:
             return "some answers contradict each other or the data"
         return next((why for system in self.evidence.systems if (why := _beyond_rank(system, self.evidence))), "")
-
-    @property
-    def judged(self) -> int:
-        """How many queries were judged, parts of statements counted one by one; those without a secret are."""
-        waiting = {u.number for u in self.unjudged}
-        return sum(entry.number not in waiting for entry in self.evidence.transcript.entries)
 
     @property
     def exit_code(self) -> int:

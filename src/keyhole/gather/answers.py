@@ -88,7 +88,8 @@ def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
         rounded = (Decimal(value.numerator) / Decimal(value.denominator)).quantize(step, rounding=ROUND_HALF_UP)
         half = Fraction(step) / 2
         return Answer(rounded, Fraction(rounded) - half, Fraction(rounded) + half)
-    return Answer(simplest_decimal(value - spread, value + spread), value - spread, value + spread)
+    near = min(spread, abs(value) / 10**9)  # dust is not printed, but a wide radius does not round the answer
+    return Answer(simplest_decimal(value - near, value + near), value - spread, value + spread)
 
 
 def holds(left: Fraction, op: str, right: Fraction) -> bool:
