@@ -25,7 +25,7 @@ from keyhole.audit import Exposure, Judge, Status
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Config, PrivateColumn
 from keyhole.tables import DuckDBSource, load
-from keyhole.transcript import Line
+from keyhole.transcript import ABSENT, Line
 
 Masks = NDArray[np.bool_]
 HALVES = 2  # numbers are held in halves, so that decimals are whole
@@ -111,6 +111,27 @@ def condition(rng: random.Random) -> Condition:
 
 # an aggregate over a mask: numerator and denominator in every table; a denominator of 0 is NULL
 Ratio = tuple[NDArray[np.int64], NDArray[np.int64]]
+Measure = Callable[[NDArray[np.int64], Masks, Table], Ratio]
+
+
+@dataclass(frozen=True)
+class Item:
+    """An aggregate: SQL text, how it is measured, how often a half counts in it, and whether it is a root."""
+
+    sql: str
+    measure: Measure
+    power: int = 1
+    root: bool = False
+
+    def printed(self, top: int, per: int, rng: random.Random) -> Decimal | None:
+        """What an engine prints: exact sums, quotients as a DOUBLE that may be off in its last place."""
+        if per == 0:
+            return None
+        value = Fraction(top, per * HALVES**self.power)
+        if not self.root and value.denominator in (1, 2, 4):
+            return Decimal(value.numerator) / Decimal(value.denominator)
+        near = float(value) ** 0.5 if self.root else float(value)
+        return Decimal(repr(float(np.nextafter(near, rng.choice((-np.inf, near, np.inf))))))
 
 
 def _sums(x: NDArray[np.int64], here: Masks, t: Table) -> tuple[NDArray[np.int64], ...]:
@@ -123,7 +144,15 @@ def _some(count: NDArray[np.int64]) -> NDArray[np.int64]:
     return (count > 0).astype(np.int64)
 
 
-def item(rng: random.Random) -> tuple[str, Callable[[NDArray[np.int64], Masks, Table], Ratio]]:
+def _average(x: NDArray[np.int64], here: Masks, t: Table) -> Ratio:
+    _, c, s, _ = _sums(x, here, t)
+    return s, c
+
+
+AVERAGE = Item("AVG(x)", _average)
+
+
+def item(rng: random.Random) -> Item:
     one = lambda a: np.ones_like(a)  # noqa: E731
     inner = condition(rng)
     w = lambda t: np.array(t.w)  # noqa: E731
@@ -150,10 +179,6 @@ def item(rng: random.Random) -> tuple[str, Callable[[NDArray[np.int64], Masks, T
         missing = both & np.array([v is None for v in t.x])
         return s, _some(here.sum(axis=1) - missing.sum(axis=1))
 
-    def average(x: NDArray[np.int64], here: Masks, t: Table) -> Ratio:
-        _, c, s, _ = _sums(x, here, t)
-        return s, c
-
     def variance(x: NDArray[np.int64], here: Masks, t: Table) -> Ratio:
         _, c, s, q = _sums(x, here, t)
         return c * q - s * s, c * c
@@ -166,49 +191,70 @@ def item(rng: random.Random) -> tuple[str, Callable[[NDArray[np.int64], Masks, T
         _, c, _, q = _sums(x, here, t)
         return q, _some(c)
 
-    choices: list[tuple[str, Callable[[NDArray[np.int64], Masks, Table], Ratio]]] = [
-        ("SUM(x)", total),
-        ("SUM(x)", total),
-        ("COUNT(*)", lambda x, here, t: (here.sum(axis=1), one(x[:, 0]))),
-        ("COUNT(*)", lambda x, here, t: (here.sum(axis=1), one(x[:, 0]))),
-        ("COUNT(x)", lambda x, here, t: (_sums(x, here, t)[1], one(x[:, 0]))),
-        ("AVG(x)", average),
-        ("SUM(x * x)", squares),
-        ("SUM(x * x)", squares),
-        ("SUM(x * w)", weighted),
-        ("COALESCE(SUM(x), 0)", orzero),
-        (f"SUM(CASE WHEN {inner.sql} THEN x ELSE 0 END)", case),
-        (f"COUNT(*) FILTER (WHERE {inner.sql}) / COUNT(*)", share),
-        ("VAR_POP(x)", variance),
-        ("VAR_SAMP(x)", sample),
-        ("STDDEV_POP(x)", variance),
+    def counted(x: NDArray[np.int64], here: Masks, t: Table) -> Ratio:
+        return here.sum(axis=1), one(x[:, 0])
+
+    choices = [
+        Item("SUM(x)", total),
+        Item("SUM(x)", total),
+        Item("COUNT(*)", counted, 0),
+        Item("COUNT(*)", counted, 0),
+        Item("COUNT(x)", lambda x, here, t: (_sums(x, here, t)[1], one(x[:, 0])), 0),
+        AVERAGE,
+        AVERAGE,
+        Item("SUM(x * x)", squares, 2),
+        Item("SUM(x * x)", squares, 2),
+        Item("SUM(x * w)", weighted),
+        Item("COALESCE(SUM(x), 0)", orzero),
+        Item(f"SUM(CASE WHEN {inner.sql} THEN x ELSE 0 END)", case),
+        Item(f"COUNT(*) FILTER (WHERE {inner.sql}) / COUNT(*)", share, 0),
+        Item("VAR_POP(x)", variance, 2),
+        Item("VAR_SAMP(x)", sample, 2),
+        Item("STDDEV_POP(x)", variance, 2, root=True),
     ]
     return rng.choice(choices)
 
 
 @dataclass
 class Asked:
-    """One statement with its answers in every table."""
+    """One statement with its answers in every table: number, item, in which tables its group is shown, and the key."""
 
     sql: str
-    cells: list[tuple[Ratio, Masks]] = field(default_factory=list)  # number, and in which tables its group is shown
+    items: list[Item]
+    cells: list[tuple[Ratio, Masks]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+
+    def printed(self, at: int, rng: random.Random) -> Any:
+        """The answer as a transcript has it."""
+        wide = len(self.items)
+        said = [
+            self.items[i % wide].printed(int(top[at]), int(per[at]), rng)
+            for i, ((top, per), _) in enumerate(self.cells)
+        ]
+        if not self.keys:
+            return said if wide > 1 else said[0]
+        return [
+            {"key": {"g": key}, "values": said[i * wide : (i + 1) * wide]}
+            for i, key in enumerate(self.keys)
+            if self.cells[i * wide][1][at]
+        ]
 
 
 def statement(rng: random.Random, tables: NDArray[np.int64], t: Table) -> Asked:
     where = condition(rng)
     picked = [item(rng) for _ in range(rng.choice((1, 1, 2)))]
-    if picked[0][0].startswith(("VAR", "STDDEV")):
-        picked.append(("AVG(x)", lambda x, here, t: (_sums(x, here, t)[2], _sums(x, here, t)[1])))
-    listed = ", ".join(text for text, _ in picked)
+    if picked[0].sql.startswith(("VAR", "STDDEV")):
+        picked.append(AVERAGE)
+    listed = ", ".join(each.sql for each in picked)
     here = where.holds(tables, t)
     if rng.random() < 0.3:
-        found = Asked(f"SELECT g, {listed} FROM t WHERE {where.sql} GROUP BY g")
-        for letter in sorted(set(t.g)):
+        found = Asked(f"SELECT g, {listed} FROM t WHERE {where.sql} GROUP BY g", picked, keys=sorted(set(t.g)))
+        for letter in found.keys:
             group = here & np.array([g == letter for g in t.g])
-            found.cells += [(measure(tables, group, t), group.any(axis=1)) for _, measure in picked]
+            found.cells += [(each.measure(tables, group, t), group.any(axis=1)) for each in picked]
         return found
-    found = Asked(f"SELECT {listed} FROM t WHERE {where.sql}")
-    found.cells = [(measure(tables, here, t), np.ones(len(tables), dtype=np.bool_)) for _, measure in picked]
+    found = Asked(f"SELECT {listed} FROM t WHERE {where.sql}", picked)
+    found.cells = [(each.measure(tables, here, t), np.ones(len(tables), dtype=np.bool_)) for each in picked]
     return found
 
 
@@ -240,12 +286,12 @@ def source_of(t: Table, setting: Setting) -> DuckDBSource:
     return load(data, Columns(id=("n",), private={"x": setting.declared}))
 
 
-def audit(source: DuckDBSource, setting: Setting, log: list[str]) -> Exposure:
-    lines = [Line(i, text, at=i) for i, text in enumerate(log, 1)]
-    transcript = transcribe(lines, source.roster, source=source)
+def audit(source: DuckDBSource, setting: Setting, log: list[Line], *, computed: bool) -> Exposure:
+    data = source if computed else None
+    transcript = transcribe(log, source.roster, source=data)
     assert not transcript.refused, transcript.refused[0].error
     knowledge = Config(columns=Columns(private={"x": setting.declared})).knowledge()
-    evidence = gather(transcript, source.roster, knowledge, source=source)
+    evidence = gather(transcript, source.roster, knowledge, source=data)
     return Judge().examine(evidence, source.roster)
 
 
@@ -257,12 +303,14 @@ def play(seed: int, setting: Setting, logs: int) -> Counter[str]:
     filled: NDArray[np.int64] = np.where(tables == None, 0, tables).astype(np.int64)  # noqa: E711
     at = next(i for i, row in enumerate(tables.tolist()) if row == t.x)
     source, score = source_of(t, setting), Counter[str]()
-    for _ in range(logs):
+    for turn in range(logs):
         asked = [statement(rng, filled, t) for _ in range(rng.randrange(1, 5))]
-        log = [each.sql for each in asked]
-        verdict = audit(source, setting, log)
+        asked += asked[:1] if rng.random() < 0.3 else []  # the same again, perhaps with other dust
+        computed = turn % 2 == 0
+        log = [Line(i, a.sql, ABSENT if computed else a.printed(at, rng), at=i) for i, a in enumerate(asked, 1)]
+        verdict = audit(source, setting, log, computed=computed)
         left = filled[consistent(asked, at)]
-        story = (setting.name, seed, log, t)
+        story = (setting.name, seed, [(line.sql, line.answer) for line in log], t)
         assert not verdict.contradictions, (verdict.contradictions, *story)
         for f in verdict:
             values = [Fraction(int(v), HALVES) for v in set(left[:, f.row].tolist())]
@@ -278,7 +326,6 @@ def play(seed: int, setting: Setting, logs: int) -> Counter[str]:
         if setting.whole:
             score["truly exposed"] += len(truly)
             assert verdict.exit_code != 0 or not truly, story
-            score["not 0"] += verdict.exit_code != 0
     return score
 
 
@@ -295,9 +342,9 @@ def _agrees(f: Any, v: Fraction) -> bool:
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
 def test_every_claim_holds_in_every_table_with_these_answers(setting: Setting) -> None:
     score = Counter[str]()
-    for seed in range(16):
-        score += play(seed, setting, 12)
-    print(f"\n{setting.name}: {dict(score)}")
+    for seed in range(9):
+        score += play(seed, setting, 10)
+    print(f"\n{setting.name}: {dict(score)}")  # noqa: T201 - completeness is counted, not asserted
     assert score["findings"] > 20
 
 
@@ -305,7 +352,7 @@ def test_every_claim_holds_in_every_table_with_these_answers(setting: Setting) -
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: s.name)
 def test_every_claim_holds_with_fresh_seeds(setting: Setting) -> None:
     start, score = random.SystemRandom().randrange(10**9), Counter[str]()
-    print(f"\nfirst seed {start}")
+    print(f"\nfirst seed {start}")  # noqa: T201
     for seed in range(start, start + 2_000):
         score += play(seed, setting, 12)
-    print(f"{setting.name}: {dict(score)}")
+    print(f"{setting.name}: {dict(score)}")  # noqa: T201

@@ -89,7 +89,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """That of the command: 0 nobody exposed and complete, 1 somebody exposed or inferred, 3 nobody, not complete."""
+        """That of the command: 0 nobody exposed and complete, 1 somebody exposed or inferred, 3 neither."""
         return self.plain.exit_code
 
     @property
