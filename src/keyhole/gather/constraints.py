@@ -167,6 +167,8 @@ def zero_counts(linear: list[Entry], notes: Notes) -> None:
         said = notes.answers.get(e.number)
         if said is None or said.value is None or not e.query.columns or len(e.query.terms) != 1:
             continue
+        if said.value == 0:
+            continue  # COALESCE(SUM(x), 0) over nobody is 0
         term = e.query.terms[0]
         parts = term.where.parts if isinstance(term.where, And) else (term.where,)
         bare = conjunction(*(p for p in parts if p != negation(IsNull(term.column or ""))))
