@@ -178,6 +178,32 @@ def test_a_value_with_a_little_dust_is_exposed() -> None:
     assert abs(Decimal(found.value) - Decimal("5.25")) < Decimal("0.05")  # type: ignore[arg-type]
 
 
+def test_a_weight_that_is_a_double_blurs_a_printed_sum() -> None:
+    people = pa.table({"n": list("ABC"), "w": [0.1, 0.2, 0.3], "x": [1, 1, 1]})
+    log = [
+        ("SELECT SUM(x * w) FROM t", 0.6000000000000001),
+        ("SELECT SUM(x * w) FROM t WHERE n <> 'C'", 0.30000000000000004),
+    ]
+    verdict = judged(*log, data=people, private="x", id="n")
+    assert not verdict.contradictions
+    assert values(verdict) == {"C": 1}
+
+
+def test_equality_with_a_printed_average_is_as_blurred_as_the_average() -> None:
+    people = pa.table({"n": list("ABC"), "x": [1.1, 2.2, 3.3]})
+    verdict = judged(
+        ("SELECT AVG(x) = 2.2 FROM t", True), ("SELECT SUM(x) FROM t", 6.6), data=people, private="x", id="n"
+    )
+    assert not verdict.contradictions
+
+
+def test_a_rounded_sum_of_huge_numbers_is_listed_and_stops_nothing() -> None:
+    people = pa.table({"n": ["A", "B"], "x": pa.array([Decimal(10**36), Decimal(7)], pa.decimal128(38, 0))})
+    verdict = judged("SELECT ROUND(SUM(x), 2), SUM(x) FROM t", data=people, private="x", id="n")
+    assert [u.number for u in verdict.unjudged] == ["1.1"]
+    assert not verdict.contradictions
+
+
 # one value of the column's kind and step left is exposed
 
 

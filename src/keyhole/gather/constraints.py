@@ -126,6 +126,8 @@ class Reader:
             if top.radius and not conditional(entry.query, self._secret()):  # what the data themselves leave
                 below = self.totals.matched(entry.query.per[0].where) if entry.query.per else 1
                 dust = max(dust, top.radius / max(below, 1))
+        elif entry.query.test is not None:  # what is compared is a DOUBLE too
+            dust = radius(entry.query, Fraction(entry.query.test.value), top.matched, self.schema, self.knowledge)
         return interval(entry.query, answer, dust)
 
     def _compare(self, entry: Entry, answer: Answer, top: Evaluated, per: Evaluated) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isqrt
 
-from keyhole.audit.base import Proof, Status, outward, shown_value
+from keyhole.audit.base import Proof, Status, outward
 from keyhole.audit.known import Claim
 from keyhole.grid import Grid
 from keyhole.transcript import simplest_decimal
@@ -27,14 +27,14 @@ def settled(row: int, column: str, ends: tuple[Fraction, Fraction] | None, proof
     if only is not None:
         ends = (only, only)
     lo, hi = ends
-    value, width = shown_value(ends), hi - lo
+    value, width = simplest_decimal(lo, hi), hi - lo
+    low, high = (value, value) if Fraction(value) == lo == hi else outward(lo, hi)
     if width == 0:
-        return Claim(row, column, Status.EXPOSED, value, value, value, proof)
-    low, high = outward(lo, hi)
+        return Claim(row, column, Status.EXPOSED, value, low, high, proof)
     if width >= SHARE * abs(lo + hi) / 2:
         return Claim(row, column, Status.INFERRED, None, low, high, proof)
     if width <= max(Fraction(1), abs(lo)) * FINE:
-        low = high = simplest_decimal(lo, hi)
+        low = high = value
     return Claim(row, column, Status.EXPOSED, value, low, high, proof)
 
 
