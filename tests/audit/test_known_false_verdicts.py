@@ -169,6 +169,14 @@ def test_a_value_lost_in_the_dust_of_doubles_is_a_range(printed: bool) -> None:
     assert verdict.exit_code == 1
 
 
+def test_a_total_lost_in_the_dust_is_not_printed() -> None:
+    people = pa.table({"n": list("ABCD"), "x": [1e16, -1e16, 5.25, 1.125]})
+    log = ["SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE n IN ('A', 'B')"]
+    verdict = keyhole.examine(log, data=people, private="x", id="n", group_size=2)
+    assert {g.rows: g.total for g in verdict.groups}[2, 3] is None
+    assert "= 6" not in verdict.text()
+
+
 def test_a_value_with_a_little_dust_is_exposed() -> None:
     people = pa.table({"n": ["A", "B", "C"], "x": [0.1234567890123, 7e9, 5.25]})
     verdict = judged("SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE n <> 'C'", data=people, private="x", id="n")

@@ -17,6 +17,13 @@ from keyhole.predicate import Scalar
 from keyhole.tables import Roster
 from keyhole.transcript import Refusal, shifted, simplest_decimal
 
+COMPLETE = (
+    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
+    "known ranges, grids and 0/1 values may give away more"
+)
+SOUND = "sound, not complete: everything listed is proved, but"
+NOTHING = "none: nothing was judged"
+
 
 class Status(StrEnum):
     """How much is known of a value: all of it, more than before, nothing new."""
@@ -127,7 +134,6 @@ class Exposure:
     findings: tuple[Finding, ...]
     groups: tuple[Group, ...] = ()
     rank: int = 0
-    promise: str = ""
     unjudged: tuple[Unjudged, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
     assumed: Mapping[str, str] = field(default_factory=dict)  # private columns whose kind was read off their values
@@ -135,6 +141,7 @@ class Exposure:
     dialect: str = "duckdb"
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
+    promise: str = field(init=False, repr=False)  # what holds of those who are not listed, and why it is not more
     gap: str = field(init=False, repr=False)  # why the verdict is not complete, as the end of a sentence; else empty
 
     def __post_init__(self) -> None:
@@ -143,6 +150,8 @@ class Exposure:
         object.__setattr__(self, "index", Index.of(self.evidence))
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
+        promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else COMPLETE
+        object.__setattr__(self, "promise", promise)
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)

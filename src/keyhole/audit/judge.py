@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from keyhole.audit.base import Exposure, Finding, Status, query_order
@@ -12,13 +12,6 @@ from keyhole.audit.rules import RULES
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.query import Aggregate
 from keyhole.tables import Roster
-
-COMPLETE = (
-    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
-    "known ranges, grids and 0/1 values may give away more"
-)
-SOUND = "sound, not complete: everything listed is proved, but"
-NOTHING = "none: nothing was judged"
 
 _REASONS = {
     Aggregate.MIN: "MIN: needs the order-statistic auditor",
@@ -43,24 +36,15 @@ class Judge:
             pass  # until no rule narrows anything
         findings = known.findings(roster)
         unjudged = (*evidence.unjudged, *_unjudged(evidence))
-        exposure = Exposure(
+        return Exposure(
             evidence,
             roster,
             tuple(findings),
             tuple(known.named_groups(roster)),
             known.rank,
-            "",
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             (*known.contradictions, *_outside(findings, known)),
         )
-        return replace(exposure, promise=_promise(exposure))
-
-
-def _promise(exposure: Exposure) -> str:
-    """What holds of those who are not listed, and why it is not more."""
-    if not exposure.judged:
-        return NOTHING
-    return f"{SOUND} {exposure.gap}" if exposure.gap else COMPLETE
 
 
 def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradiction]:
