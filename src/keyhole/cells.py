@@ -14,6 +14,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
+from keyhole.errors import UnsupportedQuery
 from keyhole.grid import Grid
 from keyhole.knowledge import Prior
 from keyhole.predicate import Comparison, Leaf, Like, Membership, Scalar, leaf_truth
@@ -106,7 +107,11 @@ def _pieces(column: Column, leaves: Sequence[Leaf], prior: Prior) -> Iterable[tu
         elif isinstance(leaf, Membership):
             constants.update(leaf.values)
     likes = tuple(leaf for leaf in leaves if isinstance(leaf, Like))
-    if column.kind is Kind.TEXT:
+    if column.kind is Kind.OTHER and not all(isinstance(value, str) for value in constants):
+        raise UnsupportedQuery(
+            f"{column.name} has a type that cannot be compared with a constant here: cast it in --view"
+        )
+    if column.kind in (Kind.TEXT, Kind.OTHER):
         yield from _text_pieces(sorted(map(str, constants)), leaves, likes)
         return
     ordered = sorted(constants, key=_place)

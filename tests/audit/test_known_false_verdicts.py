@@ -254,6 +254,17 @@ def test_people_who_differ_by_nanoseconds_are_kept_apart() -> None:
     assert values(judged("SELECT ts, SUM(x) FROM t GROUP BY ts", data=whole, private="x", id="n")) == {"A": 1}
 
 
+def test_private_times_are_told_apart_by_zone_and_nanosecond() -> None:
+    fine = pd.DataFrame({"n": list("ABC"), "ts": np.array([1, 2, 2], dtype="datetime64[ns]")})
+    verdict = judged("SELECT ts, COUNT(*) FROM t WHERE n = 'A' GROUP BY ts", data=fine, private="ts", id="n")
+    assert values(verdict) == {"A": "1970-01-01 00:00:00.000000001"}
+    zoned = pa.table({"n": list("ABC"), "ts": pa.array([1, 2, 2], pa.timestamp("us", tz="Europe/Berlin"))})
+    verdict = judged("SELECT ts, COUNT(*) FROM t WHERE n = 'A' GROUP BY ts", data=zoned, private="ts", id="n")
+    assert str(values(verdict)["A"]) == "1970-01-01 00:00:00.000001"
+    public = zoned.append_column("x", pa.array([1, 2, 3]))
+    assert values(judged("SELECT ts, SUM(x) FROM t GROUP BY ts", data=public, private="x", id="n")) == {"A": 1}
+
+
 def test_names_are_matched_as_the_engine_does() -> None:
     import duckdb
 

@@ -416,7 +416,10 @@ def _split(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Co
         if column.role is Role.PRIVATE:
             public.append(f"CASE WHEN {name} IS NULL THEN NULL ELSE TRUE END AS {name}")
             exact = _decimals(con, column) if _type(con, column.name) in ("DOUBLE", "FLOAT") else None
-            secret.append(f"CAST({name} AS DECIMAL(38, {exact})) AS {name}" if exact is not None else name)
+            held_as = (
+                "TIMESTAMP" if column.kind is Kind.TIMESTAMP else None if exact is None else f"DECIMAL(38, {exact})"
+            )
+            secret.append(name if held_as is None else f"CAST({name} AS {held_as}) AS {name}")
             held.append(column.name)
         elif column.kind is Kind.TIMESTAMP:
             public.append(f"CAST({name} AS TIMESTAMP) AS {name}")  # without a time zone: fetching one needs pytz
