@@ -14,9 +14,12 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 
+from keyhole.errors import UnsupportedQuery
+from keyhole.grid import Grid
 from keyhole.knowledge import Prior
 from keyhole.predicate import Comparison, Leaf, Like, Membership, Scalar, leaf_truth
 from keyhole.schema import Column, Kind
+from keyhole.transcript import simplest_decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,11 @@ def _pieces(column: Column, leaves: Sequence[Leaf], prior: Prior) -> Iterable[tu
         elif isinstance(leaf, Membership):
             constants.update(leaf.values)
     likes = tuple(leaf for leaf in leaves if isinstance(leaf, Like))
-    if column.kind is Kind.TEXT:
+    if column.kind is Kind.OTHER and not all(isinstance(value, str) for value in constants):
+        raise UnsupportedQuery(
+            f"{column.name} has a type that cannot be compared with a constant here: cast it in --view"
+        )
+    if column.kind in (Kind.TEXT, Kind.OTHER):
         yield from _text_pieces(sorted(map(str, constants)), leaves, likes)
         return
     ordered = sorted(constants, key=_place)
@@ -144,14 +151,47 @@ def _sample(lo: Scalar | None, hi: Scalar | None, kind: Kind, prior: Prior) -> S
     found = _between(low, True, high, True, kind, prior)
     if found is None:
         return None
+    return _value(found, kind)
+
+
+def _value(place: Fraction, kind: Kind) -> Scalar:
+    """A place on the number line as a value of the kind."""
     if kind is Kind.DATE:
-        return _EPOCH.date() + dt.timedelta(days=int(found))
+        return _EPOCH.date() + dt.timedelta(days=int(place))
     if kind is Kind.TIMESTAMP:
-        return _EPOCH + dt.timedelta(microseconds=int(found))
-    return int(found) if found.denominator == 1 else Decimal(found.numerator) / Decimal(found.denominator)
+        return _EPOCH + dt.timedelta(microseconds=int(place))
+    return int(place) if place.denominator == 1 else simplest_decimal(place, place)
 
 
 _EPOCH = dt.datetime(2000, 1, 1)
+
+
+def sole(piece: Piece, column: Column, prior: Prior) -> Scalar | None:
+    """The one value of the column that a piece holds; None if there are several, or none can be told.
+
+    >>> pay = Column("pay", Kind.INTEGER)
+    >>> sole(Piece(50, 52), pay, Prior()), sole(Piece(50, 53), pay, Prior())
+    (51, None)
+    """
+    if piece.point is not None or piece.other or column.kind in (Kind.TEXT, Kind.BOOLEAN, Kind.OTHER):
+        return piece.point
+    low, high = (None if end is None else _place(end) for end in (piece.lo, piece.hi))
+    found = Grid.of(column.kind, prior).sole(low, high, open=True)
+    return None if found is None else _value(found, column.kind)
+
+
+def ends(piece: Piece, column: Column, prior: Prior) -> tuple[Decimal | None, Decimal | None]:
+    """The least and greatest number of a piece (the ends of an open one); None where unbounded, or not a number."""
+    if not column.kind.numeric or piece.other:
+        return None, None
+    low, high = (None if end is None else _place(end) for end in (piece.lo, piece.hi))
+    found = Grid.of(column.kind, prior).between(low, high, open=piece.point is None)
+    if found is None:
+        return None, None
+    low, high = found
+    return (None if low is None else simplest_decimal(low, low)), (
+        None if high is None else simplest_decimal(high, high)
+    )
 
 
 def _place(value: Scalar) -> Fraction:

@@ -6,6 +6,17 @@ import difflib
 from dataclasses import dataclass
 from enum import StrEnum
 
+_FOLD = {ord(c): ord(c) + 32 for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+
+
+def folded(name: str) -> str:
+    """A name as DuckDB compares names: the case of A to Z does not count, any other letter is itself.
+
+    >>> folded("STRAßE") == folded("straße"), folded("STRASSE") == folded("straße"), folded("Ähre") == folded("ähre")
+    (True, False, False)
+    """
+    return name.translate(_FOLD)
+
 
 class Role(StrEnum):
     """Who knows a column: everybody (`id`, `public`), nobody but its owner (`private`), nobody at all (`hidden`).
@@ -72,12 +83,12 @@ class Schema:
         return str(Role.DECLARED if any(c.role is Role.DECLARED for c in self.columns) else Role.PRIVATE)
 
     def find(self, name: str) -> Column | None:
-        """The column of that name: exact spelling first, then any case, as SQL engines do."""
+        """The column of that name: exact spelling first, then by the engine's rule (`folded`)."""
         for column in self.columns:
             if column.name == name:
                 return column
-        folded = name.casefold()
-        return next((c for c in self.columns if c.name.casefold() == folded), None)
+        wanted = folded(name)
+        return next((c for c in self.columns if folded(c.name) == wanted), None)
 
     def nearest(self, name: str) -> str | None:
         """The most similar column name, if any is similar."""

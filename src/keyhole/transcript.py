@@ -240,4 +240,4 @@ def shifted(units: int, digits: int) -> Decimal:
     >>> shifted(52, 1), shifted(10**30 + 1, 1)
     (Decimal('5.2'), Decimal('100000000000000000000000000000.1'))
     """
-    return Decimal(f"{units}E-{digits}") if digits else Decimal(units)
+    return Decimal(units * 10**-digits) if digits <= 0 else Decimal(f"{units}E-{digits}")

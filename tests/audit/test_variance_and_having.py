@@ -45,7 +45,7 @@ def test_a_variance_without_its_average_is_not_judged() -> None:
 
 
 def test_having_on_public_counts_hides_small_groups() -> None:
-    assert audit("SELECT g, SUM(x) FROM t GROUP BY g HAVING COUNT(*) >= 2").exit_code == 0
+    assert audit("SELECT g, SUM(x) FROM t GROUP BY g HAVING COUNT(*) >= 2", private="x").exit_code == 0
     assert exposed(audit("SELECT g, SUM(x) FROM t GROUP BY g HAVING COUNT(*) >= 1")) == {"f": Decimal(5)}
 
 
@@ -89,8 +89,11 @@ def test_sums_of_squares_are_judged_like_variances() -> None:
     assert exposed(audit("SELECT SUM(x), SUM(x*x) FROM t WHERE g = 1")) == same
     assert exposed(audit("SELECT SUM(x - 3), SUM((x - 3) * (x - 3)) FROM t WHERE g = 1")) == same
     two = audit("SELECT AVG(x), VAR_POP(x) FROM t WHERE g = 2", private="x")
-    assert "not complete" in two.promise  # a printed variance is rounded, so its two roots are not proved
-    assert not two.findings
+    assert "not complete" in two.promise
+    assert {f.who: f.allowed for f in two.inferred} == dict.fromkeys("de", (Decimal(4), Decimal(8)))  # integers
+    halves = PEOPLE.set_column(2, "x", pa.array([3, 3, 3, 4, 8, 5], pa.decimal128(9, 1)))
+    two = keyhole.examine(["SELECT AVG(x), VAR_POP(x) FROM t WHERE g = 2"], data=halves, private=["x"], id="n")
+    assert (two.findings, two.exit_code) == ((), 3)  # of decimals a printed variance proves no two roots
     pair = audit("SELECT SUM(x), SUM(x*x) FROM t WHERE g = 2", private="x")
     assert {f.who: f.allowed for f in pair.inferred} == dict.fromkeys("de", (Decimal(4), Decimal(8)))
     assert "not complete" in pair.promise

@@ -56,7 +56,7 @@ def test_json_fields(folder: Path) -> None:
     }  # fmt: skip
     assert verdict["assumed"] == {}  # the roster has no private column to read a kind off
     assert json.loads(audit(folder, "log.sql", "--data", "people.csv", *WHO, "--format", "json")[1])["assumed"] == {
-        "Blood sugar": "double"
+        "Blood sugar": "decimal"
     }
     assert verdict["exposed"][0]["record"] == {"Name": "Jeremy Doe"}
     assert verdict["exposed"][0]["value"] == 5.2

@@ -17,6 +17,13 @@ from keyhole.predicate import Scalar
 from keyhole.tables import Roster
 from keyhole.transcript import Refusal, shifted, simplest_decimal
 
+COMPLETE = (
+    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
+    "known ranges, grids and 0/1 values may give away more"
+)
+SOUND = "sound, not complete: everything listed is proved, but"
+NOTHING = "none: nothing was judged"
+
 
 class Status(StrEnum):
     """How much is known of a value: all of it, more than before, nothing new."""
@@ -127,16 +134,24 @@ class Exposure:
     findings: tuple[Finding, ...]
     groups: tuple[Group, ...] = ()
     rank: int = 0
-    promise: str = ""
     unjudged: tuple[Unjudged, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
     assumed: Mapping[str, str] = field(default_factory=dict)  # private columns whose kind was read off their values
     version: str | None = None
     dialect: str = "duckdb"
     index: Index = field(init=False, repr=False)
+    judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
+    promise: str = field(init=False, repr=False)  # what holds of those who are not listed, and why it is not more
+    gap: str = field(init=False, repr=False)  # why the verdict is not complete, as the end of a sentence; else empty
 
     def __post_init__(self) -> None:
+        waiting = {u.number for u in self.unjudged}
+        judged = sum(entry.number not in waiting for entry in self.evidence.transcript.entries)
         object.__setattr__(self, "index", Index.of(self.evidence))
+        object.__setattr__(self, "judged", judged)
+        object.__setattr__(self, "gap", self._gap())
+        promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else COMPLETE
+        object.__setattr__(self, "promise", promise)
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.findings)
@@ -176,31 +191,31 @@ class Exposure:
 
     @property
     def complete(self) -> bool:
-        """Is everybody who is not listed *shown* to be open?
+        """Is everybody who is not listed *shown* to be open? Only then, and if nobody is listed, is the exit code 0.
 
         By the rank theorem: every statement was judged, at least one, as an equation under public conditions, and
         nothing is declared that narrows the reals (ranges, grids, categories, facts about single people).
         """
-        if self.doubt:
-            return False
-        declared = any(prior != Prior() for prior in self.evidence.knowledge.priors.values())
-        return not declared and all(_linear(system) for system in self.evidence.systems)
+        return not self.gap
 
-    @property
-    def judged(self) -> int:
-        """How many queries were judged, parts of statements counted one by one; those without a secret are."""
-        waiting = {u.number for u in self.unjudged}
-        return sum(entry.number not in waiting for entry in self.evidence.transcript.entries)
+    def _gap(self) -> str:
+        if not self.judged:
+            return "nothing was judged"
+        if self.unjudged or self.refused:
+            return "some statement was not judged"
+        if self.contradictions:
+            return "some answers contradict each other or the data"
+        return next((why for system in self.evidence.systems if (why := _beyond_rank(system, self.evidence))), "")
 
     @property
     def exit_code(self) -> int:
-        """0 nobody exposed and all judged; 1 somebody exposed or inferred; 3 nobody, but something, or all, was not."""
+        """0 nobody exposed and the verdict is complete; 1 somebody exposed or inferred; 3 nobody, but not complete."""
         return 1 if self.findings or self.groups else self.doubt
 
     @property
     def doubt(self) -> int:
-        """The exit code as if nobody were exposed: 0 if something was judged and nothing was left out, else 3."""
-        return 3 if self.unjudged or self.refused or self.contradictions or not self.judged else 0
+        """The exit code as if nobody were exposed: 0 if the verdict is complete, else 3."""
+        return 0 if self.complete else 3
 
     def __repr__(self) -> str:
         return (
@@ -209,11 +224,28 @@ class Exposure:
         )
 
 
-def _linear(system: System) -> bool:
-    """Is a system nothing but equations in the values themselves?"""
-    plain = all(feature.power == 1 and feature.column is not None for feature in system.features)
-    tied = system.partitions or system.order or system.bounds or system.equal
-    return plain and not tied and all(row.exact for row in system.constraints)
+def _beyond_rank(system: System, evidence: Evidence) -> str:
+    """What of a system the rank theorem does not speak of, as the end of a sentence; empty if nothing."""
+    if system.partitions:
+        names = ", ".join(part.column.name for part in system.partitions)
+        return (
+            f"there are conditions on private values ({names}), and what their answers tell together was searched by "
+            "rules that can miss something"
+        )
+    if system.equal or any(feature.power != 1 for feature in system.features):
+        return "there are squares or variances of private values, and the rules for them can miss something"
+    if system.bounds:
+        return "facts about single people are known, and what follows from them was not searched"
+    if not system.constraints and not system.order:
+        return ""  # no answer said anything of a private value
+    for name in system.columns:
+        if evidence.prior(name) != Prior():
+            return (
+                f"what is declared of {name} (a range, a step or its values) can give away more than the equations do, "
+                "and that was not searched"
+            )
+    inexact = system.order or not all(row.exact for row in system.constraints)
+    return "some answer is no equation" if inexact else ""
 
 
 class Auditor(Protocol):

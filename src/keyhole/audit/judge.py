@@ -13,16 +13,6 @@ from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.query import Aggregate
 from keyhole.tables import Roster
 
-COMPLETE = (
-    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
-    "known ranges, grids and 0/1 values may give away more"
-)
-SOUND = (
-    "sound, not complete: every exposure is proved, but squares of private values and conditions on them are tied to "
-    "the values in ways the rank test does not see"
-)
-NOTHING = "none: nothing was judged"
-
 _REASONS = {
     Aggregate.MIN: "MIN: needs the order-statistic auditor",
     Aggregate.MAX: "MAX: needs the order-statistic auditor",
@@ -46,27 +36,20 @@ class Judge:
             pass  # until no rule narrows anything
         findings = known.findings(roster)
         unjudged = (*evidence.unjudged, *_unjudged(evidence))
-        waiting = {u.number for u in unjudged}
-        judged = any(entry.number not in waiting for entry in evidence.transcript.entries)
         return Exposure(
             evidence,
             roster,
             tuple(findings),
             tuple(known.named_groups(roster)),
             known.rank,
-            SOUND if _tied(evidence) else COMPLETE if judged else NOTHING,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
-            (*known.contradictions, *_outside(findings, evidence)),
+            (*known.contradictions, *_outside(findings, known)),
         )
 
 
-def _tied(evidence: Evidence) -> bool:
-    """Are there unknowns that are tied to each other in ways that no equation shows?"""
-    return any(s.partitions or s.equal or any(f.power > 1 for f in s.features) for s in evidence.systems)
-
-
-def _outside(findings: Sequence[Finding], evidence: Evidence) -> Iterator[Contradiction]:
-    """Values that the answers give but the declared range does not allow."""
+def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradiction]:
+    """Values that the answers give but the column does not hold: outside the declared range, or off its grid."""
+    evidence = known.evidence
     for f in findings:
         prior = evidence.prior(f.column)
         if f.status is not Status.EXPOSED or not isinstance(f.value, Decimal) or f.proof is None:
@@ -77,6 +60,9 @@ def _outside(findings: Sequence[Finding], evidence: Evidence) -> Iterator[Contra
             names = tuple(sorted(f.proof.weights, key=query_order))
             reason = f"the answers give {f.who}'s {f.column} = {f.value}, outside the declared range"
             yield Contradiction(names, reason)
+        elif f.lo is not None and f.hi is not None and not known.holds(f.column, f.lo, f.hi):
+            names = tuple(sorted(f.proof.weights, key=query_order))
+            yield Contradiction(names, f"the answers give {f.who}'s {f.column} = {f.value}, which it cannot be")
 
 
 def _unjudged(evidence: Evidence) -> Iterator[Unjudged]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
@@ -16,9 +17,10 @@ import numpy as np
 from keyhole.audit.base import Finding, Group, Proof, Status
 from keyhole.audit.matrix import SystemMatrix, system_matrix
 from keyhole.evidence import Constraint, Contradiction, Evidence, System
+from keyhole.grid import Grid
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import Scalar
-from keyhole.schema import Schema
+from keyhole.schema import Kind, Schema
 from keyhole.solve.rowspace import RowSpace
 from keyhole.tables import Roster
 
@@ -91,6 +93,20 @@ class Known:
         """Does a column hold numbers?"""
         column = self._schema.find(name)
         return column is not None and column.kind.numeric
+
+    def exact(self, name: str) -> bool:
+        """Are sums of a column exact, whatever their order? Those of DOUBLE are not."""
+        column = self._schema.find(name)
+        return column is not None and column.kind is not Kind.DOUBLE
+
+    def grid(self, name: str) -> Grid:
+        """The numbers that a column can hold."""
+        column = self._schema.find(name)
+        return Grid.of(Kind.DOUBLE if column is None else column.kind, self.evidence.prior(name))
+
+    def holds(self, name: str, lo: Decimal, hi: Decimal) -> bool:
+        """Can a column hold some number from lo to hi?"""
+        return self.grid(name).between(Fraction(lo), Fraction(hi)) is not None
 
     @property
     def knowledge(self) -> Knowledge:

@@ -37,9 +37,10 @@ Examples
 
 \b
 Exit code
-  0 nobody is exposed and every statement was judged
-  1 somebody is exposed (with --baseline: newly exposed)
-  3 nobody is exposed, but some statement was refused or not judged, or there was none to judge
+  0 nobody is exposed, every statement was judged, and the verdict is complete
+  1 somebody is exposed or narrowed down (with --baseline: newly)
+  3 nobody is, but some statement was refused or not judged, there was none to judge, or the rules that
+    judged it can miss something (the text says why)
   2 could not run
 """
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from fractions import Fraction
+from math import floor
 
 from keyhole.knowledge import Knowledge
 from keyhole.query import Query
 from keyhole.schema import Kind, Schema
-from keyhole.transcript import NULL_ANSWER, Answer, simplest_decimal
+from keyhole.transcript import NULL_ANSWER, Answer, shifted, simplest_decimal
 
 ULP = Fraction(1, 2**52)
 THRESHOLD = "a threshold question"
+_NAME = re.compile(r'"((?:[^"]|"")+)"')
+_PLAIN = re.compile(r"[\d\s.+*()-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
         why = THRESHOLD if query.test is not None else "a rounded answer" if query.digits is not None else ""
         return Interval(None, None, not why, why)
     if query.test is not None:
-        return _threshold(query, answer)
+        return _threshold(query, answer, radius)
     lo, hi = answer.lo, answer.hi
     if query.digits is not None:
         half = Fraction(1, 2) / Fraction(10) ** query.digits
@@ -47,14 +51,14 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
     return Interval(lo, hi, True)
 
 
-def _threshold(query: Query, answer: Answer) -> Interval:
+def _threshold(query: Query, answer: Answer, radius: Fraction) -> Interval:
     assert query.test is not None
     at = Fraction(query.test.value)
     if not isinstance(answer.value, bool):
         return Interval(answer.lo, answer.hi, False, THRESHOLD)
     if query.test.op in ("=", "<>"):
         equal = answer.value == (query.test.op == "=")
-        return Interval(at, at, True) if equal else Interval(None, None, False, THRESHOLD)
+        return Interval(at - radius, at + radius, True) if equal else Interval(None, None, False, THRESHOLD)
     above = (query.test.op in (">", ">=")) == answer.value
     return Interval(at, None, False, THRESHOLD) if above else Interval(None, at, False, THRESHOLD)
 
@@ -66,7 +70,8 @@ def radius(query: Query, value: Fraction, matched: int, schema: Schema, knowledg
     most n ulp of the sum of absolute values; that sum is taken from the declared range, or from the answer itself.
     """
     kinds = {column.kind for name in query.columns if (column := schema.find(name)) is not None}
-    if Kind.DOUBLE not in kinds:
+    weights = {t.weight for t in (*query.terms, *query.per) if t.weight is not None}
+    if Kind.DOUBLE not in kinds and all(_exact_weight(weight, schema) for weight in weights):
         return 2 * ULP * abs(value) if query.per else Fraction(0)
     size = abs(value)
     for name in query.columns:
@@ -77,6 +82,15 @@ def radius(query: Query, value: Fraction, matched: int, schema: Schema, knowledg
     return (matched + 2) * ULP * size
 
 
+def _exact_weight(weight: str, schema: Schema) -> bool:
+    """Is an expression over public columns surely no DOUBLE: integers and decimals, added and multiplied?"""
+    for name in _NAME.findall(weight):
+        column = schema.find(name.replace('""', '"'))
+        if column is None or column.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.BOOLEAN):
+            return False
+    return _PLAIN.fullmatch(_NAME.sub("", weight)) is not None
+
+
 def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
     """A true value as the answer to a query: with its ROUND and its threshold applied."""
     if value is None:
@@ -84,11 +98,12 @@ def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
     if query.test is not None:
         return Answer(holds(value, query.test.op, Fraction(query.test.value)), None, None)
     if query.digits is not None:
-        step = Decimal(1).scaleb(-query.digits)
-        rounded = (Decimal(value.numerator) / Decimal(value.denominator)).quantize(step, rounding=ROUND_HALF_UP)
-        half = Fraction(step) / 2
-        return Answer(rounded, Fraction(rounded) - half, Fraction(rounded) + half)
-    return Answer(simplest_decimal(value - spread, value + spread), value - spread, value + spread)
+        step = Fraction(1) / Fraction(10) ** query.digits
+        units = floor(abs(value) / step + Fraction(1, 2)) * (1 if value >= 0 else -1)
+        rounded = shifted(units, query.digits)
+        return Answer(rounded, units * step - step / 2, units * step + step / 2)
+    near = min(spread, abs(value) / 10**9)  # dust is not printed, but a wide radius does not round the answer
+    return Answer(simplest_decimal(value - near, value + near), value - spread, value + spread)
 
 
 def holds(left: Fraction, op: str, right: Fraction) -> bool:

@@ -17,6 +17,7 @@ from keyhole.gather.answers import finish
 from keyhole.gather.constraints import Asked, Reader, zero_counts
 from keyhole.gather.facts import KnownFact, known_facts
 from keyhole.gather.notes import Notes
+from keyhole.gather.quotients import Quotients
 from keyhole.gather.squares import square_constraint, variances
 from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
@@ -96,7 +97,8 @@ def _system(
     weights = tuple(dict.fromkeys(p.weight for p in parts if p.weight is not None))
     atoms = roster.atoms(tuple(conditions), weights)
     totals = Totals(atoms, unknowns.features, unknowns.partitions, source)
-    reader = Reader(totals, schema, knowledge, roster.n, source is not None, notes)
+    quotients = Quotients(unknowns.features, schema, knowledge, roster.n)
+    reader = Reader(totals, schema, knowledge, roster.n, source is not None, notes, quotients)
     found = [c for a in asked if (c := reader.constraint(a)) is not None]
     zero_counts(linear, notes)
     if source is not None:
@@ -104,7 +106,7 @@ def _system(
             fact.check(source, notes)
     found += [c for f in facts if (c := f.constraint(unknowns.features, totals)) is not None]
     by_number = {c.number: c for c in found}
-    made = [square_constraint(v, each, totals, source, by_number, notes) for v, each in squares]
+    made = [square_constraint(v, each, totals, source, by_number, notes, quotients) for v, each in squares]
     return System(
         block.columns,
         unknowns.partitions,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil, floor
 
 from keyhole.evidence import Constraint
 from keyhole.forms import Form, Part, combined, conditional, private_part
 from keyhole.gather.answers import Interval, described, finish, interval, radius
 from keyhole.gather.notes import Notes
+from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import And, IsNull, Predicate, conjunction, negation
@@ -37,6 +39,7 @@ class Reader:
     n: int
     known: bool
     notes: Notes
+    quotients: Quotients
 
     def constraint(self, asked: Asked) -> Constraint | None:
         """What one answer says; None if it says nothing of private values."""
@@ -73,6 +76,9 @@ class Reader:
                 self.notes.contradict(f"Q{number} asks only public things, and its answer is not what they are", number)
             return None
         noise = answer.noise if answer is not None else None
+        if said.exact and low is not None and high is not None and low < high and self.quotients.whole(parts):
+            least, most = ceil(low), floor(high)  # a sum of integers is one
+            low, high = (Fraction(least), Fraction(most)) if least == most else (low, high)
         return Constraint(number, parts, scale, top.public, low, high, noise, said.exact, said.why)
 
     def _nobody(self, asked: Asked, top: Evaluated) -> Constraint | None:
@@ -86,21 +92,25 @@ class Reader:
         return None
 
     def _ratio(self, asked: Asked, said: Interval, top: Evaluated, per: Evaluated) -> Constraint | None:
-        """AVG under a private condition: SUM - a COUNT lies within the radius of a, times the group."""
+        """AVG under a private condition: SUM - a COUNT is 0 for the quotient a.
+
+        That is an equation only where the answer can be one quotient alone: float dust is none. Else SUM - a COUNT lies
+        within the radius of a, times the group.
+        """
         entry, form = asked.entry, asked.form
         if said.lo is None or said.hi is None:
             self.notes.leave(entry, "an average under a private condition without its value")
             return None
-        a = (said.lo + said.hi) / 2
-        spread = (said.hi - said.lo) / 2 * self.n
-        if spread and self.totals.summed(form.per):
-            said = replace(said, exact=False, why="a quotient of private sums, rounded")
+        sole = self.quotients.sole(form, said) if said.exact else None
+        a = (said.lo + said.hi) / 2 if sole is None else sole
+        spread = (said.hi - said.lo) / 2 * self.n if sole is None else Fraction(0)
+        why = "" if sole is not None else said.why or "a quotient under a private condition, known as far as printed"
         parts = private_part(combined(form.top, (-a, form.per)))
         if not parts:
             return None  # SUM(x) / SUM(x): it says nothing
         offset = top.public - a * per.public
         low, high = -offset - spread, -offset + spread
-        return Constraint(entry.number, parts, Fraction(0), offset, low, high, None, said.exact, said.why)
+        return Constraint(entry.number, parts, Fraction(0), offset, low, high, None, not why, why)
 
     def _one_candidate(self, asked: Asked) -> bool:
         """An average over a single possible person, answered at all, is his value."""
@@ -113,6 +123,11 @@ class Reader:
         dust = Fraction(0)
         if entry.answer is not None and isinstance(entry.answer.value, Decimal) and entry.answer.lo is not None:
             dust = radius(entry.query, entry.answer.lo, top.matched, self.schema, self.knowledge)
+            if top.radius and not conditional(entry.query, self._secret()):  # what the data themselves leave
+                below = self.totals.matched(entry.query.per[0].where) if entry.query.per else 1
+                dust = max(dust, top.radius / max(below, 1))
+        elif entry.query.test is not None:  # what is compared is a DOUBLE too
+            dust = radius(entry.query, Fraction(entry.query.test.value), top.matched, self.schema, self.knowledge)
         return interval(entry.query, answer, dust)
 
     def _compare(self, entry: Entry, answer: Answer, top: Evaluated, per: Evaluated) -> None:
@@ -154,6 +169,8 @@ def zero_counts(linear: list[Entry], notes: Notes) -> None:
         said = notes.answers.get(e.number)
         if said is None or said.value is None or not e.query.columns or len(e.query.terms) != 1:
             continue
+        if said.value == 0:
+            continue  # COALESCE(SUM(x), 0) over nobody is 0
         term = e.query.terms[0]
         parts = term.where.parts if isinstance(term.where, And) else (term.where,)
         bare = conjunction(*(p for p in parts if p != negation(IsNull(term.column or ""))))

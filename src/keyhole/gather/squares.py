@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil, floor
 
 from keyhole.evidence import Constraint, Equal
 from keyhole.forms import Part, conditional
 from keyhole.gather.answers import ULP, double, squared
 from keyhole.gather.notes import Notes
+from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Totals
 from keyhole.query import Aggregate, Term
 from keyhole.tables import Source
@@ -48,9 +50,13 @@ def square_constraint(
     source: Source | None,
     by_number: Mapping[str, Constraint],
     notes: Notes,
+    quotients: Quotients,
 ) -> tuple[Constraint | None, Equal | None]:
     """The sum of squares that a variance tells; and that all are equal, if it is zero."""
-    e, term = asked.entry, asked.squares
+    e = asked.entry
+    if len({p.where for p in parts}) > 1:
+        notes.leave(e, "a variance of people whom a private condition tells apart")
+        return None, None
     n = totals.evaluate(parts).matched
     answer = e.answer
     if answer is None and source is not None and n:
@@ -58,28 +64,35 @@ def square_constraint(
         answer = NULL_ANSWER if value is None else double(Fraction(value), Decimal(value))
         notes.answers[e.number] = answer
     known = by_number.get(asked.partner.number)
-    if n == 0 or known is None:
+    if n == 0 or (answer is not None and answer.null):
+        return None, None  # a variance of nobody, or the sample variance of one person, says nothing
+    if known is None:
+        notes.leave(e, "a variance whose sum was not judged")
         return None, None
-    lo = hi = equal = None
-    if answer is not None and answer.lo is not None and answer.hi is not None and known.lo is not None:
-        lo, hi = _ends(e, answer, known, n)
-        if answer.value == 0:
-            equal = Equal(e.number, asked.partner.number, term.column or "", parts[0].where)
-    return Constraint(e.number, parts, Fraction(0), Fraction(0), lo, hi), equal
+    said = answer is not None and answer.value is not None and answer.noise is None
+    exact = known.exact and (answer is None or said)
+    why = "" if exact else "a variance of which the answer, or the sum, is a range"
+    if answer is None or None in (answer.lo, answer.hi, known.lo, known.hi):
+        return Constraint(e.number, parts, Fraction(0), Fraction(0), None, None, None, exact, why), None
+    lo, hi = _ends(e, answer, known, n)
+    if exact and quotients.whole(parts) and ceil(lo) == floor(hi):
+        lo = hi = Fraction(ceil(lo))  # squares of integers add up to one
+    equal = None
+    if exact and answer is not None and answer.value == 0:
+        equal = Equal(e.number, asked.partner.number, asked.squares.column or "", parts[0].where)
+    return Constraint(e.number, parts, Fraction(0), Fraction(0), lo, hi, None, exact, why), equal
 
 
 def _ends(entry: Entry, answer: Answer, known: Constraint, n: int) -> tuple[Fraction, Fraction]:
-    """Between what the sum of squares lies."""
+    """Between what the sum of squares lies: an engine computes a variance in DOUBLE, n terms of that size."""
     assert answer.lo is not None
     assert answer.hi is not None
     assert known.lo is not None
     assert known.hi is not None
     sums = squared(known.lo, known.hi)
-    ends = (answer.lo, answer.hi)
+    ends = (max(answer.lo, Fraction(0)), max(answer.hi, Fraction(0)))
     if entry.query.label.startswith("STDDEV"):
-        ends = squared(max(ends[0], Fraction(0)), ends[1])
-    if answer.value == 0:
-        ends = (Fraction(0), Fraction(0))
+        ends = squared(*ends)
     spread = n if "POP" in entry.query.label else n - 1
-    slack = (n + 2) * ULP * (abs(ends[1]) * spread + sums[1] / n) if ends[1] else Fraction(0)
+    slack = (n + 2) * ULP * (ends[1] * spread + sums[1] / n)
     return ends[0] * spread + sums[0] / n - slack, ends[1] * spread + sums[1] / n + slack

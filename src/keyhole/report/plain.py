@@ -144,6 +144,7 @@ class Plain:
     promise: str
     assumed: Mapping[str, str]
     complete: bool
+    gap: str  # why it is not complete
     exit_code: int
     doubt: int  # the exit code as if nobody were found
     statements: Tally
@@ -185,6 +186,7 @@ def plain(exposure: Exposure) -> Plain:
         promise=exposure.promise,
         assumed=exposure.assumed,
         complete=exposure.complete,
+        gap=exposure.gap,
         exit_code=exposure.exit_code,
         doubt=exposure.doubt,
         statements=_tally(exposure),
@@ -255,7 +257,7 @@ class _Cites:
         if system.features[next(iter(proof.target)) // system.atoms.K].column is not None:
             return None
         ends = proof.ends(self._index.constraints[proof.system])
-        return None if ends is None else int(ends[0] > Fraction(1, 2))
+        return None if ends is None else int(ends[0] > 0)
 
 
 def _cite(row: Constraint, entry: Entry | None) -> Cited:

@@ -119,6 +119,8 @@ def sentence(verdict: Plain) -> str:
         what = "query was" if waiting == 1 else "queries were"
         rest = ", so this is not an all-clear" if verdict.judged else ""
         first += f" {waiting} {what} not judged{rest}."
+    elif not verdict.complete and not verdict.cases and not verdict.contradictions and verdict.judged:
+        first += f" This is not an all-clear: {verdict.gap}."
     return first
 
 

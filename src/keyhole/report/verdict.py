@@ -87,7 +87,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """That of the command: 0 nobody exposed and all judged, 1 somebody exposed, 3 something was not judged."""
+        """That of the command: 0 nobody exposed and complete, 1 somebody exposed or inferred, 3 neither."""
         return self.plain.exit_code
 
     @property

@@ -12,7 +12,7 @@ from sqlglot import exp
 from keyhole.errors import QueryError, UnsupportedQuery
 from keyhole.predicate import Predicate, conjunction, quote_name
 from keyhole.query import Aggregate, Key, Query, Statement
-from keyhole.schema import Column, Schema
+from keyhole.schema import Column, Schema, folded
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant
@@ -237,7 +237,7 @@ class _Lowering:
             return None
         if self.scope.names is None and self.scope.schema.find(node.name) is not None:
             return None
-        if self.scope.names is not None and node.name.casefold() in self.scope.names:
+        if self.scope.names is not None and folded(node.name) in self.scope.names:
             return None
         return self.item_named(node)
 
@@ -245,7 +245,7 @@ class _Lowering:
         """The SELECT item whose alias this is: in HAVING and ORDER BY an alias goes before a column."""
         if len(node.parts) > 1:
             return None
-        return next((i for i in self.items if i.alias and i.alias.casefold() == node.name.casefold()), None)
+        return next((i for i in self.items if i.alias and folded(i.alias) == folded(node.name)), None)
 
     # HAVING, ORDER BY, LIMIT
 

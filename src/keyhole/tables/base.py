@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,13 @@ GroupKey: TypeAlias = dict[str, Scalar | None]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PrivateValues:
-    """A private column, exactly: value = units / 10**digits where `present`; `floats` where decimals do not do."""
+    """A private column, exactly: value = units / 10**digits where `present`; `floats` where decimals do not do.
+
+    `units` are 64-bit integers, or Python's where those are too small.
+    """
 
     present: NDArray[np.bool_]
-    units: NDArray[np.int64] | None
+    units: NDArray[Any] | None
     digits: int
     floats: NDArray[np.float64]
 

@@ -8,6 +8,7 @@ changes, since what is ruled out by one count may make another one extreme.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -19,9 +20,11 @@ from numpy.typing import NDArray
 from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.linear import linear_proof
-from keyhole.cells import Cell, Piece
+from keyhole.cells import Cell, Piece, ends, sole
 from keyhole.evidence import Constraint, Contradiction, System
+from keyhole.knowledge import Knowledge, Prior
 from keyhole.predicate import Scalar
+from keyhole.schema import Column
 
 WHOLE = "the count is as large as it can be: everybody it matches is counted"
 NONE = "the count is as small as it can be: nobody it matches is counted"
@@ -42,12 +45,12 @@ def counts(system: System, known: Known) -> Iterator[Claim | Contradiction]:
         if weights is None:
             continue
         proof = linear_proof(number, solved.built, weights, {unknown: 1})
-        ends = proof.ends(solved.by_number)
-        if ends is not None:
-            possible.indicator(f, k, holds=ends[0] > Fraction(1, 2), proof=proof)
+        said = proof.ends(solved.by_number)
+        if said is not None and (said[0] > 0 or said[1] < 1):  # an interval that excludes the other value
+            possible.indicator(f, k, holds=said[0] > 0, proof=proof)
     _extremes(possible, number)
     yield from possible.contradictions
-    yield from _ruled_out(possible)
+    yield from _ruled_out(possible, known.knowledge)
 
 
 class Possible:
@@ -188,7 +191,7 @@ def _covers(whole: NDArray[Any], p: Fraction, part: NDArray[Any], q: Fraction, p
     return bool((whole * int(left * over) >= part * int(right * over))[possible].all())
 
 
-def _ruled_out(ruling: Possible) -> Iterator[Claim]:
+def _ruled_out(ruling: Possible, knowledge: Knowledge) -> Iterator[Claim]:
     """A claim for every record of an atom that lost some of its cells."""
     system = ruling.system
     touched = sorted(ruling.proofs)
@@ -210,32 +213,34 @@ def _ruled_out(ruling: Possible) -> Iterator[Claim]:
                 continue
             kept = [c for c in part.cells if c in still]
             lost = [c for c in part.cells if c in was and c not in still]
+            prior = knowledge.prior(part.column.name)
+            claim = _claim(-1, part.column, kept, lost, proof, prior)
             for r in order[starts[k] : starts[k + 1]].tolist():
-                yield _claim(int(r), part.column.name, kept, lost, proof)
+                yield replace(claim, row=int(r))
 
 
 def _plain(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
 
 
-def _claim(row: int, column: str, kept: list[Cell], lost: list[Cell], proof: Proof) -> Claim:
-    if len(kept) == 1 and kept[0].point is not None:
-        value = kept[0].point
-        end = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
-        return Claim(row, column, Status.EXPOSED, value, end, end, proof)
+def _claim(row: int, column: Column, kept: list[Cell], lost: list[Cell], proof: Proof, prior: Prior) -> Claim:
+    """What is left: one value of the column's kind and step is exposed, more are a range or a list."""
     pieces = [p for cell in kept for p in cell.pieces]
-    lo, hi = _hull(pieces)
-    excluded = tuple(p.point for cell in lost for p in cell.pieces if p.point is not None)
-    allowed = tuple(p.point for p in pieces if p.point is not None)
+    left = [sole(p, column, prior) for p in pieces]
+    if len(pieces) == 1 and left[0] is not None:
+        value = left[0]
+        end = Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+        return Claim(row, column.name, Status.EXPOSED, value, end, end, proof)
+    lo, hi = _hull(pieces, column, prior)
+    excluded = tuple(v for cell in lost for p in cell.pieces if (v := sole(p, column, prior)) is not None)
+    allowed = tuple(v for v in left if v is not None)
     whole: tuple[Scalar, ...] = allowed if len(allowed) == len(pieces) else ()
-    return Claim(row, column, Status.INFERRED, None, lo, hi, proof, excluded=excluded, allowed=whole)
+    return Claim(row, column.name, Status.INFERRED, None, lo, hi, proof, excluded=excluded, allowed=whole)
 
 
-def _hull(pieces: list[Piece]) -> tuple[Decimal | None, Decimal | None]:
+def _hull(pieces: list[Piece], column: Column, prior: Prior) -> tuple[Decimal | None, Decimal | None]:
     """The smallest interval around numeric pieces; None where unbounded or not a number."""
-
-    def end(values: list[Scalar | None], pick: Any) -> Decimal | None:
-        numbers = [Decimal(v) for v in values if isinstance(v, int | Decimal) and not isinstance(v, bool)]
-        return pick(numbers) if len(numbers) == len(values) and numbers else None
-
-    return end([p.lo for p in pieces], min), end([p.hi for p in pieces], max)
+    lows, highs = zip(*(ends(p, column, prior) for p in pieces), strict=True)
+    low = [end for end in lows if end is not None]
+    high = [end for end in highs if end is not None]
+    return (min(low) if len(low) == len(lows) else None), (max(high) if len(high) == len(highs) else None)

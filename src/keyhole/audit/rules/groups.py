@@ -8,15 +8,18 @@ group it reports is proved; it may miss some.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 
-from keyhole.audit.base import Group, Proof, shown_value
+from keyhole.audit.base import Group, Proof
 from keyhole.audit.known import Known, Rule
 from keyhole.audit.matrix import SystemMatrix
+from keyhole.audit.rules.settle import settled
 from keyhole.basis.bits import unpack
 from keyhole.evidence import System
+from keyhole.grid import Grid
 from keyhole.solve.rowspace import RowSpace
 
 MAX_PAIRS = 2_000  # queries up to which all pairs are compared
@@ -62,7 +65,9 @@ def _determined(system: System, known: Known, size: int) -> list[Group]:
         offsets = {c.number: c.offset for c in built.constraints}
         constant = -sum((w * offsets[q] for q, w in by_query.items()), Fraction(0))
         proof = Proof(number, by_query, target, constant)
-        total = shown_value(proof.ends(known.solved(system).by_number))
+        ends = proof.ends(known.solved(system).by_number)
+        value = settled(-1, column, ends, proof, Grid(None)).value  # None where the dust of doubles hides it
+        total = value if isinstance(value, Decimal) else None
         found[column, members] = Group((), tuple(sorted(members)), column, total, proof)
     kept: list[Group] = []
     for group in sorted(found.values(), key=lambda g: (len(g.rows), g.rows)):

@@ -13,9 +13,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Proof, Status, outward, query_order, shown_value
+from keyhole.audit.base import Proof, Status, query_order, shown_value
 from keyhole.audit.known import Claim, Known, Solved
 from keyhole.audit.matrix import SystemMatrix
+from keyhole.audit.rules.settle import settled
 from keyhole.evidence import Contradiction, System
 from keyhole.solve.rowspace.screen import plausible
 
@@ -44,7 +45,7 @@ def linear(system: System, known: Known) -> Iterator[Claim | Contradiction]:
                 continue
             proof = _whole(number, system, solved, column, k) or _in_a_cell(number, system, solved, k, features)
             if proof is not None:
-                yield _exposed(solved, row, column, proof)
+                yield settled(row, column, proof.ends(solved.by_number), proof, known.grid(column))
 
 
 def linear_proof(number: int, built: SystemMatrix, weights: dict[int, Fraction], target: dict[int, int]) -> Proof:
@@ -53,16 +54,6 @@ def linear_proof(number: int, built: SystemMatrix, weights: dict[int, Fraction],
     offsets = {c.number: c.offset for i in weights for c in [built.constraints[i]]}
     constant = -sum((w * offsets[q] for q, w in by_query.items()), Fraction(0))
     return Proof(number, by_query, target, constant)
-
-
-def _exposed(solved: Solved, row: int, column: str, proof: Proof) -> Claim:
-    """The value that a proof gives, applied to the answers."""
-    ends = proof.ends(solved.by_number)
-    value = shown_value(ends)
-    lo = hi = value
-    if ends is not None and ends[1] - ends[0] > max(Fraction(1), abs(ends[0])) / 10**9:
-        lo, hi = outward(*ends)  # printed answers leave this much room
-    return Claim(row, column, Status.EXPOSED, value, lo, hi, proof)
 
 
 def _candidates(system: System, solved: Solved, alone: NDArray[np.int64], features: list[int]) -> list[int]:

@@ -1,113 +1,154 @@
-"""What squares give away: variances and sums of squares, of single people and of groups in which everybody is equal."""
+"""What squares give away: variances and sums of squares, of single people and of groups in which everybody is equal.
+
+A square is tied to its value for everybody only where no private condition of the log splits it: what is summed under
+`x < 2` says nothing of those who are not there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
+from dataclasses import dataclass
 from fractions import Fraction
-from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Proof, Status, shown_value
-from keyhole.audit.known import Claim, Known, Solved
+from keyhole.audit.base import Proof, Status, outward
+from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.linear import linear_proof
+from keyhole.audit.rules.settle import exact_root, root_ends, settled
 from keyhole.evidence import Constraint, System
-from keyhole.knowledge import Knowledge
 from keyhole.predicate import Predicate
 from keyhole.transcript import simplest_decimal
 
 ALL_EQUAL = "the variance is zero, so everybody has the average"
 ALL_ZERO = "the squares add up to zero, so every value is zero"
 TWO_ROOTS = "two values with this sum and these squares are known up to their order"
+ULP = Fraction(1, 2**52)
+TINY = Fraction(1, 2**537)  # the square of a smaller DOUBLE is zero
+
+Ends = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """The sum and the sum of squares of the same people, and the queries that tell them."""
+
+    column: str
+    inside: NDArray[np.int64]
+    total: Ends
+    squares: Ends
+    names: tuple[str, str]
+
+    @property
+    def spread(self) -> Ends:
+        """n times the squares less the square of the sum: zero where all are equal."""
+        lo, hi = self.total
+        least = Fraction(0) if lo <= 0 <= hi else min(lo * lo, hi * hi)
+        n = len(self.inside)
+        return n * self.squares[0] - max(lo * lo, hi * hi), n * self.squares[1] - least
 
 
 def squares(system: System, known: Known) -> Iterator[Claim]:
     """Everybody in a group without variance, sums with their sums of squares, and single squares."""
+    if not any(feature.power == 2 for feature in system.features):
+        return
     number = known.number(system)
-    yield from _equal_values(number, system)
-    yield from _square_sums(number, system)
-    if any(feature.power == 2 for feature in system.features):
-        yield from _single_squares(number, system, known)
-
-
-def _equal_values(number: int, system: System) -> Iterator[Claim]:
-    """A variance of zero exposes everybody in the group: each value is the average."""
-    said = {c.number: c for c in system.constraints}
-    for equal in system.equal:
-        partner = said[equal.partner]
-        inside = system.atoms.records(equal.where)
-        value = None
-        if partner.lo is not None and partner.hi is not None:
-            value = shown_value((partner.lo / len(inside), partner.hi / len(inside)))
-        proof = Proof(number, {equal.partner: Fraction(1), equal.number: Fraction(1)}, rule=ALL_EQUAL)
+    for row, column, inside in _zero_squares(system):
+        proof = Proof(number, {row.number: Fraction(1)}, rule=ALL_ZERO)
+        dust = Fraction(0) if known.exact(column) else TINY
         for r in inside.tolist():
-            yield Claim(r, equal.column, Status.EXPOSED, value, value, value, proof)
+            yield settled(r, column, (-dust, dust), proof, known.grid(column))
+    for moments in _moments(system, known):
+        yield from _two_moments(number, moments, known)
+    yield from _single_squares(number, system, known)
 
 
-def _square_sums(number: int, system: System) -> Iterator[Claim]:
-    """SUM(x) and SUM(x*x) of the same people: equal values where n SUM(x*x) = SUM(x)^2, and two people up to order.
+def _whole(system: System, part: int) -> bool:
+    """Is a feature the only one of its column and power? Then no private condition splits it."""
+    feature = system.features[part]
+    return sum((f.column, f.power) == (feature.column, feature.power) for f in system.features) == 1
 
-    Only exact answers count. A sum of squares that is zero makes everybody zero.
-    """
-    linear: dict[tuple[str, Predicate], Constraint] = {}
+
+def _sums_of_squares(system: System) -> Iterator[tuple[Constraint, Fraction, Fraction, str, Predicate]]:
+    """Rows that are factor * SUM(x*x) + other * SUM(x) over one public condition, each without a weight."""
     for c in system.constraints:
-        if _exact(c) and len(c.parts) == 1:
-            part = c.parts[0]
-            feature = system.features[part.feature]
-            if feature.column is not None and feature.power == 1 and part.factor == 1 and part.weight is None:
-                linear[feature.column, part.where] = c
-    for c in system.constraints:
-        if not _exact(c) or c.lo is None or any(p.weight is not None for p in c.parts):
+        if not c.exact or c.lo is None or c.hi is None or any(p.weight is not None for p in c.parts):
             continue
         square = [p for p in c.parts if system.features[p.feature].power == 2]
         plain = [p for p in c.parts if system.features[p.feature].power == 1]
-        if len(square) != 1 or len(plain) > 1 or len(square) + len(plain) != len(c.parts):
+        if len(square) != 1 or len(plain) > 1 or not all(_whole(system, p.feature) for p in c.parts):
             continue
         column, at = system.features[square[0].feature].column, square[0].where
         if column is None or any(system.features[p.feature].column != column or p.where != at for p in plain):
             continue
-        inside = system.atoms.records(at)
-        partner = linear.get((column, at))
-        if not plain and c.lo == 0:
-            yield from _all(inside, column, Fraction(0), Proof(number, {c.number: Fraction(1)}, rule=ALL_ZERO))
-            continue
-        if partner is None or partner.lo is None or not len(inside):
-            continue
-        total = partner.lo
-        summed = (c.lo - (plain[0].factor * total if plain else 0)) / square[0].factor
-        yield from _two_moments(number, inside, column, total, summed, (partner.number, c.number))
+        yield c, square[0].factor, plain[0].factor if plain else Fraction(0), column, at
 
 
-def _two_moments(
-    number: int, inside: NDArray[np.int64], column: str, total: Fraction, squared: Fraction, names: tuple[str, str]
-) -> Iterator[Claim]:
+def _zero_squares(system: System) -> Iterator[tuple[Constraint, str, NDArray[np.int64]]]:
+    for c, _, other, column, at in _sums_of_squares(system):
+        if other == 0 and c.lo == c.hi == 0:
+            yield c, column, system.atoms.records(at)
+
+
+def _moments(system: System, known: Known) -> Iterator[Moments]:
+    """Pairs of SUM(x) and SUM(x*x), or a variance, of the same people."""
+    linear: dict[tuple[str, Predicate], Constraint] = {}
+    for c in system.constraints:
+        if c.exact and c.lo is not None and c.hi is not None and len(c.parts) == 1:
+            part = c.parts[0]
+            feature = system.features[part.feature]
+            bare = feature.power == 1 and part.factor == 1 and part.weight is None
+            if feature.column is not None and bare and _whole(system, part.feature):
+                linear[feature.column, part.where] = c
+    for c, factor, other, column, at in _sums_of_squares(system):
+        partner, inside = linear.get((column, at)), system.atoms.records(at)
+        if partner is None or partner.lo is None or partner.hi is None or not len(inside):
+            continue
+        assert c.lo is not None
+        assert c.hi is not None
+        less = sorted((other * partner.lo, other * partner.hi))
+        ends = sorted(((c.lo - less[1]) / factor, (c.hi - less[0]) / factor))
+        found = Moments(column, inside, (partner.lo, partner.hi), (ends[0], ends[1]), (partner.number, c.number))
+        yield found if known.exact(column) else _dusty(found)
+
+
+def _dusty(m: Moments) -> Moments:
+    """Sums of DOUBLE as they were printed: n terms, each off by an ulp of their size."""
+    share = (len(m.inside) + 2) * ULP
+    off = share * abs(m.squares[1])
+    slip = share * root_ends(Fraction(0), len(m.inside) * abs(m.squares[1]))[1]
+    return Moments(
+        m.column,
+        m.inside,
+        (m.total[0] - slip, m.total[1] + slip),
+        (m.squares[0] - off, m.squares[1] + off),
+        m.names,
+    )
+
+
+def _two_moments(number: int, m: Moments, known: Known) -> Iterator[Claim]:
     """What a sum and a sum of squares of the same people tell of each of them."""
-    weights = dict.fromkeys(names, Fraction(1))
-    left = len(inside) * squared - total * total
-    if left == 0:
-        yield from _all(inside, column, total / len(inside), Proof(number, weights, rule=ALL_EQUAL))
-    elif len(inside) == 2 and left > 0:
-        gap = Fraction(_root(left, left))
-        low, high = (simplest_decimal(v, v) for v in ((total - gap) / 2, (total + gap) / 2))
+    weights = dict.fromkeys(m.names, Fraction(1))
+    low, high = m.spread
+    n = len(m.inside)
+    if low <= 0 <= high and n > 1:  # |x - average|^2 is at most (n - 1) / n of the squares around it
+        off = root_ends(Fraction(0), high * (n - 1))[1] / n
+        ends = (m.total[0] / n - off, m.total[1] / n + off)
+        proof = Proof(number, weights, rule=ALL_EQUAL)
+        for r in m.inside.tolist():
+            yield settled(r, m.column, ends, proof, known.grid(m.column))
+    gap = exact_root(low) if low == high and low > 0 and known.exact(m.column) else None
+    if n == 2 and gap is not None:
+        ends = ((m.total[0] - gap) / 2, (m.total[0] + gap) / 2)
+        one, two = (simplest_decimal(v, v) for v in ends)
         proof = Proof(number, weights, rule=TWO_ROOTS)
-        for r in inside.tolist():
-            yield Claim(r, column, Status.INFERRED, None, low, high, proof, allowed=(low, high))
-
-
-def _exact(c: Constraint) -> bool:
-    return c.exact and c.lo is not None and c.lo == c.hi
-
-
-def _all(inside: NDArray[np.int64], column: str, value: Fraction, proof: Proof) -> Iterator[Claim]:
-    shown = simplest_decimal(value, value)
-    for r in inside.tolist():
-        yield Claim(r, column, Status.EXPOSED, shown, shown, shown, proof)
+        for r in m.inside.tolist():
+            yield Claim(r, m.column, Status.INFERRED, None, one, two, proof, allowed=(one, two))
 
 
 def _single_squares(number: int, system: System, known: Known) -> Iterator[Claim]:
-    """Records whose square is determined (from variances and SUM(x*x))."""
+    """Records whose square is determined (from variances and SUM(x*x)): then |x| is known, and x where its sign is."""
     solved, K = known.solved(system), system.atoms.K
     for unknown in sorted(solved.determined):
         f, k = divmod(unknown, K)
@@ -119,30 +160,29 @@ def _single_squares(number: int, system: System, known: Known) -> Iterator[Claim
         weights = solved.space.weights(solved.built.column(unknown))
         if weights is not None:
             proof = linear_proof(number, solved.built, weights, {unknown: 1})
-            yield _roots(proof, solved, feature.column, int(system.atoms.first[k]), known.knowledge)
+            ends = proof.ends(solved.by_number)
+            claim = _root(int(system.atoms.first[k]), feature.column, ends, proof, known)
+            if claim is not None:
+                yield claim
 
 
-def _roots(proof: Proof, solved: Solved, column: str, row: int, knowledge: Knowledge) -> Claim:
-    """A determined square x^2: then |x| is known, and x where its sign is."""
-    ends = proof.ends(solved.by_number)
+def _root(row: int, column: str, ends: Ends | None, proof: Proof, known: Known) -> Claim | None:
+    """A determined square x^2; None if no number has it, which the equations themselves contradict."""
     if ends is None:
         return Claim(row, column, Status.INFERRED, None, None, None, proof)
-    root = _root(max(ends[0], Fraction(0)), max(ends[1], Fraction(0)))
-    prior = knowledge.prior(column)
-    if (prior.lo is not None and prior.lo >= 0) or root == 0:
-        return Claim(row, column, Status.EXPOSED, root, root, root, proof)
-    if prior.hi is not None and prior.hi <= 0:
-        return Claim(row, column, Status.EXPOSED, -root, -root, -root, proof)
-    return Claim(row, column, Status.INFERRED, None, -root, root, proof, allowed=(-root, root))
-
-
-def _root(lo: Fraction, hi: Fraction) -> Decimal:
-    """The shortest decimal whose square lies in [lo, hi], to twelve digits."""
-
-    def floor_root(value: Fraction, digits: int) -> int:
-        return isqrt(value.numerator * 10 ** (2 * digits) // value.denominator)
-
-    low, high = Fraction(floor_root(lo, 15), 10**15), Fraction(floor_root(hi, 15) + 1, 10**15)
-    found = shown_value((low, high))
-    assert found is not None
-    return found
+    if ends[1] < 0:
+        return None
+    low, high = root_ends(max(ends[0], Fraction(0)), ends[1])
+    grid = known.grid(column)
+    if grid.lo is not None and (grid.lo >= 0 or grid.lo > -low):
+        return settled(row, column, (low, high), proof, grid)
+    if grid.hi is not None and (grid.hi <= 0 or grid.hi < low):
+        return settled(row, column, (-high, -low), proof, grid)
+    if high == 0:
+        return settled(row, column, (high, high), proof, grid)
+    if grid.step is not None and (only := grid.sole(low, high)) is not None:
+        low = high = only
+    if low == high and Fraction(root := simplest_decimal(high, high)) == high:
+        return Claim(row, column, Status.INFERRED, None, -root, root, proof, allowed=(-root, root))
+    least, most = outward(-high, high)
+    return Claim(row, column, Status.INFERRED, None, least, most, proof)

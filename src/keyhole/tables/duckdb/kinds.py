@@ -39,8 +39,10 @@ def cast_to(con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str)
         case "text":
             type_, made = "VARCHAR", f"{column}::VARCHAR"
         case "integer":
-            whole = f"TRY_CAST(split_part({text}, '.', 1) AS BIGINT)"
-            type_, made = "BIGINT", f"CASE WHEN regexp_full_match({text}, '{_WHOLE}') THEN {whole} END"
+            whole = f"TRY_CAST(split_part({text}, '.', 1) AS HUGEINT)"
+            made = f"CASE WHEN regexp_full_match({text}, '{_WHOLE}') THEN {whole} END"
+            fits = f"bool_and(({made}) IS NULL OR TRY_CAST(({made}) AS BIGINT) IS NOT NULL)"
+            type_ = "HUGEINT" if scalar(con, f"SELECT {fits} FROM loaded") is False else "BIGINT"
         case "decimal":
             type_ = _decimal(con, text)
             made = f"TRY_CAST({text} AS {type_})"
@@ -69,3 +71,8 @@ def _decimal(con: duckdb.DuckDBPyConnection, text: str) -> str:
         return "DOUBLE"
     digits, whole = con.execute(f"SELECT {after}, {before} FROM loaded").fetchall()[0]
     return f"DECIMAL({DIGITS}, {digits})" if digits + whole <= DIGITS else "DOUBLE"
+
+
+def finer_than_micro(con: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Does a column of nanoseconds hold times that microseconds would merge?"""
+    return bool(scalar(con, f"SELECT coalesce(bool_or(epoch_ns({quote_name(name)}) % 1000 <> 0), false) FROM loaded"))

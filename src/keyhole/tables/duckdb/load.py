@@ -17,9 +17,9 @@ import duckdb
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns
 from keyhole.predicate import literal, quote_name
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.schema import Column, Kind, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
-from keyhole.tables.duckdb.kinds import cast_to
+from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro
 from keyhole.tables.duckdb.roster import DuckDBRoster, closed, first, scalar
 from keyhole.tables.duckdb.source import DuckDBSource
 
@@ -112,7 +112,11 @@ def read(data: object, roles: Columns, how: Reading, *, table: str | None = None
     _check_names(there, roles, absent)
     kinds = {name: kind for name in there if (kind := _wanted(roles, how, name, typed)) is not None}
     _create(con, _origin_as(con, data, origin, asked, kinds), left_out, data, asked)
-    found = _describe(con, roles, kinds, how)
+    written = {} if typed or asked is not None else _as_written(con, roles, kinds)
+    if written:
+        con.execute("DROP TABLE loaded")
+        _create(con, _origin_as(con, data, origin, asked, kinds | written), left_out, data, asked)
+    found = _describe(con, roles, kinds | written, how)
     for name in absent:
         found.append(Column(name, _kind_of_absent(roles, how, name), Role.PRIVATE, nullable=False))
     schema = Schema(table or stem, tuple(found), strict_table=table is not None)
@@ -141,9 +145,7 @@ def read_columns(path: Path, names: Sequence[str]) -> list[tuple[Any, ...]]:
 def _wanted(roles: Columns, how: Reading, name: str, typed: bool) -> str | None:
     """The kind that a column is cast to; None: the one it has, or (in a text file) seems to have."""
     private = roles.private.get(name)
-    public = roles.public.get(name) or next(
-        (c for n, c in roles.public.items() if n.casefold() == name.casefold()), None
-    )
+    public = roles.public.get(name) or next((c for n, c in roles.public.items() if folded(n) == folded(name)), None)
     declared = private or public
     if declared is not None and (declared.kind is not None or not typed):
         implied = declared.implied()
@@ -152,6 +154,12 @@ def _wanted(roles: Columns, how: Reading, name: str, typed: bool) -> str | None:
         return implied if declared.kind is not None or sure or listed else None
     # Where every column may be a secret, one without a declaration is text: nothing can be asked about it anyway.
     return "text" if how.guarded and not typed and name not in roles.hidden else None
+
+
+def _as_written(con: Connection, roles: Columns, kinds: Mapping[str, str]) -> dict[str, str]:
+    """Private numbers of a text file that the reader takes for DOUBLE: their decimals are read as they are written."""
+    rough = [name for name in roles.private if name not in kinds and _type(con, name) == "DOUBLE"]
+    return dict.fromkeys(rough, "decimal")
 
 
 def _kind_of_absent(roles: Columns, how: Reading, name: str) -> Kind:
@@ -293,6 +301,10 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
     for raw_name, raw_type in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
         kind = Kind(kinds[name]) if name in kinds else _kind(str(raw_type))
+        if str(raw_type) == "TIMESTAMP_NS" and (
+            finer_than_micro(con, name) or (how.declared and name in roles.private)
+        ):
+            kind = Kind.OTHER  # Python has no such times: only the engine itself may compare them
         role = (
             Role.ID
             if name in roles.id
@@ -404,7 +416,10 @@ def _split(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Co
         if column.role is Role.PRIVATE:
             public.append(f"CASE WHEN {name} IS NULL THEN NULL ELSE TRUE END AS {name}")
             exact = _decimals(con, column) if _type(con, column.name) in ("DOUBLE", "FLOAT") else None
-            secret.append(f"CAST({name} AS DECIMAL(38, {exact})) AS {name}" if exact is not None else name)
+            held_as = (
+                "TIMESTAMP" if column.kind is Kind.TIMESTAMP else None if exact is None else f"DECIMAL(38, {exact})"
+            )
+            secret.append(name if held_as is None else f"CAST({name} AS {held_as}) AS {name}")
             held.append(column.name)
         elif column.kind is Kind.TIMESTAMP:
             public.append(f"CAST({name} AS TIMESTAMP) AS {name}")  # without a time zone: fetching one needs pytz

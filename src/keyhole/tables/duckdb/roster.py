@@ -137,6 +137,10 @@ class DuckDBRoster:
                 found.append({})
                 continue
             listed = ", ".join(k.sql for k in keys)
+            kinds = con.execute(f"SELECT column_type FROM (DESCRIBE SELECT {listed} FROM {table})").fetchall()
+            if ("TIMESTAMP_NS",) in kinds:  # Python cuts them to microseconds, which would merge groups
+                fine = [kind == ("TIMESTAMP_NS",) for kind in kinds]
+                listed = ", ".join(f"({k.sql})::VARCHAR" if f else k.sql for k, f in zip(keys, fine, strict=True))
             text = f"SELECT DISTINCT {listed} FROM {table} WHERE {to_sql(where)} ORDER BY ALL"
             names = [k.name for k in keys]
             rows = con.execute(text).fetchall()

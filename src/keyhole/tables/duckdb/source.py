@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -90,13 +91,14 @@ class DuckDBSource(DuckDBRoster):
         present = self._secrets.execute(f"SELECT ({name} IS NOT NULL) AS p FROM secrets").fetchnumpy()["p"]
         floats = self._secrets.execute(f"SELECT coalesce({name}, 0)::DOUBLE AS v FROM secrets").fetchnumpy()["v"]
         digits = int(kind.rstrip(")").split(",")[1]) if kind.startswith("DECIMAL") else 0
-        units = None
+        units: NDArray[Any] | None = None
         if kind not in ("DOUBLE", "FLOAT"):
             try:
                 text = f"SELECT coalesce({name} * {10**digits}, 0)::BIGINT AS v FROM secrets"
                 units = np.asarray(self._secrets.execute(text).fetchnumpy()["v"], dtype=np.int64)
-            except duckdb.Error:  # beyond 64 bits: fall back on floating point with its radius
-                units = None
+            except duckdb.Error:  # beyond 64 bits: every digit as it is written
+                text = f"SELECT replace(coalesce({name}, 0)::VARCHAR, '.', '') FROM secrets"
+                units = np.array([int(row[0]) for row in self._secrets.execute(text).fetchall()], dtype=object)
         return PrivateValues(np.asarray(present, dtype=np.bool_), units, digits, np.asarray(floats, dtype=np.float64))
 
     def holds(self, condition: str) -> bool:

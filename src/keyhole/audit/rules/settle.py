@@ -1,0 +1,64 @@
+"""A value that an identity fixes, up to the dust of floating-point sums: exposed, or only narrowed down?"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isqrt
+
+from keyhole.audit.base import Proof, Status, outward
+from keyhole.audit.known import Claim
+from keyhole.grid import Grid
+from keyhole.transcript import simplest_decimal
+
+SHARE = Fraction(1, 100)  # of a value: dust below it leaves the value exposed
+FINE = Fraction(1, 10**9)  # of a value: dust below it is not shown
+ROOT_DIGITS = 20
+
+
+def settled(row: int, column: str, ends: tuple[Fraction, Fraction] | None, proof: Proof, grid: Grid) -> Claim:
+    """A claim about a value that lies between `ends` by an identity, blurred by floating-point sums and nothing else.
+
+    Exposed, if one number of the column is left or the range is below 1 % of the value; else inferred. Without answers
+    (`ends` None) the value is determined, and not at hand.
+    """
+    if ends is None:
+        return Claim(row, column, Status.EXPOSED, None, None, None, proof)
+    only = grid.sole(*ends) if grid.step is not None else None
+    if only is not None:
+        ends = (only, only)
+    lo, hi = ends
+    value, width = simplest_decimal(lo, hi), hi - lo
+    low, high = (value, value) if Fraction(value) == lo == hi else outward(lo, hi)
+    if width == 0:
+        return Claim(row, column, Status.EXPOSED, value, low, high, proof)
+    if width >= SHARE * abs(lo + hi) / 2:
+        return Claim(row, column, Status.INFERRED, None, low, high, proof)
+    if width <= max(Fraction(1), abs(lo)) * FINE:
+        low = high = value
+    return Claim(row, column, Status.EXPOSED, value, low, high, proof)
+
+
+def exact_root(square: Fraction) -> Fraction | None:
+    """The square root of a fraction, if that is a fraction.
+
+    >>> exact_root(Fraction(9, 4)), exact_root(Fraction(2))
+    (Fraction(3, 2), None)
+    """
+    if square < 0:
+        return None
+    top, per = isqrt(square.numerator), isqrt(square.denominator)
+    return Fraction(top, per) if Fraction(top, per) ** 2 == square else None
+
+
+def root_ends(lo: Fraction, hi: Fraction) -> tuple[Fraction, Fraction]:
+    """Between what the square root of a number in [lo, hi] lies, 0 <= lo: exactly where it can be, else outwards."""
+    low, high = exact_root(lo), exact_root(hi)
+    if low is None:
+        low = Fraction(_floor(lo), 10**ROOT_DIGITS)
+    if high is None:
+        high = Fraction(_floor(hi) + 1, 10**ROOT_DIGITS)
+    return low, high
+
+
+def _floor(value: Fraction) -> int:
+    return isqrt(value.numerator * 10 ** (2 * ROOT_DIGITS) // value.denominator)
