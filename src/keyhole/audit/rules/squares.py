@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import isqrt
@@ -10,7 +11,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Proof, Status, shown_value
+from keyhole.audit.base import Proof, SquareSums, Status, shown_value
 from keyhole.audit.known import Claim, Known, Solved
 from keyhole.audit.rules.linear import linear_proof
 from keyhole.evidence import Constraint, System
@@ -41,7 +42,8 @@ def _equal_values(number: int, system: System) -> Iterator[Claim]:
         value = None
         if partner.lo is not None and partner.hi is not None:
             value = shown_value((partner.lo / len(inside), partner.hi / len(inside)))
-        proof = Proof(number, {equal.partner: Fraction(1), equal.number: Fraction(1)}, rule=ALL_EQUAL)
+        told = SquareSums("equal", equal.where, equal.number, equal.partner, variance=True)
+        proof = Proof(number, {equal.partner: Fraction(1), equal.number: Fraction(1)}, rule=ALL_EQUAL, moments=told)
         for r in inside.tolist():
             yield Claim(r, equal.column, Status.EXPOSED, value, value, value, proof)
 
@@ -71,27 +73,30 @@ def _square_sums(number: int, system: System) -> Iterator[Claim]:
         inside = system.atoms.records(at)
         partner = linear.get((column, at))
         if not plain and c.lo == 0:
-            yield from _all(inside, column, Fraction(0), Proof(number, {c.number: Fraction(1)}, rule=ALL_ZERO))
+            told = SquareSums("zero", at, c.number, factor=square[0].factor)
+            proof = Proof(number, {c.number: Fraction(1)}, rule=ALL_ZERO, moments=told)
+            yield from _all(inside, column, Fraction(0), proof)
             continue
         if partner is None or partner.lo is None or not len(inside):
             continue
-        total = partner.lo
-        summed = (c.lo - (plain[0].factor * total if plain else 0)) / square[0].factor
-        yield from _two_moments(number, inside, column, total, summed, (partner.number, c.number))
+        factor, linearly = square[0].factor, plain[0].factor if plain else Fraction(0)
+        told = SquareSums("", at, c.number, partner.number, factor, linearly)
+        yield from _two_moments(number, inside, column, partner.lo, (c.lo - linearly * partner.lo) / factor, told)
 
 
 def _two_moments(
-    number: int, inside: NDArray[np.int64], column: str, total: Fraction, squared: Fraction, names: tuple[str, str]
+    number: int, inside: NDArray[np.int64], column: str, total: Fraction, squared: Fraction, told: SquareSums
 ) -> Iterator[Claim]:
     """What a sum and a sum of squares of the same people tell of each of them."""
-    weights = dict.fromkeys(names, Fraction(1))
+    weights = dict.fromkeys((told.total, told.squares), Fraction(1))
     left = len(inside) * squared - total * total
     if left == 0:
-        yield from _all(inside, column, total / len(inside), Proof(number, weights, rule=ALL_EQUAL))
+        proof = Proof(number, weights, rule=ALL_EQUAL, moments=replace(told, kind="equal"))
+        yield from _all(inside, column, total / len(inside), proof)
     elif len(inside) == 2 and left > 0:
         gap = Fraction(_root(left, left))
         low, high = (simplest_decimal(v, v) for v in ((total - gap) / 2, (total + gap) / 2))
-        proof = Proof(number, weights, rule=TWO_ROOTS)
+        proof = Proof(number, weights, rule=TWO_ROOTS, moments=replace(told, kind="roots"))
         for r in inside.tolist():
             yield Claim(r, column, Status.INFERRED, None, low, high, proof, allowed=(low, high))
 
