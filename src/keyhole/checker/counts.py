@@ -17,7 +17,7 @@ from typing import Any
 
 from .claims import Cited, Claimed, number
 from .engine import NOBODY, Cannot, Engine, Fails, plain
-from .fillings import Cell, Maker, constants
+from .fillings import Maker, constants
 
 MOST_RUNS = 60_000  # statements run for one proof
 RANDOM_TABLES = 8
@@ -75,11 +75,8 @@ class Counts:
         pools = []
         for name in names:
             said = declared.get(name) or {}
-            listed = list(said.get("values") or ())
-            more = [v for v in (said.get("min"), said.get("max")) if v is not None]
-            cells: list[Cell] = self.maker.cells(name, *constants(texts, [*more, *listed]))
-            values = self.maker.values(name, cells)
-            pools.append([v for v in values if possible_at_all(v, said)])
+            more = keys(claim.proof, name)
+            pools.append(self.maker.values(self.maker.cells(name, *constants(texts, more), said)))
         found = list(product(*pools))
         if len(found) * self.engine.n * max(len(texts), 1) > MOST_RUNS:
             raise Cannot(f"who can match would take {len(found) * self.engine.n * len(texts)} runs of a statement")
@@ -164,7 +161,7 @@ class Counts:
                 at = names.index(name)
                 made[name] = [choice[at] for choice in chosen]
             else:
-                made[name] = [self.maker.values(name, self.maker.cells(name, [], ["a"]))[0]] * len(chosen)
+                made[name] = [self.maker.values(self.maker.cells(name, [], ["a"]))[0]] * len(chosen)
         return made
 
     def _number(self, cited: Cited, null: bool) -> Fraction:
@@ -178,6 +175,12 @@ class Counts:
         if found is None:
             raise Cannot("an answer that is no number")
         return found
+
+
+def keys(proof: Sequence[Cited], name: str) -> list[Any]:
+    """Values of a private column that groups are named by."""
+    named = [key for c in proof for key in (c.key or {}, *(c.besides or ()))]
+    return [v for key in named for k, v in key.items() if v is not None and k.casefold() == name.casefold()]
 
 
 def narrowed(sums: Sequence[tuple[Added, Fraction]], start: Sequence[set[int]]) -> list[set[int]]:
@@ -224,14 +227,3 @@ def allows(claim: Claimed, value: Any) -> bool:
 
 def _same_text(said: Any, value: Any) -> bool:
     return isinstance(said, str) and said == str(value)
-
-
-def possible_at_all(value: Any, declared: Mapping[str, Any]) -> bool:
-    """Is a value inside what was declared beforehand?"""
-    if declared.get("values") is not None:
-        return any(plain(v) == plain(value) for v in declared["values"])
-    at, lo, hi, step = (number(v) for v in (value, declared.get("min"), declared.get("max"), declared.get("step")))
-    if at is None:
-        return True
-    on_grid = step is None or ((at - (lo or 0)) / step).denominator == 1
-    return on_grid and (lo is None or at >= lo) and (hi is None or at <= hi)

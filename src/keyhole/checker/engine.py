@@ -27,6 +27,9 @@ READERS = {
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 
 
+INTEGER = "HUGEINT"  # made-up integers: products of large ones fit
+
+
 class Cannot(Exception):
     """This proof cannot be replayed here: it is neither right nor wrong."""
 
@@ -147,7 +150,7 @@ class Engine:
         held = self.columns.get(name, "DOUBLE")
         kind = kinds.get(name)
         if held in INTEGERS:
-            return "DECIMAL(18,6)" if kind == "decimal" else "BIGINT"
+            return "DECIMAL(18,6)" if kind == "decimal" else INTEGER
         if held.startswith("DECIMAL") or (held in ("DOUBLE", "FLOAT") and kind == "decimal"):
             return "DECIMAL(18,6)"
         if (
@@ -155,7 +158,7 @@ class Engine:
             and name not in self.columns
             and kind in ("text", "integer", "boolean", "date", "timestamp")
         ):
-            return {"text": "VARCHAR", "integer": "BIGINT"}.get(kind, kind.upper())
+            return {"text": "VARCHAR", "integer": INTEGER}.get(kind, kind.upper())
         return "DOUBLE" if held == "FLOAT" else held
 
     def _nulls(self, name: str) -> frozenset[int]:
@@ -167,7 +170,7 @@ class Engine:
 
     def numeric(self, name: str) -> bool:
         """Is a private column filled with numbers?"""
-        return self.types[name] in ("BIGINT", "DOUBLE", "HUGEINT") or self.types[name].startswith("DECIMAL")
+        return self.types[name] in (INTEGER, "DOUBLE") or self.types[name].startswith("DECIMAL")
 
     def find(self, record: Mapping[str, Any], ids: Sequence[str]) -> list[int]:
         """The rows with this id (from 0); without id columns the row number itself."""

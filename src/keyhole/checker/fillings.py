@@ -26,10 +26,10 @@ from itertools import pairwise
 from random import SystemRandom
 from typing import Any
 
-from .engine import Engine
+from .claims import number
+from .engine import INTEGER, Engine
 
 SMALL = 1000
-MOST_CELLS = 60
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+|\w+|<>|[^\s\w]""", re.UNICODE)
 SUMMED = {"sum", "avg", "mean", "count", "var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev"}
 COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -42,12 +42,28 @@ FROM = re.compile(
 
 
 @dataclass(frozen=True)
-class Cell:  # of one private column; lo == hi: a point; text cells have `point` only
-    """A piece of the line that the constants of the statements leave whole."""
+class Cell:
+    """A piece of the line that the constants of the statements leave whole: a point, or an open interval.
+
+    Of texts and truths there are points alone. With a `step` only base + k * step are values.
+    """
 
     lo: Fraction | None
     hi: Fraction | None
     point: Any = None
+    step: Fraction = Fraction(1, 10**6)
+    base: Fraction = Fraction(0)
+
+    @property
+    def ends(self) -> tuple[int | None, int | None]:
+        """The first and the last k of the values inside; None: without end."""
+        low = None if self.lo is None else math.floor((self.lo - self.base) / self.step) + 1
+        high = None if self.hi is None else math.ceil((self.hi - self.base) / self.step) - 1
+        return low, high
+
+    def at(self, k: int) -> Fraction:
+        """The k-th value."""
+        return self.base + k * self.step
 
 
 def public_only(sql: str, private: Iterable[str]) -> bool:
@@ -138,58 +154,54 @@ class Maker:
             if self.engine.types[name].startswith("DECIMAL"):
                 most = min(most, 10**11)
             return [self.random.randint(1, most) for _ in range(self.engine.n)]
-        pool = self.values(name, [Cell(None, None, "a"), Cell(None, None, "b")])
+        pool = self.values(self.cells(name, [], ["a", "b"]))
         return [self.random.choice(pool) for _ in range(self.engine.n)]
 
-    def cells(self, name: str, numbers: Sequence[Fraction], words: Sequence[str]) -> list[Cell]:
-        """What the constants leave whole of the values of a column."""
-        kind = self.engine.types[name]
+    def cells(
+        self, name: str, numbers: Sequence[Fraction], words: Sequence[str], declared: Mapping[str, Any] | None = None
+    ) -> list[Cell]:
+        """What the constants leave whole of the values of a column, as far as they were declared possible."""
+        kind, said = self.engine.types[name], declared or {}
         if kind == "BOOLEAN":
             return [Cell(None, None, True), Cell(None, None, False)]
         if not self.engine.numeric(name):
-            return [*(Cell(None, None, word) for word in words), Cell(None, None, f"no{self.random.getrandbits(40)}")]
-        found = [Cell(None, numbers[0] if numbers else None)]
-        for i, here in enumerate(numbers):
-            after = numbers[i + 1] if i + 1 < len(numbers) else None
-            if kind != "BIGINT" or here.denominator == 1:
-                found.append(Cell(here, here))
-            if kind != "BIGINT" or after is None or math.ceil(after) - math.floor(here) > 1:
-                found.append(Cell(here, after))
-        return found
+            listed = said.get("values")
+            fresh = [Cell(None, None, f"no{self.random.getrandbits(40)}")] if listed is None else []
+            return [*(Cell(None, None, word) for word in (words if listed is None else listed)), *fresh]
+        lo, hi, step = (number(said.get(end)) for end in ("min", "max", "step"))
+        base = lo if lo is not None and step is not None else Fraction(0)
+        if step is None:
+            step = Fraction(1) if kind == INTEGER else Fraction(1, 10**6)
+        cuts = sorted({*numbers, *(end for end in (lo, hi) if end is not None)})
+        found = [Cell(None, cuts[0] if cuts else None, None, step, base)]
+        for i, here in enumerate(cuts):
+            if ((here - base) / step).denominator == 1:
+                found.append(Cell(here, here, here))
+            found.append(Cell(here, cuts[i + 1] if i + 1 < len(cuts) else None, None, step, base))
+        return [cell for cell in found if _possible(cell, lo, hi)]
 
-    def inside(self, name: str, cell: Cell) -> Any:
+    def inside(self, cell: Cell) -> Any:
         """A value of a cell by chance."""
         if cell.point is not None:
             return cell.point
-        if cell.lo is not None and cell.lo == cell.hi:
-            return cell.lo
-        if cell.lo is None or cell.hi is None:
-            far = self.random.randint(1, 10**6)
-            if cell.lo is None and cell.hi is None:
-                return far * self.random.choice((1, -1))
-            return math.floor(cell.lo) + far if cell.lo is not None else math.ceil(cell.hi or 0) - far
-        if self.engine.types[name] == "BIGINT":
-            return self.random.randint(math.floor(cell.lo) + 1, math.ceil(cell.hi) - 1)
-        step = Fraction(self.random.randint(1, 2**20 - 1), 2**20)
-        value = cell.lo + step * (cell.hi - cell.lo)
-        rounded = Fraction(round(value * 10**6), 10**6)
-        return rounded if cell.lo < rounded < cell.hi else value
+        low, high = cell.ends
+        wide = int(10**6 / cell.step)
+        if low is None:
+            low = (high if high is not None else wide) - 2 * wide
+        return cell.at(self.random.randint(low, high if high is not None else low + 2 * wide))
 
-    def values(self, name: str, cells: Sequence[Cell]) -> list[Any]:
-        """Every cell by one value, or by three where it is an interval: near its ends, and between."""
-        tiny = Fraction(1) if self.engine.types[name] == "BIGINT" else Fraction(1, 10**6)
+    def values(self, cells: Sequence[Cell]) -> list[Any]:
+        """Every cell by its point, or by several values where it is an interval: at its ends, between, far out."""
         found: list[Any] = []
         for cell in cells:
-            if cell.point is not None or (cell.lo is not None and cell.lo == cell.hi):
-                found.append(cell.lo if cell.point is None else cell.point)
+            if cell.point is not None:
+                found.append(cell.point)
                 continue
-            low = None if cell.lo is None else Fraction(math.floor(cell.lo / tiny) + 1) * tiny
-            high = None if cell.hi is None else Fraction(math.ceil(cell.hi / tiny) - 1) * tiny
-            some = [v for v in (low, high, Fraction(self.inside(name, cell))) if v is not None]
-            near = low if low is not None else high if high is not None else Fraction(0)
-            some += [near + 10**9] if cell.hi is None else []
-            some += [near - 10**9] if cell.lo is None else []
-            found += sorted(set(some))
+            low, high = cell.ends
+            near = low if low is not None else high if high is not None else 0
+            far = int(10**9 / cell.step)
+            some = {low if low is not None else near - far, high if high is not None else near + far}
+            found += sorted({*map(cell.at, some), self.inside(cell)})
         return found
 
     def mixed(self, cells: Mapping[str, Sequence[Cell]]) -> dict[str, list[Any]]:
@@ -197,8 +209,18 @@ class Maker:
         made = {}
         for name in self.engine.private:
             pool = cells[name]
-            made[name] = [self.inside(name, self.random.choice(pool)) for _ in range(self.engine.n)]
+            made[name] = [self.inside(self.random.choice(pool)) for _ in range(self.engine.n)]
         return made
+
+
+def _possible(cell: Cell, lo: Fraction | None, hi: Fraction | None) -> bool:
+    """Has a cell a value inside the declared range?"""
+    if cell.point is not None:
+        return (lo is None or lo <= cell.point) and (hi is None or cell.point <= hi)
+    if (lo is not None and (cell.lo is None or cell.lo < lo)) or (hi is not None and (cell.hi is None or cell.hi > hi)):
+        return False
+    low, high = cell.ends
+    return low is None or high is None or low <= high
 
 
 def trials(cells: Mapping[str, Sequence[Cell]], bits: int) -> int:

@@ -20,6 +20,9 @@ KEPT = 2_000_000  # made-up values up to which proofs share their fillings
 
 Made = tuple[dict[str, list[Any]], int]  # private values, and up to which number they were drawn
 
+Wanted = Callable[[Mapping[str, Sequence[Any]]], Sequence[Fraction]]  # private values -> what may be answered then
+Declared = Mapping[str, Mapping[str, Any]] | None  # column -> min, max, step, values
+
 
 @dataclass(frozen=True)
 class Blurred:
@@ -49,18 +52,19 @@ class Sums:
         """Are all statements of a proof plainly without private conditions?"""
         return all(public_only(c.sql, self.engine.private) for c in proof if c.sql is not None)
 
-    def cells(self, proof: Sequence[Cited]) -> dict[str, list[Cell]]:
+    def cells(self, proof: Sequence[Cited], declared: Declared) -> dict[str, list[Cell]]:
         """The cells of each private column that the constants of the cited statements make."""
         numbers, words = constants(c.sql for c in proof if c.sql is not None)
         texts = " ".join((c.sql or "") for c in proof).casefold()
         found = {}
         for name in self.engine.private:
             used = name.casefold() in texts or "*" in texts.replace("count(*)", "")
-            found[name] = self.maker.cells(name, numbers, words) if used else [Cell(None, None, self._any(name))]
+            cells = self.maker.cells(name, numbers, words, (declared or {}).get(name))
+            found[name] = cells if used else [Cell(None, None, self._any(name))]
         return found
 
     def _any(self, name: str) -> Any:
-        return 1 if self.engine.numeric(name) else self.maker.values(name, self.maker.cells(name, [], ["a"]))[0]
+        return self.maker.values(self.maker.cells(name, [], ["a"]))[0]
 
     # --- what a proof adds up ----------------------------------------------------------------------------------------
 
@@ -116,14 +120,14 @@ class Sums:
 
     # --- the made-up check -------------------------------------------------------------------------------------------
 
-    def holds(self, proof: Sequence[Cited], want: Callable[[Mapping[str, Sequence[Any]]], Sequence[Fraction]]) -> None:
+    def holds(self, proof: Sequence[Cited], want: Wanted, declared: Declared = None) -> None:
         """On all made-up values the weighted answers are what `want` says of them (one of several); Fails if not."""
         if self.public(proof):
             self._publicly(proof, want)
         else:
-            self._privately(proof, want)
+            self._privately(proof, want, declared)
 
-    def _publicly(self, proof: Sequence[Cited], want: Callable[..., Sequence[Fraction]]) -> None:
+    def _publicly(self, proof: Sequence[Cited], want: Wanted) -> None:
         sure, unmet, k = 0.0, 0, 0
         over = math.lcm(*(c.weight.denominator for c in proof))
         while sure < self.bits:
@@ -150,8 +154,8 @@ class Sums:
         if not met:
             raise Cannot("no small values let the statements answer")
 
-    def _privately(self, proof: Sequence[Cited], want: Callable[..., Sequence[Fraction]]) -> None:
-        cells = self.cells(proof)
+    def _privately(self, proof: Sequence[Cited], want: Wanted, declared: Declared) -> None:
+        cells = self.cells(proof, declared)
         wanted = trials(cells, self.bits)
         if wanted > MOST_TRIALS:
             raise Cannot(f"the private conditions make so many cells that {wanted} fillings would be needed")
@@ -174,7 +178,7 @@ class Sums:
         self,
         proof: Sequence[Cited],
         made: Mapping[str, Sequence[Any]],
-        want: Callable[..., Sequence[Fraction]],
+        want: Wanted,
         *,
         keep: bool = True,
     ) -> Fraction:
@@ -260,7 +264,7 @@ class Sums:
 
         if not self.engine.numeric(claim.column):
             raise Fails("a sum of answers is no value of a column of this kind")
-        self.holds(claim.proof, want)
+        self.holds(claim.proof, want, claim.certificate.get("declared"))
         value = number(claim.value)
         if claim.value is None:
             if any(c.answered for c in claim.proof) and claim.status != "exposed":
@@ -285,7 +289,7 @@ class Sums:
         def want(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
             return [Fraction(made[claim.column][row]) ** 2]
 
-        self.quadratic(claim.proof, want)
+        self.quadratic(claim.proof, want, claim.certificate.get("declared"))
         said = self.printed(claim.proof, claim.column)
         values = [v for v in (number(claim.value), *map(number, claim.allowed)) if v is not None]
         if not values:
@@ -302,14 +306,14 @@ class Sums:
         lo, hi = (number(end) for end in self.priors.get(claim.column, (None, None)))
         return (lo is not None and lo >= 0 and value > 0) or (hi is not None and hi <= 0 and value < 0)
 
-    def quadratic(self, proof: Sequence[Cited], want: Callable[..., Sequence[Fraction]]) -> None:
+    def quadratic(self, proof: Sequence[Cited], want: Wanted, declared: Declared = None) -> None:
         """As `holds`, on smaller values, since squares of large ones are blurred.
 
         A wrong form of degree 2 in a person's value has at most two roots, so it passes with probability at most
         2 (2 T / R + 1) / R each time.
         """
         if not self.public(proof):
-            self._privately(proof, want)
+            self._privately(proof, want, declared)
             return
         sure = 0.0
         for k in range(60):

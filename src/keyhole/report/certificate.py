@@ -104,13 +104,13 @@ class Certifier:
         if proof.moments is not None:
             return self._moments(proof.moments, rows)
         if proof.rule:
-            return self._counts(proof.counts, rows) if proof.counts else {"kind": "none"}
+            return self._counts(system, proof.counts, rows) if proof.counts else {"kind": "none"}
         features = {system.features[u // system.atoms.K] for u in proof.target}
         if any(f.column is None for f in features):
-            return self._counts((proof.weights,), rows)
+            return self._counts(system, (proof.weights,), rows)
         if any(f.power == 2 for f in features):
-            return {"kind": "square"}
-        return {"kind": "identity" if self._whole(system, proof) else "part"}
+            return {"kind": "square"} | self._declared(system)
+        return {"kind": "identity" if self._whole(system, proof) else "part"} | self._declared(system)
 
     def _ratio(self, row: Constraint) -> bool:
         entry = self._index.entries.get(row.number)
@@ -126,17 +126,24 @@ class Certifier:
             found |= set(system.value_of(column or "", at % system.atoms.K) or {})
         return found == set(proof.target)
 
-    def _counts(self, counts: tuple[Mapping[str, Fraction], ...], rows: Mapping[str, Constraint]) -> dict[str, Any]:
+    def _counts(
+        self, system: System, counts: tuple[Mapping[str, Fraction], ...], rows: Mapping[str, Constraint]
+    ) -> dict[str, Any]:
         """Sums of counts as weights on printed answers, and what was declared of the values."""
         weights = [{q: w * (rows[q].scale or 1) for q, w in row.items()} for row in counts]
-        found: dict[str, Any] = {"kind": "counts", "rows": weights}
+        return {"kind": "counts", "rows": weights} | self._declared(system)
+
+    def _declared(self, system: System) -> dict[str, Any]:
+        """What was declared of the values, where private conditions may rest on it."""
         declared = {}
+        if not system.partitions:
+            return {}
         for name in self._private:
             prior = self._exposure.evidence.prior(name)
             said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
             if any(v is not None for v in said.values()):
                 declared[name] = {k: v for k, v in said.items() if v is not None}
-        return found | ({"declared": declared} if declared else {})
+        return {"declared": declared} if declared else {}
 
     def _moments(self, told: SquareSums, rows: Mapping[str, Constraint]) -> dict[str, Any]:
         scale, offset = (rows[told.squares].scale or Fraction(1)), rows[told.squares].offset
