@@ -97,6 +97,8 @@ class Engine:
         self._results: dict[str, dict[str, Result]] = {}
         self._found: dict[str, list[int]] | None = None
         self._largest: dict[str, Fraction] = {}
+        if self.n < 100_000:
+            self._con.execute("SET threads = 1")  # many short statements
         self._con.execute("SET enable_external_access = false; SET lock_configuration = true")
 
     def _load(self, data: Path, kinds: Mapping[str, str], table: str | None, view: str | None) -> None:

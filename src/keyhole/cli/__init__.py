@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from keyhole import __version__
-from keyhole.cli import answer, attack, audit, demo, simulate, watch
+from keyhole.cli import answer, attack, audit, demo, simulate, verify, watch
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -32,7 +32,7 @@ Start with [bold]keyhole demo[/], then
 """,
 )
 
-for command in (demo, audit, watch, attack, simulate, answer):
+for command in (demo, audit, verify, watch, attack, simulate, answer):
     command.register(app)
 
 

@@ -19,6 +19,7 @@ from keyhole.report.as_json import dumps
 from keyhole.report.baseline import Baseline, fresh, mark
 from keyhole.report.junit import junit
 from keyhole.report.plain import Plain
+from keyhole.report.proof_sql import proof_sql as script
 from keyhole.report.sarif import sarif
 from keyhole.report.text import without_value
 from keyhole.report.verdict import Verdict
@@ -108,6 +109,10 @@ def audit(
     out: Annotated[
         Path | None, typer.Option(help="Write here instead; the file appears complete or not at all.")
     ] = None,
+    proof_sql: Annotated[
+        Path | None,
+        typer.Option("--proof-sql", help="Also write the proofs as SQL that a sceptic runs in his own database."),
+    ] = None,
     config: Annotated[Path | None, typer.Option("-c", "--config", help="Settings; options here override them.")] = None,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
@@ -130,6 +135,8 @@ def audit(
                 progress=progress,
             )
         show(verdict, read, known, format, out)
+        if proof_sql is not None:
+            emit(script(verdict.plain), proof_sql)
         raise typer.Exit(verdict.exit_code if known is None else known.exit_code(verdict.plain))
 
 

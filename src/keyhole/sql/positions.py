@@ -21,6 +21,21 @@ def aggregate_positions(sql: str) -> tuple[int, ...]:
     return tuple(i for i, item in enumerate(tree.expressions, 1) if item.find(exp.AggFunc) is not None)
 
 
+def item_names(sql: str) -> tuple[str, ...]:
+    """The names of the columns of an answer, empty where an item has none; nothing if the text cannot be parsed.
+
+    >>> item_names("SELECT dept AS d, zip, SUM(pay) FROM t GROUP BY dept, zip")
+    ('d', 'zip', '')
+    """
+    try:
+        tree = sqlglot.parse_one(sql, read="duckdb")
+    except sqlglot.errors.SqlglotError:
+        return ()
+    if not isinstance(tree, exp.Select) or any(isinstance(e, exp.Star) for e in tree.expressions):
+        return ()
+    return tuple(item.alias_or_name for item in tree.expressions)
+
+
 def table_names(sql: str) -> frozenset[str]:
     """The names that a statement selects from, as written; with a dot where they are qualified.
 
