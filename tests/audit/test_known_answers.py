@@ -268,4 +268,4 @@ def test_superincreasing_weights_give_everybody_away() -> None:
     log = ["SELECT SUM(x * POW(2, k)) FROM t WHERE k >= 68", "SELECT SUM(x) FROM t WHERE k >= 68"]
     verdict = keyhole.examine(log, data=people, private=["x"], id="name")
     assert {f.who: f.value for f in verdict.exposed} == {"r68": 68 % 7, "r69": 69 % 7}
-    assert all(f.proof is not None and f.proof.verify(verdict.evidence) for f in verdict)
+    assert all(f.proof is not None and (f.proof.rule or f.proof.verify(verdict.evidence)) for f in verdict)
