@@ -258,7 +258,8 @@ def test_facts_are_used_and_named(said: str) -> None:
     assert "John Smith" not in found  # what the fact says is not news
     proof = verdict.to_json()["exposed"]
     joseph = next(e for e in proof if e["record"]["Name"] == "Joseph Sky")
-    assert {"fact": 1, "weight": "-1"} in joseph["proof"]
+    fact = {"where": "Name = 'John Smith'", "column": "Blood sugar", "total": 4.3}
+    assert {"fact": 1, "weight": "-1", **fact} in joseph["proof"]
 
 
 def test_superincreasing_weights_give_everybody_away() -> None:

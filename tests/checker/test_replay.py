@@ -48,9 +48,9 @@ def accepts_true_and_rejects_false(
 
 
 def test_true_proofs_are_accepted_and_planted_false_ones_rejected(tmp_path: Path) -> None:
-    kinds, planted = accepts_true_and_rejects_false(range(6), tmp_path, FAST, 0.12)
-    assert sum(kinds.values()) > 20
-    assert sum(planted.values()) > 10
+    kinds, planted = accepts_true_and_rejects_false(range(4), tmp_path, FAST, 0.1)
+    assert sum(kinds.values()) > 10
+    assert sum(planted.values()) > 5
 
 
 @pytest.mark.soak

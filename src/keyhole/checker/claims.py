@@ -15,7 +15,7 @@ class Unreadable(Exception):
 
 
 @dataclass(frozen=True)
-class Cited:
+class Addend:
     """One addend of a proof: a weight on a cell of a statement, on a fact, or on a public constant (`known`)."""
 
     weight: Fraction
@@ -47,7 +47,7 @@ class Claimed:
     hi: Any
     excluded: tuple[Any, ...]
     allowed: tuple[Any, ...]
-    proof: tuple[Cited, ...]
+    proof: tuple[Addend, ...]
     certificate: Mapping[str, Any]
 
     @property
@@ -57,8 +57,8 @@ class Claimed:
 
 
 @dataclass(frozen=True)
-class Verdict:  # the word of the file; nothing of it is believed
-    """The claims of a verdict, and what it says of its source."""
+class Claims:
+    """What a verdict claims, and what it says of its source; nothing of it is believed."""
 
     claims: tuple[Claimed, ...]
     source: Mapping[str, Any]
@@ -81,7 +81,7 @@ def number(value: Any) -> Fraction | None:
         return None
 
 
-def parse(text: str) -> Verdict:
+def parse(text: str) -> Claims:
     """The text of a verdict.json."""
     try:
         raw = json.loads(text, parse_float=Decimal)
@@ -95,14 +95,20 @@ def parse(text: str) -> Verdict:
         priors = {str(i["column"]): (i["prior"][0], i["prior"][1]) for i in raw.get("intervals", ()) if i.get("prior")}
         groups = raw.get("groups", ())
         claims = (*_people(raw["exposed"], intervals), *map(_group, groups))
-        return Verdict(claims, source, raw.get("records"), priors, len(raw.get("contradictions", ())))
+        return Claims(claims, source, raw.get("records"), priors, len(raw.get("contradictions", ())))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError) as error:
         raise Unreadable(f"the verdict has not the fields of docs/json.md: {type(error).__name__} {error}") from None
 
 
 def _people(exposed: Sequence[Mapping[str, Any]], intervals: Sequence[Mapping[str, Any]]) -> Iterator[Claimed]:
     """Those exposed, each with his range put to it; and those of whom something else is known."""
-    ranges = {_name(i): i for i in intervals}
+    ranges: dict[str, Mapping[str, Any]] = {}
+    others = []  # said twice of one person: each is a claim of its own
+    for i in intervals:
+        if _name(i) in ranges:
+            others.append(i)
+        else:
+            ranges[_name(i)] = i
     for e in exposed:
         i = ranges.get(_name(e)) or {}
         same = i.get("proof") == e["proof"] and i.get("status") == "exposed"
@@ -111,9 +117,9 @@ def _people(exposed: Sequence[Mapping[str, Any]], intervals: Sequence[Mapping[st
         value = e["value"]
         lo, hi = (i.get("lo", value), i.get("hi", value)) if same else (value, value)
         yield Claimed("exposed", (e["record"],), e["row"], e["column"], value, lo, hi, (), (), *_proof(e["proof"], e))
-    for i in ranges.values():
+    for i in (*ranges.values(), *others):
         lists = (tuple(i.get("excluded", ())), tuple(i.get("allowed", ())))
-        value = i.get("value") if i["status"] == "exposed" else None
+        value = i.get("value", i["lo"]) if i["status"] == "exposed" else None
         yield Claimed(
             i["status"], (i["record"],), None, i["column"], value, i["lo"], i["hi"], *lists, *_proof(i["proof"], i)
         )
@@ -128,7 +134,9 @@ def _group(g: Mapping[str, Any]) -> Claimed:
     return Claimed("group", tuple(g["records"]), None, g["column"], total, total, total, (), (), *found)
 
 
-def _proof(items: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> tuple[tuple[Cited, ...], Mapping[str, Any]]:
+def _proof(
+    items: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]
+) -> tuple[tuple[Addend, ...], Mapping[str, Any]]:
     cited = tuple(item(each) for each in items)
     given = entry.get("certificate")
     if given is None:  # an older verdict: a sum of answers needs no more than its weights
@@ -137,14 +145,14 @@ def _proof(items: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]) -> tupl
     return cited, dict(given)
 
 
-def item(raw: Mapping[str, Any]) -> Cited:
+def item(raw: Mapping[str, Any]) -> Addend:
     """One entry of a proof."""
     weight = Fraction(str(raw["weight"]))
     if "known" in raw:
-        return Cited(weight, known=Fraction(str(raw["known"])))
+        return Addend(weight, known=Fraction(str(raw["known"])))
     if "fact" in raw:
-        return Cited(weight, fact=raw)
-    return Cited(
+        return Addend(weight, fact=raw)
+    return Addend(
         weight,
         str(raw["query"]),
         raw.get("sql"),

@@ -15,9 +15,10 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-from .claims import Cited, Claimed, number
+from .claims import Addend, Claimed, number
 from .engine import NOBODY, Cannot, Engine, Fails, plain
 from .fillings import Maker, constants
+from .sums import plainly
 
 MOST_RUNS = 60_000  # statements run for one proof
 RANDOM_TABLES = 8
@@ -66,6 +67,7 @@ class Counts:
 
     def _choices(self, claim: Claimed) -> tuple[list[str], list[Choice]]:
         """Values to try for each private column that the statements name, all combinations of them."""
+        plainly(claim.proof, self.engine.private)
         declared = claim.certificate.get("declared") or {}
         texts = [c.sql for c in claim.proof if c.sql is not None]
         words = " ".join(texts).casefold()
@@ -94,7 +96,7 @@ class Counts:
         return found
 
     def _sum(
-        self, weights: Mapping[str, str], cited: Mapping[str, Cited], names: Sequence[str], choices: Sequence[Choice]
+        self, weights: Mapping[str, str], cited: Mapping[str, Addend], names: Sequence[str], choices: Sequence[Choice]
     ) -> tuple[Added, Fraction]:
         """What people add to a weighted sum of counts, and what it was answered."""
         total: Added = [[Fraction(0)] * len(choices) for _ in range(self.engine.n)]
@@ -110,7 +112,7 @@ class Counts:
                     mine[i] += weight * a
         return total, told
 
-    def _one(self, cited: Cited, names: Sequence[str], choices: Sequence[Choice]) -> tuple[Added, Fraction, Fraction]:
+    def _one(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> tuple[Added, Fraction, Fraction]:
         if not cited.answered:
             raise Cannot("the verdict does not have the answers")
         null = cited.answer is None or (cited.besides is not None and cited.answer == 0)
@@ -131,7 +133,7 @@ class Counts:
         *added, empty = self._added[key]
         return added, empty[0], said
 
-    def _try(self, cited: Cited, null: bool, names: Sequence[str], choices: Sequence[Choice]) -> Added:
+    def _try(self, cited: Addend, null: bool, names: Sequence[str], choices: Sequence[Choice]) -> Added:
         """One table per person and choice; then random tables of everybody, where the parts must add up."""
         n = self.engine.n
         rows = [r for r in range(n) for _ in choices]
@@ -164,7 +166,7 @@ class Counts:
                 made[name] = [self.maker.values(self.maker.cells(name, [], ["a"]))[0]] * len(chosen)
         return made
 
-    def _number(self, cited: Cited, null: bool) -> Fraction:
+    def _number(self, cited: Addend, null: bool) -> Fraction:
         """The answer now; where the printed one is NULL: 1 if it is not NULL, that is if anybody matches."""
         said = self.engine.answer(cited)
         if null:
@@ -177,7 +179,7 @@ class Counts:
         return found
 
 
-def keys(proof: Sequence[Cited], name: str) -> list[Any]:
+def keys(proof: Sequence[Addend], name: str) -> list[Any]:
     """Values of a private column that groups are named by."""
     named = [key for c in proof for key in (c.key or {}, *(c.besides or ()))]
     return [v for key in named for k, v in key.items() if v is not None and k.casefold() == name.casefold()]

@@ -15,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .claims import Cited, Unreadable, number
+from .claims import Addend, Unreadable, number
 
 READERS = {
     ".csv": "read_csv({}, header=true, sample_size=-1{})",
@@ -255,7 +255,7 @@ class Engine:
         """The made-up total of a column under a condition."""
         return self._cells(f"SELECT SUM({quoted(column)}) FROM people WHERE {where}")[1][0][0]
 
-    def answer(self, cited: Cited) -> Any:
+    def answer(self, cited: Addend) -> Any:
         """What the statement answers now in the cell that a proof cites: a value, None for NULL, or NOBODY."""
         if cited.sql is None:
             raise Cannot("the statement is not in the verdict: give --log")

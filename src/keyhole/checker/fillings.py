@@ -32,6 +32,27 @@ from .engine import INTEGER, Engine
 SMALL = 1000
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+|\w+|<>|[^\s\w]""", re.UNICODE)
 SUMMED = {"sum", "avg", "mean", "count", "var_pop", "var_samp", "variance", "stddev_pop", "stddev_samp", "stddev"}
+WORD = re.compile(r"[\w.]+|\"[^\"]*\"")
+BENT = ("//", "**")
+BENDING = {
+    "case",
+    "if",
+    "iff",
+    "greatest",
+    "least",
+    "abs",
+    "sign",
+    "sqrt",
+    "power",
+    "pow",
+    "exp",
+    "ln",
+    "log",
+    "<",
+    ">",
+}
+PLAIN = {*SUMMED, "in", "and", "or", "not", "where", "when", "filter", "then", "else", "by", "having", "select", "on"}
+ARITHMETIC = {"+", "-", "*", "/", "%", "|", "^", ":"}
 COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 LITERAL = re.compile(r"'((?:[^']|'')*)'|(?<![\w.\"])(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)(?![\w\"])")
 FROM = re.compile(
@@ -42,7 +63,7 @@ FROM = re.compile(
 
 
 @dataclass(frozen=True)
-class Cell:
+class Span:
     """A piece of the line that the constants of the statements leave whole: a point, or an open interval.
 
     Of texts and truths there are points alone. With a `step` only base + k * step are values.
@@ -108,9 +129,54 @@ def _summed(words: Sequence[str]) -> set[int]:
             if depth == 0:
                 break
         body = words[i + 2 : end]
-        calls = any(b == "(" and re.fullmatch(r"\w+", a) for a, b in pairwise(body))
+        # a function, two words in a row (DISTINCT x, x IS NULL, NOT x), // and ** are more than arithmetic
+        calls = any((WORD.fullmatch(a) and (b == "(" or WORD.fullmatch(b))) or a + b in BENT for a, b in pairwise(body))
         if not calls and all(re.fullmatch(r"[\w.]+|\"[^\"]*\"|[-+*/().]", w) for w in body) and "case" not in body:
             found |= set(range(i + 2, end))
+    return found
+
+
+def strange(sql: str, private: Iterable[str]) -> str:
+    """Why the constants of a statement may not be where its meaning changes; empty if nothing speaks for that.
+
+    >>> strange("SELECT COUNT(*) FROM t WHERE pay > 5 AND team LIKE 'a%'", ["pay"])
+    ''
+    >>> strange("SELECT COUNT(*) FROM t WHERE 2 * pay > 5", ["pay"])
+    'a condition on a function of a private column'
+    """
+    words = [w.casefold() for w in WORDS.findall(COMMENTS.sub(" ", sql))]
+    names = {name.casefold() for name in private}
+    if "distinct" in words:
+        return "DISTINCT"
+    inside = _arguments(words)
+    listed = words.index("from") if words.count("select") == 1 and "from" in words else len(words)
+    if any(w in BENDING for i, w in enumerate(words[:listed]) if i not in inside):
+        return "a condition on a sum, or a function of one"
+    summed = _summed(words)
+    for i, word in enumerate(words):
+        if word.strip('"') not in names or i in summed:
+            continue
+        before = words[i - 3 : i - 1] if words[i - 1 : i] == ["."] else words[max(i - 2, 0) : i]
+        near = {*before[-1:], *words[i + 1 : i + 2]}
+        called = before[-1:] == ["("] and len(before) == 2 and WORD.fullmatch(before[0]) and before[0] not in PLAIN
+        if near & ARITHMETIC or called:
+            return "a condition on a function of a private column"
+        if {"like", "ilike", "similar", "glob", "~"} & set(words[i + 1 : i + 3]):
+            return "a pattern on a private column"
+    return ""
+
+
+def _arguments(words: Sequence[str]) -> set[int]:
+    """Places inside the parentheses of aggregates."""
+    found: set[int] = set()
+    for i, word in enumerate(words[:-1]):
+        if word in (*SUMMED, "filter") and words[i + 1] == "(":
+            depth = 0
+            for end in range(i + 1, len(words)):
+                depth += {"(": 1, ")": -1}.get(words[end], 0)
+                found.add(end)
+                if depth == 0:
+                    break
     return found
 
 
@@ -140,47 +206,51 @@ class Maker:
         self.engine = engine
         self.random = SystemRandom()
 
-    def large(self, bits: int = 50) -> tuple[dict[str, list[Any]], int]:
-        """Whole numbers from 1 to R with n R < 2^bits, for everybody; and R."""
+    def large(self, sign: int = 1, bits: int = 50) -> tuple[dict[str, list[Any]], int]:
+        """Numbers from 1 to R, in units of `step`, with n R < 2^bits, for everybody and with one sign; and R."""
         most = max(2**12, min(2**40, 2**bits // max(self.engine.n, 1)))
-        return {name: self._column(name, most) for name in self.engine.private}, most
+        return {name: self._column(name, most, sign) for name in self.engine.private}, most
 
-    def small(self) -> dict[str, list[Any]]:
-        """Whole numbers up to SMALL."""
-        return {name: self._column(name, SMALL) for name in self.engine.private}
+    def small(self, sign: int = 1) -> dict[str, list[Any]]:
+        """Numbers up to SMALL units."""
+        return {name: self._column(name, SMALL, sign) for name in self.engine.private}
 
-    def _column(self, name: str, most: int) -> list[Any]:
+    def step(self, name: str) -> Fraction:
+        """Columns that may hold fractions are filled with such, so that a rounding shows."""
+        kind = self.engine.types[name]
+        return Fraction(1) if kind == INTEGER else Fraction(1, 2**10) if kind == "DOUBLE" else Fraction(1, 10**6)
+
+    def _column(self, name: str, most: int, sign: int) -> list[Any]:
         if self.engine.numeric(name):
-            if self.engine.types[name].startswith("DECIMAL"):
-                most = min(most, 10**11)
-            return [self.random.randint(1, most) for _ in range(self.engine.n)]
+            unit = sign * self.step(name)
+            return [self.random.randint(1, most) * unit for _ in range(self.engine.n)]
         pool = self.values(self.cells(name, [], ["a", "b"]))
         return [self.random.choice(pool) for _ in range(self.engine.n)]
 
     def cells(
         self, name: str, numbers: Sequence[Fraction], words: Sequence[str], declared: Mapping[str, Any] | None = None
-    ) -> list[Cell]:
+    ) -> list[Span]:
         """What the constants leave whole of the values of a column, as far as they were declared possible."""
         kind, said = self.engine.types[name], declared or {}
         if kind == "BOOLEAN":
-            return [Cell(None, None, True), Cell(None, None, False)]
+            return [Span(None, None, True), Span(None, None, False)]
         if not self.engine.numeric(name):
             listed = said.get("values")
-            fresh = [Cell(None, None, f"no{self.random.getrandbits(40)}")] if listed is None else []
-            return [*(Cell(None, None, word) for word in (words if listed is None else listed)), *fresh]
+            fresh = [Span(None, None, f"no{self.random.getrandbits(40)}")] if listed is None else []
+            return [*(Span(None, None, word) for word in (words if listed is None else listed)), *fresh]
         lo, hi, step = (number(said.get(end)) for end in ("min", "max", "step"))
         base = lo if lo is not None and step is not None else Fraction(0)
         if step is None:
             step = Fraction(1) if kind == INTEGER else Fraction(1, 10**6)
         cuts = sorted({*numbers, *(end for end in (lo, hi) if end is not None)})
-        found = [Cell(None, cuts[0] if cuts else None, None, step, base)]
+        found = [Span(None, cuts[0] if cuts else None, None, step, base)]
         for i, here in enumerate(cuts):
             if ((here - base) / step).denominator == 1:
-                found.append(Cell(here, here, here))
-            found.append(Cell(here, cuts[i + 1] if i + 1 < len(cuts) else None, None, step, base))
+                found.append(Span(here, here, here))
+            found.append(Span(here, cuts[i + 1] if i + 1 < len(cuts) else None, None, step, base))
         return [cell for cell in found if _possible(cell, lo, hi)]
 
-    def inside(self, cell: Cell) -> Any:
+    def inside(self, cell: Span) -> Any:
         """A value of a cell by chance."""
         if cell.point is not None:
             return cell.point
@@ -190,7 +260,7 @@ class Maker:
             low = (high if high is not None else wide) - 2 * wide
         return cell.at(self.random.randint(low, high if high is not None else low + 2 * wide))
 
-    def values(self, cells: Sequence[Cell]) -> list[Any]:
+    def values(self, cells: Sequence[Span]) -> list[Any]:
         """Every cell by its point, or by several values where it is an interval: at its ends, between, far out."""
         found: list[Any] = []
         for cell in cells:
@@ -204,7 +274,7 @@ class Maker:
             found += sorted({*map(cell.at, some), self.inside(cell)})
         return found
 
-    def mixed(self, cells: Mapping[str, Sequence[Cell]]) -> dict[str, list[Any]]:
+    def mixed(self, cells: Mapping[str, Sequence[Span]]) -> dict[str, list[Any]]:
         """Everybody in a cell by chance, at a value by chance."""
         made = {}
         for name in self.engine.private:
@@ -213,7 +283,7 @@ class Maker:
         return made
 
 
-def _possible(cell: Cell, lo: Fraction | None, hi: Fraction | None) -> bool:
+def _possible(cell: Span, lo: Fraction | None, hi: Fraction | None) -> bool:
     """Has a cell a value inside the declared range?"""
     if cell.point is not None:
         return (lo is None or lo <= cell.point) and (hi is None or cell.point <= hi)
@@ -223,7 +293,7 @@ def _possible(cell: Cell, lo: Fraction | None, hi: Fraction | None) -> bool:
     return low is None or high is None or low <= high
 
 
-def trials(cells: Mapping[str, Sequence[Cell]], bits: int) -> int:
+def trials(cells: Mapping[str, Sequence[Span]], bits: int) -> int:
     """How many fillings leave a wrong sum a chance below 2^-bits."""
     joint = math.prod(len(each) for each in cells.values())
     return math.ceil(bits * math.log(2) / -math.log1p(-1 / (2 * joint)))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from .claims import Cited, Claimed, number
+from .claims import Addend, Claimed, number
 from .engine import Cannot, Fails
 from .sums import Sums
 
@@ -56,7 +56,7 @@ class Moments:
         else:
             raise Fails("the sum and the squares do not leave two values")
 
-    def _people(self, claim: Claimed, cited: Mapping[str, Cited]) -> tuple[int, ...]:
+    def _people(self, claim: Claimed, cited: Mapping[str, Addend]) -> tuple[int, ...]:
         """Those whom the condition names, once the queries are seen to be their sum and their squares."""
         how = claim.certificate
         key = repr((claim.proof, sorted(how.items(), key=str), claim.column))
@@ -73,7 +73,7 @@ class Moments:
             return [Fraction(made[claim.column][r]) for r in rows]
 
         if "sum" in how:
-            known = Cited(Fraction(-1), known=offset)
+            known = Addend(Fraction(-1), known=offset)
             self.sums.holds(
                 (replace(cited[how["sum"]], weight=scale), known), lambda made: [sum(values(made), Fraction(0))]
             )

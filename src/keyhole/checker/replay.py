@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .claims import Cited, Claimed, Unreadable, Verdict, number, parse
+from .claims import Addend, Claimed, Claims, Unreadable, number, parse
 from .counts import Counts, allows
 from .engine import Cannot, Engine, Fails
 from .fillings import Maker
@@ -79,7 +79,7 @@ def replay(
 class Checker:
     """One verdict against one engine."""
 
-    def __init__(self, verdict: Verdict, engine: Engine, texts: Mapping[str, str], bits: int) -> None:
+    def __init__(self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int) -> None:
         self.verdict = verdict
         self.engine = engine
         self.texts = texts
@@ -110,7 +110,7 @@ class Checker:
             except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
                 yield Checked(claim, Outcome.CANNOT, f"its certificate cannot be read ({type(error).__name__} {error})")
 
-    def _with_text(self, cited: Cited) -> Cited:
+    def _with_text(self, cited: Addend) -> Addend:
         if cited.sql is not None or not cited.query:
             return cited
         return replace(cited, sql=self.texts.get(cited.query.partition(".")[0]))

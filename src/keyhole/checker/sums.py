@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from .claims import Cited, Claimed, item, number
+from .claims import Addend, Claimed, item, number
 from .engine import NOBODY, Cannot, Engine, Fails
-from .fillings import Cell, Maker, constants, public_only, trials
+from .fillings import Maker, Span, constants, public_only, strange, trials
 
 ULP = Fraction(1, 2**52)
 MOST_TRIALS = 2000
@@ -48,11 +48,13 @@ class Sums:
 
     # --- fillings ----------------------------------------------------------------------------------------------------
 
-    def public(self, proof: Sequence[Cited]) -> bool:
+    def public(self, proof: Sequence[Addend]) -> bool:
         """Are all statements of a proof plainly without private conditions?"""
-        return all(public_only(c.sql, self.engine.private) for c in proof if c.sql is not None)
+        return not any(strange(c.sql, self.engine.private) for c in proof if c.sql is not None) and all(
+            public_only(c.sql, self.engine.private) for c in proof if c.sql is not None
+        )
 
-    def cells(self, proof: Sequence[Cited], declared: Declared) -> dict[str, list[Cell]]:
+    def cells(self, proof: Sequence[Addend], declared: Declared) -> dict[str, list[Span]]:
         """The cells of each private column that the constants of the cited statements make."""
         numbers, words = constants(c.sql for c in proof if c.sql is not None)
         texts = " ".join((c.sql or "") for c in proof).casefold()
@@ -60,7 +62,7 @@ class Sums:
         for name in self.engine.private:
             used = name.casefold() in texts or "*" in texts.replace("count(*)", "")
             cells = self.maker.cells(name, numbers, words, (declared or {}).get(name))
-            found[name] = cells if used else [Cell(None, None, self._any(name))]
+            found[name] = cells if used else [Span(None, None, self._any(name))]
         return found
 
     def _any(self, name: str) -> Any:
@@ -68,7 +70,7 @@ class Sums:
 
     # --- what a proof adds up ----------------------------------------------------------------------------------------
 
-    def weighted(self, proof: Sequence[Cited]) -> Blurred:
+    def weighted(self, proof: Sequence[Addend]) -> Blurred:
         """The weighted answers of a proof on what is filled in now."""
         total, dust = Fraction(0), Fraction(0)
         for cited in proof:
@@ -77,7 +79,7 @@ class Sums:
             dust += abs(cited.weight) * found.dust
         return Blurred(total, dust)
 
-    def _addend(self, cited: Cited) -> Blurred:
+    def _addend(self, cited: Addend) -> Blurred:
         if cited.known is not None:
             return Blurred(cited.known)
         if cited.fact is not None:
@@ -94,7 +96,7 @@ class Sums:
             return self._squares(cited)
         return self.read(cited)
 
-    def read(self, cited: Cited) -> Blurred:
+    def read(self, cited: Addend) -> Blurred:
         """The number in a cell of a statement."""
         said = self.engine.answer(cited)
         if said is None or said is NOBODY:
@@ -108,7 +110,7 @@ class Sums:
         doubles = any(kind == "DOUBLE" for kind in (*self.engine.types.values(), *self.engine.columns.values()))
         return (self.engine.n + 2 if doubles else 4) * ULP * abs(value)
 
-    def _squares(self, cited: Cited) -> Blurred:
+    def _squares(self, cited: Addend) -> Blurred:
         """A variance as the sum of squares that it tells: times * answer^power + (scale * sum - offset)^2 / people."""
         how = cited.squares or {}
         spread = self.read(cited)
@@ -120,17 +122,17 @@ class Sums:
 
     # --- the made-up check -------------------------------------------------------------------------------------------
 
-    def holds(self, proof: Sequence[Cited], want: Wanted, declared: Declared = None) -> None:
+    def holds(self, proof: Sequence[Addend], want: Wanted, declared: Declared = None) -> None:
         """On all made-up values the weighted answers are what `want` says of them (one of several); Fails if not."""
         if self.public(proof):
             self._publicly(proof, want)
         else:
             self._privately(proof, want, declared)
 
-    def _publicly(self, proof: Sequence[Cited], want: Wanted) -> None:
+    def _publicly(self, proof: Sequence[Addend], want: Wanted) -> None:
         sure, unmet, k = 0.0, 0, 0
         over = math.lcm(*(c.weight.denominator for c in proof))
-        while sure < self.bits:
+        while sure < self.bits or k < 2:  # at least once with each sign
             made, most = self._large(k)
             k += 1
             try:
@@ -140,12 +142,13 @@ class Sums:
                 if unmet > 40:
                     raise Fails("the statements answer NULL, or do not show the group, whatever the values") from None
                 continue
-            gained = math.log2(most) - math.log2(float(2 * dust * over + over + 1))
+            step = min(self.maker.step(name) for name in self.engine.private if self.engine.numeric(name))
+            gained = math.log2(most) - math.log2(float(2 * dust / step * over + over + 1))
             if gained < 1:
                 raise Cannot("floating point blurs the made-up sums too much")
             sure += gained
         met = False
-        for k in range(3):
+        for k in range(4):
             try:
                 self._compare(proof, self._small(k), want)
                 met = True
@@ -154,7 +157,8 @@ class Sums:
         if not met:
             raise Cannot("no small values let the statements answer")
 
-    def _privately(self, proof: Sequence[Cited], want: Wanted, declared: Declared) -> None:
+    def _privately(self, proof: Sequence[Addend], want: Wanted, declared: Declared) -> None:
+        plainly(proof, self.engine.private)
         cells = self.cells(proof, declared)
         wanted = trials(cells, self.bits)
         if wanted > MOST_TRIALS:
@@ -176,7 +180,7 @@ class Sums:
 
     def _compare(
         self,
-        proof: Sequence[Cited],
+        proof: Sequence[Addend],
         made: Mapping[str, Sequence[Any]],
         want: Wanted,
         *,
@@ -190,10 +194,13 @@ class Sums:
         return found.dust
 
     def _large(self, k: int) -> Made:
-        return self._kept("large", k, lambda: self.maker.large())
+        return self._kept("large", k, lambda: self.maker.large(1 - 2 * (k % 2)))
+
+    def _medium(self, k: int, bits: int) -> Made:
+        return self._kept("medium", k, lambda: self.maker.large(1 - 2 * (k % 2), bits))
 
     def _small(self, k: int) -> dict[str, list[Any]]:
-        return self._kept("small", k, lambda: (self.maker.small(), 0))[0]
+        return self._kept("small", k, lambda: (self.maker.small(1 - 2 * (k % 2)), 0))[0]
 
     def _kept(self, name: Hashable, k: int, make: Callable[[], Made]) -> Made:
         """Proofs share their fillings, each of which is random and unknown to whoever wrote the verdict."""
@@ -203,7 +210,7 @@ class Sums:
 
     # --- the answers of the verdict ----------------------------------------------------------------------------------
 
-    def printed(self, proof: Sequence[Cited], column: str) -> Blurred:
+    def printed(self, proof: Sequence[Addend], column: str) -> Blurred:
         """The weighted sum of the answers that the verdict gives, with the dust of floating point."""
         total, dust = Fraction(0), Fraction(0)
         for cited in proof:
@@ -221,7 +228,7 @@ class Sums:
             dust += abs(cited.weight) * found.dust
         return Blurred(total, dust)
 
-    def _answered(self, cited: Cited, column: str) -> Blurred:
+    def _answered(self, cited: Addend, column: str) -> Blurred:
         if not cited.answered:
             raise Cannot("the verdict does not have the answers")
         if cited.answer is None:
@@ -306,7 +313,7 @@ class Sums:
         lo, hi = (number(end) for end in self.priors.get(claim.column, (None, None)))
         return (lo is not None and lo >= 0 and value > 0) or (hi is not None and hi <= 0 and value < 0)
 
-    def quadratic(self, proof: Sequence[Cited], want: Wanted, declared: Declared = None) -> None:
+    def quadratic(self, proof: Sequence[Addend], want: Wanted, declared: Declared = None) -> None:
         """As `holds`, on smaller values, since squares of large ones are blurred.
 
         A wrong form of degree 2 in a person's value has at most two roots, so it passes with probability at most
@@ -315,15 +322,16 @@ class Sums:
         if not self.public(proof):
             self._privately(proof, want, declared)
             return
-        sure = 0.0
+        sure, most_bits = 0.0, 24 + self.engine.n.bit_length()
         for k in range(60):
-            made, most = self._kept("medium", k, lambda: self.maker.large(24 + self.engine.n.bit_length()))
+            made, most = self._medium(k, most_bits)
             try:
                 dust = self._compare(proof, made, want)
             except Unmet:
                 continue
-            sure += max(0.0, math.log2(most) - 1 - math.log2(float(2 * dust / most + 1)))
-            if sure >= self.bits:
+            step = min(self.maker.step(name) for name in self.engine.private if self.engine.numeric(name))
+            sure += max(0.0, math.log2(most) - 1 - math.log2(float(2 * dust / (most * step * step) + 1)))
+            if sure >= self.bits and k:
                 self._compare(proof, self._small(0), want)
                 return
         raise Cannot("floating point blurs the made-up squares too much")
@@ -335,7 +343,7 @@ class Sums:
         except (Cannot, Fails):
             return Fraction(0)
 
-    def real(self, proof: Sequence[Cited], column: str) -> bool:
+    def real(self, proof: Sequence[Addend], column: str) -> bool:
         """Are the answers of the verdict those that the data give? Only then must a claim be true of the data."""
         if not self.engine.real:
             return False
@@ -357,3 +365,11 @@ class Sums:
             if abs(given - said) > max(self._blur(column, given), self._dust(given)) + Fraction(1, 10**9):
                 return False
         return True
+
+
+def plainly(proof: Sequence[Addend], private: Sequence[str]) -> None:
+    """Cannot, where a statement may change its meaning elsewhere than at its constants."""
+    for cited in proof:
+        why = strange(cited.sql, private) if cited.sql is not None else ""
+        if why:
+            raise Cannot(why)

@@ -20,7 +20,7 @@ from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
 
-RATIO = "a quotient under a private condition has no certificate"
+RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}
 OTHERS = "every other group"
 
 
@@ -31,7 +31,7 @@ class Certifier:
         self._exposure = exposure
         self._index = exposure.index
         self._systems = exposure.evidence.systems
-        entries = exposure.evidence.transcript.entries
+        entries = list(exposure.evidence.transcript.entries)
         secret = frozenset(c.name for c in exposure.roster.schema.columns if c.secret)
         self._partner = {v.entry.number: v.partner for v in variances(entries, secret)}
         self._private = tuple(c.name for c in exposure.roster.schema.of_role(Role.PRIVATE))
@@ -99,8 +99,6 @@ class Certifier:
     def proof(self, proof: Proof) -> dict[str, Any]:
         """The certificate of a proof: its kind, and what that kind needs."""
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
-        if any(self._ratio(rows[q]) for q in proof.weights):
-            return {"kind": "none", "why": RATIO}
         if proof.moments is not None:
             return self._moments(proof.moments, rows)
         if proof.rule:
@@ -111,12 +109,6 @@ class Certifier:
         if any(f.power == 2 for f in features):
             return {"kind": "square"} | self._declared(system)
         return {"kind": "identity" if self._whole(system, proof) else "part"} | self._declared(system)
-
-    def _ratio(self, row: Constraint) -> bool:
-        entry = self._index.entries.get(row.number)
-        if row.scale or row.fact is not None or entry is None or entry.query.aggregate is Aggregate.VAR:
-            return False
-        return entry.answer is not None and not entry.answer.null
 
     def _whole(self, system: System, proof: Proof) -> bool:
         """Is it the value itself that is determined, wherever it lies?"""

@@ -12,7 +12,7 @@ from keyhole.evidence import Constraint, Contradiction, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
-from keyhole.report.certificate import Certifier
+from keyhole.report.certificate import RATIO, Certifier
 from keyhole.schema import Role, Schema
 from keyhole.transcript import Answer, Entry, Refusal, simplest_decimal
 
@@ -21,6 +21,7 @@ Record = Mapping[str, Scalar | None]
 EXPOSED = "exposed"
 INFERRED = "inferred"
 GROUP = "group"
+QUOTIENT = "numerator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,8 @@ class _Cites:
             steps = tuple(self._step(proof.system, q, proof.weights[q]) for q in self._sorted(proof.weights))
             constant = Fraction(0) if proof.rule else proof.constant
             holds = self._holds(proof) if indicators else None
-            known = Argument(steps, constant, proof.rule, holds, self._certify.proof(proof))
+            quotient = any(step.cited.form.startswith(QUOTIENT) for step in steps)
+            known = Argument(steps, constant, proof.rule, holds, RATIO if quotient else self._certify.proof(proof))
             self._arguments[id(proof)] = known
         return known
 
@@ -286,7 +288,7 @@ def _form(row: Constraint, entry: Entry) -> str:
         return "sum of squares"
     if entry.answer is None or entry.answer.value is None:
         return "number of people"
-    return f"numerator - {entry.answer.value} × denominator"
+    return f"{QUOTIENT} - {entry.answer.value} × denominator"
 
 
 def _tally(exposure: Exposure) -> Tally:
