@@ -10,6 +10,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -130,7 +131,22 @@ def test_only_the_door_opens_a_table() -> None:
                 names = [node.module or ""]
             if any(name.split(".")[0] == "duckdb" for name in names):
                 found.add(path.relative_to(SRC).parts[0])
-    assert found == {"tables"}
+    assert found == {"checker", "tables"}  # the checker shares nothing with what it checks, so it has a door of its own
+
+
+def test_the_checker_imports_nothing_of_keyhole() -> None:
+    """It can be read, copied and run alone: the standard library, and a database connection where data are opened."""
+    for path in (SRC / "checker").glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""] if node.level == 0 else []
+                assert node.level <= 1, f"{path.name} reaches out of its folder"
+            for name in names:
+                top = name.split(".")[0]
+                assert top in sys.stdlib_module_names | {"duckdb"}, f"{path.name} imports {name}"
+                assert top != "duckdb" or node not in tree.body, f"{path.name} imports duckdb before it is needed"
 
 
 def test_no_vague_module_names() -> None:

@@ -258,7 +258,8 @@ def test_facts_are_used_and_named(said: str) -> None:
     assert "John Smith" not in found  # what the fact says is not news
     proof = verdict.to_json()["exposed"]
     joseph = next(e for e in proof if e["record"]["Name"] == "Joseph Sky")
-    assert {"fact": 1, "weight": "-1"} in joseph["proof"]
+    fact = {"where": "Name = 'John Smith'", "column": "Blood sugar", "total": 4.3}
+    assert {"fact": 1, "weight": "-1", **fact} in joseph["proof"]
 
 
 def test_superincreasing_weights_give_everybody_away() -> None:
@@ -268,4 +269,4 @@ def test_superincreasing_weights_give_everybody_away() -> None:
     log = ["SELECT SUM(x * POW(2, k)) FROM t WHERE k >= 68", "SELECT SUM(x) FROM t WHERE k >= 68"]
     verdict = keyhole.examine(log, data=people, private=["x"], id="name")
     assert {f.who: f.value for f in verdict.exposed} == {"r68": 68 % 7, "r69": 69 % 7}
-    assert all(f.proof is not None and f.proof.verify(verdict.evidence) for f in verdict)
+    assert all(f.proof is not None and (f.proof.rule or f.proof.verify(verdict.evidence)) for f in verdict)

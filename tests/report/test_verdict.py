@@ -201,6 +201,7 @@ def test_a_fact_about_somebody_is_more_than_equations(tmp_path: Path) -> None:
         "hidden": ["ssn"],
         "dialect": "duckdb",
         "version": "v7",
+        "kinds": {"name": "text", "g": "text", "ssn": "integer", "x": "integer"},
     }
 
 

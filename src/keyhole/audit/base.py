@@ -13,7 +13,7 @@ from typing import Protocol
 from keyhole.audit.index import Index
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.knowledge import Prior
-from keyhole.predicate import Scalar
+from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
 from keyhole.transcript import Refusal, shifted, simplest_decimal
 
@@ -34,12 +34,29 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class SquareSums:
+    """What a rule about squares rests on: `squares` answers factor * SUM(x*x) + plain * SUM(x) of those under `where`.
+
+    `kind` is equal, zero or roots; `total` is the query that answers their SUM(x), empty if none is needed. With
+    `variance` the query `squares` is their variance or standard deviation.
+    """
+
+    kind: str
+    where: Predicate
+    squares: str
+    total: str = ""
+    factor: Fraction = Fraction(1)
+    plain: Fraction = Fraction(0)
+    variance: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """Why a value is determined.
 
     Linear: the rows of `system`, times `weights`, add up to the functional `target` (unknown -> coefficient); then
-    value = sum of weight * scale * answer, plus `constant`. Extreme (`rule` is not empty): the counts of the named
-    queries are as large, or as small, as they can be.
+    value = sum of weight * scale * answer, plus `constant`. By `rule` (not empty): sums of counts, each in `counts` as
+    weights on rows, are as large or as small as they can be once the others are used; or it is about `moments`.
     """
 
     system: int
@@ -47,13 +64,16 @@ class Proof:
     target: Mapping[int, int] = field(default_factory=dict)
     constant: Fraction = Fraction(0)
     rule: str = ""
+    counts: tuple[Mapping[str, Fraction], ...] = ()
+    moments: SquareSums | None = None
 
     def verify(self, evidence: Evidence) -> bool:
         """Check a linear proof again in exact arithmetic, from the evidence alone.
 
-        Of a proof by `rule` only this is checked: the queries it names are there and are equations. That they suffice
-        is a law of auditors (`keyhole.checks.auditors`), which examines them alone.
+        False for a proof by `rule`: it is not checked here. `keyhole verify` replays it from its certificate.
         """
+        if self.rule:
+            return False
         system = evidence.systems[self.system]
         total: dict[int, Fraction] = {}
         rows = {row.number: row for row in system.constraints if row.number in self.weights}
@@ -62,8 +82,6 @@ class Proof:
                 return False
             for at, c in system.row(rows[number]).items().items():
                 total[at] = total.get(at, Fraction(0)) + weight * c
-        if self.rule:
-            return all(number in rows for number in self.weights)
         return {at: c for at, c in total.items() if c} == {at: Fraction(c) for at, c in self.target.items()}
 
     def interval(self, system: System) -> tuple[Fraction, Fraction] | None:

@@ -60,6 +60,7 @@ def audit(
     baseline: Path | None,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
+    proof_sql: Path | None,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
     from keyhole.logs.open import LogFormat, open_log
@@ -89,6 +90,10 @@ def audit(
             progress=progress,
         )
     show(verdict, read, known, format, out)
+    if proof_sql is not None:
+        from keyhole.report.proof_sql import proof_sql as script
+
+        emit(script(verdict.plain), proof_sql)
     end(verdict.exit_code if known is None else known.exit_code(verdict.plain))
 
 
@@ -142,5 +147,6 @@ command = click.Command(
         options.BASELINE,
         options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT),
         options.OUT,
+        options.PROOF_SQL,
     ],
 )

@@ -143,6 +143,12 @@ GROUP_SIZE = click.Option(
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )
+PROOF_SQL = click.Option(
+    ["--proof-sql"], type=FILE, help="Also write the proofs as SQL that a sceptic runs in his own database."
+)
+
+# verify
+VERIFY_LOG = click.Option(["--log"], type=FILE, help="The log, where the verdict has no SQL: .jsonl or .sql.")
 
 # watch
 HISTORY = click.Option(

@@ -23,6 +23,7 @@ class Subcommand:
 ENTRIES = (
     Subcommand("demo", "keyhole.cli.demo", "Tell the hospital story: three harmless sums give one patient away."),
     Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
+    Subcommand("verify", "keyhole.cli.verify", "Replay every proof of a verdict on made-up private values."),
     Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
     Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
     Subcommand("simulate", "keyhole.cli.simulate", "Play attacks and defences against simulated databases."),
@@ -35,6 +36,8 @@ HELP = """What aggregate statistics give away about people, and how to answer sa
 Start with `keyhole demo`, then
   audit what was answered
     keyhole audit log.sql --data patients.csv --id Name --private "Blood sugar"
+  verify what it proved
+    keyhole verify verdict.json --data patients.csv
   watch before each answer
     keyhole watch -c keyhole.toml < statements.sql
   attack as an outsider

@@ -6,13 +6,14 @@ import datetime as dt
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
+from fractions import Fraction
 from json.encoder import encode_basestring
 from math import isfinite
 from typing import Any
 
 from keyhole.predicate import Scalar
 from keyhole.report.plain import Argument, Case, Cited, Plain, Provenance, Record
-from keyhole.transcript import simplest_decimal
+from keyhole.transcript import Answer, simplest_decimal
 
 MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
 MAX_DIGITS = 400  # a longer number is written with an exponent
@@ -51,6 +52,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "column": case.column,
                 "value": number(case.value),
                 "proof": proof(case),
+                "certificate": certificate(case.argument),
                 "singled_out": case.singled_out,
             }
             for case in verdict.exposed
@@ -61,6 +63,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "column": case.column,
                 "total": number(case.value),
                 "proof": proof(case),
+                "certificate": certificate(case.argument),
             }
             for case in verdict.groups
         ],
@@ -79,6 +82,7 @@ def _source(source: Provenance) -> dict[str, Any]:
         "hidden": list(source.hidden),
         "dialect": source.dialect,
         "version": source.version,
+        "kinds": dict(source.kinds),
     }
 
 
@@ -103,6 +107,8 @@ def _intervals(
             "status": "open" if case is None else case.status,
             "proof": [] if case is None else proof(case),
         }
+        if case is not None:
+            item["certificate"] = certificate(case.argument)
         if case is not None and case.excluded:
             item["excluded"] = [number(v) for v in case.excluded]
         if case is not None and case.allowed:
@@ -116,7 +122,7 @@ def _items(argument: Argument) -> Iterator[dict[str, Any]]:
     for step in argument.steps:
         cited = step.cited
         if cited.fact is not None:
-            yield {"fact": cited.fact, "weight": str(step.weight)}
+            yield {"fact": cited.fact, "weight": str(step.weight), **plainly(cited.replayed)}
             continue
         item: dict[str, Any] = {"query": cited.number, "sql": cited.sql, "weight": str(step.weight)}
         if cited.answer is not None:
@@ -125,15 +131,34 @@ def _items(argument: Argument) -> Iterator[dict[str, Any]]:
             item["form"] = cited.form
         if argument.rule:
             item["rule"] = argument.rule
-        yield item
+        yield item | plainly(cited.replayed)
     if argument.constant:
         yield {"known": str(argument.constant), "weight": "1"}
 
 
+def certificate(argument: Argument) -> Any:
+    """What a replay needs besides the proof."""
+    return plainly(argument.certificate)
+
+
+def plainly(data: Any) -> Any:
+    """Values inside mappings and lists as JSON has them; weights as text."""
+    if isinstance(data, Mapping):
+        return {str(name): plainly(each) for name, each in data.items()}
+    if isinstance(data, list | tuple):
+        return [plainly(each) for each in data]
+    if isinstance(data, Answer):
+        return _said(data)
+    return str(data) if isinstance(data, Fraction) else number(data)
+
+
 def _answer(cited: Cited) -> Any:
     """An answer as a transcript has it."""
-    answer = cited.answer
-    assert answer is not None
+    assert cited.answer is not None
+    return _said(cited.answer)
+
+
+def _said(answer: Answer) -> Any:
     if answer.value is not None or answer.null:
         return number(answer.value)
     lo, hi = (None if end is None else simplest_decimal(end, end) for end in (answer.lo, answer.hi))

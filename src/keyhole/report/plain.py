@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 from keyhole.audit.base import Exposure, Finding, Group, Proof, name_of, query_order
 from keyhole.evidence import Constraint, Contradiction, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
+from keyhole.report.certificate import RATIO, Certifier
 from keyhole.schema import Role, Schema
 from keyhole.transcript import Answer, Entry, Refusal, simplest_decimal
 
@@ -19,6 +21,7 @@ Record = Mapping[str, Scalar | None]
 EXPOSED = "exposed"
 INFERRED = "inferred"
 GROUP = "group"
+QUOTIENT = "numerator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Cited:
     key: tuple[tuple[str, Scalar | None], ...] = ()
     answer: Answer | None = None
     form: str = ""
+    replayed: Mapping[str, Any] = field(default_factory=dict)  # what a replay needs besides: see docs/json.md
 
     @property
     def name(self) -> str:
@@ -70,6 +74,7 @@ class Argument:
     constant: Fraction = Fraction(0)
     rule: str = ""
     holds: int | None = None
+    certificate: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -129,6 +134,7 @@ class Provenance:
     hidden: tuple[str, ...]
     dialect: str
     version: str | None
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,6 +226,7 @@ class _Cites:
     def __init__(self, exposure: Exposure) -> None:
         self._index = exposure.index
         self._systems = exposure.evidence.systems
+        self._certify = Certifier(exposure)
         self._cited: dict[tuple[int, str], Cited] = {}
         self._order: dict[str, tuple[int, ...]] = {}
         self._arguments: dict[int, Argument] = {}  # people who share a rule share its proof
@@ -232,7 +239,9 @@ class _Cites:
         if known is None:
             steps = tuple(self._step(proof.system, q, proof.weights[q]) for q in self._sorted(proof.weights))
             constant = Fraction(0) if proof.rule else proof.constant
-            known = Argument(steps, constant, proof.rule, self._holds(proof) if indicators else None)
+            holds = self._holds(proof) if indicators else None
+            quotient = any(step.cited.form.startswith(QUOTIENT) for step in steps)
+            known = Argument(steps, constant, proof.rule, holds, RATIO if quotient else self._certify.proof(proof))
             self._arguments[id(proof)] = known
         return known
 
@@ -245,9 +254,9 @@ class _Cites:
     def _step(self, system: int, number: str, weight: Fraction) -> Step:
         cited = self._cited.get((system, number))
         if cited is None:
-            cited = self._cited[system, number] = _cite(
-                self._index.constraints[system][number], self._index.entries.get(number)
-            )
+            row = self._index.constraints[system][number]
+            cited = replace(_cite(row, self._index.entries.get(number)), replayed=self._certify.item(system, row))
+            self._cited[system, number] = cited
         return Step(cited, weight if cited.scale == 1 else weight * cited.scale)
 
     def _holds(self, proof: Proof) -> int | None:
@@ -281,7 +290,7 @@ def _form(row: Constraint, entry: Entry) -> str:
         return "sum of squares"
     if entry.answer is None or entry.answer.value is None:
         return "number of people"
-    return f"numerator - {entry.answer.value} × denominator"
+    return f"{QUOTIENT} - {entry.answer.value} × denominator"
 
 
 def _tally(exposure: Exposure) -> Tally:
@@ -308,6 +317,7 @@ def _provenance(exposure: Exposure) -> Provenance:
         _named(schema, Role.HIDDEN),
         exposure.dialect,
         exposure.version,
+        {column.name: str(column.kind) for column in schema.columns},
     )
 
 

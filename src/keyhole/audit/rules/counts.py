@@ -7,7 +7,7 @@ changes, since what is ruled out by one count may make another one extreme.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -83,7 +83,9 @@ class Possible:
         before = self._before(touched)
         ordered = sorted({row.number, *before}, key=query_order)
         said = f"{SET_ASIDE}{rule}" if before else rule
-        return Proof(number, dict.fromkeys(ordered, Fraction(1)), rule=said)
+        told = [p for k, proofs in self.proofs.items() if touched[k] for p in proofs]
+        counts = (*_counts(told), {row.number: Fraction(1)})
+        return Proof(number, dict.fromkeys(ordered, Fraction(1)), rule=said, counts=counts)
 
     def impossible(self, row: Constraint, least: int, most: int, scale: Fraction, touched: NDArray[np.bool_]) -> bool:
         """Note a count that is not between the least and the most it can be, or not a whole number."""
@@ -205,7 +207,8 @@ def _ruled_out(ruling: Possible, knowledge: Knowledge) -> Iterator[Claim]:
         if len(proofs) > 1:
             used = {q: w for p in proofs for q, w in p.weights.items()}
             ordered = dict(sorted(used.items(), key=lambda pair: query_order(pair[0])))
-            proof = Proof(proof.system, ordered, rule=next((p.rule for p in proofs if p.rule), WHOLE))
+            rule = next((p.rule for p in proofs if p.rule), WHOLE)
+            proof = Proof(proof.system, ordered, rule=rule, counts=_counts(proofs))
         for j, part in enumerate(system.partitions):
             still = {cells[j] for g, group in enumerate(ruling.groups) if ruling.possible[g, k] for cells in group}
             was = {cells[j] for g, group in enumerate(ruling.groups) if ruling.before[g, k] for cells in group}
@@ -217,6 +220,12 @@ def _ruled_out(ruling: Possible, knowledge: Knowledge) -> Iterator[Claim]:
             claim = _claim(-1, part.column, kept, lost, proof, prior)
             for r in order[starts[k] : starts[k + 1]].tolist():
                 yield replace(claim, row=int(r))
+
+
+def _counts(proofs: Iterable[Proof]) -> tuple[Mapping[str, Fraction], ...]:
+    """The sums of counts that proofs rest on, each once; an indicator is one too."""
+    found = (row for p in proofs for row in (p.counts if p.rule else (p.weights,)))
+    return tuple({frozenset(row.items()): row for row in found}.values())
 
 
 def _plain(value: Fraction) -> str:

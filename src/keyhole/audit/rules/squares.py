@@ -7,13 +7,13 @@ A square is tied to its value for everybody only where no private condition of t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Proof, Status, outward
+from keyhole.audit.base import Proof, SquareSums, Status, outward
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.linear import linear_proof
 from keyhole.audit.rules.settle import exact_root, root_ends, settled
@@ -39,6 +39,7 @@ class Moments:
     total: Ends
     squares: Ends
     names: tuple[str, str]
+    told: SquareSums | None = None  # how a stranger finds them, where what they say is exact
 
     @property
     def spread(self) -> Ends:
@@ -54,8 +55,8 @@ def squares(system: System, known: Known) -> Iterator[Claim]:
     if not any(feature.power == 2 for feature in system.features):
         return
     number = known.number(system)
-    for row, column, inside in _zero_squares(system):
-        proof = Proof(number, {row.number: Fraction(1)}, rule=ALL_ZERO)
+    for row, column, inside, told in _zero_squares(system):
+        proof = Proof(number, {row.number: Fraction(1)}, rule=ALL_ZERO, moments=told)
         dust = Fraction(0) if known.exact(column) else TINY
         for r in inside.tolist():
             yield settled(r, column, (-dust, dust), proof, known.grid(column))
@@ -85,10 +86,10 @@ def _sums_of_squares(system: System) -> Iterator[tuple[Constraint, Fraction, Fra
         yield c, square[0].factor, plain[0].factor if plain else Fraction(0), column, at
 
 
-def _zero_squares(system: System) -> Iterator[tuple[Constraint, str, NDArray[np.int64]]]:
-    for c, _, other, column, at in _sums_of_squares(system):
+def _zero_squares(system: System) -> Iterator[tuple[Constraint, str, NDArray[np.int64], SquareSums]]:
+    for c, factor, other, column, at in _sums_of_squares(system):
         if other == 0 and c.lo == c.hi == 0:
-            yield c, column, system.atoms.records(at)
+            yield c, column, system.atoms.records(at), SquareSums("zero", at, c.number, factor=factor)
 
 
 def _moments(system: System, known: Known) -> Iterator[Moments]:
@@ -101,6 +102,7 @@ def _moments(system: System, known: Known) -> Iterator[Moments]:
             bare = feature.power == 1 and part.factor == 1 and part.weight is None
             if feature.column is not None and bare and _whole(system, part.feature):
                 linear[feature.column, part.where] = c
+    zero = {equal.number for equal in system.equal}
     for c, factor, other, column, at in _sums_of_squares(system):
         partner, inside = linear.get((column, at)), system.atoms.records(at)
         if partner is None or partner.lo is None or partner.hi is None or not len(inside):
@@ -109,7 +111,11 @@ def _moments(system: System, known: Known) -> Iterator[Moments]:
         assert c.hi is not None
         less = sorted((other * partner.lo, other * partner.hi))
         ends = sorted(((c.lo - less[1]) / factor, (c.hi - less[0]) / factor))
-        found = Moments(column, inside, (partner.lo, partner.hi), (ends[0], ends[1]), (partner.number, c.number))
+        told: SquareSums | None = SquareSums("", at, c.number, partner.number, factor, other)
+        if c.scale == 0:  # a variance
+            told = SquareSums("equal", at, c.number, partner.number, variance=True) if c.number in zero else None
+        names = (partner.number, c.number)
+        found = Moments(column, inside, (partner.lo, partner.hi), (ends[0], ends[1]), names, told)
         yield found if known.exact(column) else _dusty(found)
 
 
@@ -124,6 +130,7 @@ def _dusty(m: Moments) -> Moments:
         (m.total[0] - slip, m.total[1] + slip),
         (m.squares[0] - off, m.squares[1] + off),
         m.names,
+        m.told,
     )
 
 
@@ -135,16 +142,23 @@ def _two_moments(number: int, m: Moments, known: Known) -> Iterator[Claim]:
     if low <= 0 <= high and n > 1:  # |x - average|^2 is at most (n - 1) / n of the squares around it
         off = root_ends(Fraction(0), high * (n - 1))[1] / n
         ends = (m.total[0] / n - off, m.total[1] / n + off)
-        proof = Proof(number, weights, rule=ALL_EQUAL)
+        proof = Proof(number, weights, rule=ALL_EQUAL, moments=_certificate(m, "equal", exact=low == high == 0))
         for r in m.inside.tolist():
             yield settled(r, m.column, ends, proof, known.grid(m.column))
     gap = exact_root(low) if low == high and low > 0 and known.exact(m.column) else None
     if n == 2 and gap is not None:
         ends = ((m.total[0] - gap) / 2, (m.total[0] + gap) / 2)
         one, two = (simplest_decimal(v, v) for v in ends)
-        proof = Proof(number, weights, rule=TWO_ROOTS)
+        proof = Proof(number, weights, rule=TWO_ROOTS, moments=_certificate(m, "roots", exact=True))
         for r in m.inside.tolist():
             yield Claim(r, m.column, Status.INFERRED, None, one, two, proof, allowed=(one, two))
+
+
+def _certificate(m: Moments, kind: str, *, exact: bool) -> SquareSums | None:
+    """What a stranger replays; None where floating-point dust makes it more than arithmetic with the answers."""
+    if m.told is None or m.told.variance:
+        return m.told if kind == "equal" else None
+    return replace(m.told, kind=kind) if exact else None
 
 
 def _single_squares(number: int, system: System, known: Known) -> Iterator[Claim]:

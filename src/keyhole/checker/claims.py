@@ -1,0 +1,168 @@
+"""A verdict.json as claims: who, which column, what is said of him, and by which proof."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+
+class Unreadable(Exception):
+    """The verdict, the log or the data cannot be read: nothing was checked."""
+
+
+@dataclass(frozen=True)
+class Addend:
+    """One addend of a proof: a weight on a cell of a statement, on a fact, or on a public constant (`known`)."""
+
+    weight: Fraction
+    query: str = ""
+    sql: str | None = None
+    key: Mapping[str, Any] | None = None
+    column: int | None = None
+    answer: Any = None
+    answered: bool = False
+    form: str = ""
+    rule: str = ""
+    squares: Mapping[str, Any] | None = None
+    besides: Sequence[Mapping[str, Any]] | None = None
+    fact: Mapping[str, Any] | None = None
+    known: Fraction | None = None
+    exactly: Fraction | None = None
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """What is said of one record's value, or of the total of several (`status` group); `proof` is what it rests on."""
+
+    status: str
+    records: tuple[Mapping[str, Any], ...]
+    row: int | None
+    column: str
+    value: Any
+    lo: Any
+    hi: Any
+    excluded: tuple[Any, ...]
+    allowed: tuple[Any, ...]
+    proof: tuple[Addend, ...]
+    certificate: Mapping[str, Any]
+
+    @property
+    def who(self) -> str:
+        """The ids as text."""
+        return "; ".join(", ".join(str(v) for v in record.values()) for record in self.records)
+
+
+@dataclass(frozen=True)
+class Claims:
+    """What a verdict claims, and what it says of its source; nothing of it is believed."""
+
+    claims: tuple[Claimed, ...]
+    source: Mapping[str, Any]
+    records: int | None
+    priors: Mapping[str, tuple[Any, Any]]
+    contradictions: int
+
+
+def number(value: Any) -> Fraction | None:
+    """A JSON number as it is written; None if it is none.
+
+    >>> number(Decimal("0.1")), number("x"), number(True)
+    (Fraction(1, 10), None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | Fraction | float):
+        return None
+    try:
+        return Fraction(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def parse(text: str) -> Claims:
+    """The text of a verdict.json."""
+    try:
+        raw = json.loads(text, parse_float=Decimal)
+    except ValueError as error:
+        raise Unreadable(f"the verdict is not JSON: {error}") from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("exposed"), list):
+        raise Unreadable("this is no verdict: it has no list `exposed` (write one with keyhole audit --format json)")
+    try:
+        source = raw.get("source") or {}
+        intervals = [i for i in raw.get("intervals", ()) if i.get("status") != "open"]
+        priors = {str(i["column"]): (i["prior"][0], i["prior"][1]) for i in raw.get("intervals", ()) if i.get("prior")}
+        groups = raw.get("groups", ())
+        claims = (*_people(raw["exposed"], intervals), *map(_group, groups))
+        return Claims(claims, source, raw.get("records"), priors, len(raw.get("contradictions", ())))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError) as error:
+        raise Unreadable(f"the verdict has not the fields of docs/json.md: {type(error).__name__} {error}") from None
+
+
+def _people(exposed: Sequence[Mapping[str, Any]], intervals: Sequence[Mapping[str, Any]]) -> Iterator[Claimed]:
+    """Those exposed, each with his range put to it; and those of whom something else is known."""
+    ranges: dict[str, Mapping[str, Any]] = {}
+    others = []  # said twice of one person: each is a claim of its own
+    for i in intervals:
+        if _name(i) in ranges:
+            others.append(i)
+        else:
+            ranges[_name(i)] = i
+    for e in exposed:
+        i = ranges.get(_name(e)) or {}
+        same = i.get("proof") == e["proof"] and i.get("status") == "exposed"
+        if same:
+            del ranges[_name(e)]  # else it stays a claim of its own
+        value = e["value"]
+        lo, hi = (i.get("lo", value), i.get("hi", value)) if same else (value, value)
+        yield Claimed("exposed", (e["record"],), e["row"], e["column"], value, lo, hi, (), (), *_proof(e["proof"], e))
+    for i in (*ranges.values(), *others):
+        lists = (tuple(i.get("excluded", ())), tuple(i.get("allowed", ())))
+        value = i.get("value", i["lo"]) if i["status"] == "exposed" else None
+        yield Claimed(
+            i["status"], (i["record"],), None, i["column"], value, i["lo"], i["hi"], *lists, *_proof(i["proof"], i)
+        )
+
+
+def _name(entry: Mapping[str, Any]) -> str:
+    return json.dumps([entry["record"], entry["column"]], default=str, sort_keys=True)
+
+
+def _group(g: Mapping[str, Any]) -> Claimed:
+    total, found = g["total"], _proof(g["proof"], g)
+    return Claimed("group", tuple(g["records"]), None, g["column"], total, total, total, (), (), *found)
+
+
+def _proof(
+    items: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]
+) -> tuple[tuple[Addend, ...], Mapping[str, Any]]:
+    cited = tuple(item(each) for each in items)
+    given = entry.get("certificate")
+    if given is None:  # an older verdict: a sum of answers needs no more than its weights
+        plain = not any(c.rule or c.form for c in cited)
+        given = {"kind": "identity" if plain and entry.get("status") != "inferred" else "none"}
+    return cited, dict(given)
+
+
+def item(raw: Mapping[str, Any]) -> Addend:
+    """One entry of a proof."""
+    weight = Fraction(str(raw["weight"]))
+    if "known" in raw:
+        return Addend(weight, known=Fraction(str(raw["known"])))
+    if "fact" in raw:
+        return Addend(weight, fact=raw)
+    return Addend(
+        weight,
+        str(raw["query"]),
+        raw.get("sql"),
+        raw.get("key"),
+        raw.get("column"),
+        raw.get("answer"),
+        "answer" in raw,
+        raw.get("form", ""),
+        raw.get("rule", ""),
+        raw.get("squares"),
+        raw.get("besides"),
+        exactly=Fraction(raw["exactly"]) if "exactly" in raw else None,
+    )

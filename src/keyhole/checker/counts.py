@@ -1,0 +1,231 @@
+"""Proofs by counts: who can match is tried out, person by person and cell by cell, and the answers then rule out.
+
+For every statement cited, f({r with value v}) - f({}) is what person r adds to the answer with value v. It is taken
+from the engine for each person alone and for values in every cell that the constants make: at every constant, close to
+it on both sides, between, and far out. That answers are sums of what single people add is tried on random tables of
+all. Then, as long as something changes: a (weighted) count that is as large as the values still possible allow leaves
+everybody only values that make it so; likewise the smallest. What is left of the person's values must be what is
+claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from .claims import Addend, Claimed, number
+from .engine import NOBODY, Cannot, Engine, Fails, plain
+from .fillings import Maker, constants
+from .sums import plainly
+
+MOST_RUNS = 60_000  # statements run for one proof
+RANDOM_TABLES = 8
+
+Choice = tuple[Any, ...]  # a value for every private column that the statements may look at
+Added = list[list[Fraction]]  # [person][choice]: what he adds to an answer
+
+
+class Counts:
+    """Replays proofs by counts; what single people add is kept for the proofs that follow."""
+
+    def __init__(self, engine: Engine, maker: Maker) -> None:
+        self.engine = engine
+        self.maker = maker
+        self._added: dict[tuple[Any, ...], Added] = {}
+        self._narrowed: dict[tuple[Any, ...], tuple[list[str], list[Choice], list[set[int]]]] = {}
+
+    def check(self, claim: Claimed, row: int, *, rows: Sequence[Mapping[str, str]]) -> None:
+        """`rows`: the sums of counts that are used, each as weights on queries."""
+        names, choices, possible = self._possible(claim, rows)
+        at = names.index(claim.column) if claim.column in names else -1
+        if row in self.engine.null[claim.column]:
+            raise Fails("somebody who has no value is said to have one")
+        if at < 0:
+            raise Fails("the statements do not look at this column")
+        left = {choices[i][at] for i in possible[row]}
+        if not left:
+            raise Cannot("the answers contradict each other")
+        for value in left:
+            if not allows(claim, value):
+                raise Fails("the counts leave the person a value that is claimed to be impossible")
+        if claim.status == "exposed" and len(left) != 1:
+            raise Fails("the counts leave the person several values")
+
+    def _possible(
+        self, claim: Claimed, rows: Sequence[Mapping[str, str]]
+    ) -> tuple[list[str], list[Choice], list[set[int]]]:
+        cited = {c.query: c for c in claim.proof if c.query}
+        key = (repr(claim.proof), repr(rows), repr(claim.certificate.get("declared")))
+        if key not in self._narrowed:
+            names, choices = self._choices(claim)
+            start = self._start(names, choices)
+            sums = [self._sum(weights, cited, names, choices) for weights in rows]
+            self._narrowed[key] = (names, choices, narrowed(sums, start))
+        return self._narrowed[key]
+
+    def _choices(self, claim: Claimed) -> tuple[list[str], list[Choice]]:
+        """Values to try for each private column that the statements name, all combinations of them."""
+        plainly(claim.proof, self.engine.private)
+        declared = claim.certificate.get("declared") or {}
+        texts = [c.sql for c in claim.proof if c.sql is not None]
+        words = " ".join(texts).casefold()
+        names = [
+            name for name in self.engine.private if name.casefold() in words or "*" in words.replace("count(*)", "")
+        ]
+        pools = []
+        for name in names:
+            said = declared.get(name) or {}
+            more = keys(claim.proof, name)
+            pools.append(self.maker.values(self.maker.cells(name, *constants(texts, more), said)))
+        found = list(product(*pools))
+        if len(found) * self.engine.n * max(len(texts), 1) > MOST_RUNS:
+            raise Cannot(f"who can match would take {len(found) * self.engine.n * len(texts)} runs of a statement")
+        return names, found
+
+    def _start(self, names: Sequence[str], choices: Sequence[Choice]) -> list[set[int]]:
+        """Before any answer everything is possible; of those without a value one choice stands for all."""
+        found = []
+        for r in range(self.engine.n):
+            seen: dict[Choice, int] = {}
+            for i, choice in enumerate(choices):
+                held = tuple(None if r in self.engine.null[n] else v for n, v in zip(names, choice, strict=True))
+                seen.setdefault(held, i)
+            found.append(set(seen.values()))
+        return found
+
+    def _sum(
+        self, weights: Mapping[str, str], cited: Mapping[str, Addend], names: Sequence[str], choices: Sequence[Choice]
+    ) -> tuple[Added, Fraction]:
+        """What people add to a weighted sum of counts, and what it was answered."""
+        total: Added = [[Fraction(0)] * len(choices) for _ in range(self.engine.n)]
+        told = Fraction(0)
+        for query, text in weights.items():
+            if query not in cited:
+                raise Fails(f"the certificate uses Q{query}, which the proof does not name")
+            weight, one = Fraction(text), cited[query]
+            added, empty, said = self._one(one, names, choices)
+            told += weight * (said - empty)
+            for mine, theirs in zip(total, added, strict=True):
+                for i, a in enumerate(theirs):
+                    mine[i] += weight * a
+        return total, told
+
+    def _one(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> tuple[Added, Fraction, Fraction]:
+        if not cited.answered:
+            raise Cannot("the verdict does not have the answers")
+        null = cited.answer is None or (cited.besides is not None and cited.answer == 0)
+        said = Fraction(0) if null else number(cited.answer)
+        if said is None:
+            raise Cannot("an answer that is no number")
+        key = (
+            cited.sql,
+            repr(cited.key),
+            cited.column,
+            repr(cited.besides),
+            null,
+            tuple(names),
+            tuple(map(str, choices)),
+        )
+        if key not in self._added:
+            self._added[key] = self._try(cited, null, names, choices)
+        *added, empty = self._added[key]
+        return added, empty[0], said
+
+    def _try(self, cited: Addend, null: bool, names: Sequence[str], choices: Sequence[Choice]) -> Added:
+        """One table per person and choice; then random tables of everybody, where the parts must add up."""
+        n = self.engine.n
+        rows = [r for r in range(n) for _ in choices]
+        self.engine.fill_singles(self._values(names, [c for _ in range(n) for c in choices]), rows)
+        self.engine.pick(-1)
+        empty = self._number(cited, null)
+        found: Added = []
+        for r in range(n):
+            mine = []
+            for i in range(len(choices)):
+                self.engine.pick(r * len(choices) + i)
+                mine.append(self._number(cited, null) - empty)
+            found.append(mine)
+        for _ in range(RANDOM_TABLES):
+            drawn = [self.maker.random.randrange(len(choices)) for _ in range(n)]
+            self.engine.fill(self._values(names, [choices[i] for i in drawn]), keep=False)
+            parts = sum((found[r][i] for r, i in enumerate(drawn)), Fraction(0))
+            whole = self._number(cited, null) - empty
+            if (whole > 0) != (parts > 0) if null else whole != parts:
+                raise Cannot("the statement is no sum of what single people add")
+        return [*found, [empty]]
+
+    def _values(self, names: Sequence[str], chosen: Sequence[Choice]) -> dict[str, list[Any]]:
+        made = {}
+        for name in self.engine.private:
+            if name in names:
+                at = names.index(name)
+                made[name] = [choice[at] for choice in chosen]
+            else:
+                made[name] = [self.maker.values(self.maker.cells(name, [], ["a"]))[0]] * len(chosen)
+        return made
+
+    def _number(self, cited: Addend, null: bool) -> Fraction:
+        """The answer now; where the printed one is NULL: 1 if it is not NULL, that is if anybody matches."""
+        said = self.engine.answer(cited)
+        if null:
+            return Fraction(0 if said is None or said is NOBODY else 1)
+        if said is NOBODY or said is None:
+            return Fraction(0)  # an absent group counts 0
+        found = number(said)
+        if found is None:
+            raise Cannot("an answer that is no number")
+        return found
+
+
+def keys(proof: Sequence[Addend], name: str) -> list[Any]:
+    """Values of a private column that groups are named by."""
+    named = [key for c in proof for key in (c.key or {}, *(c.besides or ()))]
+    return [v for key in named for k, v in key.items() if v is not None and k.casefold() == name.casefold()]
+
+
+def narrowed(sums: Sequence[tuple[Added, Fraction]], start: Sequence[set[int]]) -> list[set[int]]:
+    """What extreme sums leave possible, until nothing changes.
+
+    >>> one = [[Fraction(0), Fraction(1)]] * 2
+    >>> narrowed([(one, Fraction(2))], [{0, 1}, {0, 1}])
+    [{1}, {1}]
+    >>> narrowed([(one, Fraction(1))], [{0, 1}, {0, 1}])
+    [{0, 1}, {0, 1}]
+    """
+    possible = [set(each) for each in start]
+    changed = True
+    while changed:
+        changed = False
+        for added, told in sums:
+            for best in (max, min):
+                ends = [best(added[r][i] for i in held) for r, held in enumerate(possible) if held]
+                if len(ends) < len(possible) or sum(ends, Fraction(0)) != told:
+                    continue
+                for r, held in enumerate(possible):
+                    after = {i for i in held if added[r][i] == ends[r]}
+                    changed |= after != held
+                    possible[r] = after
+    return possible
+
+
+def allows(claim: Claimed, value: Any) -> bool:
+    """Is a value among those that a claim leaves?"""
+    held = plain(value)
+    if claim.status == "exposed" and claim.value is not None:
+        return bool(plain(claim.value) == held or _same_text(claim.value, value))
+    if any(plain(v) == held for v in claim.excluded):
+        return False
+    if claim.allowed:
+        return any(plain(v) == held for v in claim.allowed)
+    lo, hi, at = number(claim.lo), number(claim.hi), number(value)
+    if at is None:
+        return bool(claim.excluded)
+    if lo is None and hi is None and not claim.excluded:
+        return False  # it says nothing
+    return (lo is None or lo <= at) and (hi is None or at <= hi)
+
+
+def _same_text(said: Any, value: Any) -> bool:
+    return isinstance(said, str) and said == str(value)

@@ -1,0 +1,64 @@
+"""What came of a replay, in words and as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .replay import Checked, Outcome, Replay
+
+SHOWN = 20
+SCOPE = "It checks what is claimed, not that nobody is missing."
+
+
+def sentence(replayed: Replay) -> str:
+    """How many proofs were replayed, and how many hold."""
+    held, failed, left = (len(replayed.of(o)) for o in (Outcome.HOLDS, Outcome.FAILS, Outcome.CANNOT))
+    done, total = held + failed, held + failed + left
+    if not total:
+        return "The verdict claims nothing of anybody: there is no proof to replay."
+    said = f"{done} of {total} {'proof' if total == 1 else 'proofs'} replayed: {held} hold, {failed} fail."
+    return said + (f" {left} cannot be replayed here, and may be right or wrong." if left else "")
+
+
+def lines(replayed: Replay) -> list[str]:
+    """The text of `keyhole verify`."""
+    found = [sentence(replayed)]
+    for outcome in (Outcome.FAILS, Outcome.CANNOT):
+        listed = replayed.of(outcome)
+        found += [f"  {outcome.value}: {said(each)}" for each in listed[:SHOWN]]
+        if len(listed) > SHOWN:
+            found.append(f"  ... and {len(listed) - SHOWN} more (--format json lists all)")
+    if replayed.contradictions:
+        found.append(f"  not replayed: contradictions of answers, which carry no proof ({replayed.contradictions})")
+    return [*found, SCOPE]
+
+
+def said(each: Checked) -> str:
+    """One claim, without its value."""
+    who = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in each.claim.who)
+    return f"{who}: {each.claim.column} ({each.claim.status}): {each.why}"
+
+
+def as_data(replayed: Replay) -> dict[str, Any]:
+    """The data of `keyhole verify --format json`; no value is in it."""
+
+    def listed(outcome: Outcome) -> list[dict[str, Any]]:
+        return [
+            {
+                "records": [{k: str(v) for k, v in r.items()} for r in c.claim.records],
+                "column": c.claim.column,
+                "status": c.claim.status,
+                "why": c.why,
+            }
+            for c in replayed.of(outcome)
+        ]
+
+    return {
+        "proofs": len(replayed.checked),
+        "replayed": len(replayed.of(Outcome.HOLDS)) + len(replayed.of(Outcome.FAILS)),
+        "hold": len(replayed.of(Outcome.HOLDS)),
+        "fails": listed(Outcome.FAILS),
+        "cannot": listed(Outcome.CANNOT),
+        "contradictions": replayed.contradictions,
+        "scope": SCOPE,
+    }

@@ -1,0 +1,375 @@
+"""Proofs by a sum of answers: the value itself, a value in its cell, an indicator, a square, the total of a group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from .claims import Addend, Claimed, item, number
+from .engine import NOBODY, Cannot, Engine, Fails
+from .fillings import Maker, Span, constants, public_only, strange, trials
+
+ULP = Fraction(1, 2**52)
+MOST_TRIALS = 2000
+PRINTED = Fraction(1, 10**12)  # a number that has no end is printed with twelve decimals
+KEPT = 2_000_000  # made-up values up to which proofs share their fillings
+
+
+Made = tuple[dict[str, list[Any]], int]  # private values, and up to which number they were drawn
+
+Wanted = Callable[[Mapping[str, Sequence[Any]]], Sequence[Fraction]]  # private values -> what may be answered then
+Declared = Mapping[str, Mapping[str, Any]] | None  # column -> min, max, step, values
+
+
+@dataclass(frozen=True)
+class Blurred:
+    """A number with how far floating point may have moved it."""
+
+    value: Fraction
+    dust: Fraction = Fraction(0)
+
+
+class Unmet(Exception):
+    """On these made-up values a statement answers NULL, or does not show the group: nothing is said of them."""
+
+
+class Sums:
+    """Replays sums of answers on made-up values."""
+
+    def __init__(self, engine: Engine, maker: Maker, bits: int, priors: Mapping[str, tuple[Any, Any]]) -> None:
+        self.engine = engine
+        self.maker = maker
+        self.bits = bits
+        self.priors = priors
+        self._made: dict[Hashable, Made] = {}
+
+    # --- fillings ----------------------------------------------------------------------------------------------------
+
+    def public(self, proof: Sequence[Addend]) -> bool:
+        """Are all statements of a proof plainly without private conditions?"""
+        return not any(strange(c.sql, self.engine.private) for c in proof if c.sql is not None) and all(
+            public_only(c.sql, self.engine.private) for c in proof if c.sql is not None
+        )
+
+    def cells(self, proof: Sequence[Addend], declared: Declared) -> dict[str, list[Span]]:
+        """The cells of each private column that the constants of the cited statements make."""
+        numbers, words = constants(c.sql for c in proof if c.sql is not None)
+        texts = " ".join((c.sql or "") for c in proof).casefold()
+        found = {}
+        for name in self.engine.private:
+            used = name.casefold() in texts or "*" in texts.replace("count(*)", "")
+            cells = self.maker.cells(name, numbers, words, (declared or {}).get(name))
+            found[name] = cells if used else [Span(None, None, self._any(name))]
+        return found
+
+    def _any(self, name: str) -> Any:
+        return self.maker.values(self.maker.cells(name, [], ["a"]))[0]
+
+    # --- what a proof adds up ----------------------------------------------------------------------------------------
+
+    def weighted(self, proof: Sequence[Addend]) -> Blurred:
+        """The weighted answers of a proof on what is filled in now."""
+        total, dust = Fraction(0), Fraction(0)
+        for cited in proof:
+            found = self._addend(cited)
+            total += cited.weight * found.value
+            dust += abs(cited.weight) * found.dust
+        return Blurred(total, dust)
+
+    def _addend(self, cited: Addend) -> Blurred:
+        if cited.known is not None:
+            return Blurred(cited.known)
+        if cited.fact is not None:
+            if "where" not in cited.fact or "column" not in cited.fact:
+                raise Cannot("a fact without its condition")
+            return Blurred(number(self.engine.total(cited.fact["column"], cited.fact["where"])) or Fraction(0))
+        if cited.form and cited.squares is None:
+            if cited.answered and cited.answer is None:
+                if self.engine.answer(cited) not in (None, NOBODY):
+                    raise Unmet
+                return Blurred(Fraction(0))  # nobody matched: the number of people is 0
+            raise Cannot("a quotient of private sums has no certificate")
+        if cited.squares is not None:
+            return self._squares(cited)
+        return self.read(cited)
+
+    def read(self, cited: Addend) -> Blurred:
+        """The number in a cell of a statement."""
+        said = self.engine.answer(cited)
+        if said is None or said is NOBODY:
+            raise Unmet
+        value = number(said)
+        if value is None:
+            raise Cannot("a yes or no is no number to add up")
+        return Blurred(value, self._dust(value) if isinstance(said, float) else Fraction(0))
+
+    def _dust(self, value: Fraction) -> Fraction:
+        doubles = any(kind == "DOUBLE" for kind in (*self.engine.types.values(), *self.engine.columns.values()))
+        return (self.engine.n + 2 if doubles else 4) * ULP * abs(value)
+
+    def _squares(self, cited: Addend) -> Blurred:
+        """A variance as the sum of squares that it tells: times * answer^power + (scale * sum - offset)^2 / people."""
+        how = cited.squares or {}
+        spread = self.read(cited)
+        partner = item({**how["sum"], "weight": "1"})
+        summed = Fraction(str(how["scale"])) * self.read(partner).value - Fraction(str(how["offset"]))
+        around = Fraction(str(how["times"])) * spread.value ** int(how["power"])
+        value = around + summed**2 / Fraction(str(how["people"]))
+        return Blurred(value, (self.engine.n + 2) * 8 * ULP * (abs(value) + summed**2))
+
+    # --- the made-up check -------------------------------------------------------------------------------------------
+
+    def holds(self, proof: Sequence[Addend], want: Wanted, declared: Declared = None) -> None:
+        """On all made-up values the weighted answers are what `want` says of them (one of several); Fails if not."""
+        if self.public(proof):
+            self._publicly(proof, want)
+        else:
+            self._privately(proof, want, declared)
+
+    def _publicly(self, proof: Sequence[Addend], want: Wanted) -> None:
+        sure, unmet, k = 0.0, 0, 0
+        over = math.lcm(*(c.weight.denominator for c in proof))
+        while sure < self.bits or k < 2:  # at least once with each sign
+            made, most = self._large(k)
+            k += 1
+            try:
+                dust = self._compare(proof, made, want)
+            except Unmet:
+                unmet += 1
+                if unmet > 40:
+                    raise Fails("the statements answer NULL, or do not show the group, whatever the values") from None
+                continue
+            step = min(self.maker.step(name) for name in self.engine.private if self.engine.numeric(name))
+            gained = math.log2(most) - math.log2(float(2 * dust / step * over + over + 1))
+            if gained < 1:
+                raise Cannot("floating point blurs the made-up sums too much")
+            sure += gained
+        met = False
+        for k in range(4):
+            try:
+                self._compare(proof, self._small(k), want)
+                met = True
+            except Unmet:
+                continue
+        if not met:
+            raise Cannot("no small values let the statements answer")
+
+    def _privately(self, proof: Sequence[Addend], want: Wanted, declared: Declared) -> None:
+        plainly(proof, self.engine.private)
+        cells = self.cells(proof, declared)
+        wanted = trials(cells, self.bits)
+        if wanted > MOST_TRIALS:
+            raise Cannot(f"the private conditions make so many cells that {wanted} fillings would be needed")
+        met, key = 0, tuple((name, tuple(each)) for name, each in cells.items())
+        few = 2 * wanted * self.engine.n <= KEPT
+        for k in range(2 * wanted):
+            made = self._kept(key, k, lambda: (self.maker.mixed(cells), 0))[0] if few else self.maker.mixed(cells)
+            try:
+                self._compare(proof, made, want, keep=few)
+                met += 1
+            except Unmet:
+                pass
+            if met >= wanted:
+                return
+        if not met:
+            raise Fails("the statements answer NULL, or do not show the group, whatever the values")
+        raise Cannot("too few made-up values let the statements answer as they did")
+
+    def _compare(
+        self,
+        proof: Sequence[Addend],
+        made: Mapping[str, Sequence[Any]],
+        want: Wanted,
+        *,
+        keep: bool = True,
+    ) -> Fraction:
+        self.engine.fill(made, keep=keep)
+        found = self.weighted(proof)
+        off = min(abs(found.value - w) for w in want(made))
+        if off > found.dust:
+            raise Fails("on made-up values the weighted answers are not what is claimed")
+        return found.dust
+
+    def _large(self, k: int) -> Made:
+        return self._kept("large", k, lambda: self.maker.large(1 - 2 * (k % 2)))
+
+    def _medium(self, k: int, bits: int) -> Made:
+        return self._kept("medium", k, lambda: self.maker.large(1 - 2 * (k % 2), bits))
+
+    def _small(self, k: int) -> dict[str, list[Any]]:
+        return self._kept("small", k, lambda: (self.maker.small(1 - 2 * (k % 2)), 0))[0]
+
+    def _kept(self, name: Hashable, k: int, make: Callable[[], Made]) -> Made:
+        """Proofs share their fillings, each of which is random and unknown to whoever wrote the verdict."""
+        if (name, k) not in self._made:
+            self._made[name, k] = make()
+        return self._made[name, k]
+
+    # --- the answers of the verdict ----------------------------------------------------------------------------------
+
+    def printed(self, proof: Sequence[Addend], column: str) -> Blurred:
+        """The weighted sum of the answers that the verdict gives, with the dust of floating point."""
+        total, dust = Fraction(0), Fraction(0)
+        for cited in proof:
+            if cited.known is not None:
+                total += cited.weight * cited.known
+                continue
+            if cited.fact is not None:
+                said = number(cited.fact.get("total"))
+                if said is None:
+                    raise Cannot("a fact without its total")
+                total += cited.weight * said
+                continue
+            found = self._answered(cited, column)
+            total += cited.weight * found.value
+            dust += abs(cited.weight) * found.dust
+        return Blurred(total, dust)
+
+    def _answered(self, cited: Addend, column: str) -> Blurred:
+        if not cited.answered:
+            raise Cannot("the verdict does not have the answers")
+        if cited.answer is None:
+            if cited.form and cited.squares is None:
+                return Blurred(Fraction(0))
+            raise Fails("it adds up an answer that is NULL")
+        value = number(cited.answer)
+        if value is None:
+            raise Cannot("an answer that is no number")
+        if cited.exactly is not None:
+            if abs(cited.exactly - value) > PRINTED:
+                raise Fails("an answer is not what it is said to be exactly")
+            value = cited.exactly
+        if cited.squares is None:
+            return Blurred(value, self._blur(column, value))
+        how = cited.squares
+        partner = self._answered(item({**how["sum"], "weight": "1"}), column)
+        summed = Fraction(str(how["scale"])) * partner.value - Fraction(str(how["offset"]))
+        whole = Fraction(str(how["times"])) * value ** int(how["power"]) + summed**2 / Fraction(str(how["people"]))
+        return Blurred(whole, (self.engine.n + 2) * 8 * ULP * (abs(whole) + summed**2))
+
+    def _blur(self, column: str, value: Fraction) -> Fraction:
+        """How far a printed answer may lie from the true one: DOUBLE sums in any order; averages are rounded once."""
+        if self.engine.types.get(column) != "DOUBLE":
+            return 4 * ULP * abs(value)
+        ends = [abs(e) for end in self.priors.get(column, ()) if (e := number(end)) is not None]
+        size = max([abs(value), self.engine.n * self.engine.largest(column), *(self.engine.n * e for e in ends)])
+        return (self.engine.n + 2) * 2 * ULP * size
+
+    # --- kinds of claims ---------------------------------------------------------------------------------------------
+
+    def identity(self, claim: Claimed, rows: Sequence[int], *, part: bool = False) -> None:
+        """The weighted answers are the person's value (`part`: or 0 outside a cell), and what is claimed."""
+
+        def want(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
+            if any(r in self.engine.null[claim.column] for r in rows):
+                raise Fails("somebody who has no value is said to have one")
+            total = sum((Fraction(made[claim.column][r]) for r in rows), Fraction(0))
+            return [total, Fraction(0)] if part else [total]
+
+        if not self.engine.numeric(claim.column):
+            raise Fails("a sum of answers is no value of a column of this kind")
+        self.holds(claim.proof, want, claim.certificate.get("declared"))
+        value = number(claim.value)
+        if claim.value is None:
+            if any(c.answered for c in claim.proof) and claim.status != "exposed":
+                raise Cannot("nothing is claimed of the value")
+            return
+        if value is None:
+            raise Fails("the claimed value is no number")
+        said = self.printed(claim.proof, claim.column)
+        if part and abs(said.value) <= said.dust:
+            raise Fails("the answers add up to 0, which does not say where the person is")
+        if abs(said.value - value) > said.dust + (PRINTED if value.denominator > 10**11 else 0):
+            raise Fails("the answers of the verdict do not add up to the claimed value")
+        lo, hi = number(claim.lo), number(claim.hi)
+        if (lo is not None and lo > value) or (hi is not None and hi < value):
+            raise Fails("the claimed value lies outside its own range")
+
+    def square(self, claim: Claimed, row: int) -> None:
+        """The weighted answers are the square of the person's value."""
+        if row in self.engine.null[claim.column]:
+            raise Fails("somebody who has no value is said to have one")
+
+        def want(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
+            return [Fraction(made[claim.column][row]) ** 2]
+
+        self.quadratic(claim.proof, want, claim.certificate.get("declared"))
+        said = self.printed(claim.proof, claim.column)
+        values = [v for v in (number(claim.value), *map(number, claim.allowed)) if v is not None]
+        if not values:
+            raise Cannot("the claim names no root")
+        room = said.dust + Fraction(1, 10**9) * max(Fraction(1), abs(said.value))
+        if any(abs(v * v - said.value) > room for v in values):
+            raise Fails("the claimed value is no root of the square")
+        if claim.status == "exposed" and values[0] and not self._signed(claim, values[0]):
+            raise Fails("the square does not say which of the two roots it is")
+        if claim.status != "exposed" and {v < 0 for v in values if v} not in ({True, False}, set()):
+            raise Fails("the other root is left out")
+
+    def _signed(self, claim: Claimed, value: Fraction) -> bool:
+        lo, hi = (number(end) for end in self.priors.get(claim.column, (None, None)))
+        return (lo is not None and lo >= 0 and value > 0) or (hi is not None and hi <= 0 and value < 0)
+
+    def quadratic(self, proof: Sequence[Addend], want: Wanted, declared: Declared = None) -> None:
+        """As `holds`, on smaller values, since squares of large ones are blurred.
+
+        A wrong form of degree 2 in a person's value has at most two roots, so it passes with probability at most
+        2 (2 T / R + 1) / R each time.
+        """
+        if not self.public(proof):
+            self._privately(proof, want, declared)
+            return
+        sure, most_bits = 0.0, 24 + self.engine.n.bit_length()
+        for k in range(60):
+            made, most = self._medium(k, most_bits)
+            try:
+                dust = self._compare(proof, made, want)
+            except Unmet:
+                continue
+            step = min(self.maker.step(name) for name in self.engine.private if self.engine.numeric(name))
+            sure += max(0.0, math.log2(most) - 1 - math.log2(float(2 * dust / (most * step * step) + 1)))
+            if sure >= self.bits and k:
+                self._compare(proof, self._small(0), want)
+                return
+        raise Cannot("floating point blurs the made-up squares too much")
+
+    def slack(self, claim: Claimed) -> Fraction:
+        """How far floating point may have moved what a claim says."""
+        try:
+            return self.printed(claim.proof, claim.column).dust
+        except (Cannot, Fails):
+            return Fraction(0)
+
+    def real(self, proof: Sequence[Addend], column: str) -> bool:
+        """Are the answers of the verdict those that the data give? Only then must a claim be true of the data."""
+        if not self.engine.real:
+            return False
+        self.engine.fill(None)
+        for cited in proof:
+            if cited.known is not None or cited.sql is None:
+                continue
+            if cited.fact is not None or not cited.answered:
+                return False
+            try:
+                found = self.engine.answer(cited)
+            except Cannot:
+                return False
+            given, said = number(cited.answer), number(found)
+            if given is None or said is None:
+                if not (cited.answer is None and found in (None, NOBODY)):
+                    return False
+                continue
+            if abs(given - said) > max(self._blur(column, given), self._dust(given)) + Fraction(1, 10**9):
+                return False
+        return True
+
+
+def plainly(proof: Sequence[Addend], private: Sequence[str]) -> None:
+    """Cannot, where a statement may change its meaning elsewhere than at its constants."""
+    for cited in proof:
+        why = strange(cited.sql, private) if cited.sql is not None else ""
+        if why:
+            raise Cannot(why)

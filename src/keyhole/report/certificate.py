@@ -1,0 +1,149 @@
+"""What a stranger needs to replay a proof: which cell of which statement is meant, and what a rule rests on.
+
+`keyhole.checker` replays them; docs/json.md has the fields.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from keyhole.audit.base import Exposure, Proof, SquareSums
+from keyhole.evidence import Constraint, System
+from keyhole.gather.squares import variances
+from keyhole.predicate import to_sql
+from keyhole.query import Aggregate
+from keyhole.schema import Role
+from keyhole.sql.positions import aggregate_positions
+from keyhole.transcript import Entry, simplest_decimal
+
+RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}
+OTHERS = "every other group"
+
+
+class Certifier:
+    """Certificates for the proofs of one exposure."""
+
+    def __init__(self, exposure: Exposure) -> None:
+        self._exposure = exposure
+        self._index = exposure.index
+        self._systems = exposure.evidence.systems
+        entries = list(exposure.evidence.transcript.entries)
+        secret = frozenset(c.name for c in exposure.roster.schema.columns if c.secret)
+        self._partner = {v.entry.number: v.partner for v in variances(entries, secret)}
+        self._private = tuple(c.name for c in exposure.roster.schema.of_role(Role.PRIVATE))
+        self._place: dict[str, int] = {}  # query -> which of the aggregates of its group it is
+        self._parts: dict[str, list[Entry]] = defaultdict(list)
+        seen: dict[tuple[str, str], int] = defaultdict(int)
+        for entry in entries:
+            head = entry.number.partition(".")[0]
+            self._place[entry.number] = seen[head, str(entry.query.key)]
+            seen[head, str(entry.query.key)] += 1
+            self._parts[head].append(entry)
+        self._positions: dict[str, tuple[int, ...]] = {}
+
+    def item(self, system: int, row: Constraint) -> dict[str, Any]:
+        """What one addend needs besides its weight: the cell of the answer, or what the fact says."""
+        if row.fact is not None:
+            fact = self._exposure.evidence.knowledge.facts[row.fact - 1]
+            return {
+                "where": fact.where,
+                "column": fact.column,
+                "total": None if row.lo is None else simplest_decimal(row.lo, row.lo),
+            }
+        entry = self._index.entries.get(row.number)
+        if entry is None:
+            return {}
+        found = self._cell(entry)
+        partner = self._partner.get(row.number)
+        if partner is not None and entry.query.aggregate is Aggregate.VAR:
+            found["squares"] = self._squares(system, row, entry, partner)
+        return found
+
+    def _cell(self, entry: Entry) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        query = entry.query
+        if query.key:
+            found["key"] = dict(query.key)
+        said = entry.answer
+        if said is not None and isinstance(said.value, Decimal) and said.lo is not None and said.lo == said.hi:
+            found |= {} if said.lo == said.value else {"exactly": said.lo}
+        if query.label == OTHERS:
+            parts = self._parts[entry.number.partition(".")[0]]
+            keys = {str(p.query.key): dict(p.query.key) for p in parts if p.query.label != OTHERS}
+            return found | {"besides": list(keys.values())}
+        if entry.sql not in self._positions:
+            self._positions[entry.sql] = aggregate_positions(entry.sql)
+        places, place = self._positions[entry.sql], self._place[entry.number]
+        if query.test is None and place < len(places):
+            found["column"] = places[place]
+        return found
+
+    def _squares(self, system: int, row: Constraint, entry: Entry, partner: Entry) -> dict[str, Any]:
+        """A variance as a sum of squares: times * answer^power + (scale * sum - offset)^2 / people."""
+        people = len(self._systems[system].atoms.records(row.parts[0].where))
+        said = self._index.constraints[system].get(partner.number)
+        cited = {"query": partner.number, "sql": partner.sql, "answer": partner.answer, **self._cell(partner)}
+        return {
+            "times": Fraction(people if "POP" in entry.query.label else people - 1),
+            "power": 2 if entry.query.label.startswith("STDDEV") else 1,
+            "people": Fraction(people),
+            "sum": cited,
+            "scale": said.scale if said is not None else Fraction(1),
+            "offset": said.offset if said is not None else Fraction(0),
+        }
+
+    def proof(self, proof: Proof) -> dict[str, Any]:
+        """The certificate of a proof: its kind, and what that kind needs."""
+        system, rows = self._systems[proof.system], self._index.constraints[proof.system]
+        if proof.moments is not None:
+            return self._moments(proof.moments, rows)
+        if proof.rule:
+            return self._counts(system, proof.counts, rows) if proof.counts else {"kind": "none"}
+        features = {system.features[u // system.atoms.K] for u in proof.target}
+        if any(f.column is None for f in features):
+            return self._counts(system, (proof.weights,), rows)
+        if any(f.power == 2 for f in features):
+            return {"kind": "square"} | self._declared(system)
+        return {"kind": "identity" if self._whole(system, proof) else "part"} | self._declared(system)
+
+    def _whole(self, system: System, proof: Proof) -> bool:
+        """Is it the value itself that is determined, wherever it lies?"""
+        found: set[int] = set()
+        for at in proof.target:
+            column = system.features[at // system.atoms.K].column
+            found |= set(system.value_of(column or "", at % system.atoms.K) or {})
+        return found == set(proof.target)
+
+    def _counts(
+        self, system: System, counts: tuple[Mapping[str, Fraction], ...], rows: Mapping[str, Constraint]
+    ) -> dict[str, Any]:
+        """Sums of counts as weights on printed answers, and what was declared of the values."""
+        weights = [{q: w * (rows[q].scale or 1) for q, w in row.items()} for row in counts]
+        return {"kind": "counts", "rows": weights} | self._declared(system)
+
+    def _declared(self, system: System) -> dict[str, Any]:
+        """What was declared of the values, where private conditions may rest on it."""
+        declared = {}
+        if not system.partitions:
+            return {}
+        for name in self._private:
+            prior = self._exposure.evidence.prior(name)
+            said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
+            if any(v is not None for v in said.values()):
+                declared[name] = {k: v for k, v in said.items() if v is not None}
+        return {"declared": declared} if declared else {}
+
+    def _moments(self, told: SquareSums, rows: Mapping[str, Constraint]) -> dict[str, Any]:
+        scale, offset = (rows[told.squares].scale or Fraction(1)), rows[told.squares].offset
+        found: dict[str, Any] = {"kind": told.kind, "where": to_sql(told.where), "squares": told.squares}
+        if told.variance:
+            found["variance"] = True
+        else:
+            found |= {"factor": told.factor / scale, "plain": told.plain / scale, "shift": offset / scale}
+        if told.total:
+            found |= {"sum": told.total, "scale": rows[told.total].scale, "offset": rows[told.total].offset}
+        return found
