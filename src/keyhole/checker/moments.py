@@ -41,6 +41,10 @@ class Moments:
         said = self.sums.printed([replace(cited[how["sum"]], weight=Fraction(1))], claim.column)
         total = Fraction(how["scale"]) * said.value - Fraction(how["offset"])
         if how.get("variance"):
+            if how["kind"] == "roots":
+                whole = self.sums.printed([replace(cited[how["squares"]], weight=Fraction(1))], claim.column).value
+                self._roots_of(claim, rows, total, len(rows) * whole - total * total)
+                return
             if squares != 0 or how["kind"] != "equal":
                 raise Fails("the variance is not zero")
             self._is(claim, [total / len(rows)], abs(Fraction(how["scale"])) * said.dust / len(rows))
@@ -51,10 +55,13 @@ class Moments:
             if left != 0:
                 raise Fails("the sum and the squares do not say that all are equal")
             self._is(claim, [total / len(rows)])
-        elif len(rows) == 2 and left > 0:
-            self._roots(claim, total, left)
         else:
+            self._roots_of(claim, rows, total, left)
+
+    def _roots_of(self, claim: Claimed, rows: tuple[int, ...], total: Fraction, left: Fraction) -> None:
+        if len(rows) != 2 or left <= 0:
             raise Fails("the sum and the squares do not leave two values")
+        self._roots(claim, total, left)
 
     def _people(self, claim: Claimed, cited: Mapping[str, Addend]) -> tuple[int, ...]:
         """Those whom the condition names, once the queries are seen to be their sum and their squares."""

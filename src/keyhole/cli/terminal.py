@@ -265,11 +265,11 @@ def console() -> Console:
     """Standard output with colours and tables; a reader that went away is told like everywhere else."""
     from rich.console import Console
 
-    class Told(Console):
+    class Piped(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Told(highlight=False, soft_wrap=True, emoji=False)
+    return Piped(highlight=False, soft_wrap=True, emoji=False)
 
 
 def printed(out: Path | None, show: Callable[[Console], None]) -> None:

@@ -16,7 +16,7 @@ from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
-from keyhole.sql.linear import Addend, LinearReader
+from keyhole.sql.linear import LinearReader, LinearTerm
 
 _T = DataType.Type
 SEPARATELY = "ask them separately"
@@ -251,7 +251,7 @@ class AggregateReader(LinearReader):
             return self.refuse(f"{node.sql_name()} is not judged: the aggregates are {words}", node)
         return self.unknown(node)
 
-    def _terms(self, pieces: list[Addend], where: Predicate) -> tuple[Term, ...]:
+    def _terms(self, pieces: list[LinearTerm], where: Predicate) -> tuple[Term, ...]:
         found = [
             Term(
                 power.column,

@@ -1,6 +1,6 @@
 """What stands inside SUM: a value per record, split into factor x public weight x private column.
 
-A value is a list of `Addend`s: under its condition, the record's value is a polynomial of degree at most two in one
+A value is a list of `LinearTerm`s: under its condition, the record's value is a polynomial of degree at most two in one
 private column, with public weights. Conditions are disjoint; where none holds the value is NULL.
 """
 
@@ -44,7 +44,7 @@ ONE = Power()
 
 
 @dataclass(frozen=True, slots=True)
-class Addend:
+class LinearTerm:
     """Under `guard` the value is the sum of factor * power."""
 
     guard: Predicate
@@ -58,7 +58,7 @@ class LinearReader(ConditionReader):
         """The same reader for a subquery's scope."""
         return type(self)(scope)
 
-    def linear(self, node: exp.Expr) -> list[Addend]:
+    def linear(self, node: exp.Expr) -> list[LinearTerm]:
         """The pieces of a value; refuses what is not linear in the private columns, with the caret under it."""
         node = bare(node)
         if isinstance(node, exp.Column):
@@ -67,7 +67,7 @@ class LinearReader(ConditionReader):
         if value is None:
             return []
         if isinstance(value, Fraction):
-            return [Addend(TRUE, ((ONE, value),) if value else ())]
+            return [LinearTerm(TRUE, ((ONE, value),) if value else ())]
         if not isinstance(value, NotConstant):
             raise self.refuse("a number is needed here", node)
         if isinstance(node, exp.Add | exp.Sub):
@@ -103,7 +103,7 @@ class LinearReader(ConditionReader):
             f"only sums and products of a {self.word} column can be judged: this is another function", node
         )
 
-    def _of_column(self, node: exp.Column) -> list[Addend]:
+    def _of_column(self, node: exp.Column) -> list[LinearTerm]:
         found = self.scope.resolve(node)
         if isinstance(found, Derived):
             return self.within(found.scope).linear(found.node)
@@ -112,30 +112,30 @@ class LinearReader(ConditionReader):
         if not found.kind.numeric:
             raise self.refuse(f"{found.name} holds {_what(found)}: only numbers can be summed", node)
         if found.secret:
-            return [Addend(_present(found), ((Power(found.name, 1), Fraction(1)),))]
+            return [LinearTerm(_present(found), ((Power(found.name, 1), Fraction(1)),))]
         return self._weight(self._column(found, node), node)
 
-    def _weight(self, made: Public, node: exp.Expr) -> list[Addend]:
+    def _weight(self, made: Public, node: exp.Expr) -> list[LinearTerm]:
         if made.kind is Kind.BOOLEAN:
             return _indicator(self.condition(node))
         if not made.kind.numeric:
             raise self.refuse(f"this is {made.kind.value}: only numbers can be summed", node)
-        return [Addend(made.present(), ((Power(weight=made), Fraction(1)),))]
+        return [LinearTerm(made.present(), ((Power(weight=made), Fraction(1)),))]
 
-    def _sum(self, left: list[Addend], right: list[Addend], sign: int, node: exp.Expr) -> list[Addend]:
+    def _sum(self, left: list[LinearTerm], right: list[LinearTerm], sign: int, node: exp.Expr) -> list[LinearTerm]:
         return self._crossed(
             [
-                Addend(conjunction(a.guard, b.guard), _collected((*a.powers, *_scaled(b, Fraction(sign)).powers)))
+                LinearTerm(conjunction(a.guard, b.guard), _collected((*a.powers, *_scaled(b, Fraction(sign)).powers)))
                 for a in left
                 for b in right
             ],
             node,
         )
 
-    def _product(self, left: list[Addend], right: list[Addend], node: exp.Expr) -> list[Addend]:
+    def _product(self, left: list[LinearTerm], right: list[LinearTerm], node: exp.Expr) -> list[LinearTerm]:
         return self._crossed(
             [
-                Addend(
+                LinearTerm(
                     conjunction(a.guard, b.guard),
                     _collected(tuple((self._times(p, q, node), f * g) for p, f in a.powers for q, g in b.powers)),
                 )
@@ -155,13 +155,13 @@ class LinearReader(ConditionReader):
             weight = product(p.weight, q.weight)
         return Power(p.column or q.column, p.degree + q.degree, weight)
 
-    def _crossed(self, pieces: list[Addend], node: exp.Expr) -> list[Addend]:
+    def _crossed(self, pieces: list[LinearTerm], node: exp.Expr) -> list[LinearTerm]:
         kept = [p for p in pieces if p.guard != FALSE]
         if len(kept) > MAX_PIECES:
             raise self.refuse(f"more than {MAX_PIECES} cases: ask for them separately", node)
         return kept
 
-    def _quotient(self, node: exp.Div) -> list[Addend]:
+    def _quotient(self, node: exp.Div) -> list[LinearTerm]:
         divisor = self.fold(node.expression)
         if isinstance(divisor, Fraction):
             if divisor == 0:
@@ -179,32 +179,32 @@ class LinearReader(ConditionReader):
             raise self.refuse(f"this is {over.kind.value}: only numbers divide", node.expression)
         return self._product(self.linear(node.this), self._weight(reciprocal(over), node.expression), node)
 
-    def _cases(self, node: exp.Expr) -> list[Addend]:
+    def _cases(self, node: exp.Expr) -> list[LinearTerm]:
         branches = self.branches(node)
         if len(branches) > MAX_PUBLIC_BRANCHES and not self.touches_private(node):
             return self._weight(self.public(node), node)
-        pieces: list[Addend] = []
+        pieces: list[LinearTerm] = []
         earlier: list[Predicate] = []
         for condition, result in branches:
             here = conjunction(*earlier) if condition is None else conjunction(*earlier, condition)
-            pieces += [Addend(conjunction(here, p.guard), p.powers) for p in self.linear(result)]
+            pieces += [LinearTerm(conjunction(here, p.guard), p.powers) for p in self.linear(result)]
             if condition is not None:
                 earlier.append(negation(is_true(condition)))
         return self._crossed(pieces, node)
 
-    def _coalesce(self, node: exp.Coalesce) -> list[Addend]:
+    def _coalesce(self, node: exp.Coalesce) -> list[LinearTerm]:
         self.only(node, "this", "expressions")
         if not self.touches_private(node):
             return self._weight(self.public(node), node)
-        pieces: list[Addend] = []
+        pieces: list[LinearTerm] = []
         earlier: list[Predicate] = []
         for operand in (node.this, *node.expressions):
             mine = self.linear(operand)
-            pieces += [Addend(conjunction(*earlier, p.guard), p.powers) for p in mine]
+            pieces += [LinearTerm(conjunction(*earlier, p.guard), p.powers) for p in mine]
             earlier += [negation(is_true(p.guard)) for p in mine]
         return self._crossed(pieces, node)
 
-    def _widened(self, node: exp.Cast) -> list[Addend]:
+    def _widened(self, node: exp.Cast) -> list[LinearTerm]:
         self.only(node, "this", "to", "safe")
         inner, target = bare(node.this), node.to.this
         if isinstance(inner, CONDITIONS) and target in (_T.INT, _T.BIGINT, _T.DOUBLE):
@@ -260,14 +260,14 @@ def _present(column: Column) -> Predicate:
     return negation(IsNull(column.name)) if column.nullable else TRUE
 
 
-def _indicator(condition: Predicate) -> list[Addend]:
+def _indicator(condition: Predicate) -> list[LinearTerm]:
     """A condition as the number 1 or 0, NULL where it is unknown."""
-    pieces = [Addend(condition, ((ONE, Fraction(1)),)), Addend(negation(condition), ())]
+    pieces = [LinearTerm(condition, ((ONE, Fraction(1)),)), LinearTerm(negation(condition), ())]
     return [p for p in pieces if p.guard != FALSE]
 
 
-def _scaled(piece: Addend, factor: Fraction) -> Addend:
-    return Addend(piece.guard, tuple((p, f * factor) for p, f in piece.powers) if factor else ())
+def _scaled(piece: LinearTerm, factor: Fraction) -> LinearTerm:
+    return LinearTerm(piece.guard, tuple((p, f * factor) for p, f in piece.powers) if factor else ())
 
 
 def _collected(powers: tuple[tuple[Power, Fraction], ...]) -> tuple[tuple[Power, Fraction], ...]:

@@ -31,7 +31,7 @@ Ends = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class TwoMoments:
     """The sum and the sum of squares of the same people, and the queries that tell them."""
 
     column: str
@@ -92,7 +92,7 @@ def _zero_squares(system: System) -> Iterator[tuple[Constraint, str, NDArray[np.
             yield c, column, system.atoms.records(at), SquareSums("zero", at, c.number, factor=factor)
 
 
-def _moments(system: System, known: Known) -> Iterator[Moments]:
+def _moments(system: System, known: Known) -> Iterator[TwoMoments]:
     """Pairs of SUM(x) and SUM(x*x), or a variance, of the same people."""
     linear: dict[tuple[str, Predicate], Constraint] = {}
     for c in system.constraints:
@@ -111,20 +111,20 @@ def _moments(system: System, known: Known) -> Iterator[Moments]:
         assert c.hi is not None
         less = sorted((other * partner.lo, other * partner.hi))
         ends = sorted(((c.lo - less[1]) / factor, (c.hi - less[0]) / factor))
-        told: SquareSums | None = SquareSums("", at, c.number, partner.number, factor, other)
+        told = SquareSums("", at, c.number, partner.number, factor, other)
         if c.scale == 0:  # a variance
-            told = SquareSums("equal", at, c.number, partner.number, variance=True) if c.number in zero else None
+            told = SquareSums("equal" if c.number in zero else "", at, c.number, partner.number, variance=True)
         names = (partner.number, c.number)
-        found = Moments(column, inside, (partner.lo, partner.hi), (ends[0], ends[1]), names, told)
+        found = TwoMoments(column, inside, (partner.lo, partner.hi), (ends[0], ends[1]), names, told)
         yield found if known.exact(column) else _dusty(found)
 
 
-def _dusty(m: Moments) -> Moments:
+def _dusty(m: TwoMoments) -> TwoMoments:
     """Sums of DOUBLE as they were printed: n terms, each off by an ulp of their size."""
     share = (len(m.inside) + 2) * ULP
     off = share * abs(m.squares[1])
     slip = share * root_ends(Fraction(0), len(m.inside) * abs(m.squares[1]))[1]
-    return Moments(
+    return TwoMoments(
         m.column,
         m.inside,
         (m.total[0] - slip, m.total[1] + slip),
@@ -134,7 +134,7 @@ def _dusty(m: Moments) -> Moments:
     )
 
 
-def _two_moments(number: int, m: Moments, known: Known) -> Iterator[Claim]:
+def _two_moments(number: int, m: TwoMoments, known: Known) -> Iterator[Claim]:
     """What a sum and a sum of squares of the same people tell of each of them."""
     weights = dict.fromkeys(m.names, Fraction(1))
     low, high = m.spread
@@ -154,10 +154,10 @@ def _two_moments(number: int, m: Moments, known: Known) -> Iterator[Claim]:
             yield Claim(r, m.column, Status.INFERRED, None, one, two, proof, allowed=(one, two))
 
 
-def _certificate(m: Moments, kind: str, *, exact: bool) -> SquareSums | None:
+def _certificate(m: TwoMoments, kind: str, *, exact: bool) -> SquareSums | None:
     """What a stranger replays; None where floating-point dust makes it more than arithmetic with the answers."""
-    if m.told is None or m.told.variance:
-        return m.told if kind == "equal" else None
+    if m.told is None or (m.told.variance and kind == "equal"):
+        return m.told if m.told is not None and m.told.kind == "equal" else None  # a variance printed as 0
     return replace(m.told, kind=kind) if exact else None
 
 
