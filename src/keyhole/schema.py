@@ -34,6 +34,18 @@ class Kind(StrEnum):
         return self in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
 
 
+_ASCII = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
+
+
+def folded(name: str) -> str:
+    """A name as engines compare names: the letters A to Z count as a to z, all others as they are.
+
+    >>> folded("Name"), folded("STRA\u00dfE"), folded("\u00d6l")
+    ('name', 'stra\xdfe', '\xd6l')
+    """
+    return name.translate(_ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column: its name as the table spells it, its kind, its role, and whether it holds any NULL."""
@@ -63,18 +75,18 @@ class Schema:
     strict_table: bool = False  # True: FROM must name `table`; False: any name means the one table
 
     def find(self, name: str) -> Column | None:
-        """The column of that name: exact spelling first, then any case, as SQL engines do."""
+        """The column of that name: exact spelling first, then A-Z in any case, as SQL engines do."""
         for column in self.columns:
             if column.name == name:
                 return column
-        folded = name.casefold()
-        return next((c for c in self.columns if c.name.casefold() == folded), None)
+        wanted = folded(name)
+        return next((c for c in self.columns if folded(c.name) == wanted), None)
 
     def nearest(self, name: str) -> str | None:
         """The most similar column name, if any is similar."""
-        folded = {c.name.casefold(): c.name for c in self.columns}
-        close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-        return folded[close[0]] if close else None
+        names = {c.name.casefold(): c.name for c in self.columns}
+        close = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=0.6)
+        return names[close[0]] if close else None
 
     def of_role(self, role: Role) -> tuple[Column, ...]:
         """The columns that play `role`."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
+from math import ceil, floor
 
 from keyhole.knowledge import Knowledge
+from keyhole.meaning import compared
 from keyhole.query import Query
 from keyhole.schema import Kind, Schema
 from keyhole.transcript import NULL_ANSWER, Answer, simplest_decimal
@@ -56,7 +58,22 @@ def _threshold(query: Query, answer: Answer) -> Interval:
         equal = answer.value == (query.test.op == "=")
         return Interval(at, at, True) if equal else Interval(None, None, False, THRESHOLD)
     above = (query.test.op in (">", ">=")) == answer.value
+    if _counts(query):  # a whole number, 0 at least
+        strict = (query.test.op in (">", "<=")) if above else (query.test.op in ("<", ">="))
+        end = (
+            Fraction(floor(at) + 1 if strict else ceil(at))
+            if above
+            else Fraction(ceil(at) - 1 if strict else floor(at))
+        )
+        if not above and end <= 0:
+            return Interval(Fraction(0), Fraction(0), True)
+        return Interval(end, None, False, THRESHOLD) if above else Interval(None, end, False, THRESHOLD)
     return Interval(at, None, False, THRESHOLD) if above else Interval(None, at, False, THRESHOLD)
+
+
+def _counts(query: Query) -> bool:
+    """Does a query count people?"""
+    return not query.per and all(t.column is None and t.weight is None and t.factor == 1 for t in query.terms)
 
 
 def radius(query: Query, value: Fraction, matched: int, schema: Schema, knowledge: Knowledge) -> Fraction:
@@ -82,29 +99,13 @@ def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
     if value is None:
         return NULL_ANSWER
     if query.test is not None:
-        return Answer(holds(value, query.test.op, Fraction(query.test.value)), None, None)
+        return Answer(compared(query, value), None, None)
     if query.digits is not None:
         step = Decimal(1).scaleb(-query.digits)
         rounded = (Decimal(value.numerator) / Decimal(value.denominator)).quantize(step, rounding=ROUND_HALF_UP)
         half = Fraction(step) / 2
         return Answer(rounded, Fraction(rounded) - half, Fraction(rounded) + half)
     return Answer(simplest_decimal(value - spread, value + spread), value - spread, value + spread)
-
-
-def holds(left: Fraction, op: str, right: Fraction) -> bool:
-    """A comparison of exact numbers.
-
-    >>> holds(Fraction(1, 3), "<", Fraction(1, 2))
-    True
-    """
-    return {
-        "=": left == right,
-        "<>": left != right,
-        "<": left < right,
-        "<=": left <= right,
-        ">": left > right,
-        ">=": left >= right,
-    }[op]
 
 
 def squared(lo: Fraction, hi: Fraction) -> tuple[Fraction, Fraction]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from keyhole.predicate import conjunction, quote_name
-from keyhole.schema import Column, Schema
+from keyhole.schema import Column, Schema, folded
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.condition import bare
 from keyhole.sql.names import Derived, Scope
@@ -47,7 +47,7 @@ def scope_of(source: Source, schema: Schema, select: exp.Select, tables: dict[st
         for cte in with_.expressions:
             if not isinstance(cte.this, exp.Select) or cte.args["alias"].args.get("columns"):
                 raise source.refuse("WITH takes a simple SELECT of columns here", cte)
-            tables[cte.alias.casefold()] = _derived(source, schema, cte.this, tables)
+            tables[folded(cte.alias)] = _derived(source, schema, cte.this, tables)
     from_ = select.args.get("from_")
     if from_ is None:
         raise source.refuse(f"there is no FROM: write FROM {quote_name(schema.table)}", select)
@@ -67,15 +67,16 @@ def _from(source: Source, schema: Schema, node: exp.Expr, tables: dict[str, Scop
             raise source.refuse(_CLAUSES.get(name, f"{name.upper()} in FROM is not judged: put it in --view"), node)
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
         name = node.name
-        qualifiers = frozenset(((alias.name if alias is not None and alias.name else name).casefold(),))
-        if not node.args.get("db") and name.casefold() in tables:
-            return replace(tables[name.casefold()], qualifiers=qualifiers)
-        if schema.strict_table and name.casefold() != schema.table.casefold():
+        qualifiers = frozenset((folded(alias.name if alias is not None and alias.name else name),))
+        if not node.args.get("db") and folded(name) in tables:
+            return replace(tables[folded(name)], qualifiers=qualifiers)
+        if schema.strict_table and folded(name) != folded(schema.table):
             raise source.refuse(f"the table here is {schema.table}: write FROM {quote_name(schema.table)}", node)
-        return Scope(source, schema, qualifiers)
+        parts = (node.catalog, node.db, name)
+        return Scope(source, schema, qualifiers, table=tuple(part for part in parts if part))
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         inner = _derived(source, schema, node.this, tables)
-        return replace(inner, qualifiers=frozenset((alias.name.casefold(),)) if alias is not None else frozenset())
+        return replace(inner, qualifiers=frozenset((folded(alias.name),)) if alias is not None else frozenset())
     raise source.refuse("FROM takes the one table, or a simple subquery over it: put the rest in --view", node)
 
 
@@ -94,19 +95,19 @@ def _derived(source: Source, schema: Schema, select: exp.Select, tables: dict[st
     for item in select.expressions:
         node = bare(item.this if isinstance(item, exp.Alias) else item)
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            if isinstance(node, exp.Star):
-                reader.only(node)
-            passed = inner.names
-            names.update(passed if passed is not None else {c.name.casefold(): c for c in schema.columns})
+            reader.only(node if isinstance(node, exp.Star) else node.this)
+            passed: dict[str, Column | Derived] = {folded(c.name): c for c in schema.columns}
+            for name, column in (passed if inner.names is None else inner.names).items():
+                names.setdefault(name, column)  # of several columns of a name the engine takes the first
             continue
         if reader.aggregates(node):
             raise source.refuse("aggregates in a subquery are not judged: write one SELECT over the table", node)
         if isinstance(node, exp.Column):
             found = inner.resolve(node)
-            names[(item.alias or node.name).casefold()] = found
+            names.setdefault(folded(item.alias or node.name), found)
         elif isinstance(item, exp.Alias):
             reader.touches_private(node)  # refuses unknown names here, where they stand
-            names[item.alias.casefold()] = Derived(node, inner)
+            names.setdefault(folded(item.alias), Derived(node, inner))
         else:
             raise source.refuse("name this column of the subquery with AS", node)
     return replace(inner, names=names)

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from keyhole.errors import UnknownColumn
 from keyhole.predicate import TRUE, Predicate, literal
-from keyhole.schema import Column, Role, Schema
+from keyhole.schema import Column, Role, Schema, folded
 from keyhole.sql.parse import Source
 
 
@@ -25,7 +25,7 @@ class Scope:
     """The names that a SELECT may use.
 
     `names` is None for the table itself, else what a subquery passes on (case folded). `where` is what the
-    subqueries ask of a record. `qualifiers` are the names before the dot.
+    subqueries ask of a record. `qualifiers` are the names before the dot. `table` is the table's name as written.
     """
 
     source: Source
@@ -33,6 +33,7 @@ class Scope:
     qualifiers: frozenset[str]
     where: Predicate = TRUE
     names: dict[str, Column | Derived] | None = field(default=None, hash=False)
+    table: tuple[str, ...] = ()
 
     def resolve(self, node: exp.Column) -> Column | Derived:
         """What the name means; raises `UnknownColumn` with the nearest name, refuses hidden columns."""
@@ -40,14 +41,14 @@ class Scope:
         if not isinstance(identifier, exp.Identifier):
             raise self.source.refuse("name one column here, not *", node)
         parts = node.parts
-        if len(parts) > 1 and parts[-2].name.casefold() not in self.qualifiers:
+        if len(parts) > 1 and folded(parts[-2].name) not in self.qualifiers:
             known = " or ".join(sorted(self.qualifiers)) or "nothing"
             raise UnknownColumn(
                 f"there is no table {parts[-2].name} in FROM: write {known}.{name}, or {name} alone",
                 self.source.text,
                 self.source.position(node),
             )
-        found = self.schema.find(name) if self.names is None else self.names.get(name.casefold())
+        found = self.schema.find(name) if self.names is None else self.names.get(folded(name))
         if found is None:
             # in double quotes, or where a value is compared: most likely text is meant
             as_text = bool(identifier.quoted) or (

@@ -31,7 +31,7 @@ from keyhole.predicate import (
 )
 from keyhole.query import Query, Statement
 from keyhole.schema import Role, Schema
-from keyhole.tables.base import GroupKey, Rows
+from keyhole.tables.base import GroupKey, Probe, Rows
 from keyhole.tables.patterns import group
 
 
@@ -81,10 +81,20 @@ class DuckDBRoster:
             return str(error).splitlines()[0]
         return None
 
+    def probe(self) -> Probe:
+        """A made-up table with the public values of this one (all, or those of some records)."""
+        from keyhole.tables.duckdb.probe import DuckDBProbe
+
+        return DuckDBProbe(self._con, self.n, self.schema)
+
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The public key values that occur, for each grouping set."""
         public = [p for p in _conjuncts(statement.where) if not self._private(p)]
         return self._keys(self._con, "people", statement, conjunction(*public), private=False)
+
+    def figure(self, query: Query) -> Decimal | bool | None:
+        """The answer of a query that looks at public things only: its rendering, run over `people`."""
+        return number(self._con, query, "people")
 
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record, or its row number from 1 where no id is declared."""
@@ -198,3 +208,12 @@ def scalar(con: duckdb.DuckDBPyConnection, text: str) -> Any:
     row = first(con, text)
     assert row is not None
     return row[0]
+
+
+def number(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> Decimal | bool | None:
+    """What the engine answers to the rendering of a query; what is not finite is None."""
+    value = scalar(con, f"SELECT {query.canonical()} FROM {table}")
+    if value is None or isinstance(value, bool):
+        return value
+    found = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    return found if found.is_finite() else None

@@ -1,0 +1,5 @@
+"""Is a statement read as the engine reads it? Checked by execution, on a made-up table."""
+
+from keyhole.reading.validate import Validator
+
+__all__ = ["Validator"]

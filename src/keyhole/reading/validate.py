@@ -1,0 +1,146 @@
+"""Translation validation: the engine runs the analyst's own text on a made-up table, and the form must say the same.
+
+The public columns of that table are real ones, with rows added on which the statement decides something; the private
+columns are made up, at least twice over. Every cell is compared, with the number of columns, the groups that are shown,
+and NULL against 0. What differs is not judged. The check depends on the text and on public things only.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+from keyhole.meaning import OVER_ZERO
+from keyhole.query import Statement
+from keyhole.reading.answers import FREE, Cell, Filled, rows_of
+from keyhole.reading.rows import deciding_rows, private_constants
+from keyhole.tables import Probe, Roster
+
+DIFFERS = "read differently from the engine; please report"
+FAILS = "the engine refuses to run it as it is written"
+FILLINGS = (1, 2)  # seeds
+BATCH = 50  # statements that share a made-up table
+REMEMBERED = 100_000
+
+
+class Validator:
+    """Checks readings against the engine; each text once. Cost: about two runs of the text on some hundred rows."""
+
+    def __init__(self, roster: Roster) -> None:
+        self._roster = roster
+        self._made: Probe | None = None
+        self._known: dict[str, str] = {}
+
+    def reasons(self, statements: Iterable[Statement]) -> list[str]:
+        """Why each statement cannot be trusted to be read as the engine reads it; empty if it can."""
+        asked = list(statements)
+        new = [s for s in {s.text: s for s in asked}.values() if s.text not in self._known]
+        if len(self._known) + len(new) > REMEMBERED:
+            self._known.clear()
+            new = list({s.text: s for s in asked}.values())
+        for start in range(0, len(new), BATCH):
+            batch = new[start : start + BATCH]
+            for statement, reason in zip(batch, self._checked(batch), strict=True):
+                self._known[statement.text] = reason
+        return [self._known[s.text] for s in asked]
+
+    def _checked(self, batch: Sequence[Statement]) -> list[str]:
+        """A statement that fails beside others is looked at again alone: their rows are not its own."""
+        found = self._looked(batch)
+        if found is None or len(batch) == 1:
+            return [DIFFERS] * len(batch) if found is None else found
+        return [reason and (self._looked([s]) or [DIFFERS])[0] for s, reason in zip(batch, found, strict=True)]
+
+    def _looked(self, batch: Sequence[Statement]) -> list[str] | None:
+        probe = self._probe()
+        sample, schema = probe.sample(), probe.schema
+        extra = [row for turn, s in enumerate(batch) for row in deciding_rows(s, schema, sample, turn)]
+        constants: dict[str, list[Any]] = {}
+        for statement in batch:
+            for name, values in private_constants(statement, schema).items():
+                constants.setdefault(name, []).extend(values)
+        probe.place(extra)
+        found = [""] * len(batch)
+        for seed in FILLINGS:
+            probe.fill(seed, constants)
+            filled = Filled(probe, len(probe.listed(["1"])))
+            texts = [(s.text, s.table, len(s.shown)) for s in batch]
+            for at, (statement, rows) in enumerate(zip(batch, probe.run(texts), strict=True)):
+                if not found[at]:
+                    found[at] = _reason(statement, rows, filled)
+        return found
+
+    def _probe(self) -> Probe:
+        if self._made is None:
+            self._made = self._roster.probe()
+        return self._made
+
+
+def _reason(statement: Statement, rows: Sequence[Sequence[Any]] | None, filled: Filled) -> str:
+    if rows is None:
+        return FAILS
+    try:
+        filled.prepare([statement])
+        claimed = rows_of(statement, filled)
+    except Exception:  # whatever our side trips over, the statement was not checked
+        return DIFFERS
+    return "" if claimed is not None and agree(rows, claimed) else DIFFERS
+
+
+def agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bool:
+    """Are these the same rows, in any order? Each row of the engine takes one of the claimed rows."""
+    if len(rows) != len(claimed):
+        return False
+    left: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+    for claim in claimed:
+        left.setdefault(_name(claim, claim), []).append(claim)
+    for row in rows:
+        pattern = claimed[0]
+        if len(row) != len(pattern):
+            return False
+        mine = left.get(_name(row, pattern), [])
+        at = next((i for i, claim in enumerate(mine) if all(map(_same, row, claim))), None)
+        if at is None:
+            return False
+        del mine[at]
+    return True
+
+
+def _name(row: Sequence[Any], pattern: Sequence[Any]) -> tuple[Any, ...]:
+    """The key cells of a row, to look it up by."""
+    return tuple(_plain(v) for v, p in zip(row, pattern, strict=True) if not isinstance(p, Cell) and p is not FREE)
+
+
+def _same(found: Any, claim: Any) -> bool:
+    if claim is FREE:
+        return True
+    if not isinstance(claim, Cell):
+        return bool(_plain(found) == _plain(claim))
+    if claim.number is OVER_ZERO:
+        return found is None or isinstance(found, bool) or (isinstance(found, float) and not isfinite(found))
+    if claim.asks:
+        return found is claim.truth or (claim.close and isinstance(found, bool))
+    if claim.number is None or found is None:
+        return found is None and claim.number is None
+    if isinstance(found, bool) or not isinstance(found, int | float | Decimal) or not isfinite(found):
+        return False
+    exact = Fraction(found)
+    slack = claim.slack if isinstance(found, float) else Fraction(0)
+    if claim.digits is None:
+        return abs(exact - claim.number) <= slack
+    step = Fraction(1) / Fraction(10) ** claim.digits
+    off = abs(exact / step - round(exact / step))
+    return abs(exact - claim.number) <= step / 2 + claim.slack and off <= Fraction(1, 10**6)
+
+
+def _plain(value: Any) -> Any:
+    """A key as something to compare: numbers by value, days as midnight."""
+    if isinstance(value, int | Decimal | float) and not isinstance(value, bool) and isfinite(value):
+        return Fraction(value)
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return dt.datetime(value.year, value.month, value.day)
+    return str(value) if isinstance(value, dict | list) else value
