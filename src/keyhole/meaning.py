@@ -27,7 +27,7 @@ class NoNumber(Enum):
 
 
 OVER_ZERO: Final = NoNumber.OVER_ZERO
-Value: TypeAlias = Fraction | None | Literal[NoNumber.OVER_ZERO]
+Value: TypeAlias = Fraction | Literal[NoNumber.OVER_ZERO] | None
 
 
 def value(query: Query, top: Fraction, per: Fraction, *, met: bool) -> Value:

@@ -25,6 +25,7 @@ from keyhole.basis import Row
 from keyhole.basis.bits import Words
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.query import Query, Statement
+from keyhole.reading import Validator
 from keyhole.schema import Role
 from keyhole.solve.rowspace_online import OnlineRowSpace
 from keyhole.sql import carried, lower
@@ -112,6 +113,7 @@ class OnlineAuditor:
         self._columns: dict[str, _Column] = {}
         self._past: list[Past] = []
         self._people = People(roster)
+        self._validator = Validator(roster)
         self._asked = 0  # number of the latest statement seen
         self._plan: _Plan | None = None
         self._private = frozenset(c.name for c in roster.schema.of_role(Role.PRIVATE))
@@ -242,6 +244,8 @@ class OnlineAuditor:
         try:
             statement = self._statement(query)
             why = objection(statement, self.roster.schema, self._families)
+            if why is None and statement.shown:  # it was read from a text: does the engine read it so?
+                why = self._validator.reasons([statement])[0] or None
             if why is not None:
                 return _Plan(Admission(number, text, Permission.REFUSED, why), None, len(self._past))
             forms = disclosed(statement, self._people)

@@ -44,11 +44,7 @@ def told(statement: Statement, shown: Sequence[GroupKey], roster: Roster, source
     reasons: list[str] = []
     for key in every:
         test = _whole(statement, key, secret)
-        if source is not None:
-            whole: Source = source
-            here = passed(test, lambda q: whole.evaluate(q) is True) is True
-        else:
-            here = named(key) in listed
+        here = named(key) in listed if source is None else passed(test, _answered_by(source)) is True
         if here:
             kept.append(key)
         found = _news(_reduced(test, lambda q: _public(q, roster, secret)), held=here, secret=secret)
@@ -57,6 +53,10 @@ def told(statement: Statement, shown: Sequence[GroupKey], roster: Roster, source
         else:
             said.extend(found)
     return Told(tuple(kept), tuple(said), reasons[0] if reasons else "")
+
+
+def _answered_by(source: Source) -> Callable[[Query], bool]:
+    return lambda query: source.evaluate(query) is True
 
 
 def named(key: GroupKey) -> tuple[tuple[str, str], ...]:
@@ -86,9 +86,8 @@ def _public(query: Query, roster: Roster, secret: frozenset[str]) -> bool | None
     if not informative(query, secret):
         return roster.figure(query) is True
     for need in query.needs:  # a sum over nobody is NULL and does not pass
-        if not private_leaves(need, secret):
-            if not roster.figure(Query(Aggregate.SUM, (Term(None, need),))):
-                return False
+        if not private_leaves(need, secret) and not roster.figure(Query(Aggregate.SUM, (Term(None, need),))):
+            return False
     return None
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
-from keyhole.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, quote_name
+from keyhole.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
 from keyhole.query import Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
@@ -237,7 +237,10 @@ class AggregateReader(LinearReader):
             return Ratio(terms, per=self._counts(guards, where), needs=needs)
         if isinstance(node, exp.CountIf):
             self.only(node, "this")
-            return Ratio(self._counts([self.condition(node.this)], where), whole=True)
+            asked = self.condition(node.this)
+            somebody = somewhere([asked, negation(asked)])  # a sum of 0 and 1, NULL over nobody
+            needs = (conjunction(self.scope.where, where, somebody),)
+            return Ratio(self._counts([asked], where), whole=True, needs=needs)
         if isinstance(node, exp.Count):
             return Ratio(self._count(node, where), whole=True)
         raise self._no_aggregate(node)
