@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 from keyhole.predicate import Truth, kleene_and, kleene_or
 from keyhole.query import AllOf, Query, Test
 
-_HOLDS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+OPERATIONS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 class NoNumber(Enum):
@@ -59,7 +59,7 @@ def holds(left: Fraction, op: str, right: Fraction) -> bool:
     >>> holds(Fraction(1, 3), "<", Fraction(1, 2))
     True
     """
-    return bool(_HOLDS[op](left, right))
+    return bool(OPERATIONS[op](left, right))
 
 
 def passed(test: Test, truth: Callable[[Query], Truth]) -> Truth:

@@ -6,6 +6,7 @@ arithmetic group by group, NULL and HAVING as `keyhole.meaning` says. No atoms, 
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -15,15 +16,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.meaning import Value, compared, passed, value
-from keyhole.predicate import Kleene, Leaf, Predicate, Truth, fold, leaves
+from keyhole.meaning import OPERATIONS, Value, compared, passed, value
+from keyhole.predicate import (
+    IsNull,
+    Kleene,
+    Leaf,
+    Like,
+    Membership,
+    Opaque,
+    Predicate,
+    Truth,
+    fold,
+    leaves,
+    quote_name,
+)
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.reading.rows import conditions
+from keyhole.schema import Column, Kind
 from keyhole.tables import MadeUp, Probe
 
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]
-_ULP = Fraction(1, 2**50)
+_ULP = 2.0**-50
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +48,7 @@ class Cell:
     """
 
     number: Value = None
-    slack: Fraction = Fraction(0)
+    slack: float = 0.0
     digits: int | None = None
     asks: bool = False
     truth: Truth = None
@@ -51,10 +65,15 @@ FREE = Free()
 class Filled:
     """One filling, with what was computed on it."""
 
-    def __init__(self, probe: Probe, n: int) -> None:
+    def __init__(self, probe: Probe, n: int, earlier: Filled | None = None) -> None:
         self.probe, self.n = probe, n
-        self._truths: dict[Leaf, tuple[Mask, Mask]] = {}
+        secret = {c.name for c in probe.schema.columns if c.secret}
+        known = earlier._truths if earlier is not None else {}  # public conditions are the same in every filling
+        self._truths: dict[Leaf, tuple[Mask, Mask]] = {
+            leaf: truth for leaf, truth in known.items() if isinstance(leaf, Opaque) or leaf.column not in secret
+        }
         self._true: dict[Predicate, Mask] = {}
+        self._arrays: dict[str, tuple[NDArray[Any], Mask]] = {}
         self._values: dict[str, MadeUp] = {}
         self._weights: dict[str, list[Fraction]] = {}
         self._listed: dict[str, list[Any]] = {}
@@ -62,9 +81,44 @@ class Filled:
     def prepare(self, statements: Iterable[Statement]) -> None:
         """Look up the truths of all their conditions at once."""
         asked = dict.fromkeys(leaf for s in statements for p in conditions(s) for leaf in leaves(p))
+        for leaf in asked:
+            if leaf not in self._truths and (simple := self._simple(leaf)) is not None:
+                self._truths[leaf] = simple
         wanted = [leaf for leaf in asked if leaf not in self._truths]
         for leaf, found in self.probe.truths(wanted).items():
             self._truths[leaf] = (found == 1, found == 0)
+
+    def _simple(self, leaf: Leaf) -> tuple[Mask, Mask] | None:
+        """Conditions that need no engine: whole numbers, days, and equal text; None for the others."""
+        if isinstance(leaf, Opaque | Like):
+            return None
+        column = self.probe.schema.find(leaf.column)
+        if column is None or column.secret or column.kind not in (Kind.INTEGER, Kind.TEXT, Kind.DATE):
+            return None
+        values, present = self._array(column)
+        if isinstance(leaf, IsNull):
+            return ~present, present
+        constants = leaf.values if isinstance(leaf, Membership) else (leaf.value,)
+        wanted = {Kind.INTEGER: int, Kind.TEXT: str, Kind.DATE: dt.date}[column.kind]
+        if any(type(c) is not wanted or (isinstance(c, int) and abs(c) >= 2**62) for c in constants):
+            return None
+        if isinstance(leaf, Membership):
+            found = np.isin(values, np.array(constants, dtype=values.dtype))
+        elif column.kind is Kind.TEXT and leaf.op not in ("=", "<>"):
+            return None
+        else:
+            found = OPERATIONS[leaf.op](values, np.array(constants, dtype=values.dtype)[0])
+        return found & present, ~found & present
+
+    def _array(self, column: Column) -> tuple[NDArray[Any], Mask]:
+        if column.name not in self._arrays:
+            listed = self.listed(quote_name(column.name))
+            empty, dtype = {
+                Kind.INTEGER: (0, "int64"), Kind.TEXT: ("", "object"), Kind.DATE: (dt.date(1970, 1, 1), "datetime64[D]")
+            }[column.kind]  # fmt: skip
+            present = np.array([v is not None for v in listed], dtype=np.bool_)
+            self._arrays[column.name] = np.array([empty if v is None else v for v in listed], dtype=dtype), present
+        return self._arrays[column.name]
 
     def true(self, predicate: Predicate) -> Mask:
         """The rows on which a condition is true."""
@@ -199,14 +253,14 @@ def _numbers(query: Query, names: Sequence[str], groups: Groups, filled: Filled)
         number = value(query, top[g], per[g], met=bool(met[g]))
         slack = (filled.n + 8) * _ULP * size[g]
         if query.per and per[g]:
-            slack = (slack + abs(top[g] / per[g]) * (filled.n + 8) * _ULP * below[g]) / abs(per[g])
+            slack = (slack + abs(float(top[g] / per[g])) * (filled.n + 8) * _ULP * below[g]) / abs(float(per[g]))
         found.append(_cell(query, number, slack))
     return found
 
 
-def _totals(terms: Sequence[Term], groups: Groups, filled: Filled) -> tuple[list[Fraction], list[Fraction]]:
+def _totals(terms: Sequence[Term], groups: Groups, filled: Filled) -> tuple[list[Fraction], list[float]]:
     """(sums of terms, sums of their absolute values), group by group."""
-    total, size = [Fraction(0)] * groups.count, [Fraction(0)] * groups.count
+    total, size = [Fraction(0)] * groups.count, [0.0] * groups.count
     for term in terms:
         units, over = filled.units(term)
         rows = np.flatnonzero(filled.true(term.where) & (groups.of >= 0))
@@ -216,18 +270,19 @@ def _totals(terms: Sequence[Term], groups: Groups, filled: Filled) -> tuple[list
         np.add.at(sizes, groups.of[rows], abs(units[rows]))
         for g in range(groups.count):
             if sizes[g]:
-                total[g] += term.factor * Fraction(_whole(sums[g])) / over
-                size[g] += abs(term.factor) * Fraction(_whole(sizes[g])) / over
+                total[g] += term.factor * _whole(sums[g]) / over
+                size[g] += abs(float(term.factor)) * float(sizes[g]) / over
     return total, size
 
 
-def _cell(query: Query, number: Value, slack: Fraction) -> Cell:
+def _cell(query: Query, number: Value, slack: float) -> Cell:
     if query.test is None:
         return Cell(number, slack, query.digits)
     whole = all(t.factor.denominator == 1 and t.weight is None for t in query.terms)
     exact = query.aggregate is Aggregate.SUM and whole and not query.per and query.digits is None
     half = Fraction(1, 2) / Fraction(10) ** query.digits if query.digits is not None else Fraction(0)
-    close = not exact and isinstance(number, Fraction) and abs(number - Fraction(query.test.value)) <= slack + half
+    near = isinstance(number, Fraction) and abs(number - Fraction(query.test.value)) <= Fraction(slack) + half
+    close = near and not exact
     return Cell(number, asks=True, truth=compared(query, number), close=close)
 
 
@@ -239,7 +294,7 @@ def _statistic(query: Query, filled: Filled, inside: Mask) -> Cell:
     rows = filled.true(term.where) & inside & filled.present(term.column or "")
     values = sorted(Fraction(int(u), over) for u in units[rows])
     size = max((abs(v) for v in values), default=Fraction(0))
-    slack = abs(term.factor) * 64 * _ULP * size
+    slack = float(abs(term.factor) * size) * 64 * _ULP
     if query.aggregate is Aggregate.VAR:
         return _spread(query, values)
     if not values:
@@ -254,13 +309,13 @@ def _spread(query: Query, values: Sequence[Fraction]) -> Cell:
     n, name = len(values), query.label.split("(")[0].upper()
     below = n if name.endswith("_POP") else n - 1
     if n == 0 or below <= 0:
-        return _cell(query, None, Fraction(0))
+        return _cell(query, None, 0.0)
     mean = sum(values, Fraction(0)) / n
     variance = sum(((v - mean) ** 2 for v in values), Fraction(0)) / below
     size = 1 + sum((v * v for v in values), Fraction(0)) / n
     if name.startswith("VAR"):
-        return _cell(query, variance, size * Fraction(1, 10**9))
-    return _cell(query, Fraction(sqrt(variance)), Fraction(sqrt(size)) * Fraction(1, 10**6))
+        return _cell(query, variance, float(size) * 1e-9)
+    return _cell(query, Fraction(sqrt(variance)), sqrt(size) * 1e-6)
 
 
 def _figures(query: Query, names: Sequence[str], groups: Groups, filled: Filled) -> list[Any]:

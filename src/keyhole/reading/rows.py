@@ -26,7 +26,7 @@ from keyhole.query import Query, Statement
 from keyhole.schema import Column, Kind, Schema
 
 Record = dict[str, Scalar | None]
-MOST = 14  # rows for one statement
+MOST = 10  # rows for one statement
 
 
 def conditions(statement: Statement) -> tuple[Predicate, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
@@ -65,9 +66,12 @@ class Validator:
                 constants.setdefault(name, []).extend(values)
         probe.place(extra)
         found = [""] * len(batch)
+        filled: Filled | None = None
         for seed in FILLINGS:
             probe.fill(seed, constants)
-            filled = Filled(probe, len(probe.listed(["1"])))
+            filled = Filled(probe, len(probe.listed(["1"])), filled)
+            with suppress(Exception):  # one condition that fails: each statement then looks up its own
+                filled.prepare(batch)
             texts = [(s.text, s.table, len(s.shown)) for s in batch]
             for at, (statement, rows) in enumerate(zip(batch, probe.run(texts), strict=True)):
                 if not found[at]:
@@ -129,12 +133,11 @@ def _same(found: Any, claim: Any) -> bool:
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal) or not isfinite(found):
         return False
     exact = Fraction(found)
-    slack = claim.slack if isinstance(found, float) else Fraction(0)
     if claim.digits is None:
-        return abs(exact - claim.number) <= slack
+        return exact == claim.number or (isinstance(found, float) and abs(exact - claim.number) <= claim.slack)
     step = Fraction(1) / Fraction(10) ** claim.digits
     off = abs(exact / step - round(exact / step))
-    return abs(exact - claim.number) <= step / 2 + claim.slack and off <= Fraction(1, 10**6)
+    return abs(exact - claim.number) <= step / 2 + Fraction(claim.slack) and off <= Fraction(1, 10**6)
 
 
 def _plain(value: Any) -> Any:

@@ -25,7 +25,7 @@ from keyhole.tables.duckdb.roster import closed
 
 SAMPLE = 300  # records of the real table whose public columns are taken; all if there are no more
 SECONDS = 10.0
-BATCH = 10  # statements that are run as one
+BATCH = 20  # statements that are run as one
 _TYPES = {
     Kind.INTEGER: "BIGINT",
     Kind.DECIMAL: "DECIMAL(18,2)",
@@ -36,6 +36,12 @@ _TYPES = {
     Kind.TIMESTAMP: "TIMESTAMP",
     Kind.OTHER: "VARCHAR",
 }
+# plans are made for a few hundred rows: what improves them costs more than it saves, and changes no answer
+_PLAIN = (
+    "expression_rewriter,filter_pullup,filter_pushdown,join_order,unused_columns,statistics_propagation,"
+    "common_subexpressions,common_aggregate,column_lifetime,compressed_materialization,duplicate_groups,"
+    "reorder_filter,join_filter_pushdown,build_side_probe_side,late_materialization"
+)
 _UNITS = {Kind.INTEGER: 1, Kind.DECIMAL: 100, Kind.DOUBLE: 4}
 _PROBE = "keyhole_probe.made_up"
 
@@ -48,6 +54,7 @@ class DuckDBProbe:
         self._public = [c for c in schema.columns if not c.secret]
         con = duckdb.connect(":memory:")
         con.execute("SET TimeZone = 'UTC'; SET threads = 1; SET memory_limit = '512MB'; SET temp_directory = ''")
+        con.execute(f"SET disabled_optimizers = '{_PLAIN}'")
         listed = ", ".join(quote_name(c.name) for c in self._public) or "1 AS one"
         some = f" WHERE rowid % {-(-n // SAMPLE)} = 0" if n > SAMPLE else ""
         copied(people, f"SELECT {listed} FROM people{some}", con, "sample")
@@ -74,14 +81,13 @@ class DuckDBProbe:
         if not extra or not self._public:
             return
         names = [c.name for c in self._public]
-        rows = ", ".join("(" + ", ".join(_word(row.get(name)) for name in names) + ")" for row in extra)
+        words = {f"c{i}": np.array([_text(row.get(n)) for row in extra], dtype=object) for i, n in enumerate(names)}
         made = ", ".join(f"TRY_CAST(c{i} AS {self._types[name]})" for i, name in enumerate(names))
         whole = [f"TRY_CAST(c{i} AS {self._types[c.name]}) IS NOT NULL" for i, c in enumerate(self._public)]
         kept = " AND ".join(test for test, c in zip(whole, self._public, strict=True) if not c.nullable) or "TRUE"
-        heads = ", ".join(f"c{i}" for i in range(len(names)))
-        self._con.execute(
-            f"INSERT INTO keyhole_probe.public SELECT {made} FROM (VALUES {rows}) AS made({heads}) WHERE {kept}"
-        )
+        self._con.register("keyhole_extra", words)
+        self._con.execute(f"INSERT INTO keyhole_probe.public SELECT {made} FROM keyhole_extra WHERE {kept}")
+        self._con.unregister("keyhole_extra")
 
     def fill(self, seed: int, constants: Mapping[str, Sequence[Scalar]]) -> None:
         """Make the private columns up: numbers at random, 0, negative ones, and values about the constants."""
@@ -121,14 +127,16 @@ class DuckDBProbe:
 
         Several are run as one where that works; a result with another number of columns is found one by one.
         """
-        found: list[list[tuple[Any, ...]] | None] = []
-        for start in range(0, len(texts), BATCH):
-            batch = texts[start : start + BATCH]
-            for _, table, _ in batch:
-                self._name(table)
-            together = self._together(batch) if len(batch) > 1 else None
-            found += together if together is not None else [self._alone(text) for text, _, _ in batch]
-        return found
+        for _, table, _ in texts:
+            self._name(table)
+        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        with self._limited():
+            found = [self._together(batch) if len(batch) > 1 else None for batch in batches]
+        return [
+            rows
+            for batch, together in zip(batches, found, strict=True)
+            for rows in (together if together is not None else [self._alone(text) for text, _, _ in batch])
+        ]
 
     def _together(self, batch: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None] | None:
         parts, starts, width = [], [], 1
@@ -138,11 +146,10 @@ class DuckDBProbe:
             starts.append(width)
             width += columns
         try:
-            with self._limited():
-                done = self._con.execute(" UNION ALL BY NAME ".join(parts))
-                rows = done.fetchall()
-                if len(done.description or ()) != width:
-                    return None
+            done = self._con.execute(" UNION ALL BY NAME ".join(parts))
+            rows = done.fetchall()
+            if len(done.description or ()) != width:
+                return None
         except (duckdb.Error, RuntimeError):
             return None
         found: list[list[tuple[Any, ...]] | None] = [[] for _ in batch]
@@ -174,6 +181,7 @@ class DuckDBProbe:
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
+        """Interrupts what runs longer than SECONDS."""
         timer = threading.Timer(SECONDS, self._con.interrupt)
         timer.daemon = True
         timer.start()
@@ -205,7 +213,7 @@ def _made_up(column: Column, seed: int, constants: Sequence[Scalar]) -> str:
         chosen = [v for c in constants for v in (str(c), str(c) + "x")]
     made = f"TRY_CAST({random} AS {type_})"
     if chosen:
-        words = ", ".join(_word(v) for v in chosen)
+        words = ", ".join(literal(_text(v)) for v in chosen)
         pick = f"list_extract([{words}], 1 + ({number} // 7 % {len(chosen)})::INT)"
         made = f"CASE WHEN {number} // 5 % 2 = 0 THEN coalesce(TRY_CAST({pick} AS {type_}), {made}) ELSE {made} END"
     if kind is Kind.DOUBLE:  # sums of quarters are exact, in whatever order
@@ -215,13 +223,9 @@ def _made_up(column: Column, seed: int, constants: Sequence[Scalar]) -> str:
     return f"CAST(CASE WHEN {number} // 11 % {2 + seed % 2} = 0 THEN NULL ELSE {made} END AS {type_})"
 
 
-def _word(value: Scalar | None) -> str:
+def _text(value: Scalar | None) -> str | None:
     """A value as text that an engine casts back."""
-    if value is None:
-        return "NULL"
-    if isinstance(value, Decimal):
-        return f"'{value:f}'"
-    return literal(value) if isinstance(value, str) else literal(str(value))
+    return None if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
 def _plain(value: Any) -> Scalar | None:
