@@ -65,13 +65,9 @@ FREE = Free()
 class Filled:
     """One filling, with what was computed on it."""
 
-    def __init__(self, probe: Probe, n: int, earlier: Filled | None = None) -> None:
+    def __init__(self, probe: Probe, n: int) -> None:
         self.probe, self.n = probe, n
-        secret = {c.name for c in probe.schema.columns if c.secret}
-        known = earlier._truths if earlier is not None else {}  # public conditions are the same in every filling
-        self._truths: dict[Leaf, tuple[Mask, Mask]] = {
-            leaf: truth for leaf, truth in known.items() if isinstance(leaf, Opaque) or leaf.column not in secret
-        }
+        self._truths: dict[Leaf, tuple[Mask, Mask]] = {}
         self._true: dict[Predicate, Mask] = {}
         self._arrays: dict[str, tuple[NDArray[Any], Mask]] = {}
         self._values: dict[str, MadeUp] = {}

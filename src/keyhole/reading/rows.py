@@ -23,7 +23,7 @@ from keyhole.predicate import (
     leaves,
 )
 from keyhole.query import Query, Statement
-from keyhole.schema import Column, Kind, Schema
+from keyhole.schema import Column, Kind, Role, Schema
 
 Record = dict[str, Scalar | None]
 MOST = 10  # rows for one statement
@@ -69,7 +69,7 @@ def deciding_rows(statement: Statement, schema: Schema, sample: Sequence[Record]
             by_column.setdefault(leaf.column, []).append(leaf)
     if not by_column or not sample:
         return []
-    record = dict(sample[turn % len(sample)])
+    record = _renamed(sample[turn % len(sample)], schema, 1000 + turn)
     choices: dict[str, list[Scalar | None]] = {}
     parts = statement.where.parts if isinstance(statement.where, And) else (statement.where,)
     for name, mine in by_column.items():
@@ -83,6 +83,39 @@ def deciding_rows(statement: Statement, schema: Schema, sample: Sequence[Record]
         found += [{**record, name: value} for value in values if value != record[name]]
     step = max(1, -(-len(found) // MOST))
     return found[::step]
+
+
+def copies(sample: Sequence[Record], schema: Schema, least: int) -> list[Record]:
+    """The records again under other ids, until there are enough for made-up values to vary."""
+    found: list[Record] = []
+    while sample and len(sample) + len(found) < least:
+        found.append(_renamed(sample[len(found) % len(sample)], schema, len(found)))
+    return found
+
+
+def with_ids_of_their_own(extra: Sequence[Record], sample: Sequence[Record], schema: Schema) -> list[Record]:
+    """The rows whose id nobody else has."""
+    ids = [c.name for c in schema.of_role(Role.ID)]
+    seen = {tuple(row.get(name) for name in ids) for row in sample} if ids else set()
+    kept = []
+    for row in extra:
+        who = tuple(row.get(name) for name in ids)
+        if not ids or who not in seen:
+            seen.add(who)
+            kept.append(row)
+    return kept
+
+
+def _renamed(record: Record, schema: Schema, turn: int) -> Record:
+    """The record under an id that nobody has."""
+    other = dict(record)
+    for column in schema.of_role(Role.ID):
+        value = record.get(column.name)
+        if isinstance(value, str):
+            other[column.name] = f"{value} {turn} made up"
+        elif isinstance(value, int) and not isinstance(value, bool):
+            other[column.name] = -1 - turn - abs(value)
+    return other
 
 
 def _all_true(parts: Sequence[Predicate], name: str, value: Scalar | None) -> bool:

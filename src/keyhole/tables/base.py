@@ -51,8 +51,11 @@ class Probe(Protocol):
     def place(self, extra: Sequence[Mapping[str, Scalar | None]]) -> None:
         """Public rows from now on: the sample, and these."""
 
-    def fill(self, seed: int, constants: Mapping[str, Sequence[Scalar]]) -> None:
-        """Make the private columns up, another way for each seed; `constants` are what they are compared with."""
+    def fill(self, seed: int, constants: Mapping[str, Sequence[Scalar]], share: float) -> None:
+        """Make the private columns up, another way for each seed; `constants` are what they are compared with.
+
+        About that share of the rows is kept: with few of them, many conditions hold for nobody.
+        """
 
     def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each condition on each row: 1 true, 0 false, -1 NULL."""
@@ -66,8 +69,11 @@ class Probe(Protocol):
     def figures(self, keys: Sequence[str], item: str) -> list[tuple[Any, ...]]:
         """One aggregate for each value of the keys, behind them."""
 
-    def run(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None]:
-        """The rows of each statement (text, name of the table in it, columns it should have); None: it fails."""
+    def prepare(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> None:
+        """The statements to run from now on: text, name of the table in it, columns that it should have."""
+
+    def run(self) -> list[list[tuple[Any, ...]] | None]:
+        """The rows of each statement on the table as it is filled; None: it fails."""
 
 
 class Roster(Protocol):

@@ -65,6 +65,8 @@ class DuckDBProbe:
         self._types = {str(name): str(kind) for name, kind in described}
         self._con = closed(con)
         self._known: set[tuple[str, ...]] = set()
+        self._batches: list[Sequence[tuple[str, tuple[str, ...], int]]] = []
+        self._planned: list[bool] = []
         self._sample: list[dict[str, Scalar | None]] | None = None
 
     def sample(self) -> list[dict[str, Scalar | None]]:
@@ -78,6 +80,10 @@ class DuckDBProbe:
     def place(self, extra: Sequence[Mapping[str, Scalar | None]]) -> None:
         """Public rows from now on: the sample, and these. What a column cannot hold is NULL, or its row is left out."""
         self._con.execute("CREATE OR REPLACE TABLE keyhole_probe.public AS SELECT * FROM keyhole_probe.taken")
+        columns = ", ".join(
+            f"{quote_name(c.name)} {_TYPES[c.kind] if c.secret else self._types[c.name]}" for c in self.schema.columns
+        )
+        self._con.execute(f"CREATE OR REPLACE TABLE {_PROBE} ({columns})")
         if not extra or not self._public:
             return
         names = [c.name for c in self._public]
@@ -89,13 +95,18 @@ class DuckDBProbe:
         self._con.execute(f"INSERT INTO keyhole_probe.public SELECT {made} FROM keyhole_extra WHERE {kept}")
         self._con.unregister("keyhole_extra")
 
-    def fill(self, seed: int, constants: Mapping[str, Sequence[Scalar]]) -> None:
-        """Make the private columns up: numbers at random, 0, negative ones, and values about the constants."""
+    def fill(self, seed: int, constants: Mapping[str, Sequence[Scalar]], share: float) -> None:
+        """Make the private columns up: numbers at random, 0, negative ones, and values about the constants.
+
+        About that share of the rows is kept: with few of them, many conditions hold for nobody.
+        """
         listed = []
         for c in self.schema.columns:
             name = quote_name(c.name)
             listed.append(f"{_made_up(c, seed, constants.get(c.name, ()))} AS {name}" if c.secret else name)
-        self._con.execute(f"CREATE OR REPLACE TABLE {_PROBE} AS SELECT {', '.join(listed)} FROM keyhole_probe.public")
+        some = f" WHERE hash(rowid, {seed}) % 10000 < {round(share * 10000)}" if share < 1 else ""
+        self._con.execute(f"DELETE FROM {_PROBE}")
+        self._con.execute(f"INSERT INTO {_PROBE} SELECT {', '.join(listed)} FROM keyhole_probe.public{some}")
 
     def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each condition on each row: 1 true, 0 false, -1 NULL."""
@@ -122,43 +133,60 @@ class DuckDBProbe:
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
         return self._con.execute(f"SELECT {', '.join([*keys, item])} FROM {_PROBE}{grouped}").fetchall()
 
-    def run(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None]:
-        """The rows of each statement (text, name of the table in it, columns it should have); None: it fails.
+    def prepare(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> None:
+        """The statements to run from now on: text, name of the table in it, columns that it should have.
 
-        Several are run as one where that works; a result with another number of columns is found one by one.
+        Several are planned as one where that works, once for all fillings; the others are run one by one.
         """
         for _, table, _ in texts:
             self._name(table)
-        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        self._batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
         with self._limited():
-            found = [self._together(batch) if len(batch) > 1 else None for batch in batches]
+            self._planned = [self._plan(at, batch) for at, batch in enumerate(self._batches)]
+
+    def run(self) -> list[list[tuple[Any, ...]] | None]:
+        """The rows of each statement on the table as it is filled; None: it fails."""
+        with self._limited():
+            found = [
+                self._together(at, batch) if planned else None
+                for at, (batch, planned) in enumerate(zip(self._batches, self._planned, strict=True))
+            ]
         return [
             rows
-            for batch, together in zip(batches, found, strict=True)
+            for batch, together in zip(self._batches, found, strict=True)
             for rows in (together if together is not None else [self._alone(text) for text, _, _ in batch])
         ]
 
-    def _together(self, batch: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None] | None:
-        parts, starts, width = [], [], 1
+    def _plan(self, number: int, batch: Sequence[tuple[str, tuple[str, ...], int]]) -> bool:
+        if len(batch) == 1:
+            return False
+        parts = []
         for at, (text, _, columns) in enumerate(batch):
             heads = ", ".join(f"c{at}_{i}" for i in range(columns))
             parts.append(f"SELECT {at} AS s, q.* FROM ({text}\n) AS q({heads})")
-            starts.append(width)
-            width += columns
         try:
-            done = self._con.execute(" UNION ALL BY NAME ".join(parts))
+            self._con.execute(f"PREPARE keyhole_{number} AS {' UNION ALL BY NAME '.join(parts)}")
+        except (duckdb.Error, RuntimeError):
+            return False
+        return True
+
+    def _together(
+        self, number: int, batch: Sequence[tuple[str, tuple[str, ...], int]]
+    ) -> list[list[tuple[Any, ...]] | None] | None:
+        try:
+            done = self._con.execute(f"EXECUTE keyhole_{number}")
             rows = done.fetchall()
-            if len(done.description or ()) != width:
-                return None
         except (duckdb.Error, RuntimeError):
             return None
-        found: list[list[tuple[Any, ...]] | None] = [[] for _ in batch]
+        starts = [1]
+        for _, _, columns in batch:
+            starts.append(starts[-1] + columns)
+        if len(done.description or ()) != starts[-1]:
+            return None
+        found: list[list[tuple[Any, ...]]] = [[] for _ in batch]
         for row in rows:
-            at = row[0]
-            mine = found[at]
-            assert mine is not None
-            mine.append(row[starts[at] : starts[at] + batch[at][2]])
-        return found
+            found[row[0]].append(row[starts[row[0]] : starts[row[0] + 1]])
+        return list(found)
 
     def _alone(self, text: str) -> list[tuple[Any, ...]] | None:
         try:
@@ -220,7 +248,8 @@ def _made_up(column: Column, seed: int, constants: Sequence[Scalar]) -> str:
         made = f"round(({made}) * 4) / 4"
     if not column.nullable:
         return f"CAST({made} AS {type_})"
-    return f"CAST(CASE WHEN {number} // 11 % {2 + seed % 2} = 0 THEN NULL ELSE {made} END AS {type_})"
+    null = "<> 0" if seed > 2 else "= 0"  # where there are few rows, most are NULL
+    return f"CAST(CASE WHEN {number} // 11 % 3 {null} THEN NULL ELSE {made} END AS {type_})"
 
 
 def _text(value: Scalar | None) -> str | None:
