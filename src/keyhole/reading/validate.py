@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -34,7 +35,7 @@ class Validator:
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
-        self._made: Probe | None = None
+        self._made: list[Probe] = []
         self._known: dict[str, str] = {}
 
     def reasons(self, statements: Iterable[Statement]) -> list[str]:
@@ -54,13 +55,13 @@ class Validator:
     def _checked(self, batch: Sequence[Statement]) -> list[str]:
         """A statement that fails beside others is looked at again alone: their rows are not its own."""
         found = self._looked(batch)
-        if found is None or len(batch) == 1:
-            return [DIFFERS] * len(batch) if found is None else found
-        return [reason and (self._looked([s]) or [DIFFERS])[0] for s, reason in zip(batch, found, strict=True)]
+        if len(batch) == 1:
+            return found
+        return [reason and self._looked([s])[0] for s, reason in zip(batch, found, strict=True)]
 
-    def _looked(self, batch: Sequence[Statement]) -> list[str] | None:
-        probe = self._probe()
-        sample, schema = probe.sample(), probe.schema
+    def _looked(self, batch: Sequence[Statement]) -> list[str]:
+        probes = self._probes()
+        sample, schema = probes[0].sample(), probes[0].schema
         extra = copies(sample, schema, ROWS)
         extra += [row for turn, s in enumerate(batch) for row in deciding_rows(s, schema, sample, turn)]
         if any("distinct" in s.text.lower() for s in batch):
@@ -69,25 +70,35 @@ class Validator:
         for statement in batch:
             for name, values in private_constants(statement, schema).items():
                 constants.setdefault(name, []).extend(values)
-        probe.place(extra)
-        n = len(sample) + len(extra)
-        found = [""] * len(batch)
-        filled: Filled | None = None
-        probe.prepare([(s.text, s.table, len(s.shown)) for s in batch])
-        for seed, share in enumerate((1.0, 0.5, 3 / n if n else 0.0, 0.0), 1):  # the last two: sums over nobody
-            probe.fill(seed, constants, share)
+        few = 3 / max(3, len(sample) + len(extra))
+        shares = (1.0, 0.5, few, 0.0)  # of the rows; the last two are for sums over nobody
+        chosen = (batch, batch, [s for s in batch if _partly(s)], [s for s in batch if not _partly(s)])
+
+        def one(seed: int) -> dict[str, str]:
+            some, probe = chosen[seed], probes[seed]
+            if not some:
+                return {}
+            probe.place(extra)
+            probe.fill(seed, constants, shares[seed])
             filled = Filled(probe, len(probe.listed(["1"])))
             with suppress(Exception):  # one condition that fails: each statement then looks up its own
-                filled.prepare(batch)
-            for at, (statement, rows) in enumerate(zip(batch, probe.run(), strict=True)):
-                if not found[at]:
-                    found[at] = _reason(statement, rows, filled)
-        return found
+                filled.prepare(some)
+            texts = [(s.text, s.table, len(s.shown)) for s in some]
+            return {s.text: _reason(s, rows, filled) for s, rows in zip(some, probe.run(texts), strict=True)}
 
-    def _probe(self) -> Probe:
-        if self._made is None:
-            self._made = self._roster.probe()
+        with ThreadPoolExecutor(len(probes)) as pool:  # each filling has a database of its own
+            found = list(pool.map(one, range(len(probes))))
+        return [next((said[s.text] for said in found if said.get(s.text)), "") for s in batch]
+
+    def _probes(self) -> list[Probe]:
+        if not self._made:
+            self._made = [self._roster.probe() for _ in range(4)]
         return self._made
+
+
+def _partly(statement: Statement) -> bool:
+    """Can some of its numbers be over nobody while others are not?"""
+    return bool(statement.keys or statement.having) or any(len(q.needs) > 1 for q in statement.queries)
 
 
 def _reason(statement: Statement, rows: Sequence[Sequence[Any]] | None, filled: Filled) -> str:

@@ -69,11 +69,8 @@ class Probe(Protocol):
     def figures(self, keys: Sequence[str], item: str) -> list[tuple[Any, ...]]:
         """One aggregate for each value of the keys, behind them."""
 
-    def prepare(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> None:
-        """The statements to run from now on: text, name of the table in it, columns that it should have."""
-
-    def run(self) -> list[list[tuple[Any, ...]] | None]:
-        """The rows of each statement on the table as it is filled; None: it fails."""
+    def run(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None]:
+        """The rows of each statement (text, name of the table in it, columns it should have); None: it fails."""
 
 
 class Roster(Protocol):

@@ -25,7 +25,7 @@ from keyhole.tables.duckdb.roster import closed
 
 SAMPLE = 300  # records of the real table whose public columns are taken; all if there are no more
 SECONDS = 10.0
-BATCH = 20  # statements that are run as one
+BATCH = 10  # statements that are run as one
 _TYPES = {
     Kind.INTEGER: "BIGINT",
     Kind.DECIMAL: "DECIMAL(18,2)",
@@ -65,8 +65,6 @@ class DuckDBProbe:
         self._types = {str(name): str(kind) for name, kind in described}
         self._con = closed(con)
         self._known: set[tuple[str, ...]] = set()
-        self._batches: list[Sequence[tuple[str, tuple[str, ...], int]]] = []
-        self._planned: list[bool] = []
         self._sample: list[dict[str, Scalar | None]] | None = None
 
     def sample(self) -> list[dict[str, Scalar | None]]:
@@ -133,54 +131,33 @@ class DuckDBProbe:
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
         return self._con.execute(f"SELECT {', '.join([*keys, item])} FROM {_PROBE}{grouped}").fetchall()
 
-    def prepare(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> None:
-        """The statements to run from now on: text, name of the table in it, columns that it should have.
+    def run(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None]:
+        """The rows of each statement (text, name of the table in it, columns it should have); None: it fails.
 
-        Several are planned as one where that works, once for all fillings; the others are run one by one.
+        Several are run as one where that works; a result with another number of columns is found one by one.
         """
         for _, table, _ in texts:
             self._name(table)
-        self._batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
         with self._limited():
-            self._planned = [self._plan(at, batch) for at, batch in enumerate(self._batches)]
-
-    def run(self) -> list[list[tuple[Any, ...]] | None]:
-        """The rows of each statement on the table as it is filled; None: it fails."""
-        with self._limited():
-            found = [
-                self._together(at, batch) if planned else None
-                for at, (batch, planned) in enumerate(zip(self._batches, self._planned, strict=True))
-            ]
+            found = [self._together(batch) if len(batch) > 1 else None for batch in batches]
         return [
             rows
-            for batch, together in zip(self._batches, found, strict=True)
+            for batch, together in zip(batches, found, strict=True)
             for rows in (together if together is not None else [self._alone(text) for text, _, _ in batch])
         ]
 
-    def _plan(self, number: int, batch: Sequence[tuple[str, tuple[str, ...], int]]) -> bool:
-        if len(batch) == 1:
-            return False
-        parts = []
+    def _together(self, batch: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None] | None:
+        parts, starts = [], [1]
         for at, (text, _, columns) in enumerate(batch):
             heads = ", ".join(f"c{at}_{i}" for i in range(columns))
             parts.append(f"SELECT {at} AS s, q.* FROM ({text}\n) AS q({heads})")
+            starts.append(starts[-1] + columns)
         try:
-            self._con.execute(f"PREPARE keyhole_{number} AS {' UNION ALL BY NAME '.join(parts)}")
-        except (duckdb.Error, RuntimeError):
-            return False
-        return True
-
-    def _together(
-        self, number: int, batch: Sequence[tuple[str, tuple[str, ...], int]]
-    ) -> list[list[tuple[Any, ...]] | None] | None:
-        try:
-            done = self._con.execute(f"EXECUTE keyhole_{number}")
+            done = self._con.execute(" UNION ALL BY NAME ".join(parts))
             rows = done.fetchall()
         except (duckdb.Error, RuntimeError):
             return None
-        starts = [1]
-        for _, _, columns in batch:
-            starts.append(starts[-1] + columns)
         if len(done.description or ()) != starts[-1]:
             return None
         found: list[list[tuple[Any, ...]]] = [[] for _ in batch]
@@ -248,7 +225,7 @@ def _made_up(column: Column, seed: int, constants: Sequence[Scalar]) -> str:
         made = f"round(({made}) * 4) / 4"
     if not column.nullable:
         return f"CAST({made} AS {type_})"
-    null = "<> 0" if seed > 2 else "= 0"  # where there are few rows, most are NULL
+    null = "<> 0" if seed > 1 else "= 0"  # where there are few rows, most are NULL
     return f"CAST(CASE WHEN {number} // 11 % 3 {null} THEN NULL ELSE {made} END AS {type_})"
 
 
