@@ -60,7 +60,10 @@ def swapped(text: str, schema: Schema) -> Statement:
 
 
 LIARS = [
-    ("SELECT SUM(pay) FROM (SELECT t.*, 'x' AS name FROM t) WHERE name = 'Ann'", as_if("SELECT SUM(pay) FROM t WHERE 'x' = 'Ann'")),
+    (
+        "SELECT SUM(pay) FROM (SELECT t.*, 'x' AS name FROM t) WHERE name = 'Ann'",
+        as_if("SELECT SUM(pay) FROM t WHERE 'x' = 'Ann'"),
+    ),
     ("SELECT SUM(pay) FROM t WHERE zip // 1000.0 = 32.453", as_if("SELECT SUM(pay) FROM t WHERE zip // 1000 = 32.453")),
     ("SELECT NULL AS note, SUM(pay - 1) FROM t WHERE name = 'Ann'", shifted),
     ("SELECT NULL AS note, SUM(pay - 1) FROM t WHERE name = 'Ann'", swapped),
@@ -74,8 +77,14 @@ LIARS = [
     ("SELECT SUM(pay) FILTER (WHERE age > 40) - SUM(pay) FILTER (WHERE age < 40) FROM t GROUP BY zip", zero_for_null),
     ("SELECT COALESCE(SUM(pay), 0) FROM t WHERE age > 40", as_if("SELECT SUM(pay) FROM t WHERE age > 40")),
     ("SELECT SUM(pay) FROM t WHERE age > 40", as_if("SELECT SUM(pay) FROM t WHERE age >= 40")),
-    ("SELECT SUM(pay) FROM t WHERE age > 40 OR dept = 'a' AND zip < 40000", as_if("SELECT SUM(pay) FROM t WHERE (age > 40 OR dept = 'a') AND zip < 40000")),
-    ("SELECT dept, SUM(pay) FROM t GROUP BY dept HAVING COUNT(*) > 1", as_if("SELECT dept, SUM(pay) FROM t GROUP BY dept HAVING COUNT(*) >= 1")),
+    (
+        "SELECT SUM(pay) FROM t WHERE age > 40 OR dept = 'a' AND zip < 40000",
+        as_if("SELECT SUM(pay) FROM t WHERE (age > 40 OR dept = 'a') AND zip < 40000"),
+    ),
+    (
+        "SELECT dept, SUM(pay) FROM t GROUP BY dept HAVING COUNT(*) > 1",
+        as_if("SELECT dept, SUM(pay) FROM t GROUP BY dept HAVING COUNT(*) >= 1"),
+    ),
     ("SELECT MAX(pay) FROM t", as_if("SELECT MIN(pay) FROM t")),
     ("SELECT STDDEV(pay) FROM t", as_if("SELECT STDDEV_POP(pay) FROM t")),
     ("SELECT MEDIAN(pay) FROM t WHERE pay > 3", as_if("SELECT MEDIAN(pay) FROM t WHERE pay >= 3")),

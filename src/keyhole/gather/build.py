@@ -59,7 +59,15 @@ def gather(
     said("atoms", len(blocks), len(blocks))
     filled = tuple(replace(e, answer=notes.answers.get(e.number, e.answer)) for e in entries)
     log = Transcript(filled, (*transcript.refused, *refused))
-    return Evidence(roster.n, log, knowledge, tuple(systems), tuple(notes.contradictions), tuple(notes.unjudged))
+    return Evidence(
+        roster.n,
+        log,
+        knowledge,
+        tuple(systems),
+        tuple(notes.contradictions),
+        tuple(notes.unjudged),
+        tuple(notes.nobody),
+    )
 
 
 def _system(

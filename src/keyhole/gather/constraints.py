@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from keyhole.evidence import Constraint
+from keyhole.evidence import Constraint, Unjudged
 from keyhole.forms import Form, Part, combined, private_leaves, private_part
 from keyhole.gather.answers import Interval, described, finish, interval, radius
 from keyhole.gather.notes import Notes
@@ -90,8 +90,11 @@ class Reader:
             count, parts = self.totals.evaluate(asked.empty).public, private_part(asked.empty)
             return Constraint(number, parts, Fraction(0), count, -count, -count) if parts else None
         public, private = split_needs(query, self._secret())
-        if not self._met(public) or (query.per and not private_part(asked.form.per)):
+        if not self._met(public):
+            self.notes.nobody.append(Unjudged(number, asked.entry.sql, "nobody matches it"))
             return None  # anybody could have known
+        if query.per and not private_part(asked.form.per):
+            return None
         if private or private_part(asked.form.per):
             self.notes.leave(asked.entry, "an answer NULL does not say which of its sums was over nobody")
         else:

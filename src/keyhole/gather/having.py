@@ -85,10 +85,21 @@ def _public(query: Query, roster: Roster, secret: frozenset[str]) -> bool | None
     """Does a question pass, if that is public; else None. One that only an engine could compute is taken as private."""
     if not informative(query, secret):
         return roster.figure(query) is True
+    if _always(query):
+        return True
     for need in query.needs:  # a sum over nobody is NULL and does not pass
         if not private_leaves(need, secret) and not roster.figure(Query(Aggregate.SUM, (Term(None, need),))):
             return False
     return None
+
+
+def _always(query: Query) -> bool:
+    """A count that every number of people passes."""
+    test = query.test
+    counts = not query.per and all(t.column is None and t.weight is None and t.factor == 1 for t in query.terms)
+    if test is None or not counts or query.needs:
+        return False
+    return (test.op == ">=" and test.value <= 0) or (test.op in (">", "<>") and test.value < 0)
 
 
 def _reduced(test: Test, public: Callable[[Query], bool | None]) -> Test | bool:

@@ -13,7 +13,7 @@ from keyhole.errors import LogError, ParseError, QueryError
 from keyhole.gather.having import named, told
 from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
 from keyhole.query import Aggregate, Query, Statement, Term
-from keyhole.reading import Validator
+from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
 from keyhole.sql import carried, lower
 from keyhole.tables import GroupKey, Roster, Source
@@ -71,9 +71,14 @@ def lowered(lines: Iterable[Line], schema: Schema) -> list[Read]:
 
 
 def checked(read: Sequence[Read], roster: Roster) -> list[Read]:
-    """What is read, run as it is written on a made-up table: what differs from the reading is not judged."""
+    """What is read, run as it is written on a made-up table: what differs from the reading is not judged.
+
+    Nor is a statement with a constant that nobody has and that is a value of the column but for blanks and capitals.
+    """
     asked = [r.statement for r in read if r.statement is not None and not r.unjudged]
-    reasons = iter(Validator(roster).reasons(asked) if asked else [])
+    spelling = Spelling(roster)
+    said = Validator(roster).reasons(asked) if asked else []
+    reasons = iter([reason or spelling.reason(s) for s, reason in zip(asked, said, strict=True)])
     return [replace(r, unjudged=next(reasons)) if r.statement is not None and not r.unjudged else r for r in read]
 
 

@@ -141,6 +141,12 @@ class Filled:
             self._listed[sql] = [row[0] for row in self.probe.listed([sql])]
         return self._listed[sql]
 
+    def told_apart(self, sql: str) -> list[Any]:
+        """The same, to be grouped by: times as text, since Python's have microseconds only."""
+        found = self.listed(sql)
+        timed = any(isinstance(v, dt.datetime) for v in found[:20])
+        return self.listed(f"CAST({sql} AS VARCHAR)") if timed else found
+
     def units(self, term: Term) -> tuple[Any, int]:
         """(what a term sums, row by row, in units; units in one)."""
         units: Any = np.ones(self.n, dtype=np.int64)
@@ -219,16 +225,17 @@ def _groups(names: Sequence[str], inside: Mask, filled: Filled) -> Groups:
     if not names:
         return Groups(((),), np.zeros(filled.n, dtype=np.int64), (0,))
     lists = [filled.listed(name) for name in names]
+    apart = [filled.told_apart(name) for name in names]
     of: Codes = np.full(filled.n, -1, dtype=np.int64)
     known: dict[tuple[Any, ...], int] = {}
-    at = []
+    at: list[int] = []
     for row in np.flatnonzero(inside).tolist():
-        key = tuple(values[row] for values in lists)
+        key = tuple(values[row] for values in apart)
         if key not in known:
             known[key] = len(known)
             at.append(row)
         of[row] = known[key]
-    return Groups(tuple(known), of, tuple(at))
+    return Groups(tuple(tuple(values[row] for values in lists) for row in at), of, tuple(at))
 
 
 def _numbers(query: Query, names: Sequence[str], groups: Groups, filled: Filled) -> list[Cell]:

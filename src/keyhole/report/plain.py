@@ -143,6 +143,7 @@ class Plain:
     rank: int
     promise: str
     assumed: Mapping[str, str]
+    nobody: tuple[str, ...]  # numbers of the queries that nobody matches
     complete: bool
     exit_code: int
     doubt: int  # the exit code as if nobody were found
@@ -184,6 +185,7 @@ def plain(exposure: Exposure) -> Plain:
         rank=exposure.rank,
         promise=exposure.promise,
         assumed=exposure.assumed,
+        nobody=tuple(dict.fromkeys(each.number for each in exposure.evidence.nobody)),
         complete=exposure.complete,
         exit_code=exposure.exit_code,
         doubt=exposure.doubt,

@@ -99,6 +99,9 @@ class Roster(Protocol):
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The values of a statement's public GROUP BY keys that occur, for each of its grouping sets."""
 
+    def spellings(self, column: str) -> frozenset[str]:
+        """The values of a public column of text."""
+
     def figure(self, query: Query) -> Decimal | bool | None:
         """The answer of a query that looks at public things only, computed by the engine."""
 

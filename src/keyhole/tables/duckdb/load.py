@@ -406,7 +406,7 @@ def _split(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Co
             exact = _decimals(con, column) if _type(con, column.name) in ("DOUBLE", "FLOAT") else None
             secret.append(f"CAST({name} AS DECIMAL(38, {exact})) AS {name}" if exact is not None else name)
             held.append(column.name)
-        elif column.kind is Kind.TIMESTAMP:
+        elif column.kind is Kind.TIMESTAMP and not _in_nanoseconds(con, column):
             public.append(f"CAST({name} AS TIMESTAMP) AS {name}")  # without a time zone: fetching one needs pytz
         else:
             public.append(name)
@@ -417,6 +417,14 @@ def _split(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Co
     con.execute(f"CREATE TEMP TABLE secrets AS SELECT {', '.join(secret) or '1 AS none'} FROM loaded")
     con.execute("DROP TABLE loaded")
     return closed(people), tuple(held)
+
+
+def _in_nanoseconds(con: Connection, column: Column) -> bool:
+    """Would some time be cut, held in microseconds? Then people who differ would look alike."""
+    name = quote_name(column.name)
+    if _type(con, column.name) != "TIMESTAMP_NS":
+        return False
+    return bool(scalar(con, f"SELECT count(*) > 0 FROM loaded WHERE epoch_ns({name}) % 1000 <> 0"))
 
 
 def _as_held(con: Connection, schema: Schema, held: Sequence[str], how: Reading) -> Schema:
