@@ -144,9 +144,7 @@ class Evidence:
     systems: tuple[System, ...]
     contradictions: tuple[Contradiction, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
-    nobody: tuple[
-        Unjudged, ...
-    ] = ()  # their public condition matches nobody: judged, with a warning
+    nobody: tuple[Unjudged, ...] = ()  # their public condition matches nobody: judged, with a warning
 
     def sql_of(self, number: str) -> str:
         """The statement text behind a query number."""

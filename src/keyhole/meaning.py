@@ -9,14 +9,16 @@ HAVING shows a group only if its test is true.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 from typing import Final, Literal, TypeAlias
 
 from keyhole.predicate import Truth, kleene_and, kleene_or
-from keyhole.query import AllOf, Query, Test
+from keyhole.query import Aggregate, AllOf, AnyOf, Query, Test
 
+NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 OPERATIONS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
@@ -73,3 +75,13 @@ def passed(test: Test, truth: Callable[[Query], Truth]) -> Truth:
 def on_nobody(query: Query) -> Truth:
     """The truth of a yes/no question about a group that nobody is in."""
     return compared(query, value(query, Fraction(0), Fraction(0), met=not query.needs))
+
+
+def negated(test: Test) -> Test:
+    """NOT of a test: of a comparison the opposite one, since NULL stays NULL."""
+    if isinstance(test, AllOf | AnyOf):
+        parts = tuple(map(negated, test.parts))
+        return AnyOf(parts) if isinstance(test, AllOf) else AllOf(parts)
+    assert test.test is not None
+    opposite = replace(test, test=replace(test.test, op=NEGATED[test.test.op]))
+    return replace(opposite, label=opposite.canonical() if test.aggregate is not Aggregate.VAR else test.label)

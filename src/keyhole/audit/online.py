@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -119,6 +120,7 @@ class OnlineAuditor:
         self._private = frozenset(c.name for c in roster.schema.of_role(Role.PRIVATE))
         self._history: History | None = None
         if history is not None:
+            self._validator.reasons(self._lowered(history.past))  # all at once costs less than one by one
             for past in history.past:
                 self._replay(past, str(history.path))
             self._history = history
@@ -278,6 +280,11 @@ class OnlineAuditor:
         who = _each_once([*first, *who])
         plan.verdict = Admission(number, text, *_ruling(forms, who, dependent), tuple(who), premises)
         return plan
+
+    def _lowered(self, past: Iterable[Past]) -> Iterator[Statement]:
+        for each in past:
+            with suppress(QueryError):  # it is told when it is replayed
+                yield lower(each.sql, self.roster.schema)
 
     def _statement(self, query: Asked) -> Statement:
         if isinstance(query, str):

@@ -33,7 +33,7 @@ from keyhole.predicate import (
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.reading.rows import conditions
 from keyhole.schema import Column, Kind
-from keyhole.tables import MadeUp, Probe
+from keyhole.tables import MadeUp, ProbeTable
 
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int64]
@@ -41,7 +41,7 @@ _ULP = 2.0**-50
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class Claimed:
     """A number of the answer; `slack`: how far floating-point arithmetic may take it; `digits` of its ROUND.
 
     `truth` is the answer to a yes/no question instead; `close`: rounding may turn it.
@@ -65,7 +65,7 @@ FREE = Free()
 class Filled:
     """One filling, with what was computed on it."""
 
-    def __init__(self, probe: Probe, n: int) -> None:
+    def __init__(self, probe: ProbeTable, n: int) -> None:
         self.probe, self.n = probe, n
         self._truths: dict[Leaf, tuple[Mask, Mask]] = {}
         self._true: dict[Predicate, Mask] = {}
@@ -187,7 +187,7 @@ class Groups:
 
 
 def rows_of(statement: Statement, filled: Filled) -> list[tuple[Any, ...]] | None:
-    """The rows that the statement returns: a `Cell` for each number, the value itself for keys and constants.
+    """The rows that the statement returns: a `Claimed` for each number, the value itself for keys and constants.
 
     None if rounding decides which groups HAVING shows.
     """
@@ -217,7 +217,7 @@ def rows_of(statement: Statement, filled: Filled) -> list[tuple[Any, ...]] | Non
     return found
 
 
-def _truth(tests: Mapping[Query, Sequence[Cell]], g: int) -> Callable[[Query], Truth]:
+def _truth(tests: Mapping[Query, Sequence[Claimed]], g: int) -> Callable[[Query], Truth]:
     return lambda query: tests[query][g].truth
 
 
@@ -238,7 +238,7 @@ def _groups(names: Sequence[str], inside: Mask, filled: Filled) -> Groups:
     return Groups(tuple(tuple(values[row] for values in lists) for row in at), of, tuple(at))
 
 
-def _numbers(query: Query, names: Sequence[str], groups: Groups, filled: Filled) -> list[Cell]:
+def _numbers(query: Query, names: Sequence[str], groups: Groups, filled: Filled) -> list[Claimed]:
     """The answers of one query, group by group."""
     if query.aggregate is Aggregate.PUBLIC:
         return _figures(query, names, groups, filled)
@@ -278,18 +278,18 @@ def _totals(terms: Sequence[Term], groups: Groups, filled: Filled) -> tuple[list
     return total, size
 
 
-def _cell(query: Query, number: Value, slack: float) -> Cell:
+def _cell(query: Query, number: Value, slack: float) -> Claimed:
     if query.test is None:
-        return Cell(number, slack, query.digits)
+        return Claimed(number, slack, query.digits)
     whole = all(t.factor.denominator == 1 and t.weight is None for t in query.terms)
     exact = query.aggregate is Aggregate.SUM and whole and not query.per and query.digits is None
     half = Fraction(1, 2) / Fraction(10) ** query.digits if query.digits is not None else Fraction(0)
     near = isinstance(number, Fraction) and abs(number - Fraction(query.test.value)) <= Fraction(slack) + half
     close = near and not exact
-    return Cell(number, asks=True, truth=compared(query, number), close=close)
+    return Claimed(number, asks=True, truth=compared(query, number), close=close)
 
 
-def _statistic(query: Query, filled: Filled, inside: Mask) -> Cell:
+def _statistic(query: Query, filled: Filled, inside: Mask) -> Claimed:
     """MIN, MAX, MEDIAN or a spread of one private column."""
     term = query.terms[0]
     plain = replace(term, factor=Fraction(1), weight=None)
@@ -308,7 +308,7 @@ def _statistic(query: Query, filled: Filled, inside: Mask) -> Cell:
     return _cell(query, term.factor * found, slack)
 
 
-def _spread(query: Query, values: Sequence[Fraction]) -> Cell:
+def _spread(query: Query, values: Sequence[Fraction]) -> Claimed:
     n, name = len(values), query.label.split("(")[0].upper()
     below = n if name.endswith("_POP") else n - 1
     if n == 0 or below <= 0:
@@ -326,7 +326,7 @@ def _figures(query: Query, names: Sequence[str], groups: Groups, filled: Filled)
     rows = filled.probe.figures(names, query.canonical())
     by_key = {row[:-1]: row[-1] for row in rows}
     found = [by_key.get(key) for key in groups.keys]
-    return [Cell(asks=True, truth=v) if query.test is not None else v for v in found]
+    return [Claimed(asks=True, truth=v) if query.test is not None else v for v in found]
 
 
 def _every(masks: Sequence[Mask]) -> Mask:

@@ -18,9 +18,9 @@ from typing import Any
 
 from keyhole.meaning import OVER_ZERO
 from keyhole.query import Statement
-from keyhole.reading.answers import FREE, Cell, Filled, rows_of
+from keyhole.reading.answers import FREE, Claimed, Filled, rows_of
 from keyhole.reading.rows import copies, deciding_rows, private_constants, with_ids_of_their_own
-from keyhole.tables import Probe, Roster
+from keyhole.tables import ProbeTable, Roster
 
 DIFFERS = "read differently from the engine; please report"
 FAILS = "the engine refuses to run it as it is written"
@@ -35,7 +35,7 @@ class Validator:
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
-        self._made: list[Probe] = []
+        self._made: list[ProbeTable] = []
         self._known: dict[str, str] = {}
 
     def reasons(self, statements: Iterable[Statement]) -> list[str]:
@@ -90,7 +90,7 @@ class Validator:
             found = list(pool.map(one, range(len(probes))))
         return [next((said[s.text] for said in found if said.get(s.text)), "") for s in batch]
 
-    def _probes(self) -> list[Probe]:
+    def _probes(self) -> list[ProbeTable]:
         if not self._made:
             self._made = [self._roster.probe() for _ in range(4)]
         return self._made
@@ -133,13 +133,13 @@ def agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bo
 
 def _name(row: Sequence[Any], pattern: Sequence[Any]) -> tuple[Any, ...]:
     """The key cells of a row, to look it up by."""
-    return tuple(_plain(v) for v, p in zip(row, pattern, strict=True) if not isinstance(p, Cell) and p is not FREE)
+    return tuple(_plain(v) for v, p in zip(row, pattern, strict=True) if not isinstance(p, Claimed) and p is not FREE)
 
 
 def _same(found: Any, claim: Any) -> bool:
     if claim is FREE:
         return True
-    if not isinstance(claim, Cell):
+    if not isinstance(claim, Claimed):
         return bool(_plain(found) == _plain(claim))
     if claim.number is OVER_ZERO:
         return found is None or isinstance(found, bool) or (isinstance(found, float) and not isfinite(found))

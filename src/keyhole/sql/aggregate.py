@@ -9,6 +9,7 @@ from fractions import Fraction
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
+from keyhole.meaning import negated
 from keyhole.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
 from keyhole.query import Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
 from keyhole.schema import Column, Kind, Role
@@ -29,7 +30,6 @@ _SPREAD: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "STDDEV_SAMP",
     exp.StddevPop: "STDDEV_POP",
 }
-_NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 AGGREGATES = (exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup, exp.AggFunc)
 
 
@@ -100,7 +100,7 @@ class AggregateReader(LinearReader):
         if isinstance(node, exp.Or):
             return AnyOf((self.test(node.this), self.test(node.expression)))
         if isinstance(node, exp.Not):
-            return _negated(self.test(node.this))
+            return negated(self.test(node.this))
         if isinstance(node, exp.Between) and not node.args.get("symmetric"):
             low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
             return AllOf(
@@ -393,13 +393,3 @@ def _merged(terms: tuple[Term, ...]) -> tuple[Term, ...]:
         unit = replace(term, factor=Fraction(1))
         total[unit] = total.get(unit, Fraction(0)) + term.factor
     return tuple(replace(t, factor=f) for t, f in total.items() if f)
-
-
-def _negated(test: Test) -> Test:
-    """NOT of a test: of a comparison the opposite one, since NULL stays NULL."""
-    if isinstance(test, AllOf | AnyOf):
-        parts = tuple(map(_negated, test.parts))
-        return AnyOf(parts) if isinstance(test, AllOf) else AllOf(parts)
-    assert test.test is not None
-    opposite = replace(test, test=replace(test.test, op=_NEGATED[test.test.op]))
-    return replace(opposite, label=opposite.canonical() if test.aggregate is not Aggregate.VAR else test.label)

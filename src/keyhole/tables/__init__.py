@@ -1,6 +1,6 @@
 """The one door to the data: settings and a file to a `Table`; Query to rows, atoms, truth."""
 
-from keyhole.tables.base import GroupKey, MadeUp, PrivateValues, Probe, Roster, Rows, Source
+from keyhole.tables.base import GroupKey, MadeUp, PrivateValues, ProbeTable, Roster, Rows, Source
 from keyhole.tables.duckdb.load import load, load_roster
 from keyhole.tables.duckdb.roster import DuckDBRoster
 from keyhole.tables.duckdb.source import DuckDBSource
@@ -12,7 +12,7 @@ __all__ = [
     "GroupKey",
     "MadeUp",
     "PrivateValues",
-    "Probe",
+    "ProbeTable",
     "Roster",
     "Rows",
     "Source",

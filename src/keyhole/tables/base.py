@@ -38,7 +38,7 @@ class MadeUp:
     over: int
 
 
-class Probe(Protocol):
+class ProbeTable(Protocol):
     """A made-up table in a database of its own: real public values, made-up private ones; statements run as written."""
 
     @property
@@ -90,7 +90,7 @@ class Roster(Protocol):
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights)."""
 
-    def probe(self) -> Probe:
+    def probe(self) -> ProbeTable:
         """A made-up table with the public values of this one, for checking how statements are read."""
 
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:

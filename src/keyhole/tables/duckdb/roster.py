@@ -31,7 +31,7 @@ from keyhole.predicate import (
 )
 from keyhole.query import Key, Query, Statement
 from keyhole.schema import Kind, Role, Schema
-from keyhole.tables.base import GroupKey, Probe, Rows
+from keyhole.tables.base import GroupKey, ProbeTable, Rows
 from keyhole.tables.patterns import group
 
 
@@ -81,7 +81,7 @@ class DuckDBRoster:
             return str(error).splitlines()[0]
         return None
 
-    def probe(self) -> Probe:
+    def probe(self) -> ProbeTable:
         """A made-up table with the public values of this one (all, or those of some records)."""
         from keyhole.tables.duckdb.probe import DuckDBProbe
 
