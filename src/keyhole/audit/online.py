@@ -246,11 +246,11 @@ class OnlineAuditor:
         try:
             statement = self._statement(query)
             why = objection(statement, self.roster.schema, self._families)
+            forms = disclosed(statement, self._people) if why is None else []
             if why is None and statement.shown:  # it was read from a text: does the engine read it so?
                 why = self._validator.reasons([statement])[0] or None
             if why is not None:
                 return _Plan(Admission(number, text, Permission.REFUSED, why), None, len(self._past))
-            forms = disclosed(statement, self._people)
         except QueryError as error:
             return _Plan(Admission(number, text, Permission.REFUSED, str(error)), None, len(self._past))
         return _Plan(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)
