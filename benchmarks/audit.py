@@ -22,7 +22,8 @@ import duckdb
 
 from benchmarks import workload as work
 from keyhole.audit import Exposure, Judge
-from keyhole.gather import gather, transcribe
+from keyhole.gather import gather
+from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.knowledge import Columns, Knowledge, PrivateColumn
 from keyhole.tables import DuckDBSource, load
 from keyhole.transcript import Line
@@ -33,8 +34,14 @@ def audit(source: DuckDBSource, statements: list[str], laps: dict[str, float]) -
     clock = time.perf_counter
     start = clock()
     lines = [Line(i, text, at=i) for i, text in enumerate(statements, 1)]
-    transcript = transcribe(lines, source.roster, source=source)
+    read = lowered(lines, source.schema)
     laps["parse"] = clock() - start
+    start = clock()
+    read = checked(read, source.roster)
+    laps["validation"] = clock() - start
+    start = clock()
+    transcript = expanded(read, source.roster, source=source)
+    laps["groups"] = clock() - start
     start = clock()
     evidence = gather(transcript, source.roster, Knowledge(), source=source)
     laps["atoms and answers"] = clock() - start
@@ -84,10 +91,16 @@ def measure(rows: int, statements: int, repeats: int) -> dict[str, Any]:
         "rank": verdict.rank, "exposed": len(exposed), "planted": len(log.planted),
         "audit_seconds": round(statistics.median(ours), 3), "duckdb_seconds": round(statistics.median(theirs), 3),
         "ratio": round(ratio, 3),
+        "validation_share": round(_share(stages), 3),
         "stages": {k: round(statistics.median(s[k] for s in stages), 3) for k in stages[0]},
         "load_seconds": round(loading, 3), "imports_and_compilation_seconds": round(warm_up, 1),
         "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }  # fmt: skip
+
+
+def _share(stages: list[dict[str, float]]) -> float:
+    """The time of the check of the readings, as a share of all else."""
+    return statistics.median(s["validation"] / (sum(s.values()) - s["validation"]) for s in stages)
 
 
 def _load(path: Path) -> DuckDBSource:

@@ -144,6 +144,7 @@ class Evidence:
     systems: tuple[System, ...]
     contradictions: tuple[Contradiction, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
+    nobody: tuple[Unjudged, ...] = ()  # their public condition matches nobody: judged, with a warning
 
     def sql_of(self, number: str) -> str:
         """The statement text behind a query number."""
@@ -193,6 +194,7 @@ class Evidence:
             tuple(systems.values()),
             (*self.contradictions, *contradictions),
             (*self.unjudged, *unjudged),
+            (*self.nobody, *(replace(u, number=renumbered(u.number)) for u in other.nobody)),
         )
 
 

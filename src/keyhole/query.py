@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
+from typing import TypeAlias
 
 from keyhole.predicate import (
     TRUE,
@@ -62,7 +63,14 @@ class Term:
     power: int = 1
 
     def sql(self) -> str:
-        """The term as SQL, with its condition in a FILTER."""
+        """The term as SQL, with its condition in a FILTER; 0 where nobody matches."""
+        return self._times(f"COALESCE({self._summed()}, 0)")
+
+    def plain(self) -> str:
+        """The term as SQL; NULL where nobody matches."""
+        return self._times(self._summed())
+
+    def _summed(self) -> str:
         body = quote_name(self.column) if self.column is not None else "1"
         if self.power == 2:
             body = f"{body} * {body}"
@@ -71,7 +79,9 @@ class Term:
         text = f"SUM({body})"
         if self.where != TRUE:
             text += f" FILTER (WHERE {to_sql(self.where)})"
-        text = f"COALESCE({text}, 0)"
+        return text
+
+    def _times(self, text: str) -> str:
         if self.factor == 1:
             return text
         if self.factor.denominator == 1:
@@ -93,6 +103,9 @@ class Query:
 
     COUNT(*) is a term without column; AVG(x) is SUM(x) per COUNT(x). `digits` is the ROUND applied to the answer,
     `test` makes it a yes/no question. `key` is the GROUP BY key, `label` the SELECT item as written.
+
+    `needs` is what SQL's NULL depends on: one condition for each SUM that the item has, COALESCE(SUM(x), 0) aside. If
+    nobody satisfies one of them, that sum was over nobody and the answer is NULL; so it is if `per` adds up to 0.
     """
 
     aggregate: Aggregate
@@ -102,6 +115,7 @@ class Query:
     test: Threshold | None = None
     key: tuple[tuple[str, Scalar | None], ...] = ()
     label: str = ""
+    needs: tuple[Predicate, ...] = ()
 
     @property
     def columns(self) -> frozenset[str]:
@@ -114,7 +128,8 @@ class Query:
         def narrow(terms: tuple[Term, ...]) -> tuple[Term, ...]:
             return tuple(replace(t, where=conjunction(t.where, condition)) for t in terms)
 
-        return replace(self, terms=narrow(self.terms), per=narrow(self.per), key=key)
+        needs = tuple(conjunction(need, condition) for need in self.needs)
+        return replace(self, terms=narrow(self.terms), per=narrow(self.per), key=key, needs=needs)
 
     def canonical(self) -> str:
         """The question as one SELECT item, in canonical SQL: what we claim the statement means.
@@ -122,6 +137,8 @@ class Query:
         >>> from keyhole.predicate import Comparison
         >>> Query(Aggregate.SUM, (Term("pay", Comparison("dept", "=", "legal")),)).canonical()
         'COALESCE(SUM("pay") FILTER (WHERE "dept" = \\'legal\\'), 0)'
+        >>> Query(Aggregate.SUM, (Term("pay"),), needs=(TRUE,)).canonical()
+        'SUM("pay")'
         """
         if self.aggregate is not Aggregate.SUM:
             term = self.terms[0]
@@ -133,14 +150,65 @@ class Query:
             if term.factor != 1:
                 text = f"({text} * {term.factor.numerator} / {term.factor.denominator})"
         else:
-            text = " + ".join(t.sql() for t in self.terms) or "0"
-            if self.per:
-                text = f"CAST({text} AS DOUBLE) / NULLIF({' + '.join(t.sql() for t in self.per)}, 0)"
+            text = self._sum()
         if self.digits is not None:
             text = f"ROUND({text}, {self.digits})"
         if self.test is not None:
             text = f"({text}) {self.test.op} {self.test.value}"
         return text
+
+    def _sum(self) -> str:
+        if len(self.terms) == 1 and not self.per and self.needs == (self.terms[0].where,):
+            return self.terms[0].plain()
+        text = " + ".join(t.sql() for t in self.terms) or "0"
+        if self.per:
+            text = f"CAST({text} AS DOUBLE) / NULLIF({' + '.join(t.sql() for t in self.per)}, 0)"
+        needs = [need for need in self.needs if self.per != (Term(None, need),)]  # NULLIF says that one
+        if needs:
+            met = " AND ".join(f"COUNT(*) FILTER (WHERE {to_sql(need)}) > 0" for need in needs)
+            text = f"CASE WHEN {met} THEN {text} END"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """A conjunction of tests in HAVING."""
+
+    parts: tuple[Test, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """A disjunction of tests in HAVING."""
+
+    parts: tuple[Test, ...]
+
+
+Test: TypeAlias = Query | AllOf | AnyOf
+"""What a group must pass to be shown: a yes/no question, or several joined. A test that is NULL does not pass; NOT was
+moved into the questions, so that NULL and FALSE need not be told apart further up."""
+
+
+def questions(test: Test) -> tuple[Query, ...]:
+    """The yes/no questions of a test, from left to right."""
+    return (test,) if isinstance(test, Query) else tuple(q for part in test.parts for q in questions(part))
+
+
+def _under(test: Test, condition: Predicate, key: tuple[tuple[str, Scalar | None], ...]) -> Test:
+    if isinstance(test, Query):
+        return test.under(condition, key)
+    return replace(test, parts=tuple(_under(part, condition, key) for part in test.parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One item of the SELECT list: the number of a query, else the SQL of a key (or of a function of keys).
+
+    Constants have neither: their `sql` looks at no column.
+    """
+
+    query: int | None = None
+    sql: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +233,8 @@ class Statement:
 
     `queries` are the aggregates of the SELECT list in order; `keys` the GROUP BY keys; `sets` the grouping sets as
     tuples of indices into `keys` (plain GROUP BY: one set with all). `having` tests decide whether a group is shown.
-    `where` is the condition of the whole statement, already part of every query.
+    `where` is the condition of the whole statement, already part of every query. `shown` are the columns of the result
+    from left to right, `table` the name (with what stands before its dots) under which the text knows the table.
     """
 
     text: str
@@ -173,7 +242,14 @@ class Statement:
     where: Predicate = TRUE
     keys: tuple[Key, ...] = ()
     sets: tuple[tuple[int, ...], ...] = ((),)
-    having: tuple[Query, ...] = ()
+    having: tuple[Test, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    table: tuple[str, ...] = ()
+
+    @property
+    def tested(self) -> tuple[Query, ...]:
+        """The yes/no questions of HAVING, however they are joined."""
+        return tuple(q for test in self.having for q in questions(test))
 
     def group(self, key: Mapping[str, Scalar | None]) -> tuple[Query, ...]:
         """The queries of one group; `key` gives a value for some or all of `keys` (the others are rolled up)."""
@@ -182,8 +258,9 @@ class Statement:
         named = tuple((k.name, key[k.name]) for k in chosen)
         return tuple(q.under(condition, named) for q in self.queries)
 
-    def tests(self, key: Mapping[str, Scalar | None]) -> tuple[Query, ...]:
-        """The HAVING tests of one group."""
+    def tests(self, key: Mapping[str, Scalar | None]) -> tuple[Test, ...]:
+        """The HAVING tests of one group; all of them must pass."""
         chosen: Sequence[Key] = [k for k in self.keys if k.name in key]
         condition = conjunction(*(k.equals(key[k.name]) for k in chosen))
-        return tuple(q.under(condition, tuple((k.name, key[k.name]) for k in chosen)) for q in self.having)
+        named = tuple((k.name, key[k.name]) for k in chosen)
+        return tuple(_under(test, condition, named) for test in self.having)

@@ -92,9 +92,9 @@ class Schema:
 
     def nearest(self, name: str) -> str | None:
         """The most similar column name, if any is similar."""
-        folded = {c.name.casefold(): c.name for c in self.columns}
-        close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-        return folded[close[0]] if close else None
+        names = {c.name.casefold(): c.name for c in self.columns}
+        close = difflib.get_close_matches(name.casefold(), names, n=1, cutoff=0.6)
+        return names[close[0]] if close else None
 
     def of_role(self, role: Role) -> tuple[Column, ...]:
         """The columns that play `role`."""

@@ -10,8 +10,9 @@ import duckdb
 import sqlglot
 from sqlglot import exp
 
+from keyhole.meaning import passed
 from keyhole.predicate import TRUE, Scalar, to_sql
-from keyhole.query import Aggregate, Query, Statement
+from keyhole.query import Query, Statement
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.sql import lower
 
@@ -99,8 +100,7 @@ def meant(statement: Statement, con: duckdb.DuckDBPyConnection) -> list[tuple[ob
             groups = [()]
         for values in groups:
             key: dict[str, Scalar | None] = {k.name: v for k, v in zip(keys, values, strict=True)}
-            tests = statement.tests(key)
-            if tests and not all(evaluate(tests, con)):
+            if not all(passed(test, lambda q: evaluate((q,), con)[0] is True) for test in statement.tests(key)):
                 continue
             rows.append((*values, *evaluate(statement.group(key), con)))
     return rows
@@ -146,12 +146,10 @@ def matched(fits: list[list[int]]) -> bool:
 
 
 def agrees(query: Query, said: object, claimed: object) -> bool:
-    """Equal, up to rounding of floats; a SUM over no record may be NULL, and x/0 no number."""
+    """Equal, up to rounding of floats; x/0 is no number."""
     if isinstance(said, float) and not math.isfinite(said):
         return claimed is None or not query.per or (isinstance(claimed, float) and not math.isfinite(claimed))
-    if said is None:
-        return claimed is None or query.aggregate is Aggregate.SUM
-    if claimed is None or isinstance(said, bool) or isinstance(claimed, bool):
+    if said is None or claimed is None or isinstance(said, bool) or isinstance(claimed, bool):
         return said is claimed
     if isinstance(said, int | float | Decimal) and isinstance(claimed, int | float | Decimal):
         unit = 0.0 if query.digits is None else 10.0**-query.digits  # a tie may round either way

@@ -11,24 +11,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from operator import eq, ge, gt, le, lt, ne
 
 import numpy as np
 
 from keyhole.basis import Atoms, Basis, Row, Weights, measure, row
 from keyhole.basis.records import Records
 from keyhole.errors import DataError, UnsupportedQuery
-from keyhole.forms import Part, Unknowns, private_leaves, private_part, public_part
+from keyhole.forms import ONE, Part, Unknowns, private_leaves, private_part, public_part
 from keyhole.knowledge import Knowledge
+from keyhole.meaning import OVER_ZERO, compared, passed, value
 from keyhole.predicate import TRUE, Opaque, Predicate, leaves
-from keyhole.query import Aggregate, Query, Statement, Term
+from keyhole.query import Aggregate, Query, Statement, Term, questions
 from keyhole.schema import Schema
 from keyhole.tables import GroupKey, Roster
 
 FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
 MAX_BYTES = 1 << 28  # of rows that one statement may have
 REMEMBERED = 100_000  # objections of the engine
-_TESTS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,7 +61,7 @@ def objection(statement: Statement, schema: Schema, families: Mapping[str, str])
     for key in statement.keys:
         if key.column in secret:
             return f"it groups by the private column {key.column!r}: which groups are shown cannot be foreseen"
-    for query in (*statement.queries, *statement.having):
+    for query in (*statement.queries, *statement.tested):
         why = _objection(query, secret, families)
         if why is not None:
             return why
@@ -157,14 +156,19 @@ def disclosed(statement: Statement, people: People) -> list[Disclosed]:
             f"it asks for {numbers:,} numbers at once and the limit is {most:,}: ask for fewer groups"
         )
     asked = [(statement.group(key), statement.tests(key)) for key in groups]
-    summed = [q for queries, tests in asked for q in (*queries, *tests) if q.aggregate is Aggregate.SUM]
+    summed = [
+        q
+        for queries, tests in asked
+        for q in (*queries, *(q for test in tests for q in questions(test)))
+        if q.aggregate is Aggregate.SUM
+    ]
     unknowns = Unknowns([t for q in summed for t in (*q.terms, *q.per)], roster.schema, Knowledge())
     reading = _Reading(unknowns, people, summed)
     single = len(groups) == 1 and not statement.keys and len(statement.queries) == 1
     found: list[Disclosed] = []
     part = 0
     for queries, tests in asked:
-        if not all(reading.passes(test) for test in tests):
+        if not all(passed(test, reading.passes) for test in tests):
             continue
         for query in queries:
             part += 1
@@ -178,6 +182,7 @@ class _Reading:
     def __init__(self, unknowns: Unknowns, people: People, queries: Sequence[Query]) -> None:
         self._unknowns = unknowns
         parts = [part for q in queries for part in unknowns.form(q).parts]
+        parts += [Part(ONE, need) for q in queries if q.test is not None for need in q.needs]
         self._basis, self._atoms = people.basis(parts)
         n = people.roster.n
         self._sizes = np.ones(n, dtype=np.int64) if self._atoms is None else self._atoms.sizes
@@ -187,13 +192,9 @@ class _Reading:
         if test.aggregate is not Aggregate.SUM or test.test is None:
             return True
         form = self._unknowns.form(test)
-        value = self._total(form.top)
-        if test.per:
-            per = self._total(form.per)
-            if per == 0:
-                return False
-            value /= per
-        return bool(_TESTS[test.test.op](value, Fraction(test.test.value)))
+        met = all(self._total([Part(ONE, need)]) > 0 for need in test.needs)
+        found = value(test, self._total(form.top), self._total(form.per), met=met)
+        return found is OVER_ZERO or compared(test, found) is True
 
     def disclosed(self, query: Query, part: int | None) -> list[Disclosed]:
         """A sum for each private column of a number, numerator and denominator apart."""

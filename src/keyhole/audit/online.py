@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +26,7 @@ from keyhole.basis import Row
 from keyhole.basis.bits import Words
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.query import Query, Statement
+from keyhole.reading import Validator
 from keyhole.schema import Role
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.sql import carried, lower
@@ -112,11 +114,13 @@ class OnlineAuditor:
         self._columns: dict[str, _Column] = {}
         self._past: list[Past] = []
         self._people = People(roster)
+        self._validator = Validator(roster)
         self._asked = 0  # number of the latest statement seen
         self._plan: _Plan | None = None
         self._private = frozenset(c.name for c in roster.schema.of_role(Role.PRIVATE))
         self._history: History | None = None
         if history is not None:
+            self._validator.reasons(self._lowered(history.past))  # all at once costs less than one by one
             for past in history.past:
                 self._replay(past, str(history.path))
             self._history = history
@@ -242,9 +246,11 @@ class OnlineAuditor:
         try:
             statement = self._statement(query)
             why = objection(statement, self.roster.schema, self._families)
+            forms = disclosed(statement, self._people) if why is None else []
+            if why is None and statement.shown:  # it was read from a text: does the engine read it so?
+                why = self._validator.reasons([statement])[0] or None
             if why is not None:
                 return _Plan(Admission(number, text, Permission.REFUSED, why), None, len(self._past))
-            forms = disclosed(statement, self._people)
         except QueryError as error:
             return _Plan(Admission(number, text, Permission.REFUSED, str(error)), None, len(self._past))
         return _Plan(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)
@@ -274,6 +280,11 @@ class OnlineAuditor:
         who = _each_once([*first, *who])
         plan.verdict = Admission(number, text, *_ruling(forms, who, dependent), tuple(who), premises)
         return plan
+
+    def _lowered(self, past: Iterable[Past]) -> Iterator[Statement]:
+        for each in past:
+            with suppress(QueryError):  # it is told when it is replayed
+                yield lower(each.sql, self.roster.schema)
 
     def _statement(self, query: Asked) -> Statement:
         if isinstance(query, str):

@@ -6,9 +6,10 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 from keyhole.knowledge import Knowledge
+from keyhole.meaning import compared
 from keyhole.query import Query
 from keyhole.schema import Kind, Schema
 from keyhole.transcript import NULL_ANSWER, Answer, shifted, simplest_decimal
@@ -60,7 +61,22 @@ def _threshold(query: Query, answer: Answer, radius: Fraction) -> Interval:
         equal = answer.value == (query.test.op == "=")
         return Interval(at - radius, at + radius, True) if equal else Interval(None, None, False, THRESHOLD)
     above = (query.test.op in (">", ">=")) == answer.value
+    if _counts(query):  # a whole number, 0 at least
+        strict = (query.test.op in (">", "<=")) if above else (query.test.op in ("<", ">="))
+        end = (
+            Fraction(floor(at) + 1 if strict else ceil(at))
+            if above
+            else Fraction(ceil(at) - 1 if strict else floor(at))
+        )
+        if not above and end <= 0:
+            return Interval(Fraction(0), Fraction(0), True)
+        return Interval(end, None, False, THRESHOLD) if above else Interval(None, end, False, THRESHOLD)
     return Interval(at, None, False, THRESHOLD) if above else Interval(None, at, False, THRESHOLD)
+
+
+def _counts(query: Query) -> bool:
+    """Does a query count people?"""
+    return not query.per and all(t.column is None and t.weight is None and t.factor == 1 for t in query.terms)
 
 
 def radius(query: Query, value: Fraction, matched: int, schema: Schema, knowledge: Knowledge) -> Fraction:
@@ -96,7 +112,7 @@ def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
     if value is None:
         return NULL_ANSWER
     if query.test is not None:
-        return Answer(holds(value, query.test.op, Fraction(query.test.value)), None, None)
+        return Answer(compared(query, value), None, None)
     if query.digits is not None:
         step = Fraction(1) / Fraction(10) ** query.digits
         units = floor(abs(value) / step + Fraction(1, 2)) * (1 if value >= 0 else -1)
@@ -104,22 +120,6 @@ def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
         return Answer(rounded, units * step - step / 2, units * step + step / 2)
     near = min(spread, abs(value) / 10**9)  # dust is not printed, but a wide radius does not round the answer
     return Answer(simplest_decimal(value - near, value + near), value - spread, value + spread)
-
-
-def holds(left: Fraction, op: str, right: Fraction) -> bool:
-    """A comparison of exact numbers.
-
-    >>> holds(Fraction(1, 3), "<", Fraction(1, 2))
-    True
-    """
-    return {
-        "=": left == right,
-        "<>": left != right,
-        "<": left < right,
-        "<=": left <= right,
-        ">": left > right,
-        ">=": left >= right,
-    }[op]
 
 
 def squared(lo: Fraction, hi: Fraction) -> tuple[Fraction, Fraction]:

@@ -14,7 +14,7 @@ from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.evidence import Evidence, OrderFact, System, Unjudged
 from keyhole.forms import Unknowns, conditional, private_leaves
 from keyhole.gather.answers import finish
-from keyhole.gather.constraints import Asked, Reader, zero_counts
+from keyhole.gather.constraints import Asked, Reader, split_needs, zero_counts
 from keyhole.gather.facts import KnownFact, known_facts
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
@@ -60,7 +60,15 @@ def gather(
     said("atoms", len(blocks), len(blocks))
     filled = tuple(replace(e, answer=notes.answers.get(e.number, e.answer)) for e in entries)
     log = Transcript(filled, (*transcript.refused, *refused))
-    return Evidence(roster.n, log, knowledge, tuple(systems), tuple(notes.contradictions), tuple(notes.unjudged))
+    return Evidence(
+        roster.n,
+        log,
+        knowledge,
+        tuple(systems),
+        tuple(notes.contradictions),
+        tuple(notes.unjudged),
+        tuple(notes.nobody),
+    )
 
 
 def _system(
@@ -92,6 +100,7 @@ def _system(
     parts = [p for a in asked for p in (*a.form.parts, *a.empty)] + [p for _, each in squares for p in each]
     conditions: dict[Predicate, None] = dict.fromkeys(p.where for p in parts)
     conditions |= dict.fromkeys([*present.values(), *(f.guard for f in unknowns.features if f.guard is not None)])
+    conditions |= dict.fromkeys(need for e in linear for need in split_needs(e.query, secret)[0])
     conditions |= dict.fromkeys(o.where for o in order if o.where is not None)
     conditions |= dict.fromkeys(where for f in facts for where in (f.where, f.present))
     weights = tuple(dict.fromkeys(p.weight for p in parts if p.weight is not None))
@@ -121,36 +130,24 @@ def _system(
 
 
 def _nulled(entry: Entry, source: Source | None, secret: frozenset[str]) -> Entry:
-    """With a source, learn now whether the engine would answer NULL because nobody matched.
-
-    SUM(a) - SUM(b) is NULL if either sum is over nobody, while a CASE with an empty branch is not, and the terms do
-    not tell them apart: the engine is asked the statement itself. In a group an empty sum is taken as 0, which may
-    expose too many, never too few.
-    """
-    query = entry.query
-    if entry.answer is not None or source is None or not query.columns:
+    """With a source, learn now whether a sum under a private condition is over nobody: then the answer is NULL."""
+    if entry.answer is not None or source is None or entry.query.aggregate is not Aggregate.SUM:
         return entry
-    if len(query.terms) > 1 and not query.per:
-        if query.key:
-            return entry
-        _, _, part = entry.number.partition(".")
-        empty = source.asked(entry.sql)[int(part or 1) - 1] is None
-    elif conditional(query, secret):
-        counted = tuple(Term(None, t.where) for t in query.per or query.terms)
-        empty = source.evaluate(Query(Aggregate.SUM, counted)) == 0
-    else:
-        return entry  # counted over atoms
-    return replace(entry, answer=NULL_ANSWER) if empty else entry
+    for need in split_needs(entry.query, secret)[1]:
+        if source.evaluate(Query(Aggregate.SUM, (Term(None, need),))) == 0:
+            return replace(entry, answer=NULL_ANSWER)
+    return entry  # public needs are counted over atoms
 
 
 def _counting(entry: Entry, secret: frozenset[str]) -> list[Term]:
-    """The count that an answer NULL says to be zero, where that is news: under a private condition."""
+    """The count that an answer NULL says to be zero, where that is news: under one private condition."""
     query, answer = entry.query, entry.answer
-    if answer is None or not answer.null or not conditional(query, secret) or not query.columns:
+    if answer is None or not answer.null:
         return []
-    if len(query.terms) > 1 and not query.per:
+    counts = [Term(None, need) for need in split_needs(query, secret)[1]]
+    if len(counts) != 1 or len(query.needs) > 1:
         return []  # one of several sums was over nobody, and NULL does not say which
-    return [Term(None, t.where) for t in query.per or query.terms]
+    return counts if not conditional(replace(query, terms=()), secret) or query.per == tuple(counts) else []
 
 
 def _order(

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
+from typing import Literal
 
-from keyhole.evidence import Constraint
-from keyhole.forms import Form, Part, combined, conditional, private_part
+from keyhole.evidence import Constraint, Unjudged
+from keyhole.forms import Form, Part, combined, conditional, private_leaves, private_part
 from keyhole.gather.answers import Interval, described, finish, interval, radius
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
 from keyhole.knowledge import Knowledge
+from keyhole.meaning import OVER_ZERO, NoNumber, value
 from keyhole.predicate import And, IsNull, Predicate, conjunction, negation
 from keyhole.query import Query
 from keyhole.schema import Schema
-from keyhole.transcript import NULL_ANSWER, Answer, Entry, simplest_decimal
+from keyhole.transcript import Answer, Entry, simplest_decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,12 @@ class Reader:
         top, per = self.totals.evaluate(form.top), self.totals.evaluate(form.per)
         answer = entry.answer
         if answer is None and self.known:
-            answer = _computed(query, top, per)
+            found = self._computed(query, top, per)
+            if found is OVER_ZERO:
+                if private_part(form.parts):
+                    self.notes.leave(entry, "a quotient over 0: what the engine answers then is not a number")
+                return None
+            answer = found
         elif answer is not None and self.known:
             self._compare(entry, answer, top, per)
         if answer is not None:
@@ -82,14 +90,26 @@ class Reader:
         return Constraint(number, parts, scale, top.public, low, high, noise, said.exact, said.why)
 
     def _nobody(self, asked: Asked, top: Evaluated) -> Constraint | None:
-        """NULL: nobody matched. Under a private condition that is a count of zero."""
+        """NULL: one of its sums was over nobody. Under a private condition that is a count of zero."""
         number, query = asked.entry.number, asked.entry.query
         if asked.empty:
             count, parts = self.totals.evaluate(asked.empty).public, private_part(asked.empty)
             return Constraint(number, parts, Fraction(0), count, -count, -count) if parts else None
-        if top.matched > 0 and len(query.terms) == 1 and not conditional(query, self._secret()):
-            self.notes.contradict(f"Q{number} was answered NULL, but {top.matched} records match it", number)
+        public, private = split_needs(query, self._secret())
+        if not self._met(public):
+            self.notes.nobody.append(Unjudged(number, asked.entry.sql, "nobody matches it"))
+            return None  # anybody could have known
+        if query.per and not private_part(asked.form.per):
+            return None
+        if private or private_part(asked.form.per):
+            self.notes.leave(asked.entry, "an answer NULL does not say which of its sums was over nobody")
+        else:
+            said = f"but {top.matched} records match it" if query.needs else "and a count is never NULL"
+            self.notes.contradict(f"Q{number} was answered NULL, {said}", number)
         return None
+
+    def _met(self, needs: Sequence[Predicate]) -> bool:
+        return all(self.totals.matched(need) > 0 for need in needs)
 
     def _ratio(self, asked: Asked, said: Interval, top: Evaluated, per: Evaluated) -> Constraint | None:
         """AVG under a private condition: SUM - a COUNT is 0 for the quotient a.
@@ -134,8 +154,11 @@ class Reader:
         """A given answer against the data."""
         if answer.null or answer.noise is not None:
             return
-        truth = _computed(replace(entry.query, digits=None, test=None), top, per)
+        truth = self._computed(replace(entry.query, digits=None, test=None), top, per)
         said = f"Q{entry.number} was answered {described(answer)}"
+        if truth is OVER_ZERO:
+            self.notes.contradict(f"{said}, but in the data it is a quotient over 0", entry.number)
+            return
         if truth.lo is None or truth.hi is None:
             self.notes.contradict(f"{said}, but in the data nobody matches it", entry.number)
             return
@@ -144,16 +167,22 @@ class Reader:
             data = simplest_decimal(truth.lo, truth.hi)
             self.notes.contradict(f"{said}, but the data give {data}", entry.number)
 
+    def _computed(self, query: Query, top: Evaluated, per: Evaluated) -> Answer | Literal[NoNumber.OVER_ZERO]:
+        """The true answer, from the totals over atoms. Private needs were looked up before (`build`)."""
+        met = self._met(split_needs(query, self._secret())[0])
+        found = value(query, top.total, per.total, met=met)
+        if found is OVER_ZERO:
+            return OVER_ZERO
+        return finish(found, top.radius / abs(per.total) if query.per and per.total else top.radius, query)
+
     def _secret(self) -> frozenset[str]:
         return frozenset(c.name for c in self.schema.columns if c.secret)
 
 
-def _computed(query: Query, top: Evaluated, per: Evaluated) -> Answer:
-    """The true answer, from the totals over atoms."""
-    below = per.total if query.per else Fraction(1)
-    if below == 0 or (query.columns and not query.per and top.matched == 0):
-        return NULL_ANSWER
-    return finish(top.total / below, top.radius / abs(below), query)
+def split_needs(query: Query, secret: frozenset[str]) -> tuple[list[Predicate], list[Predicate]]:
+    """The conditions on which its NULL depends: public ones, and private ones."""
+    private = [need for need in query.needs if private_leaves(need, secret)]
+    return [need for need in query.needs if need not in private], private
 
 
 def zero_counts(linear: list[Entry], notes: Notes) -> None:

@@ -15,6 +15,7 @@ class Notes:
     answers: dict[str, Answer] = field(default_factory=dict)
     contradictions: list[Contradiction] = field(default_factory=list)
     unjudged: list[Unjudged] = field(default_factory=list)
+    nobody: list[Unjudged] = field(default_factory=list)  # statements that ask about nobody: judged, but look twice
 
     def contradict(self, reason: str, *numbers: str) -> None:
         """The named queries cannot all be true."""

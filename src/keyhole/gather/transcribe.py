@@ -5,19 +5,31 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from keyhole.errors import LogError, ParseError, QueryError
+from keyhole.gather.having import named, told
 from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
 from keyhole.query import Aggregate, Query, Statement, Term
+from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
 from keyhole.sql import carried, lower
 from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import ABSENT, NULL_ANSWER, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
 
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A line of a log with what it was lowered to; else why it was refused, or read and not judged."""
+
+    line: Line
+    statement: Statement | None
+    refused: str = ""
+    unjudged: str = ""
 
 
 def transcribe(
@@ -27,34 +39,84 @@ def transcribe(
     source: Source | None = None,
     noise: Noise | None = None,
 ) -> Transcript:
-    """Lower every line; a statement that is refused is listed, and the others go on.
+    """Lower every line, check each reading against the engine, and pair it with its answers.
 
-    So is one that was written for another engine and may mean something else in DuckDB: it is read, and not judged.
+    A statement that is refused is listed, and the others go on. So is one that was written for another engine and may
+    mean something else in DuckDB, and one that the engine reads differently: it is read, and not judged.
 
     Answers come from the line. Where it has none and there is a source, the groups shown come from the source and the
     answer stays None, to be computed over atoms by `gather`.
     """
-    entries: list[Entry] = []
-    refused: list[Refusal] = []
-    unjudged: list[Refusal] = []
+    return expanded(checked(lowered(lines, roster.schema), roster), roster, source=source, noise=noise)
+
+
+def lowered(lines: Iterable[Line], schema: Schema) -> list[Read]:
+    """Every line on its own: lowered, or refused with the reason."""
+    found = []
     for line in lines:
-        number = str(line.number)
-        found = carried(line.sql, line.dialect, roster.schema)
-        line = replace(line, sql=found.sql)
+        carry = carried(line.sql, line.dialect, schema)
+        line = replace(line, sql=carry.sql)
         try:
-            statement = lower(line.sql, roster.schema)
-            if found.reason:
-                unjudged.append(Refusal(number, line.sql, found.reason))
-                continue
-            entries.extend(_expand(number, line, statement, roster, source, noise))
+            statement = lower(line.sql, schema)
         except QueryError as error:
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
                 error.message += "; if a second statement starts there, end the first with a semicolon"
-            refused.append(Refusal(number, line.sql, str(error)))
+            found.append(Read(line, None, refused=str(error)))
+        except Exception as error:  # one statement that our reader trips over never stops the others
+            found.append(Read(line, None, refused=_tripped(error)))
+        else:
+            found.append(Read(line, statement, unjudged=carry.reason))
+    return found
+
+
+def checked(read: Sequence[Read], roster: Roster) -> list[Read]:
+    """What is read, run as it is written on a made-up table: what differs from the reading is not judged.
+
+    Nor is a statement with a constant that nobody has and that is a value of the column but for blanks and capitals.
+    """
+    asked = [r.statement for r in read if r.statement is not None and not r.unjudged]
+    spelling = Spelling(roster)
+    said = Validator(roster).reasons(asked) if asked else []
+    reasons = iter([reason or spelling.reason(s) for s, reason in zip(asked, said, strict=True)])
+    return [replace(r, unjudged=next(reasons)) if r.statement is not None and not r.unjudged else r for r in read]
+
+
+def expanded(
+    read: Iterable[Read], roster: Roster, *, source: Source | None = None, noise: Noise | None = None
+) -> Transcript:
+    """Each statement as its queries, group by group, paired with the answers."""
+    entries: list[Entry] = []
+    refused: list[Refusal] = []
+    unjudged: list[Refusal] = []
+    for each in read:
+        line, number = each.line, str(each.line.number)
+        if each.statement is None:
+            refused.append(Refusal(number, line.sql, each.refused))
+            continue
+        if each.unjudged:
+            unjudged.append(Refusal(number, line.sql, each.unjudged))
+            continue
+        try:
+            found, why = _expand(number, line, each.statement, roster, source, noise)
         except LogError as error:
             refused.append(Refusal(number, line.sql, f"line {line.at}: {error}"))
+            continue
+        except QueryError as error:
+            refused.append(Refusal(number, line.sql, str(error)))
+            continue
+        except Exception as error:
+            refused.append(Refusal(number, line.sql, _tripped(error)))
+            continue
+        entries.extend(found)
+        if why:
+            unjudged.append(Refusal(number, line.sql, why))
     return Transcript(tuple(entries), tuple(refused), tuple(unjudged))
+
+
+def _tripped(error: Exception) -> str:
+    """What went wrong with one statement, without its words: they may quote a value."""
+    return f"it could not be read ({type(error).__name__}); please report"
 
 
 def _expand(
@@ -64,10 +126,12 @@ def _expand(
     roster: Roster,
     source: Source | None,
     noise: Noise | None,
-) -> list[Entry]:
+) -> tuple[list[Entry], str]:
+    """The entries of one statement, and why something of it is not judged (else empty)."""
     law = line.noise or noise
     grouped = bool(statement.keys)
     asked: list[tuple[Query, Answer | None]] = []
+    why = ""
     if line.answer is ABSENT:
         shown = source.shown(statement) if source is not None else roster.keys(statement)
         for key in shown if grouped else [{}]:
@@ -79,54 +143,18 @@ def _expand(
             for q, given in zip(statement.group(key), values, strict=True):
                 asked.append((q, parse_answer(given, law if not isinstance(given, bool) else None)))
     if statement.having:
-        asked = _having(statement, asked, shown, roster, source if line.answer is ABSENT else None)
+        found = told(statement, shown, roster, source if line.answer is ABSENT else None)
+        kept = {named(key) for key in found.shown}
+        asked = [(q, a) for q, a in asked if named(dict(q.key)) in kept]
+        asked.extend(found.said)
+        why = found.open
     elif grouped and (line.answer is not ABSENT or (source is not None and _hides(statement, roster))):
         asked.extend(_absent(statement, shown, roster))
     single = len(asked) == 1 and not grouped
     return [
         Entry(number if single else f"{number}.{part}", line.sql, query, answer)
         for part, (query, answer) in enumerate(asked, 1)
-    ]
-
-
-def _having(
-    statement: Statement,
-    asked: list[tuple[Query, Answer | None]],
-    shown: Sequence[GroupKey],
-    roster: Roster,
-    source: Source | None,
-) -> list[tuple[Query, Answer | None]]:
-    """HAVING: which groups are shown is itself an answer, a threshold one where the test is private.
-
-    With a source the shown groups are those that pass; from a transcript they are the ones it lists.
-    """
-    secret = frozenset(c.name for c in roster.schema.columns if c.secret)
-
-    def informative(query: Query) -> bool:
-        looks = any(
-            not isinstance(leaf, IsNull | Opaque) and leaf.column in secret
-            for t in query.terms
-            for leaf in leaves(t.where)
-        )
-        return bool(query.columns) or looks
-
-    every = shown if source is not None or not statement.keys else roster.keys(statement)
-    listed = {_text(key) for key in shown}
-    kept: list[tuple[Query, Answer | None]] = []
-    for key in every if statement.keys else [{}]:
-        tests = statement.tests(key)
-        passed = all(source.evaluate(q) is True for q in tests) if source is not None else _text(key) in listed
-        if passed:
-            named = tuple((k, v) for k, v in key.items())
-            kept.extend((q, a) for q, a in asked if _text(dict(q.key)) == _text(dict(named)))
-            kept.extend((q, Answer(True, None, None)) for q in tests if informative(q))
-        elif len(tests) == 1 and informative(tests[0]):
-            kept.append((tests[0], Answer(False, None, None)))
-    return kept
-
-
-def _text(key: GroupKey) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((k, str(v)) for k, v in key.items()))
+    ], why
 
 
 def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> list[tuple[Query, Answer | None]]:
@@ -140,10 +168,10 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
     names = {k.name for k in private}
     by_public: dict[tuple[tuple[str, str], ...], list[GroupKey]] = {}
     for key in shown:
-        by_public.setdefault(_text({k: v for k, v in key.items() if k not in names}), []).append(key)
+        by_public.setdefault(named({k: v for k, v in key.items() if k not in names}), []).append(key)
     found: list[tuple[Query, Answer | None]] = []
     for public in roster.keys(statement):
-        here = by_public.get(_text(public), [])
+        here = by_public.get(named(public), [])
         if not private:
             if not here:
                 for q in statement.group(public):

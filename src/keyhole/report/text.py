@@ -149,6 +149,10 @@ def sizes(verdict: Plain) -> str:
         f"{verdict.records} people, {verdict.queries} queries, {verdict.atoms} atoms, rank {verdict.rank}. "
         f"Promise: {verdict.promise}."
     )
+    if verdict.nobody:
+        named = ", ".join(f"Q{number}" for number in verdict.nobody[:SHOWN])
+        more = f" and {len(verdict.nobody) - SHOWN} more" if len(verdict.nobody) > SHOWN else ""
+        said += f"\nWarning: nobody matches {named}{more}; is that what was meant?"
     if not verdict.assumed:
         return said
     kinds = ", ".join(f"{name} {kind}" for name, kind in verdict.assumed.items())

@@ -9,14 +9,16 @@ from fractions import Fraction
 from sqlglot import exp
 from sqlglot.expressions import DataType
 
-from keyhole.predicate import MIRRORED, TRUE, Comparison, Opaque, Predicate, conjunction, leaf_truth, leaves, quote_name
-from keyhole.query import Aggregate, Query, Term, Threshold
+from keyhole.meaning import negated
+from keyhole.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
+from keyhole.query import Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.linear import LinearReader, LinearTerm
+from keyhole.sql.nobody import somewhere
 
 _T = DataType.Type
 SEPARATELY = "ask them separately"
@@ -33,17 +35,26 @@ AGGREGATES = (exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Filter, exp.WithinGr
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """(sum of `terms` + `constant`) divided by the sum of `per`, if any; `whole`: it can only be an integer."""
+    """(sum of `terms` + `constant`) divided by the sum of `per`, if any; `whole`: it can only be an integer.
+
+    NULL if nobody satisfies one of the `needs`: one for each SUM and AVG inside.
+    """
 
     terms: tuple[Term, ...]
     constant: Fraction = Fraction(0)
     per: tuple[Term, ...] = ()
     whole: bool = False
+    needs: tuple[Predicate, ...] = ()
 
     def scaled(self, factor: Fraction) -> Ratio:
         """The value times a constant."""
         terms = tuple(replace(t, factor=t.factor * factor) for t in self.terms) if factor else ()
-        return Ratio(terms, self.constant * factor, self.per, self.whole and factor.denominator == 1)
+        return Ratio(terms, self.constant * factor, self.per, self.whole and factor.denominator == 1, self.needs)
+
+    def needing(self, *others: Ratio) -> Ratio:
+        """The same value, NULL also where one of the others is."""
+        needs = dict.fromkeys((*self.needs, *(need for other in others for need in other.needs)))
+        return replace(self, needs=tuple(needs))
 
 
 class AggregateReader(LinearReader):
@@ -69,7 +80,8 @@ class AggregateReader(LinearReader):
         bound = self.fold(right)
         if isinstance(bound, NotConstant):
             difference = self._added(self._ratio(left), self._ratio(right).scaled(Fraction(-1)), node)
-            return self._tested(self._query(difference, label, node, Fraction(0)), operator, Fraction(0), node)
+            shift = Fraction(0) if difference.per else -difference.constant
+            return self._tested(self._query(difference, label, node, Fraction(0)), operator, shift, node)
         if not isinstance(bound, Fraction):
             raise self.refuse("an aggregate is compared with a number", right)
         if isinstance(left, exp.Round | exp.Cast) or self._special(left):
@@ -80,31 +92,24 @@ class AggregateReader(LinearReader):
         bare_ratio = replace(ratio, constant=Fraction(0))
         return self._tested(self._query(bare_ratio, label, left), operator, bound - ratio.constant, node)
 
-    def group_tests(self, node: exp.Expr, keyed: bool) -> list[Query]:
-        """One comparison of HAVING as tests that are all true of a group that is shown.
-
-        A SUM over no record is NULL, which hides the group; since such a sum is 0 by our convention, a test that 0
-        would pass is joined by the test that there is a record at all.
-        """
+    def test(self, node: exp.Expr) -> Test:
+        """HAVING as questions joined by AND and OR; NOT is moved into them."""
+        node = bare(node)
+        if isinstance(node, exp.And):
+            return AllOf((self.test(node.this), self.test(node.expression)))
+        if isinstance(node, exp.Or):
+            return AnyOf((self.test(node.this), self.test(node.expression)))
+        if isinstance(node, exp.Not):
+            return negated(self.test(node.this))
+        if isinstance(node, exp.Between) and not node.args.get("symmetric"):
+            low = exp.GTE(this=node.this.copy(), expression=node.args["low"].copy())
+            return AllOf(
+                (self.test(low), self.test(exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())))
+            )
         query = self.question(node, "")
-        tests = [replace(query, label=query.label or query.canonical())]
-        test = query.test
-        passes = test is not None and leaf_truth(Comparison("", test.op, test.value), 0)
-        if query.aggregate is Aggregate.SUM and (query.per or passes):
-            for sum_ in node.find_all(exp.Sum, exp.CountIf):
-                tests += self._supported(sum_, keyed)
-        return tests
-
-    def _supported(self, node: exp.Expr, keyed: bool) -> list[Query]:
-        above = node.parent
-        where: Predicate = TRUE
-        if isinstance(above, exp.Filter):
-            where, above = self.condition(above.expression.this), above.parent
-        counts = self._counts([p.guard for p in self.linear(node.this)], where)
-        if isinstance(above, exp.Coalesce) or (keyed and counts == self._counts([TRUE], TRUE)):
-            return []
-        query = Query(Aggregate.SUM, counts, test=Threshold(">", Decimal(0)))
-        return [replace(query, label=query.canonical())]
+        if query.test is None:
+            raise self.refuse("HAVING takes comparisons of aggregates, joined by AND and OR", node)
+        return replace(query, label=query.label or query.canonical())
 
     def _tested(self, query: Query, operator: str, bound: Fraction, node: exp.Expr) -> Query:
         number = to_decimal(bound)
@@ -146,8 +151,8 @@ class AggregateReader(LinearReader):
             )
         if ratio.per and ratio.constant:
             shifted = tuple(replace(t, factor=t.factor * ratio.constant) for t in ratio.per)
-            ratio = Ratio(_merged((*ratio.terms, *shifted)), Fraction(0), ratio.per)
-        return Query(Aggregate.SUM, ratio.terms, ratio.per, label=label)
+            ratio = replace(ratio, terms=_merged((*ratio.terms, *shifted)), constant=Fraction(0))
+        return Query(Aggregate.SUM, ratio.terms, ratio.per, label=label, needs=ratio.needs)
 
     def _ratio(self, node: exp.Expr) -> Ratio:
         """Aggregates combined by + - and by constants, over one common denominator."""
@@ -166,9 +171,9 @@ class AggregateReader(LinearReader):
             left, right = self._ratio(node.this), self._ratio(node.expression)
             for one, other in ((left, right), (right, left)):
                 if not one.terms and not one.per:
-                    return other.scaled(one.constant)
+                    return other.scaled(one.constant).needing(one)
             if left.per and not right.per and not right.constant and right.terms == left.per and not left.constant:
-                return Ratio(left.terms)  # AVG(x) * COUNT(x)
+                return Ratio(left.terms, needs=left.needs)  # AVG(x) * COUNT(x)
             raise self.refuse(f"a product of two aggregates is not judged: {SEPARATELY}", node)
         if isinstance(node, exp.Div):
             return self._divided(node)
@@ -181,16 +186,17 @@ class AggregateReader(LinearReader):
             inner = self._ratio(node.this)
             if inner.per or not isinstance(bare(node.this), exp.Sum | exp.Filter | exp.Count | exp.CountIf):
                 raise self.refuse("COALESCE(..., 0) is judged around one SUM: leave it out", node)
-            return inner  # an empty sum is 0 already
+            return replace(inner, needs=())
         return self._aggregate(node)
 
     def _added(self, left: Ratio, right: Ratio, node: exp.Expr) -> Ratio:
         if left.per == right.per:
             terms = _merged((*left.terms, *right.terms))
-            return Ratio(terms, left.constant + right.constant, left.per, left.whole and right.whole)
+            made = Ratio(terms, left.constant + right.constant, left.per, left.whole and right.whole)
+            return made.needing(left, right)
         for one, other in ((left, right), (right, left)):
             if one.per and not other.per and not other.terms:
-                return replace(one, constant=one.constant + other.constant, whole=False)
+                return replace(one, constant=one.constant + other.constant, whole=False).needing(other)
         raise self.refuse(f"these have different denominators: {SEPARATELY}", node)
 
     def _divided(self, node: exp.Div) -> Ratio:
@@ -201,15 +207,14 @@ class AggregateReader(LinearReader):
         if not right.terms and not right.per:
             if right.constant == 0:
                 raise self.refuse("division by zero", node.expression)
-            return replace(left.scaled(1 / right.constant), whole=False)
+            return replace(left.scaled(1 / right.constant), whole=False).needing(right)
         if right.per == left.per and not left.constant and not right.constant:
-            return Ratio(left.terms, Fraction(0), right.terms)
+            return Ratio(left.terms, Fraction(0), right.terms).needing(left, right)
         if right.per or left.per or right.constant:
             raise self.refuse(f"a quotient of quotients is not judged: {SEPARATELY}", node)
-        return Ratio(left.terms, Fraction(0), right.terms) if not left.constant else self._over_constant(left, node)
-
-    def _over_constant(self, left: Ratio, node: exp.Expr) -> Ratio:
-        raise self.refuse("a constant divided by an aggregate is not judged: ask for the aggregate", node)
+        if left.constant:
+            raise self.refuse("a constant divided by an aggregate is not judged: ask for the aggregate", node)
+        return Ratio(left.terms, Fraction(0), right.terms).needing(left, right)
 
     def _aggregate(self, node: exp.Expr, where: Predicate = TRUE) -> Ratio:
         """SUM, COUNT or AVG, under the statement's condition and the FILTER's."""
@@ -225,12 +230,17 @@ class AggregateReader(LinearReader):
                 raise self.unknown(node.this)
             pieces = self.linear(node.this)
             terms = self._terms(pieces, where)
+            guards = [p.guard for p in pieces]
+            needs = (conjunction(self.scope.where, where, somewhere(guards)),)
             if isinstance(node, exp.Sum):
-                return Ratio(terms, whole=all(t.column is None and t.weight is None for t in terms))
-            return Ratio(terms, per=self._counts([p.guard for p in pieces], where))
+                return Ratio(terms, whole=all(t.column is None and t.weight is None for t in terms), needs=needs)
+            return Ratio(terms, per=self._counts(guards, where), needs=needs)
         if isinstance(node, exp.CountIf):
             self.only(node, "this")
-            return Ratio(self._counts([self.condition(node.this)], where), whole=True)
+            asked = self.condition(node.this)
+            somebody = somewhere([asked, negation(asked)])  # a sum of 0 and 1, NULL over nobody
+            needs = (conjunction(self.scope.where, where, somebody),)
+            return Ratio(self._counts([asked], where), whole=True, needs=needs)
         if isinstance(node, exp.Count):
             return Ratio(self._count(node, where), whole=True)
         raise self._no_aggregate(node)

@@ -193,6 +193,18 @@ def _to_number(value: Value, kind: Kind, name: str, node: exp.Expr, source: Sour
     return number
 
 
+def kind_of(node: exp.Expr) -> Kind:
+    """What kind of number an engine makes of a constant expression: as it is written, whatever its value."""
+    if node.find(exp.Div, exp.Pow, exp.Sqrt) is not None:
+        return Kind.DOUBLE
+    if any(cast.to.this in (DataType.Type.DOUBLE, DataType.Type.FLOAT) for cast in node.find_all(exp.Cast)):
+        return Kind.DOUBLE
+    written = [literal.name.lower() for literal in node.find_all(exp.Literal) if not literal.is_string]
+    if any("e" in text for text in written):
+        return Kind.DOUBLE
+    return Kind.DECIMAL if any("." in text for text in written) or node.find(exp.Cast) else Kind.INTEGER
+
+
 def to_decimal(value: Fraction) -> int | Decimal | None:
     """The number as an int or a plain Decimal; None if its expansion never ends or is longer than a DECIMAL.
 

@@ -72,7 +72,8 @@ def _from(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, 
             return replace(tables[folded(name)], qualifiers=qualifiers)
         if schema.strict_table and folded(name) != folded(schema.table):
             raise source.refuse(f"the table here is {schema.table}: write FROM {quote_name(schema.table)}", node)
-        return Scope(source, schema, qualifiers)
+        parts = (node.catalog, node.db, name)
+        return Scope(source, schema, qualifiers, table=tuple(part for part in parts if part))
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         inner = _derived(source, schema, node.this, tables)
         return replace(inner, qualifiers=frozenset((folded(alias.name),)) if alias is not None else frozenset())
@@ -94,19 +95,19 @@ def _derived(source: SourceText, schema: Schema, select: exp.Select, tables: dic
     for item in select.expressions:
         node = bare(item.this if isinstance(item, exp.Alias) else item)
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            if isinstance(node, exp.Star):
-                reader.only(node)
-            passed = inner.names
-            names.update(passed if passed is not None else {folded(c.name): c for c in schema.columns})
+            reader.only(node if isinstance(node, exp.Star) else node.this)
+            passed: dict[str, Column | Derived] = {folded(c.name): c for c in schema.columns}
+            for name, column in (passed if inner.names is None else inner.names).items():
+                names.setdefault(name, column)  # of several columns of a name the engine takes the first
             continue
         if reader.aggregates(node):
             raise source.refuse("aggregates in a subquery are not judged: write one SELECT over the table", node)
         if isinstance(node, exp.Column):
             found = inner.resolve(node)
-            names[folded(item.alias or node.name)] = found
+            names.setdefault(folded(item.alias or node.name), found)
         elif isinstance(item, exp.Alias):
             reader.touches_private(node)  # refuses unknown names here, where they stand
-            names[folded(item.alias)] = Derived(node, inner)
+            names.setdefault(folded(item.alias), Derived(node, inner))
         else:
             raise source.refuse("name this column of the subquery with AS", node)
     return replace(inner, names=names)

@@ -10,12 +10,12 @@ from itertools import product
 from sqlglot import exp
 
 from keyhole.errors import QueryError, UnsupportedQuery
-from keyhole.predicate import Predicate, conjunction, quote_name
-from keyhole.query import Aggregate, Key, Query, Statement
+from keyhole.predicate import Predicate, conjunction, literal, quote_name
+from keyhole.query import Aggregate, Key, Query, Shown, Statement, questions
 from keyhole.schema import Column, Schema, folded
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.condition import bare
-from keyhole.sql.constants import NotConstant
+from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
 from keyhole.sql.labels import labels, spans
 from keyhole.sql.parse import MAX_DEPTH, SourceText, parse
@@ -29,12 +29,12 @@ def lower(text: str, schema: Schema) -> Statement:
 
     Deterministic, and never touches data: an error depends on the text and the schema alone. Raises `ParseError`,
     `UnknownColumn` or `UnsupportedQuery`, each with the caret and what to write instead. Whatever is returned means
-    the same as the text (`Query.canonical`), up to one convention: a SUM over no record is 0, not NULL.
+    the same as the text (`Query.canonical`), NULL included; `keyhole.reading` checks that by execution.
 
     >>> from keyhole.schema import Column, Kind, Role
     >>> staff = Schema("staff", (Column("pay", Kind.INTEGER, Role.PRIVATE, nullable=False), Column("dept", Kind.TEXT)))
     >>> lower("SELECT SUM(pay) FROM staff WHERE dept = 'legal'", staff).queries[0].canonical()
-    'COALESCE(SUM("pay") FILTER (WHERE "dept" = \\'legal\\'), 0)'
+    'SUM("pay") FILTER (WHERE "dept" = \\'legal\\')'
     """
     shaped = shape_of(text)
     if shaped is not None and (kept := recall(text, *shaped)) is not None:
@@ -75,21 +75,44 @@ class _Lowering:
         conditions, tests = self.having(plain, sets)
         scope = replace(self.scope, where=conjunction(self.scope.where, *conditions)) if conditions else self.scope
         reader = AggregateReader(scope)
-        queries = []
+        queries: list[Query] = []
+        shown: list[Shown] = []
         for item in self.items:
             if item.is_key or self.is_constant(reader, item) or self.is_key(reader, item):
+                shown.append(Shown(sql=self.key_text(reader, item)))
                 continue
+            shown.append(Shown(len(queries)))
             queries.append(reader.question(item.node, item.label))
-        keyed = bool(self.keys) and () not in sets
-        asked = [query for test in tests for query in reader.group_tests(test, keyed)]
+        asked = [reader.test(test) for test in tests]
         if not queries:
             raise source.refuse(
                 "there is no aggregate: only SUM, AVG, COUNT, MIN, MAX and their kin are judged", select
             )
-        self.no_public_figure_of_a_private_group(queries, asked)
+        self.no_public_figure_of_a_private_group(queries, [q for test in asked for q in questions(test)])
         self.order(reader, queries)
         self.limit(reader)
-        return Statement(source.text, tuple(queries), scope.where, tuple(self.keys), sets, tuple(asked))
+        return Statement(
+            source.text,
+            tuple(queries),
+            scope.where,
+            tuple(self.keys),
+            sets,
+            tuple(asked),
+            tuple(shown),
+            scope.table,
+        )
+
+    def key_text(self, reader: AggregateReader, item: _Item) -> str:
+        """A constant, a key, or a function of keys as SQL; empty for a constant without a finite decimal form."""
+        value = reader.fold(item.node)
+        if not isinstance(value, NotConstant):
+            number = to_decimal(value) if isinstance(value, Fraction) else value
+            return "" if number is None and value is not None else literal(number)
+        if isinstance(bare(item.node), exp.Column):
+            found = reader.columns_in(item.node)
+            if len(found) == 1 and found[0].secret:
+                return quote_name(found[0].name)
+        return reader.public(item.node).sql
 
     def no_public_figure_of_a_private_group(self, queries: Sequence[Query], tests: Sequence[Query]) -> None:
         secret = [k.name for k in self.keys if k.column is not None and self.secret(k.column)]
@@ -258,7 +281,7 @@ class _Lowering:
         tests: list[exp.Expr] = []
         for part in _conjuncts(having.this) if having is not None else ():
             if reader.aggregates(part) or self.refers_to_aggregate(part):
-                tests += self.tests(part)
+                tests.append(self.unaliased(part))
                 continue
             condition = reader.condition(part)
             named = {c.name for c in reader.columns_in(part)}
@@ -270,15 +293,6 @@ class _Lowering:
     def refers_to_aggregate(self, part: exp.Expr) -> bool:
         named = (self.item_named(column) for column in part.find_all(exp.Column))
         return any(item is not None and not item.is_key for item in named)
-
-    def tests(self, part: exp.Expr) -> list[exp.Expr]:
-        part = self.unaliased(part)
-        if isinstance(part, exp.Between) and not part.args.get("symmetric"):
-            low = exp.GTE(this=part.this.copy(), expression=part.args["low"].copy())
-            return [low, exp.LTE(this=part.this.copy(), expression=part.args["high"].copy())]
-        if isinstance(part, exp.Or):
-            raise self.source.refuse("HAVING takes comparisons of aggregates joined by AND", part)
-        return [part]
 
     def unaliased(self, node: exp.Expr) -> exp.Expr:
         """The expression with the aliases of SELECT items replaced by what they stand for."""

@@ -25,7 +25,7 @@ class Scope:
     """The names that a SELECT may use.
 
     `names` is None for the table itself, else what a subquery passes on (case folded). `where` is what the
-    subqueries ask of a record. `qualifiers` are the names before the dot.
+    subqueries ask of a record. `qualifiers` are the names before the dot. `table` is the table's name as written.
     """
 
     source: SourceText
@@ -33,6 +33,7 @@ class Scope:
     qualifiers: frozenset[str]
     where: Predicate = TRUE
     names: dict[str, Column | Derived] | None = field(default=None, hash=False)
+    table: tuple[str, ...] = ()
 
     def resolve(self, node: exp.Column) -> Column | Derived:
         """What the name means; raises `UnknownColumn` with the nearest name, refuses hidden columns."""

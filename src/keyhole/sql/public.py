@@ -14,7 +14,7 @@ from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import Predicate, literal, quote_name, to_sql
 from keyhole.predicate import columns as columns_of
 from keyhole.schema import Column, Kind
-from keyhole.sql.constants import NotConstant, Value, coerce, fold, to_decimal
+from keyhole.sql.constants import NotConstant, Value, coerce, fold, kind_of, to_decimal
 from keyhole.sql.expression import Public, common, family, joined
 from keyhole.sql.functions import (
     CONDITIONS,
@@ -144,8 +144,10 @@ class PublicReader(ABC):
             number = to_decimal(value)
             if number is None:
                 raise self.refuse(f"{value} has no finite decimal form: write the number you mean", node)
-            kind = Kind.INTEGER if isinstance(number, int) else Kind.DECIMAL
-            return Public(f"({literal(number)})" if number < 0 else literal(number), kind, frozenset(), False)
+            written = kind_of(node)  # 1000.0 is no integer: 7 // 2.0 is 3.5
+            text = literal(number) + (".0" if isinstance(number, int) and written is not Kind.INTEGER else "")
+            text = f"CAST({text} AS DOUBLE)" if written is Kind.DOUBLE else f"({text})" if number < 0 else text
+            return Public(text, written, frozenset(), False)
         scalar = value
         kinds = {bool: Kind.BOOLEAN, str: Kind.TEXT}
         kind = kinds.get(type(scalar), Kind.TIMESTAMP if hasattr(scalar, "hour") else Kind.DATE)

@@ -1,6 +1,6 @@
 """The one door to the data: settings and a file to a `Table`; Query to rows, atoms, truth."""
 
-from keyhole.tables.base import GroupKey, PrivateValues, Roster, Rows, Source
+from keyhole.tables.base import GroupKey, MadeUp, PrivateValues, ProbeTable, Roster, Rows, Source
 from keyhole.tables.duckdb.load import load, load_roster
 from keyhole.tables.duckdb.roster import DuckDBRoster
 from keyhole.tables.duckdb.source import DuckDBSource
@@ -10,7 +10,9 @@ __all__ = [
     "DuckDBRoster",
     "DuckDBSource",
     "GroupKey",
+    "MadeUp",
     "PrivateValues",
+    "ProbeTable",
     "Roster",
     "Rows",
     "Source",

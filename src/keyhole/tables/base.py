@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from keyhole.basis import Atoms
 from keyhole.predicate import Leaf, Predicate, Scalar
 from keyhole.query import Query, Statement
-from keyhole.schema import Schema
+from keyhole.schema import Column, Schema
 
 Rows: TypeAlias = NDArray[np.int64]
 GroupKey: TypeAlias = dict[str, Scalar | None]
@@ -30,6 +30,50 @@ class PrivateValues:
     units: NDArray[Any] | None
     digits: int
     floats: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeUp:
+    """A made-up private column of numbers: value = units / over where `present`."""
+
+    units: NDArray[np.int64]
+    present: NDArray[np.bool_]
+    over: int
+
+
+class ProbeTable(Protocol):
+    """A made-up table in a database of its own: real public values, made-up private ones; statements run as written."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the real table."""
+
+    def sample(self) -> list[GroupKey]:
+        """Public columns of some records of the real table; all if there are few."""
+
+    def place(self, extra: Sequence[Mapping[str, Scalar | None]]) -> None:
+        """Public rows from now on: the sample, and these."""
+
+    def fill(self, seed: int, constants: Mapping[str, Sequence[Scalar]], share: float) -> None:
+        """Make the private columns up, another way for each seed; `constants` are what they are compared with.
+
+        About that share of the rows is kept: with few of them, many conditions hold for nobody.
+        """
+
+    def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
+        """Each condition on each row: 1 true, 0 false, -1 NULL."""
+
+    def values(self, column: Column) -> MadeUp:
+        """A private numeric column."""
+
+    def listed(self, expressions: Sequence[str]) -> list[tuple[Any, ...]]:
+        """Expressions over the columns, row by row."""
+
+    def figures(self, keys: Sequence[str], item: str) -> list[tuple[Any, ...]]:
+        """One aggregate for each value of the keys, behind them."""
+
+    def run(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None]:
+        """The rows of each statement (text, name of the table in it, columns it should have); None: it fails."""
 
 
 class Roster(Protocol):
@@ -49,11 +93,20 @@ class Roster(Protocol):
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights)."""
 
+    def probe(self) -> ProbeTable:
+        """A made-up table with the public values of this one, for checking how statements are read."""
+
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection to a public condition or weight, or None if it can be evaluated."""
 
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The values of a statement's public GROUP BY keys that occur, for each of its grouping sets."""
+
+    def spellings(self, column: str) -> frozenset[str]:
+        """The values of a public column of text."""
+
+    def figure(self, query: Query) -> Decimal | bool | None:
+        """The answer of a query that looks at public things only, computed by the engine."""
 
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record (its row number where no id is declared)."""
@@ -67,9 +120,6 @@ class Source(Roster, Protocol):
 
     def evaluate(self, query: Query) -> Decimal | bool | None:
         """The true answer, computed by the engine."""
-
-    def asked(self, text: str) -> tuple[object, ...]:
-        """The first row that the engine returns for a statement as it was written."""
 
     def shown(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns."""

@@ -421,7 +421,7 @@ def _split(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Co
             )
             secret.append(name if held_as is None else f"CAST({name} AS {held_as}) AS {name}")
             held.append(column.name)
-        elif column.kind is Kind.TIMESTAMP:
+        elif column.kind is Kind.TIMESTAMP and not _in_nanoseconds(con, column):
             public.append(f"CAST({name} AS TIMESTAMP) AS {name}")  # without a time zone: fetching one needs pytz
         else:
             public.append(name)
@@ -432,6 +432,14 @@ def _split(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Co
     con.execute(f"CREATE TEMP TABLE secrets AS SELECT {', '.join(secret) or '1 AS none'} FROM loaded")
     con.execute("DROP TABLE loaded")
     return closed(people), tuple(held)
+
+
+def _in_nanoseconds(con: Connection, column: Column) -> bool:
+    """Would some time be cut, held in microseconds? Then people who differ would look alike."""
+    name = quote_name(column.name)
+    if _type(con, column.name) != "TIMESTAMP_NS":
+        return False
+    return bool(scalar(con, f"SELECT count(*) > 0 FROM loaded WHERE epoch_ns({name}) % 1000 <> 0"))
 
 
 def _as_held(con: Connection, schema: Schema, held: Sequence[str], how: Reading) -> Schema:

@@ -29,9 +29,9 @@ from keyhole.predicate import (
     quote_name,
     to_sql,
 )
-from keyhole.query import Query, Statement
-from keyhole.schema import Role, Schema
-from keyhole.tables.base import GroupKey, Rows
+from keyhole.query import Key, Query, Statement
+from keyhole.schema import Kind, Role, Schema
+from keyhole.tables.base import GroupKey, ProbeTable, Rows
 from keyhole.tables.duckdb.patterns import group
 
 
@@ -81,10 +81,20 @@ class DuckDBRoster:
             return str(error).splitlines()[0]
         return None
 
+    def probe(self) -> ProbeTable:
+        """A made-up table with the public values of this one (all, or those of some records)."""
+        from keyhole.tables.duckdb.probe import DuckDBProbe
+
+        return DuckDBProbe(self._con, self.n, self.schema)
+
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The public key values that occur, for each grouping set."""
         public = [p for p in _conjuncts(statement.where) if not self._private(p)]
         return self._keys(self._con, "people", statement, conjunction(*public), private=False)
+
+    def figure(self, query: Query) -> Decimal | bool | None:
+        """The answer of a query that looks at public things only: its rendering, run over `people`."""
+        return number(self._con, query, "people")
 
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record, or its row number from 1 where no id is declared."""
@@ -136,16 +146,26 @@ class DuckDBRoster:
             if not keys:
                 found.append({})
                 continue
-            listed = ", ".join(k.sql for k in keys)
-            kinds = con.execute(f"SELECT column_type FROM (DESCRIBE SELECT {listed} FROM {table})").fetchall()
-            if ("TIMESTAMP_NS",) in kinds:  # Python cuts them to microseconds, which would merge groups
-                fine = [kind == ("TIMESTAMP_NS",) for kind in kinds]
-                listed = ", ".join(f"({k.sql})::VARCHAR" if f else k.sql for k, f in zip(keys, fine, strict=True))
+            listed = ", ".join(self._spelled(con, table, k) for k in keys)
             text = f"SELECT DISTINCT {listed} FROM {table} WHERE {to_sql(where)} ORDER BY ALL"
             names = [k.name for k in keys]
             rows = con.execute(text).fetchall()
             found.extend({k: _plain(v) for k, v in zip(names, row, strict=True)} for row in rows)
         return found
+
+    def _spelled(self, con: duckdb.DuckDBPyConnection, table: str, key: Key) -> str:
+        """A key to be fetched; times in nanoseconds as text, since Python's have microseconds."""
+        column = self.schema.find(key.column) if key.column is not None else None
+        if column is None or column.kind is not Kind.TIMESTAMP:
+            return key.sql
+        fine = scalar(con, f"SELECT typeof(any_value({key.sql})) FROM {table}") == "TIMESTAMP_NS"
+        return f"CAST({key.sql} AS VARCHAR)" if fine else key.sql
+
+    def spellings(self, column: str) -> frozenset[str]:
+        """The values of a public column of text."""
+        name = quote_name(column)
+        rows = self._con.execute(f"SELECT DISTINCT {name} FROM people WHERE {name} IS NOT NULL").fetchall()
+        return frozenset(str(row[0]) for row in rows)
 
     def _secret(self, name: str) -> bool:
         column = self.schema.find(name)
@@ -202,3 +222,12 @@ def scalar(con: duckdb.DuckDBPyConnection, text: str) -> Any:
     row = first(con, text)
     assert row is not None
     return row[0]
+
+
+def number(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> Decimal | bool | None:
+    """What the engine answers to the rendering of a query; what is not finite is None."""
+    value = scalar(con, f"SELECT {query.canonical()} FROM {table}")
+    if value is None or isinstance(value, bool):
+        return value
+    found = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    return found if found.is_finite() else None

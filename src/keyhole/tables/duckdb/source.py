@@ -13,7 +13,6 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import sqlglot
 from numpy.typing import NDArray
 
 from keyhole.errors import DataError
@@ -22,7 +21,7 @@ from keyhole.query import Query, Statement
 from keyhole.schema import Role, Schema
 from keyhole.tables.base import GroupKey, PrivateValues
 from keyhole.tables.duckdb.copy import copied
-from keyhole.tables.duckdb.roster import DuckDBRoster, first, scalar
+from keyhole.tables.duckdb.roster import DuckDBRoster, first, number
 from keyhole.tables.seal import Seal, digest, sealed
 
 
@@ -61,21 +60,7 @@ class DuckDBSource(DuckDBRoster):
         """The true answer of one query, straight from the engine."""
         terms = (*query.terms, *query.per)
         public = not any(t.column is not None or self._private(t.where) for t in terms)
-        con, table = (self._con, "people") if public else (self.connection, "everything")
-        value = scalar(con, f"SELECT {query.canonical()} FROM {table}")
-        if value is None or isinstance(value, bool):
-            return value
-        return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
-
-    def asked(self, text: str) -> tuple[object, ...]:
-        """The first row that DuckDB returns for a statement as it was written, whatever it calls the table."""
-        tree = sqlglot.parse_one(text, read="duckdb")
-        named = {cte.alias for cte in tree.find_all(sqlglot.exp.CTE)}
-        for table in tree.find_all(sqlglot.exp.Table):
-            if table.name not in named:
-                alias = table.alias or table.name
-                table.replace(sqlglot.exp.to_table("everything", alias=sqlglot.exp.to_identifier(alias, quoted=True)))
-        return tuple(self.connection.execute(tree.sql(dialect="duckdb")).fetchall()[0])
+        return self.figure(query) if public else number(self.connection, query, "everything")
 
     def shown(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns (before HAVING)."""

@@ -1,0 +1,140 @@
+"""HAVING: which groups are shown is itself an answer.
+
+A group that is shown says that its test held; one that is hidden says that the test failed or was NULL, or that nobody
+is in the group. What public things decide is taken out first. What is left is told by several questions at once (all
+of them held; all of them failed), or by one of several, and nobody says which: then it is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from keyhole.forms import private_leaves
+from keyhole.meaning import on_nobody, passed
+from keyhole.predicate import conjunction
+from keyhole.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold
+from keyhole.tables import GroupKey, Roster, Source
+from keyhole.transcript import Answer
+
+OPEN = "HAVING has several tests of private values, and which of them decided is not told"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Groups that are shown, what showing and hiding says, and why something of it is not judged (else empty)."""
+
+    shown: tuple[GroupKey, ...]
+    said: tuple[tuple[Query, Answer | None], ...]
+    open: str = ""
+
+
+def told(statement: Statement, shown: Sequence[GroupKey], roster: Roster, source: Source | None) -> Told:
+    """What HAVING tells: with a source about the groups that it has, else about those that a transcript lists."""
+    secret = frozenset(c.name for c in roster.schema.columns if c.secret)
+    private_keys = any(k.column in secret for k in statement.keys)
+    if not statement.keys:
+        every: list[GroupKey] = [{}]
+    else:
+        every = list(shown) if private_keys else roster.keys(statement)
+    listed = {named(key) for key in shown}
+    kept: list[GroupKey] = []
+    said: list[tuple[Query, Answer | None]] = []
+    reasons: list[str] = []
+    for key in every:
+        test = _whole(statement, key, secret)
+        here = named(key) in listed if source is None else passed(test, _answered_by(source)) is True
+        if here:
+            kept.append(key)
+        found = _news(_reduced(test, lambda q: _public(q, roster, secret)), held=here, secret=secret)
+        if found is None:
+            reasons.append(OPEN)
+        else:
+            said.extend(found)
+    return Told(tuple(kept), tuple(said), reasons[0] if reasons else "")
+
+
+def _answered_by(source: Source) -> Callable[[Query], bool]:
+    return lambda query: source.evaluate(query) is True
+
+
+def named(key: GroupKey) -> tuple[tuple[str, str], ...]:
+    """A group's key as something that can be compared."""
+    return tuple(sorted((k, str(v)) for k, v in key.items()))
+
+
+def informative(query: Query, secret: frozenset[str]) -> bool:
+    """Does a question look at private values?"""
+    return bool(query.columns) or any(private_leaves(t.where, secret) for t in (*query.terms, *query.per))
+
+
+def _whole(statement: Statement, key: GroupKey, secret: frozenset[str]) -> Test:
+    """The tests of one group; where it depends on private values who is in it, also that somebody is."""
+    tests = statement.tests(key)
+    whole = tests[0] if len(tests) == 1 else AllOf(tests)
+    if not key or not private_leaves(statement.where, secret) or passed(whole, on_nobody) is not True:
+        return whole
+    chosen = [k for k in statement.keys if k.name in key]
+    where = conjunction(statement.where, *(k.equals(key[k.name]) for k in chosen))
+    somebody = Query(Aggregate.SUM, (Term(None, where),), test=Threshold(">", Decimal(0)), key=tuple(key.items()))
+    return AllOf((*tests, somebody))
+
+
+def _public(query: Query, roster: Roster, secret: frozenset[str]) -> bool | None:
+    """Does a question pass, if that is public; else None. One that only an engine could compute is taken as private."""
+    if not informative(query, secret):
+        return roster.figure(query) is True
+    if _always(query):
+        return True
+    for need in query.needs:  # a sum over nobody is NULL and does not pass
+        if not private_leaves(need, secret) and not roster.figure(Query(Aggregate.SUM, (Term(None, need),))):
+            return False
+    return None
+
+
+def _always(query: Query) -> bool:
+    """A count that every number of people passes."""
+    test = query.test
+    counts = not query.per and all(t.column is None and t.weight is None and t.factor == 1 for t in query.terms)
+    if test is None or not counts or query.needs:
+        return False
+    return (test.op == ">=" and test.value <= 0) or (test.op in (">", "<>") and test.value < 0)
+
+
+def _reduced(test: Test, public: Callable[[Query], bool | None]) -> Test | bool:
+    """The test with what is public taken out."""
+    if isinstance(test, Query):
+        known = public(test)
+        return test if known is None else known
+    found = [_reduced(part, public) for part in test.parts]
+    decisive = isinstance(test, AnyOf)
+    if any(part is decisive for part in found):
+        return decisive
+    left = tuple(part for part in found if not isinstance(part, bool))
+    if not left:
+        return not decisive
+    return left[0] if len(left) == 1 else type(test)(left)
+
+
+def _news(test: Test | bool, *, held: bool, secret: frozenset[str]) -> list[tuple[Query, Answer | None]] | None:
+    """What it says that a test held, or did not; None if that is no list of answers."""
+    if isinstance(test, bool):
+        return []
+    if isinstance(test, Query):
+        if not held and any(private_leaves(need, secret) for need in test.needs) and _zero_passes(test):
+            return None  # it failed, or it was NULL: a sum of 0 would have passed
+        return [(test, Answer(held, None, None))]
+    if isinstance(test, AllOf) is not held:
+        return None
+    found: list[tuple[Query, Answer | None]] = []
+    for part in test.parts:
+        news = _news(part, held=held, secret=secret)
+        if news is None:
+            return None
+        found.extend(news)
+    return found
+
+
+def _zero_passes(query: Query) -> bool:
+    return on_nobody(Query(Aggregate.SUM, query.terms, test=query.test)) is True

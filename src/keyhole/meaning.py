@@ -1,0 +1,87 @@
+"""What SQL answers, in one place: a number, NULL, no number at all, shown or hidden.
+
+Everything that says what an answer is (computed answers of an audit, the check of a reading against the engine) asks
+here. A SUM over nobody is NULL, and so is whatever is added to it; COALESCE and ELSE change that (`Query.needs`);
+COUNT is never NULL; a quotient over 0 is no number (engines say infinity, NaN or NULL); a comparison with NULL is NULL;
+HAVING shows a group only if its test is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import Enum
+from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne
+from typing import Final, Literal, TypeAlias
+
+from keyhole.predicate import Truth, kleene_and, kleene_or
+from keyhole.query import Aggregate, AllOf, AnyOf, Query, Test
+
+NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+OPERATIONS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+
+
+class NoNumber(Enum):
+    """What comes of a division by zero."""
+
+    OVER_ZERO = "a quotient over 0"
+
+
+OVER_ZERO: Final = NoNumber.OVER_ZERO
+Value: TypeAlias = Fraction | Literal[NoNumber.OVER_ZERO] | None
+
+
+def value(query: Query, top: Fraction, per: Fraction, *, met: bool) -> Value:
+    """What a query of sums comes to, before ROUND and comparison.
+
+    `top` and `per` are the totals of its terms; `met`: somebody satisfies each of its `needs`.
+
+    >>> from keyhole.query import Aggregate, Term
+    >>> pay = Query(Aggregate.SUM, (Term("pay"),))
+    >>> value(pay, Fraction(0), Fraction(0), met=False), value(pay, Fraction(5), Fraction(0), met=True)
+    (None, Fraction(5, 1))
+    """
+    if not met:
+        return None
+    if not query.per:
+        return top
+    return top / per if per else OVER_ZERO
+
+
+def compared(query: Query, found: Value) -> Truth:
+    """The truth of a yes/no question about a value; NULL if that is no number."""
+    assert query.test is not None
+    return holds(found, query.test.op, Fraction(query.test.value)) if isinstance(found, Fraction) else None
+
+
+def holds(left: Fraction, op: str, right: Fraction) -> bool:
+    """A comparison of exact numbers.
+
+    >>> holds(Fraction(1, 3), "<", Fraction(1, 2))
+    True
+    """
+    return bool(OPERATIONS[op](left, right))
+
+
+def passed(test: Test, truth: Callable[[Query], Truth]) -> Truth:
+    """The truth of a HAVING test, given that of each of its questions; the group is shown if it is True."""
+    if isinstance(test, Query):
+        return truth(test)
+    parts = [passed(part, truth) for part in test.parts]
+    return kleene_and(parts) if isinstance(test, AllOf) else kleene_or(parts)
+
+
+def on_nobody(query: Query) -> Truth:
+    """The truth of a yes/no question about a group that nobody is in."""
+    return compared(query, value(query, Fraction(0), Fraction(0), met=not query.needs))
+
+
+def negated(test: Test) -> Test:
+    """NOT of a test: of a comparison the opposite one, since NULL stays NULL."""
+    if isinstance(test, AllOf | AnyOf):
+        parts = tuple(map(negated, test.parts))
+        return AnyOf(parts) if isinstance(test, AllOf) else AllOf(parts)
+    assert test.test is not None
+    opposite = replace(test, test=replace(test.test, op=NEGATED[test.test.op]))
+    return replace(opposite, label=opposite.canonical() if test.aggregate is not Aggregate.VAR else test.label)

@@ -1,0 +1,6 @@
+"""Is a statement read as the engine reads it? Checked by execution, on a made-up table."""
+
+from keyhole.reading.spelling import Spelling
+from keyhole.reading.validate import Validator
+
+__all__ = ["Spelling", "Validator"]
