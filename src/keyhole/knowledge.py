@@ -167,6 +167,12 @@ class PublicColumn(_Table):
         return "integer" if whole else "text"
 
 
+def home(path: str | Path) -> Path:
+    """The folder of a settings file, wherever a link to it stands: paths in it, and a ledger, are there once."""
+    given = Path(path)
+    return given.resolve().parent if given.is_symlink() else given.parent
+
+
 def _exact(table: _Table, *names: str) -> None:
     """In Python a number may be given as int or text too: 0 or "0.1"."""
     for name in names:
@@ -271,7 +277,7 @@ class Config(_Table):
             raise ConfigError(f"cannot read {path}: {error.strerror}. Is the path right?") from None
         except UnicodeDecodeError:
             raise ConfigError(f"{path} is not UTF-8 text") from None
-        return cls.parse(text, str(path)).relative_to(Path(path).parent)
+        return cls.parse(text, str(path)).relative_to(home(path))
 
     def relative_to(self, folder: Path) -> Config:
         """File names in the settings are relative to the settings file."""

@@ -61,6 +61,9 @@ def settings(
     >>> merged.columns.private["pay"].min, merged.columns.id, merged.asked
     (Decimal('0'), ('name',), ('pay',))
     """
+    opened = getattr(data, "given", None)
+    if isinstance(opened, Settings):  # what `keyhole.open` gave
+        config, data = (config if config is not None else opened.config), opened.data
     read = config if isinstance(config, Config) else Config() if config is None else Config.load(config)
     named: dict[str, PrivateColumn] = dict(read.columns.private)
     asked = []

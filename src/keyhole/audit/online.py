@@ -25,6 +25,7 @@ from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, 
 from keyhole.basis import Row
 from keyhole.basis.bits import Words
 from keyhole.errors import ConfigError, LogError, QueryError
+from keyhole.predicate import quote_name
 from keyhole.query import Query, Statement
 from keyhole.reading import Validator
 from keyhole.schema import Role
@@ -242,7 +243,7 @@ class OnlineAuditor:
 
     def _plan_of(self, query: Asked, number: str) -> _Plan:
         """A statement read, its rows made; `statement` is None if it is refused."""
-        text = _text(query)
+        text = self._text(query)
         try:
             statement = self._statement(query)
             why = objection(statement, self.roster.schema, self._families)
@@ -286,10 +287,18 @@ class OnlineAuditor:
             with suppress(QueryError):  # it is told when it is replayed
                 yield lower(each.sql, self.roster.schema)
 
+    def _text(self, query: Asked) -> str:
+        """What the history keeps: a statement that can be read again."""
+        if isinstance(query, str):
+            return query
+        if isinstance(query, Statement):
+            return query.text
+        return f"SELECT {query.canonical()} FROM {quote_name(self.roster.schema.table)}"
+
     def _statement(self, query: Asked) -> Statement:
         if isinstance(query, str):
             return lower(query, self.roster.schema)
-        return query if isinstance(query, Statement) else Statement(query.canonical(), (query,))
+        return query if isinstance(query, Statement) else Statement(self._text(query), (query,))
 
     def _probed(
         self, plan: _Plan, name: str, forms: list[Disclosed], text: str
@@ -340,7 +349,7 @@ class OnlineAuditor:
 
     def _record(self, query: Asked, answer: object, how: str) -> str:
         plan = self._plan
-        same = plan is not None and plan.at == len(self._past) and plan.verdict.sql == _text(query)
+        same = plan is not None and plan.at == len(self._past) and plan.verdict.sql == self._text(query)
         if plan is None or not same or plan.verdict.number != str(self._asked + 1):
             plan = self._judge(query, str(self._asked + 1), _no_proof)
         self._plan = None
@@ -393,10 +402,6 @@ def _probed(row: Row) -> Sparse | Words:
 
 def _row_space(n: int, insiders: int) -> Space:
     return OnlineRowSpace(n, insiders=insiders)
-
-
-def _text(query: Asked) -> str:
-    return query if isinstance(query, str) else query.text if isinstance(query, Statement) else query.canonical()
 
 
 def _ruling(forms: list[Disclosed], who: list[Finding], dependent: bool) -> tuple[Permission, str]:

@@ -12,7 +12,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import SOME_REFUSED, emit, emit_json, end, warn
+from keyhole.cli.terminal import SOME_REFUSED, check_out, emit, emit_json, end, warn
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def answer(
     private: tuple[str, ...],
     hidden: tuple[str, ...],
     config: Path | None,
+    log_format: str,
     epsilon: str | None,
     delta: str | None,
     mechanism: MechanismName,
@@ -69,13 +70,15 @@ def answer(
     out: Path | None,
 ) -> None:
     """Load, open the ledger, answer or price, show."""
+    from keyhole.logs.open import LogFormat, open_log
     from keyhole.settings import settings
     from keyhole.verbs.answer import Terms, answered
 
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     terms = Terms(epsilon, delta, str(mechanism), accuracy, beta, horizon, analyst, ledger)
-    folder = config.parent if config is not None else Path()
-    found = answered(queries, given, terms, folder, dry_run=dry_run)
+    check_out(out)  # before anything is paid for
+    read = open_log(queries if queries == "-" else Path(queries), LogFormat(log_format))
+    found = answered([line.sql for line in read.lines], given, terms, config, dry_run=dry_run)
     if format is Format.TRANSCRIPT:
         if dry_run:
             raise ConfigError("--dry-run releases nothing, so there is no transcript: take --format text or json")
@@ -142,6 +145,7 @@ command = click.Command(
     params=[
         click.Argument(["queries"], metavar="QUERIES.sql"),
         *options.TABLE_OPTIONS,
+        options.LOG_FORMAT,
         options.EPSILON,
         options.DELTA,
         options.words("--mechanism", MechanismName.LAPLACE, "How answers are made."),

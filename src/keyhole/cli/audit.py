@@ -10,7 +10,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit, emit_json, emit_lines, end, progress_on_stderr
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml, end, progress_on_stderr
 from keyhole.errors import LogError
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def audit(
     from keyhole.sql import Dialect
     from keyhole.verbs.examine import examine
 
+    check_out(out)
     known = None
     if baseline is not None:
         from keyhole.report.baseline import Baseline
@@ -112,7 +113,7 @@ def show(verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: P
     elif how is Format.JUNIT:
         from keyhole.report.junit import junit
 
-        emit(junit(verdict.plain, log, known), out)
+        emit_xml(junit(verdict.plain, log, known), out)
     else:
         from keyhole.report.text import lines
 

@@ -10,6 +10,7 @@ import click
 from keyhole.cli import options
 from keyhole.cli.terminal import console as stdout
 from keyhole.cli.terminal import write_whole
+from keyhole.errors import ConfigError
 
 PEOPLE = """\
 Name,ZIP,Gender,Blood sugar
@@ -78,6 +79,8 @@ def demo(folder: Path) -> None:
     from keyhole.verbs.examine import examine
 
     console = stdout()
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder} is a file: name a folder for the files of the story")
     folder.mkdir(parents=True, exist_ok=True)
     files = {
         "people.csv": PEOPLE,
@@ -87,6 +90,11 @@ def demo(folder: Path) -> None:
         "transcript.jsonl": TRANSCRIPT,
         "keyhole.toml": CONFIG,
     }
+    changed = [name for name, text in files.items() if _differs(folder / name, text)]
+    if changed:
+        raise ConfigError(
+            f"{folder / changed[0]} is there already and is not the story's: nothing was written. Name another folder"
+        )
     for name, text in files.items():
         write_whole(folder / name, text)
     console.print(
@@ -109,9 +117,13 @@ def demo(folder: Path) -> None:
     console.print("\n[bold]Other questions about the same people, which do not cross[/] (safe.sql):\n")
     console.print(examine(folder / "safe.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"]))
     console.print(
-        f"\nThe files are in [bold]{folder}/[/]: change log.sql and run the command again; "
+        f"\nThe files are in [bold]{folder}/[/]: change log.sql and run keyhole audit again; "
         f"[bold]keyhole --help[/] shows the rest."
     )
+
+
+def _differs(path: Path, text: str) -> bool:
+    return path.exists() and (not path.is_file() or path.read_bytes() != text.encode())
 
 
 command = click.Command(

@@ -125,6 +125,7 @@ LOG_FORMAT = click.Option(
     help="What the log was written by; auto goes by its extension and header.",
 )
 OUT = click.Option(["--out"], type=FILE, help="Write here instead; the file appears complete or not at all.")
+GROWING_OUT = click.Option(["--out"], type=FILE, help="Write here instead, line by line as it is decided.")
 TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG)
 
 # audit

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import codecs
+import errno
 import gc
 import io
 import os
@@ -88,7 +89,8 @@ def _leave(code: int) -> NoReturn:
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
+            if stream is not None:
+                stream.flush()
         except (OSError, ValueError):
             code = code or NOBODY_READS
     os._exit(code)
@@ -114,7 +116,8 @@ def errors_end_well() -> Iterator[None]:
     """Whatever happens inside ends as the head of this page says; an exit with its code passes through."""
     try:
         yield
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         _interrupted()
     except BrokenPipeError:
@@ -136,6 +139,8 @@ def _finish(error: Exception) -> NoReturn:
         _interrupted()
     if isinstance(error, KeyholeError):
         complain(str(error))
+    elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        complain(f"cannot write: {error.strerror}")
     elif isinstance(error, click.ClickException):
         context = getattr(error, "ctx", None)
         told = f" ({context.command_path} --help shows how)" if context is not None else ""
@@ -215,13 +220,45 @@ def emit(text: str, out: Path | None) -> None:
     if out is not None:
         write_whole(out, whole)
         return
-    sys.stdout.write(whole)
-    sys.stdout.flush()
+    written(whole)
+
+
+def written(text: str) -> None:
+    """All of a text on standard output, whatever that is: an unbuffered one may take a part only and not say so."""
+    stream = sys.stdout
+    if stream is None:
+        raise ConfigError("cannot write: there is no standard output; name a file with --out")
+    try:
+        if not isinstance(stream, io.TextIOWrapper):
+            stream.write(text)
+        else:
+            stream.flush()
+            left = memoryview(text.encode(stream.encoding, stream.errors or "strict"))
+            while left:
+                left = left[stream.buffer.write(left) :]
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def check_out(out: Path | None) -> None:
+    """Refuse a file that cannot be written, before the work is done."""
+    if out is not None and not out.parent.is_dir():
+        raise ConfigError(f"cannot write {out}: there is no folder {out.parent}")
+    if out is not None and out.is_dir():
+        raise ConfigError(f"cannot write {out}: it is a folder; name a file")
+
+
+def emit_xml(text: str, out: Path | None) -> None:
+    """Send finished XML; on a stream every character that is not ASCII is written as its number."""
+    emit(text if out is not None else text.encode("ascii", "xmlcharrefreplace").decode("ascii"), out)
 
 
 def emit_lines(lines: Iterable[tuple[str, str]], out: Path | None) -> None:
     """Send lines with their styles: coloured to a terminal, plain to anything else."""
-    if out is None and sys.stdout.isatty():
+    if out is None and sys.stdout is not None and sys.stdout.isatty():
         from rich.text import Text
 
         to = console()

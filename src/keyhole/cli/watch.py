@@ -95,6 +95,8 @@ def _decide(auditor: OnlineAuditor, stream: TextIO, how: Format, explain: bool) 
     """Statement by statement, each verdict printed before the next statement is read; True if all were allowed."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
+    if sys.stdin is None:
+        raise LogError("there is no standard input to read statements from")
     all_allowed = True
     for sql in incoming(sys.stdin):
         verdict = auditor.admit(sql) if explain else auditor.decide(sql)  # a proof costs more than its decision
@@ -153,7 +155,8 @@ def incoming(stream: TextIO | Iterable[str]) -> Iterator[str]:
     from keyhole.sql import split
 
     waiting = ""
-    for line in stream:
+    for number, given in enumerate(stream):
+        line = given if number else given.removeprefix("\ufeff")
         if not waiting.strip() and line.lstrip()[:1] == "{":
             yield _from_json(line)
             continue
@@ -234,6 +237,6 @@ command = click.Command(
         options.SAME_VALUES,
         options.EXPLAIN,
         options.formats(Format.TEXT, Format.JSON),
-        options.OUT,
+        options.GROWING_OUT,
     ],
 )

@@ -64,6 +64,9 @@ def square_constraint(
         answer = NULL_ANSWER if value is None else double(Fraction(value), Decimal(value))
         notes.answers[e.number] = answer
     known = by_number.get(asked.partner.number)
+    if answer is not None and answer.hi is not None and answer.hi < 0 and answer.noise is None:
+        notes.contradict(f"Q{e.number} is a variance and was answered below zero", e.number)
+        return None, None
     if n == 0 or (answer is not None and answer.null):
         return None, None  # a variance of nobody, or the sample variance of one person, says nothing
     if known is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -239,10 +240,25 @@ def _is_csvlog(text: str) -> bool:
 def _text(log: str | Path) -> tuple[str, str]:
     name = str(log)
     if name == "-":
-        return sys.stdin.read(), "standard input"
+        return _standard_input(), "standard input"
+    if isinstance(log, str) and not log.strip():
+        raise LogError("the log is empty: give statements, or the path of a .sql or .jsonl file")
     if isinstance(log, str) and ("\n" in log or "select" in log.lower()) and not _is_file(log):
         return log, "the log"
     return _read(Path(log)), name
+
+
+def _standard_input() -> str:
+    """All of it, as UTF-8 like every file: in the encoding of a locale names would match nobody."""
+    if sys.stdin is None:
+        raise LogError("there is no standard input: give the path of a log instead of -")
+    if not isinstance(sys.stdin, io.TextIOWrapper):
+        return str(sys.stdin.read())
+    try:
+        raw: bytes = sys.stdin.buffer.read()
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise LogError("standard input is not UTF-8 text; a log is SQL statements or JSON lines") from None
 
 
 def _plain(text: str, name: str, kind: LogFormat) -> list[Line]:

@@ -55,6 +55,7 @@ class Table:
     absent: tuple[str, ...]  # private columns that the data has not
     left_out: tuple[str, ...]  # private columns that the data has and that were not read
     assumed: Mapping[str, str]  # private columns whose kind was read off their values
+    given: Settings  # how it was opened: `data=table` means the same again
 
     @property
     def whole(self) -> DuckDBSource:
@@ -95,6 +96,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
         absent,
         loaded.left_out,
         {name: str(kind) for name, kind in loaded.assumed},
+        given,
     )
 
 

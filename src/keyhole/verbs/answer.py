@@ -18,7 +18,7 @@ from keyhole.defend.strategies.construction import OneConstruction
 from keyhole.defend.strategies.each import EachAlone
 from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.errors import ConfigError, PrivacyParameterError
-from keyhole.knowledge import BudgetTable, Config
+from keyhole.knowledge import BudgetTable, Config, home
 from keyhole.logs.open import read_log
 from keyhole.settings import Names, Settings, settings
 from keyhole.tables.open import Use, open_table
@@ -84,29 +84,43 @@ def answer(
     table: str | None = None,
     view: str | None = None,
     config: Config | str | Path | None = None,
-    terms: Terms | None = None,
+    epsilon: Number | None = None,
+    delta: Number | None = None,
+    mechanism: str = "laplace",
+    accuracy: float | None = None,
+    beta: float = 0.05,
+    horizon: int = 1000,
+    analyst: str | None = None,
+    ledger: str | Path | None = None,
+    dry_run: bool = False,
 ) -> Answers:
     """Answer COUNT, SUM and AVG with differential privacy; every answer carries its error bar and its price.
 
-    `statements` is a path, SQL text or a list. `config` declares the domains of columns and the budget; its ledger file
-    is charged before anything is returned. `terms` are the options of the command.
+    `statements` is a path, SQL text or a list. `config` declares the domains of columns and the budget; the ledger file
+    is charged before anything is returned. The other words are those of the command.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"name": ["Ann", "Bob"], "sex": ["F", "M"]})
     >>> told = Config.parse('[columns.public.sex]\\nvalues = ["F", "M"]\\n[budget]\\nledger = ":memory:"')
     >>> found = answer(["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"],
-    ...                data=people, id="name", config=told, terms=Terms(epsilon=1))
+    ...                data=people, id="name", config=told, epsilon=1)
     >>> found.refused, float(found.spent)
     (1, 1.0)
     """
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    return answered(statements, given, terms or Terms(), _folder(config))
+    terms = Terms(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, ledger)
+    return answered(statements, given, terms, config, dry_run=dry_run)
 
 
 def answered(
-    statements: str | Path | Sequence[str], given: Settings, terms: Terms, folder: Path, *, dry_run: bool = False
+    statements: str | Path | Sequence[str],
+    given: Settings,
+    terms: Terms,
+    config: Config | str | Path | None,
+    *,
+    dry_run: bool = False,
 ) -> Answers:
-    """The answers under merged settings; a ledger that nobody named is in `folder`. A dry run spends nothing."""
+    """The answers under merged settings, which came from `config`. A dry run spends nothing."""
     told = given.config
     cap = _cap(told.budget, terms.epsilon, terms.delta)
     probability(terms.beta, "beta")
@@ -115,7 +129,7 @@ def answered(
     domain = declared_domain(given.columns, source.schema)
     histogram = count_cells(source, domain, told.budget.neighbours)
     asked = [line.sql for line in read_log(statements)] if isinstance(statements, str | Path) else list(statements)
-    path = Path(terms.ledger or told.budget.ledger or folder / "budget.keyhole")
+    path = Path(terms.ledger or told.budget.ledger or _beside(config, given.data) / "budget.keyhole")
     begun = Ledger.rehearsal if dry_run else Ledger
     with begun(path, cap, version=told.source.version or "", domain=domain.fingerprint()) as books:
         attach(books, path, source, histogram)
@@ -130,9 +144,15 @@ def answered(
         return Answers(made, prices, dry_run, books.spent(), left, books.cap.total, books.path, setting.n, lines)
 
 
-def _folder(config: Config | str | Path | None) -> Path:
-    """Where a ledger lies that nobody named: beside the settings."""
-    return Path(config).parent if isinstance(config, str | Path) else Path()
+def _beside(config: Config | str | Path | None, data: object) -> Path:
+    """Where a ledger lies that nobody named: beside the settings, else beside the data, so that there is one."""
+    if isinstance(config, str | Path):
+        return home(config)
+    if isinstance(data, str | Path):
+        return Path(data).resolve().parent
+    raise ConfigError(
+        "no ledger: a budget must be kept in one file, so name it with ledger = ... ([budget] ledger, or ledger=FILE)"
+    )
 
 
 def _check(accuracy: float | None, horizon: int) -> None:

@@ -1,0 +1,148 @@
+"""What somebody meets in the first hour: streams, places of files, and verbs that fit together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+
+import keyhole
+from keyhole.cli import app
+from keyhole.cli.demo import LOG, PEOPLE
+from keyhole.errors import ConfigError, LogError
+
+RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]
+WHO = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar")
+ASK = "SELECT COUNT(*) FROM people WHERE Gender = 'Male'"
+SETTINGS = """
+[source]
+data = "people.csv"
+[columns]
+id = ["Name"]
+[columns.private."Blood sugar"]
+min = 3.0
+max = 10.0
+step = 0.1
+[columns.public.Gender]
+values = ["Male", "Female"]
+[budget]
+epsilon = 1
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, text in {"people.csv": PEOPLE, "log.sql": LOG, "q.sql": ASK, "keyhole.toml": SETTINGS}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+def run(folder: Path, *arguments: str, given: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [*RUN, *arguments], cwd=folder, env={**os.environ, **env}, input=given, capture_output=True, check=False
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "latin-1"])
+def test_standard_input_is_utf_8_whatever_the_locale(folder: Path, encoding: str) -> None:
+    (folder / "people.csv").write_text(PEOPLE.replace("Jeremy", "Jérémy"), encoding="utf-8")
+    given = "SELECT SUM(\"Blood sugar\") FROM p WHERE Name = 'Jérémy Doe'".encode()
+    assert run(folder, "audit", "-", *WHO, given=given, PYTHONIOENCODING=encoding).returncode == 1
+
+
+def test_what_is_not_utf_8_is_said(folder: Path) -> None:
+    done = run(folder, "audit", "-", *WHO, given="SELECT 'é'".encode("latin-1"))
+    assert done.returncode == 2
+    assert b"standard input is not UTF-8 text" in done.stderr
+
+
+def test_junit_is_xml_in_any_encoding(folder: Path) -> None:
+    (folder / "people.csv").write_text(PEOPLE.replace("Jeremy", "Jérémy 杜"), encoding="utf-8")
+    done = run(folder, "audit", "log.sql", *WHO, "--format", "junit", PYTHONIOENCODING="cp1252")
+    assert "Jérémy 杜" in "".join(ElementTree.fromstring(done.stdout).itertext())
+
+
+@pytest.mark.parametrize("command", ["audit log.sql", "answer q.sql"])
+def test_a_closed_or_full_output_is_no_verdict(folder: Path, command: str) -> None:
+    words = [*RUN, *command.split(), "-c", "keyhole.toml"]
+    for ending in (">&-", "> /dev/full"):
+        line = " ".join(f"'{word}'" for word in words) + f" {ending}"
+        done = subprocess.run(["sh", "-c", line], cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 2, done.stderr
+        assert "cannot write" in done.stderr
+        assert "internal error" not in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_a_byte_order_mark_is_no_statement(folder: Path) -> None:
+    done = run(folder, "watch", *WHO, given=b"\xef\xbb\xbf" + LOG.encode())
+    assert done.stdout.startswith(b"Q1 allow")
+
+
+def test_a_budget_that_nobody_named_is_beside_the_data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "other").mkdir()
+    who = ("--id", "Name", "--private", "Blood sugar:3.0..10.0:0.1", "--epsilon", "1")
+    sql = 'SELECT SUM("Blood sugar") FROM people'
+    (folder / "q.sql").write_text(sql)
+    assert called("answer", "q.sql", "--data", "people.csv", *who).exit_code == 0
+    monkeypatch.chdir(folder / "other")
+    (folder / "q.sql").write_text(sql.replace("SUM", "AVG"))
+    assert called("answer", "../q.sql", "--data", "../people.csv", *who).exit_code == 3  # nothing is left
+    assert len(list(folder.rglob("*.keyhole"))) == 1
+
+
+def test_settings_behind_a_link_have_one_ledger(folder: Path) -> None:
+    (folder / "b").mkdir()
+    (folder / "b" / "keyhole.toml").symlink_to(folder / "keyhole.toml")
+    assert called("answer", "q.sql", "-c", "keyhole.toml").exit_code == 0
+    again = called("answer", "q.sql", "-c", "b/keyhole.toml")
+    assert again.exit_code == 0, again.output
+    assert "released before" in again.output
+    assert len(list(folder.rglob("*.keyhole"))) == 1
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_paid(folder: Path) -> None:
+    done = called("answer", "q.sql", "-c", "keyhole.toml", "--out", "nowhere/x")
+    assert done.exit_code == 2
+    assert not list(folder.glob("*.keyhole"))
+
+
+def test_the_story_overwrites_nothing(folder: Path) -> None:
+    done = called("demo", ".")
+    assert done.exit_code == 2
+    assert "nothing was written" in done.output
+    assert called("demo", "story").exit_code == called("demo", "story").exit_code == 0
+    assert called("demo", "log.sql").exit_code == 2
+
+
+def test_what_open_gives_the_other_verbs_take() -> None:
+    people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
+    opened = keyhole.open(pa.table(people), private="pay", id="name")
+    log = ["SELECT SUM(pay) FROM t", "SELECT SUM(pay) FROM t WHERE team = 'a'"]
+    assert [f.who for f in keyhole.examine(log, data=opened)] == ["Cyd"]
+    assert keyhole.watch(opened).admit("SELECT SUM(pay) FROM t WHERE team = 'b'").verdict == "deny"
+
+
+def test_private_answers_take_the_words_of_the_command(folder: Path) -> None:
+    found = keyhole.answer([ASK], config="keyhole.toml", epsilon=1, accuracy=0.5)
+    assert not found.refused
+    assert (folder / "budget.keyhole").exists()
+    with pytest.raises(ConfigError, match="no ledger"):
+        keyhole.answer([ASK], data=pa.table({"age": [1]}), private="age:0..9:1", epsilon=1)
+
+
+def test_an_empty_log_is_said() -> None:
+    for text in ("", "   "):
+        with pytest.raises(LogError, match="the log is empty"):
+            keyhole.examine(text, data=pa.table({"name": ["A"], "pay": [1]}), private="pay")
