@@ -124,8 +124,9 @@ LOG_FORMAT = click.Option(
     show_default=True,
     help="What the log was written by; auto goes by its extension and header.",
 )
-OUT = click.Option(["--out"], type=FILE, help="Write here instead; the file appears complete or not at all.")
-GROWING_OUT = click.Option(["--out"], type=FILE, help="Write here instead, line by line as it is decided.")
+OUT = click.Option(
+    ["--out"], type=FILE, help="Write here instead: complete or not at all (watch: line by line, as it decides)."
+)
 TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG)
 
 # audit

@@ -237,6 +237,6 @@ command = click.Command(
         options.SAME_VALUES,
         options.EXPLAIN,
         options.formats(Format.TEXT, Format.JSON),
-        options.GROWING_OUT,
+        options.OUT,
     ],
 )
