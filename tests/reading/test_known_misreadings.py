@@ -38,7 +38,7 @@ def exposed(*log: Any, data: object = D, private: tuple[str, ...] = ("pay",)) ->
 
 
 def admitted(text: str) -> str:
-    roster = load_roster(D, Columns.model_validate({"id": ["name"], "private": {"pay": {}}}))
+    roster = load_roster(D, Columns.checked({"id": ["name"], "private": {"pay": {}}}))
     return str(OnlineAuditor(roster).admit(text).verdict)
 
 

@@ -94,7 +94,7 @@ LIARS = [
 
 @pytest.fixture(scope="module")
 def roster() -> DuckDBRoster:
-    return load_roster(D, Columns.model_validate({"id": ["name"], "private": {"pay": {}, "bonus": {}}}))
+    return load_roster(D, Columns.checked({"id": ["name"], "private": {"pay": {}, "bonus": {}}}))
 
 
 @pytest.mark.parametrize(("text", "misread"), LIARS)

@@ -64,9 +64,6 @@ def square_constraint(
         answer = NULL_ANSWER if value is None else double(Fraction(value), Decimal(value))
         notes.answers[e.number] = answer
     known = by_number.get(asked.partner.number)
-    if answer is not None and answer.hi is not None and answer.hi < 0 and answer.noise is None:
-        notes.contradict(f"Q{e.number} is a variance and was answered below zero", e.number)
-        return None, None
     if n == 0 or (answer is not None and answer.null):
         return None, None  # a variance of nobody, or the sample variance of one person, says nothing
     if known is None:
@@ -78,6 +75,9 @@ def square_constraint(
     if answer is None or None in (answer.lo, answer.hi, known.lo, known.hi):
         return Constraint(e.number, parts, Fraction(0), Fraction(0), None, None, None, exact, why), None
     lo, hi = _ends(e, answer, known, n)
+    if answer.noise is None and answer.hi is not None and answer.hi < -(1 + hi / n) / 10**6:  # more than dust
+        notes.contradict(f"Q{e.number} is a variance and was answered below zero", e.number)
+        return None, None
     if exact and quotients.whole(parts) and ceil(lo) == floor(hi):
         lo = hi = Fraction(ceil(lo))  # squares of integers add up to one
     equal = None

@@ -17,7 +17,7 @@ from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
 from keyhole.sql import carried, lower
 from keyhole.tables import GroupKey, Roster, Source
-from keyhole.transcript import ABSENT, NULL_ANSWER, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
+from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
 
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 
@@ -161,7 +161,7 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
     """Groups that could have been shown but were not: nobody is in them.
 
     For each combination of public keys, one count of zero over all values of the private keys that were not shown
-    with it; and where only public things decide, a group that is missing contradicts the table.
+    with it; where only public things decide, that contradicts the table.
     """
     secret = {c.name for c in roster.schema.columns if c.secret}
     private = [k for k in statement.keys if k.column in secret]
@@ -172,11 +172,7 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
     found: list[tuple[Query, Answer | None]] = []
     for public in roster.keys(statement):
         here = by_public.get(named(public), [])
-        if not private:
-            if not here:
-                for q in statement.group(public):
-                    zero = q.aggregate is Aggregate.SUM and not q.per and not q.columns
-                    found.append((q, Answer.exact(0) if zero else NULL_ANSWER))
+        if not private and here:
             continue
         listed = disjunction(*(conjunction(*(k.equals(key[k.name]) for k in private if k.name in key)) for key in here))
         chosen = [k for k in statement.keys if k.name in public]

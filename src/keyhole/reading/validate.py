@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
@@ -26,6 +25,7 @@ DIFFERS = "read differently from the engine; please report"
 FAILS = "the engine refuses to run it as it is written"
 ROWS = 40  # a made-up table has at least so many
 BATCH = 50  # statements that share a made-up table
+SMALL = 8  # statements up to which one database is filled again and again
 REMEMBERED = 100_000
 
 
@@ -60,7 +60,8 @@ class Validator:
         return [reason and self._looked([s])[0] for s, reason in zip(batch, found, strict=True)]
 
     def _looked(self, batch: Sequence[Statement]) -> list[str]:
-        probes = self._probes()
+        fillings = range(4)
+        probes = self._probes(1 if len(batch) <= SMALL else len(fillings))
         sample, schema = probes[0].sample(), probes[0].schema
         extra = copies(sample, schema, ROWS)
         extra += [row for turn, s in enumerate(batch) for row in deciding_rows(s, schema, sample, turn)]
@@ -75,10 +76,11 @@ class Validator:
         chosen = (batch, batch, [s for s in batch if _partly(s)], [s for s in batch if not _partly(s)])
 
         def one(seed: int) -> dict[str, str]:
-            some, probe = chosen[seed], probes[seed]
+            some, probe = chosen[seed], probes[seed % len(probes)]
             if not some:
                 return {}
-            probe.place(extra)
+            if seed < len(probes):
+                probe.place(extra)
             probe.fill(seed, constants, shares[seed])
             filled = Filled(probe, len(probe.listed(["1"])))
             with suppress(Exception):  # one condition that fails: each statement then looks up its own
@@ -86,14 +88,19 @@ class Validator:
             texts = [(s.text, s.table, len(s.shown)) for s in some]
             return {s.text: _reason(s, rows, filled) for s, rows in zip(some, probe.run(texts), strict=True)}
 
-        with ThreadPoolExecutor(len(probes)) as pool:  # each filling has a database of its own
-            found = list(pool.map(one, range(len(probes))))
+        if len(probes) == 1:
+            found = [one(seed) for seed in fillings]
+        else:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(len(probes)) as pool:  # each filling has a database of its own
+                found = list(pool.map(one, fillings))
         return [next((said[s.text] for said in found if said.get(s.text)), "") for s in batch]
 
-    def _probes(self) -> list[ProbeTable]:
-        if not self._made:
-            self._made = [self._roster.probe() for _ in range(4)]
-        return self._made
+    def _probes(self, count: int) -> list[ProbeTable]:
+        """Databases for made-up tables; few statements share one, which is filled again and again."""
+        self._made += [self._roster.probe() for _ in range(count - len(self._made))]
+        return self._made[:count]
 
 
 def _partly(statement: Statement) -> bool:

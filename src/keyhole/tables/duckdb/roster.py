@@ -29,8 +29,8 @@ from keyhole.predicate import (
     quote_name,
     to_sql,
 )
-from keyhole.query import Key, Query, Statement
-from keyhole.schema import Kind, Role, Schema
+from keyhole.query import Query, Statement
+from keyhole.schema import Role, Schema
 from keyhole.tables.base import GroupKey, ProbeTable, Rows
 from keyhole.tables.duckdb.patterns import group
 
@@ -146,20 +146,12 @@ class DuckDBRoster:
             if not keys:
                 found.append({})
                 continue
-            listed = ", ".join(self._spelled(con, table, k) for k in keys)
+            listed = ", ".join(_spelled(con, table, [k.sql for k in keys]))
             text = f"SELECT DISTINCT {listed} FROM {table} WHERE {to_sql(where)} ORDER BY ALL"
             names = [k.name for k in keys]
             rows = con.execute(text).fetchall()
             found.extend({k: _plain(v) for k, v in zip(names, row, strict=True)} for row in rows)
         return found
-
-    def _spelled(self, con: duckdb.DuckDBPyConnection, table: str, key: Key) -> str:
-        """A key to be fetched; times in nanoseconds as text, since Python's have microseconds."""
-        column = self.schema.find(key.column) if key.column is not None else None
-        if column is None or column.kind is not Kind.TIMESTAMP:
-            return key.sql
-        fine = scalar(con, f"SELECT typeof(any_value({key.sql})) FROM {table}") == "TIMESTAMP_NS"
-        return f"CAST({key.sql} AS VARCHAR)" if fine else key.sql
 
     def spellings(self, column: str) -> frozenset[str]:
         """The values of a public column of text."""
@@ -170,6 +162,13 @@ class DuckDBRoster:
     def _secret(self, name: str) -> bool:
         column = self.schema.find(name)
         return column is not None and column.secret
+
+
+def _spelled(con: duckdb.DuckDBPyConnection, table: str, keys: Sequence[str]) -> list[str]:
+    """Keys to be fetched; times in nanoseconds as text, since Python's have microseconds, which would merge groups."""
+    kinds = con.execute(f"SELECT column_type FROM (DESCRIBE SELECT {', '.join(keys)} FROM {table})").fetchall()
+    fine = (kind == ("TIMESTAMP_NS",) for kind in kinds)
+    return [f"({key})::VARCHAR" if exact else key for key, exact in zip(keys, fine, strict=True)]
 
 
 def _register_rows(con: duckdb.DuckDBPyConnection, rows: Rows) -> None:
