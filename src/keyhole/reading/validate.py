@@ -24,7 +24,7 @@ from keyhole.tables import ProbeTable, Roster
 DIFFERS = "read differently from the engine; please report"
 FAILS = "the engine refuses to run it as it is written"
 ROWS = 40  # a made-up table has at least so many
-BATCH = 50  # statements that share a made-up table
+BATCH = 250  # statements that share a made-up table
 SMALL = 8  # statements up to which one database is filled again and again
 REMEMBERED = 100_000
 
