@@ -21,7 +21,7 @@ from keyhole.forms import ONE, Part, Unknowns, private_leaves, private_part, pub
 from keyhole.knowledge import Knowledge
 from keyhole.meaning import OVER_ZERO, compared, passed, value
 from keyhole.predicate import TRUE, Opaque, Predicate, leaves
-from keyhole.query import Aggregate, Query, Statement, Term, questions
+from keyhole.query import Aggregate, Query, Refused, Statement, Term, questions
 from keyhole.schema import Schema
 from keyhole.tables import GroupKey, Roster
 
@@ -46,7 +46,7 @@ class Disclosed:
     of: str = ""
 
 
-def objection(statement: Statement, schema: Schema, families: Mapping[str, str]) -> str | None:
+def objection(statement: Statement, schema: Schema, families: Mapping[str, str]) -> Refused | None:
     """Why a statement cannot be decided before it is answered; None if it can. Uses text and schema only.
 
     >>> from keyhole.schema import Column, Kind, Role
@@ -55,16 +55,16 @@ def objection(statement: Statement, schema: Schema, families: Mapping[str, str])
     >>> objection(lower("SELECT AVG(pay) FROM staff WHERE dept = 'legal'", staff), staff, {}) is None
     True
     >>> objection(lower("SELECT MAX(pay) FROM staff", staff), staff, {})
-    "MAX of 'pay': its family is sum, and sums and extremes of one column cannot be decided together"
+    Refused(reason="MAX of 'pay': its family is sum, and sums and extremes of one column cannot be decided together")
     """
     secret = frozenset(c.name for c in schema.columns if c.secret)
     for key in statement.keys:
         if key.column in secret:
-            return f"it groups by the private column {key.column!r}: which groups are shown cannot be foreseen"
+            return Refused(f"it groups by the private column {key.column!r}: which groups are shown cannot be foreseen")
     for query in (*statement.queries, *statement.tested):
         why = _objection(query, secret, families)
         if why is not None:
-            return why
+            return Refused(why)
     return None
 
 

@@ -251,7 +251,7 @@ class OnlineAuditor:
             if why is None and statement.shown:  # it was read from a text: does the engine read it so?
                 why = self._validator.reasons([statement])[0] or None
             if why is not None:
-                return _Plan(Admission(number, text, Permission.REFUSED, why), None, len(self._past))
+                return _Plan(Admission(number, text, Permission.REFUSED, why.reason), None, len(self._past))
         except QueryError as error:
             return _Plan(Admission(number, text, Permission.REFUSED, str(error)), None, len(self._past))
         return _Plan(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from keyhole.checks import attacks, auditors, budgets, mechanisms, online, oracle_learners, oracles, sources, updates
+from keyhole.checks import (
+    attacks,
+    auditors,
+    bases,
+    budgets,
+    mechanisms,
+    online,
+    oracle_learners,
+    oracles,
+    sources,
+    updates,
+)
 from keyhole.checks.law import Family
 
 FAMILIES: Final[tuple[Family[Any], ...]] = (
     Family("auditor", auditors.LAWS, auditors.SPECIMENS),
     Family("online auditor", online.LAWS, online.SPECIMENS),
     Family("source", sources.LAWS, sources.SPECIMENS),
+    Family("basis", bases.LAWS, bases.SPECIMENS),
     Family("attack", attacks.LAWS, attacks.SPECIMENS),
     Family("oracle attack", oracles.LAWS, oracles.SPECIMENS),
     Family("oracle learner", oracle_learners.LAWS, oracle_learners.SPECIMENS),

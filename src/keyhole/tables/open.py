@@ -7,12 +7,9 @@ it was read (`Config.load`, once); a path given beside the settings is meant fro
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-
-import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.schema import Column, Kind, Role, Schema
@@ -23,7 +20,7 @@ from keyhole.tables.duckdb.source import DuckDBSource
 from keyhole.tables.seal import Seal
 from keyhole.transcript import Line
 
-__all__ = ["Table", "Use", "compared_with_text", "interruptions", "open_table", "read_columns"]
+__all__ = ["Table", "Use", "compared_with_text", "open_table", "read_columns"]
 
 
 class Use(Enum):
@@ -143,14 +140,3 @@ def compared_with_text(lines: Sequence[Line], names: Iterable[str]) -> frozenset
         if any(test.search(line.sql) for line in lines) or any(keyed):
             found.add(name)
     return frozenset(found)
-
-
-@contextmanager
-def interruptions() -> Iterator[None]:
-    """DuckDB says InterruptException, or RuntimeError("Query interrupted"), when Ctrl-C meets it at work."""
-    try:
-        yield
-    except (RuntimeError, duckdb.InterruptException) as error:
-        if isinstance(error, duckdb.InterruptException) or "interrupt" in str(error).lower():
-            raise KeyboardInterrupt from None
-        raise
