@@ -26,7 +26,7 @@ from keyhole.basis import Row
 from keyhole.basis.bits import Words
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.predicate import quote_name
-from keyhole.query import Query, Statement
+from keyhole.query import Query, Refused, Statement
 from keyhole.reading import Validator
 from keyhole.schema import Role
 from keyhole.solve.rowspace.online import OnlineRowSpace
@@ -249,7 +249,8 @@ class OnlineAuditor:
             why = objection(statement, self.roster.schema, self._families)
             forms = disclosed(statement, self._people) if why is None else []
             if why is None and statement.shown:  # it was read from a text: does the engine read it so?
-                why = self._validator.reasons([statement])[0] or None
+                doubt = self._validator.reasons([statement])[0]
+                why = Refused(doubt) if doubt else None
             if why is not None:
                 return _Plan(Admission(number, text, Permission.REFUSED, why.reason), None, len(self._past))
         except QueryError as error:
