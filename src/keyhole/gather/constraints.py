@@ -97,9 +97,6 @@ class Reader:
             return Constraint(number, parts, Fraction(0), count, -count, -count) if parts else None
         public, private = split_needs(query, self._secret())
         if not self._met(public):
-            if query.key and asked.entry.answer is None:  # the engine showed this group
-                self.notes.leave(asked.entry, "the engine shows a group in which we find nobody; please report")
-                return None
             self.notes.nobody.append(Unjudged(number, asked.entry.sql, "nobody matches it"))
             return None  # anybody could have known
         if query.per and not private_part(asked.form.per):
