@@ -184,8 +184,7 @@ class _Reading:
         parts = [part for q in queries for part in unknowns.form(q).parts]
         parts += [Part(ONE, need) for q in queries if q.test is not None for need in q.needs]
         self._basis, self._atoms = people.basis(parts)
-        n = people.roster.n
-        self._sizes = np.ones(n, dtype=np.int64) if self._atoms is None else self._atoms.sizes
+        self._sizes = None if self._atoms is None else self._atoms.sizes
 
     def passes(self, test: Query) -> bool:
         """A public HAVING test; one that only the engine could compute is taken to pass, which discloses more."""

@@ -160,8 +160,12 @@ def row(parts: Iterable[Part], basis: Basis) -> Row:
     return _reduced(Row(basis.count, Fraction(scale), None, values))
 
 
-def measure(made: Row, sizes: Ints) -> Fraction:
-    """The value of a public form: its coefficients times how many records each class has."""
+def measure(made: Row, sizes: Ints | None = None) -> Fraction:
+    """The value of a public form: its coefficients times how many records each class has (None: one each)."""
+    if sizes is None:
+        if made.masks is not None:
+            return sum(int(np.bitwise_count(words).sum()) for words in made.masks.values()) / made.scale
+        return sum(int(values.astype(object).sum()) for _, values in made.values.values()) / made.scale
     if made.masks is not None:
         total = sum(int(sizes[unpack(words, made.count)].sum()) for words in made.masks.values())
     else:

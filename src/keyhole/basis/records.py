@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.base import Weights
 from keyhole.basis.bits import Words, pack
-from keyhole.predicate import Kleene, Predicate, Truth, fold, leaves, negation, to_sql
+from keyhole.predicate import IsNull, Kleene, Leaf, Opaque, Predicate, Truth, fold, leaves, negation, to_sql
 
 Support: TypeAlias = Callable[[Predicate], NDArray[np.int64]]  # the records for which a condition is true
 Sides: TypeAlias = tuple[Words, Words]  # where it is true, where it is false
@@ -32,10 +32,12 @@ class Records:
 
     Equal to the engine's answer for every condition, NULLs included. Memory: at most KEPT * n / 4 bytes.
 
-    >>> from keyhole.predicate import Comparison, Not
+    >>> from keyhole.predicate import Comparison, IsNull, Not
     >>> ages = [31, 45, None, 28]
     >>> def support(p):  # stands for the engine
     ...     inverse, leaf = isinstance(p, Not), p.part if isinstance(p, Not) else p
+    ...     if isinstance(leaf, IsNull):
+    ...         return np.array([i for i, a in enumerate(ages) if a is None])
     ...     return np.array([i for i, a in enumerate(ages) if a is not None and (a < leaf.value) is not inverse])
     >>> young, people = Comparison("age", "<", 40), Records(4, support, Weights.of)
     >>> [int(people.bits(p)[0]) for p in (young, Not(young), Not(young))]
@@ -50,6 +52,7 @@ class Records:
         self._none = np.zeros_like(self._all)
         self._kept: OrderedDict[str, Sides] = OrderedDict()  # by the SQL of a leaf
         self._seen: OrderedDict[str, None] = OrderedDict()
+        self._null: dict[str, Words] = {}  # who has no value, by column
         self._bits: Kleene[Sides] = Kleene(
             constant=self._constant,
             leaf=lambda leaf: self._kept[to_sql(leaf)],
@@ -64,7 +67,7 @@ class Records:
         asked = {to_sql(leaf): leaf for leaf in leaves(where)}
         for sql, leaf in asked.items():
             if sql not in self._kept and sql in self._seen and len(asked) <= KEPT:
-                self._kept[sql] = (self._asked(leaf), self._asked(negation(leaf)))
+                self._kept[sql] = self._sides(leaf)
         if all(sql in self._kept for sql in asked):
             found = fold(where, self._bits)[0]
             for sql in asked:
@@ -77,6 +80,17 @@ class Records:
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return found
+
+    def _sides(self, leaf: Leaf) -> Sides:
+        """Where a leaf is true, and where it is false: where it is neither true nor its column NULL."""
+        true = self._asked(leaf)
+        if isinstance(leaf, Opaque):
+            return true, self._asked(negation(leaf))
+        if isinstance(leaf, IsNull):
+            return true, ~true & self._all
+        if leaf.column not in self._null:
+            self._null[leaf.column] = self._asked(IsNull(leaf.column))
+        return true, ~(true | self._null[leaf.column]) & self._all
 
     def _asked(self, predicate: Predicate) -> Words:
         """One pass of the engine."""
