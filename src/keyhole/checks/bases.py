@@ -139,7 +139,7 @@ def a_row_adds_up_what_its_parts_say(make: Maker) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _TwoValued:
+class _NullIsFalse:
     """Takes what is not true for false: NOT of it holds for NULL."""
 
     honest: Basis
@@ -159,14 +159,14 @@ class _TwoValued:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Unscaled(_TwoValued):
+class _Unscaled(_NullIsFalse):
     """Gives every class to everybody."""
 
     def bits(self, where: Predicate) -> Words:
         return pack(np.ones(self.count, dtype=np.bool_))
 
 
-def _liar(kind: type[_TwoValued]) -> Maker:
+def _liar(kind: type[_NullIsFalse]) -> Maker:
     def make() -> Classed:
         honest = _records()
         return Classed(kind(honest.basis), honest.of)
@@ -175,6 +175,6 @@ def _liar(kind: type[_TwoValued]) -> Maker:
 
 
 LAWS: tuple[Law[Maker], ...] = (
-    Law(bits_are_direct_evaluation, (Specimen("TwoValued", _liar(_TwoValued)),)),
+    Law(bits_are_direct_evaluation, (Specimen("NullIsFalse", _liar(_NullIsFalse)),)),
     Law(a_row_adds_up_what_its_parts_say, (Specimen("Unscaled", _liar(_Unscaled)),)),
 )

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ except ImportError:  # pragma: no cover - no advisory locks on this platform
     fcntl = None  # type: ignore[assignment]
 
 LAYOUT = "1"
+WAIT = 30.0  # seconds for another process to let go of the file
 TABLES = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS totals (account TEXT PRIMARY KEY, amount TEXT NOT NULL, delta TEXT NOT NULL) WITHOUT ROWID;
@@ -75,6 +77,20 @@ class Charge:
     what: str
 
 
+def _patiently(db: sqlite3.Connection, text: str) -> None:
+    """Run what SQLite refuses at once while another process begins the same file, instead of waiting for it."""
+    until = time.monotonic() + WAIT
+    while True:
+        try:
+            db.execute(text)
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > until:
+                raise
+        time.sleep(0.02)
+
+
 class Ledger(Budget):
     """A `Budget` whose every charge is on disk (SQLite, WAL, synchronous=FULL) before `spend` returns.
 
@@ -109,8 +125,8 @@ class Ledger(Budget):
         try:
             if self.path != ":memory:":
                 Path(self.path).touch(mode=0o600)  # for the custodian alone
-            self._db = opened or sqlite3.connect(self.path, timeout=30, isolation_level=None, check_same_thread=False)
-            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db = opened or sqlite3.connect(self.path, timeout=WAIT, isolation_level=None, check_same_thread=False)
+            _patiently(self._db, "PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=FULL")
             with self._transaction():
                 for statement in filter(str.strip, TABLES.split(";")):
@@ -136,7 +152,7 @@ class Ledger(Budget):
         copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         if Path(path).exists():
             try:
-                origin = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+                origin = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True, timeout=WAIT)
                 try:
                     origin.backup(copy)
                 finally:
