@@ -2,6 +2,7 @@
 
 KeyholeError                    root: catch this
 ├── ConfigError                 keyhole.toml or an option is wrong; says what to write
+│   └── BookError               a book cannot be gone on with: damaged, older than its witness, for other data
 ├── DataError                   the custodian's table is wrong (found at load, never at query time)
 ├── LogError                    a log or transcript cannot be read; says the line
 ├── QueryError                  one statement is refused; carries the text, a position and a caret
@@ -27,6 +28,10 @@ class KeyholeError(Exception):
 
 class ConfigError(KeyholeError):
     """A setting is wrong; the message says what to write."""
+
+
+class BookError(ConfigError):
+    """The book cannot be gone on with; the message is for the custodian, who reads what to do."""
 
 
 class DataError(KeyholeError):

@@ -215,14 +215,35 @@ class Online(_Table):
 
 
 @dataclass(frozen=True, slots=True)
+class BookTable(_Table):
+    """[book]: what was asked, answered, published and paid, and how questions are answered.
+
+    `policy` None: private if there is a budget, else audited; monitored only if it is written here. `changes` says who
+    may know which people were written between two versions of the data. `begun` says that the book exists.
+    """
+
+    path: str | None = None
+    population: str | None = None
+    witness: str | None = None
+    policy: Literal["audited", "private", "monitored"] | None = None
+    changes: Literal["secret", "public"] = "secret"
+    begun: bool = False
+
+    def __post_init__(self) -> None:
+        if self.path == ":memory:":
+            raise ValueError("path = ':memory:' would forget what was answered: name a file")
+
+
+@dataclass(frozen=True, slots=True)
 class BudgetTable(_Table):
-    """[budget]: what may be spent on private answers."""
+    """[budget]: what may be spent on private answers. `accuracy` is what a question costs if it does not say."""
 
     epsilon: Number | None = None
     delta: Number = Decimal(0)
     unit: Literal["epsilon", "rho"] = "epsilon"
     neighbours: Literal["replace-one", "add-remove"] = "replace-one"
     ledger: str | None = None
+    accuracy: Number | None = None
     analysts: dict[str, Number] = field(default_factory=dict)
 
 
@@ -256,6 +277,7 @@ class Config(_Table):
     source: SourceTable = field(default_factory=SourceTable)
     columns: Columns = field(default_factory=Columns)
     online: Online = field(default_factory=Online)
+    book: BookTable = field(default_factory=BookTable)
     budget: BudgetTable = field(default_factory=BudgetTable)
     facts: tuple[FactTable, ...] = ()
 
@@ -289,6 +311,7 @@ class Config(_Table):
             self,
             source=replace(self.source, data=at(self.source.data)),
             online=replace(self.online, history=at(self.online.history)),
+            book=replace(self.book, path=at(self.book.path), witness=at(self.book.witness)),
             budget=replace(self.budget, ledger=at(self.budget.ledger)),
         )
 

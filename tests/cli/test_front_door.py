@@ -16,8 +16,8 @@ from keyhole.cli.answer import MechanismName
 from keyhole.cli.demo import LOG, PEOPLE, TRANSCRIPT
 from keyhole.cli.root import ENTRIES, app, load
 from keyhole.logs.open import LogFormat
+from keyhole.session.open import MECHANISMS
 from keyhole.sql import Dialect
-from keyhole.verbs.answer import MECHANISMS
 
 RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]
 HEAVY = {"numba", "pydantic", "duckdb", "sqlglot", "numpy", "rich", "typer", "scipy", "pandas"}

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from keyhole.book import Book
 from keyhole.cli import app
 from keyhole.defend.answering import Answering, Setting
 from keyhole.defend.budget import Cap
@@ -21,6 +22,9 @@ from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.releases import ReleaseLine, Releases
 from keyhole.defend.strategies.each import EachAlone
 from keyhole.knowledge import Config
+from keyhole.query import Refused
+from keyhole.session.private import Private
+from keyhole.session.session import Session
 from keyhole.tables import load
 
 SETTINGS = """
@@ -100,9 +104,13 @@ def answered(
     domain = declared_domain(settings.columns, source.schema)
     histogram = count_cells(source, domain, neighbours)
     total = Loss.of_rho(1000, neighbours) if kind == "gaussian" else Loss.of_epsilon(1000, 0, neighbours)
-    with Ledger(":memory:", Cap.declared(total, {}), version="", domain=domain.fingerprint()) as books:
-        setting = Setting(histogram, books, 0.05, None, 1000, None)
-        made = Answering(source.schema, domain, setting, EachAlone(setting, kind, Silent())).answer(STATEMENTS)
+    with Book.rehearsal(None, "people") as book:
+        setting = Setting(
+            histogram, Ledger(book, Cap.declared(total, {}), domain=domain.fingerprint()), 0.05, None, 1000
+        )
+        answering = Answering(source.schema, domain, setting, EachAlone(setting, kind, Silent()))
+        replies = Session(book, Private(answering)).ask_all(STATEMENTS)
+        made = [r.noisy or answering.refused(r.sql, Refused(r.reason), None) for r in replies]
         writer = Releases(source.schema, domain, setting.n)
         found = list(writer.transcript(a.source for a in made if a.source is not None))
         return source, found, [a.sql for a in made if a.refused is not None]

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
 
+from keyhole.book import EVERYBODY, Book
 from keyhole.checks.law import Law, Specimen
-from keyhole.defend.budget import EVERYBODY, Budget, Cap
+from keyhole.defend.budget import Budget, Cap
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.loss import Loss
 from keyhole.errors import BudgetExhausted
@@ -23,7 +24,7 @@ Open = Callable[[Cap], Budget]
 def _in_a_file(cap: Cap) -> Ledger:
     """A ledger in a folder of its own, which goes with it."""
     folder = tempfile.TemporaryDirectory(prefix="keyhole-")
-    ledger = Ledger(Path(folder.name) / "budget.keyhole", cap)
+    ledger = Ledger(Book.open(Path(folder.name) / "book.keyhole", "staff"), cap)
     weakref.finalize(ledger, folder.cleanup)
     return ledger
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class MechanismName(StrEnum):
-    """How answers are made; tied to `verbs.answer.MECHANISMS` by a test."""
+    """How answers are made; tied to `session.open.MECHANISMS` by a test."""
 
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
@@ -71,8 +71,9 @@ def answer(
 ) -> None:
     """Load, open the ledger, answer or price, show."""
     from keyhole.logs.open import LogFormat, open_log
+    from keyhole.session.open import Terms
     from keyhole.settings import settings
-    from keyhole.verbs.answer import Terms, answered
+    from keyhole.verbs.answer import answered
 
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     terms = Terms(epsilon, delta, str(mechanism), accuracy, beta, horizon, analyst, ledger)

@@ -1,24 +1,27 @@
-"""How statements are answered: read, priced, charged, released, remembered, and only then shown."""
+"""How statements are answered privately: read, priced, charged, released, remembered, on one page of the book."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from keyhole.basis.cells.domain import Domain
+from keyhole.book import BookEntry
 from keyhole.defend.base import Release
 from keyhole.defend.histogram import Histogram
-from keyhole.defend.ledger import Ledger
+from keyhole.defend.ledger import Bought, Kept, Ledger
 from keyhole.defend.load import asking_schema
 from keyhole.defend.loss import Loss, Neighbours
-from keyhole.defend.releases import ReleasedStatement
+from keyhole.defend.releases import ReleasedStatement, Releases
 from keyhole.defend.workload import Estimate, GroupKey, Question, pose
 from keyhole.errors import QueryError
 from keyhole.query import Refused, Statement
 from keyhole.schema import Schema
 from keyhole.sql import lower
+
+REMEMBERED = 4096  # texts whose reading is kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,6 @@ class Setting:
     beta: float
     accuracy: float | None
     horizon: int
-    analyst: str | None
 
     @property
     def n(self) -> int | None:
@@ -82,8 +84,10 @@ class Setting:
         """A number made from k releases fails if any of them does: each gets beta/k."""
         return self.beta / max((len(i.asked) for _, items in question.groups for i in items), default=1)
 
-    def remember(self, question: Question, releases: Sequence[Release], *, together: bool = False) -> None:
-        """Keep what was released: on disk when this returns. `together`: beta is for all numbers at once."""
+    def remember(
+        self, question: Question, releases: Sequence[Release], bought: Bought, *, together: bool = False
+    ) -> BookEntry:
+        """Write down what was released. `together`: beta is for all numbers at once."""
         kept: dict[str, Any] = {
             "together": together,
             "beta": releases[0].beta,
@@ -91,19 +95,23 @@ class Setting:
             "numbers": [[str(r.value), str(r.alpha)] for r in releases],
             "noise": [None if r.scale is None else [r.law, str(r.scale)] for r in releases],
         }
-        self.ledger.remember(question.fingerprint(), kept)
+        return self.ledger.remember(question.fingerprint(), kept, bought)
 
-    def recalled(self, question: Question) -> list[Release] | None:
-        """What was released before, if it is good enough for what is asked now; it costs nothing."""
-        kept = self.ledger.recall(question.fingerprint())
+    def recalled(self, question: Question, analyst: str | None) -> tuple[list[Release], Kept] | None:
+        """What was released before, if it is good enough for what is asked now and the analyst may be told."""
+        for kept in self.ledger.recall(question.fingerprint(), analyst):
+            releases = self._again(question, kept.answer, analyst)
+            if releases is not None:
+                return releases, kept
+        return None
+
+    def _again(self, question: Question, kept: dict[str, Any], analyst: str | None) -> list[Release] | None:
         bar = self.bar()
-        if kept is None:
-            return None
         if kept["beta"] > (self.beta if kept.get("together") else self.release_beta(question)):
             return None
         if bar is not None and any(Fraction(alpha) > bar for _, alpha in kept["numbers"]):
             return None
-        left, neighbours = self.ledger.left(self.analyst), self.histogram.neighbours
+        left, neighbours = self.ledger.left(analyst), self.histogram.neighbours
         nothing = Loss(self.ledger.cap.total.unit, Fraction(0), Fraction(0), neighbours)
         how = f"released before ({kept['how']})"
         noise = kept.get("noise") or [None] * len(kept["numbers"])  # a ledger of an earlier version has none
@@ -116,47 +124,80 @@ class Setting:
         ]  # fmt: skip
 
 
+Made: TypeAlias = tuple[list[Release], Fraction]  # what was released, and what it charged
+
+
 class Strategy(Protocol):
     """One way to answer: a mechanism with its prices."""
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | Refused]:
+    def expect(self, questions: Sequence[Question], analyst: str | None) -> None:
+        """These are about to be asked: what is left is shared out among them, or one plan is made for all."""
+
+    def prices(self, questions: Sequence[Question], analyst: str | None) -> list[tuple[Fraction, str] | Refused]:
         """What each question would cost, in the budget's unit, and how it would be made, or why it would be refused;
         spends nothing.
         """
 
-    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | Refused]:
-        """For each question its releases and what it charged, or why it was refused; durable when this returns."""
+    def answer(self, question: Question, analyst: str | None) -> Made | Refused:
+        """Charge, read the data once, write down; on the open page of the book. Or why it was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Posed:
+    """A statement that was read, as linear queries over the declared cells."""
+
+    sql: str
+    statement: Statement
+    question: Question
 
 
 class Answering:
-    """Answers statements about one table with one mechanism, against one ledger.
+    """Answers statements about one table with one mechanism, against one book.
 
     A statement that cannot be read, mapped to cells or paid for is refused alone; the others go on. What a refusal says
-    depends on the statement, the declaration and the ledger, never on the data. Everything is on disk when `answer`
-    returns.
+    depends on the statement, the declaration and the book, never on the data.
     """
 
     def __init__(self, schema: Schema, domain: Domain, setting: Setting, strategy: Strategy) -> None:
         self._schema, self._domain = asking_schema(schema, domain), domain
+        self._releases = Releases(schema, domain, setting.n)
         self.setting, self._strategy = setting, strategy
+        self._posed: dict[str, Posed] = {}
 
-    def _pose(self, sql: str) -> tuple[Statement, Question] | Refused:
-        try:
+    def read(self, sql: str) -> Posed:
+        """A statement as questions over cells; `QueryError` from the text and the declaration alone."""
+        found = self._posed.get(sql)
+        if found is None:
             statement = lower(sql, self._schema)
-            return statement, pose(statement, self._domain, self.setting.histogram.neighbours)
-        except QueryError as error:
-            return Refused(str(error))
+            found = Posed(sql, statement, pose(statement, self._domain, self.setting.histogram.neighbours))
+            if len(self._posed) >= REMEMBERED:
+                self._posed.clear()
+            self._posed[sql] = found
+        return found
 
     def _notes(self, question: Question) -> tuple[str, ...]:
         accuracy = self.setting.accuracy
         return question.notes(self.setting.n, None if accuracy is None else Fraction(str(accuracy)))
 
-    def dry_run(self, statements: Sequence[str]) -> list[Priced]:
+    def _read_all(self, statements: Sequence[str]) -> list[Posed | Refused]:
+        found: list[Posed | Refused] = []
+        for sql in statements:
+            try:
+                found.append(self.read(sql))
+            except QueryError as error:
+                found.append(Refused(str(error)))
+        return found
+
+    def expect(self, statements: Sequence[str], analyst: str | None) -> None:
+        """These statements are about to be asked, together."""
+        self._strategy.expect([p.question for p in self._read_all(statements) if isinstance(p, Posed)], analyst)
+
+    def dry_run(self, statements: Sequence[str], analyst: str | None = None) -> list[Priced]:
         """What each statement would cost, or why it would be refused. Spends nothing and touches no count."""
         setting = self.setting
-        left, unit = setting.ledger.left(setting.analyst), setting.ledger.cap.total.unit
-        posed = [self._pose(sql) for sql in statements]
-        prices = iter(self._strategy.prices([q[1] for q in posed if not isinstance(q, Refused)]))
+        left, unit = setting.ledger.left(analyst), setting.ledger.cap.total.unit
+        posed = self._read_all(statements)
+        prices = iter(self._strategy.prices([q.question for q in posed if isinstance(q, Posed)], analyst))
         made = []
         for sql, q in zip(statements, posed, strict=True):
             if isinstance(q, Refused):
@@ -176,29 +217,43 @@ class Answering:
                 made.append(Priced(sql, Fraction(0), "", Refused(why)))
                 continue
             left -= cost
-            made.append(Priced(sql, cost, how, None, self._notes(q[1])))
+            made.append(Priced(sql, cost, how, None, self._notes(q.question)))
         return made
 
-    def answer(self, statements: Sequence[str]) -> list[Answered]:
-        """Answer all statements, in order."""
-        setting = self.setting
-        posed = [self._pose(sql) for sql in statements]
-        left = setting.ledger.left(setting.analyst)
-        results = iter(self._strategy.answer([q[1] for q in posed if not isinstance(q, Refused)]))
-        neighbours = setting.histogram.neighbours
-        made = []
-        for sql, read in zip(statements, posed, strict=True):
-            result = read if isinstance(read, Refused) else next(results)
-            if isinstance(read, Refused) or isinstance(result, Refused):
-                why = read if isinstance(read, Refused) else result
-                assert isinstance(why, Refused)
-                made.append(Answered(sql, False, (), setting.beta, Fraction(0), left, neighbours, "", why))
-                continue
-            (statement, q), (releases, cost) = read, result
-            groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, setting.n))
-            left = releases[-1].left if releases else left  # others may charge the same ledger meanwhile
-            how = releases[-1].how if releases else q.why_free(neighbours)
-            notes = self._notes(q)
-            asked = ReleasedStatement(statement, q, tuple(releases))
-            made.append(Answered(sql, q.grouped, groups, setting.beta, cost, left, neighbours, how, None, notes, asked))
-        return made
+    def recall(self, asked: Posed, analyst: str | None) -> Answered | None:
+        """What is free: public, or released before and already known to the analyst or within his cap."""
+        q = asked.question
+        if not q.asked:
+            return self._answered(asked, [], Fraction(0), analyst)
+        found = self.setting.recalled(q, analyst)
+        if found is None:
+            return None
+        releases, kept = found
+        self.setting.ledger.tell(analyst, kept.of)
+        return self._answered(asked, releases, Fraction(0), analyst)
+
+    def answer(self, asked: Posed, analyst: str | None) -> Answered:
+        """Charge, read, write down; on the open page."""
+        made = self._strategy.answer(asked.question, analyst)
+        if isinstance(made, Refused):
+            return self.refused(asked.sql, made, analyst)
+        return self._answered(asked, *made, analyst)
+
+    def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
+        """A statement that got no numbers."""
+        s = self.setting
+        neighbours = s.histogram.neighbours
+        return Answered(sql, False, (), s.beta, Fraction(0), s.ledger.left(analyst), neighbours, "", why)
+
+    def lines(self, made: Iterable[Answered]) -> Iterator[str]:
+        """What was released, as lines of a transcript: each release once."""
+        for line in self._releases.transcript(a.source for a in made if a.source is not None):
+            yield line.line()
+
+    def _answered(self, asked: Posed, releases: list[Release], cost: Fraction, analyst: str | None) -> Answered:
+        s, q = self.setting, asked.question
+        groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, s.n))
+        how = releases[-1].how if releases else q.why_free(s.histogram.neighbours)
+        source = ReleasedStatement(asked.statement, q, tuple(releases))
+        left, neighbours = s.ledger.left(analyst), s.histogram.neighbours
+        return Answered(asked.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source)

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
 
+from keyhole.book import EVERYBODY, NOTHING
 from keyhole.defend.loss import Loss, Number, exact, positive
 from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError
-
-EVERYBODY = "*"
-NOTHING = (Fraction(0), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class Cap:
 
 
 class Budget:
-    """A budget in memory. `Ledger` is the same thing in a file.
+    """A budget in memory. `Ledger` is the same thing in a book.
 
     `spend` either records a loss in full or raises `BudgetExhausted` and changes nothing, so that a cheaper
     question may still be asked. Sums are exact rationals: (epsilon, delta) and rho add up by basic
@@ -61,7 +59,7 @@ class Budget:
         self._lock = threading.RLock()
         self._totals: dict[str, tuple[Fraction, Fraction]] = {}
 
-    # The four methods a durable budget replaces.
+    # The three methods a durable budget replaces.
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         with self._lock:
@@ -70,23 +68,24 @@ class Budget:
     def _spent(self, account: str) -> tuple[Fraction, Fraction]:
         return self._totals.get(account, NOTHING)
 
+    def _charge(self, charge: Loss, analyst: str | None, what: str) -> None:
+        """Write down a loss that was checked, in the unit of the budget."""
+        for account in self._accounts(analyst):
+            spent, delta = self._spent(account)
+            self._record(account, spent + charge.amount, delta + charge.delta)
+
     def _record(self, account: str, amount: Fraction, delta: Fraction) -> None:
         self._totals[account] = (amount, delta)
-
-    def _note(self, charge: Loss, analyst: str | None, what: str) -> None:
-        """A line for the custodian's books; memory keeps none."""
 
     def _accounts(self, analyst: str | None) -> tuple[str, ...]:
         named = self.cap.analysts
         if not named:
-            return (EVERYBODY,) if analyst is None else self._unknown(analyst)
+            return (EVERYBODY,)  # whoever asks
         if analyst is None:
             raise ConfigError(f"this budget is kept per analyst: say who asks ({', '.join(named)})")
-        return (EVERYBODY, analyst) if analyst in named else self._unknown(analyst)
-
-    def _unknown(self, analyst: str) -> tuple[str, ...]:
-        known = ", ".join(self.cap.analysts) or "nobody by name"
-        raise ConfigError(f"analyst {analyst!r} has no budget; the budget knows {known}")
+        if analyst not in named:
+            raise ConfigError(f"analyst {analyst!r} has no budget; the budget knows {', '.join(named)}")
+        return (EVERYBODY, analyst)
 
     def check_analyst(self, analyst: str | None) -> None:
         """Refuse an unknown analyst, or none where each has a budget."""
@@ -130,11 +129,7 @@ class Budget:
     def spend(self, loss: Loss, *, analyst: str | None = None, what: str = "") -> None:
         """Charge `loss`, all or nothing. The caller may touch the data only after this returns."""
         with self._transaction():
-            charge = self.check(loss, analyst=analyst)
-            for account in self._accounts(analyst):
-                spent, delta = self._spent(account)
-                self._record(account, spent + charge.amount, delta + charge.delta)
-            self._note(charge, analyst, what)
+            self._charge(self.check(loss, analyst=analyst), analyst, what)
 
     def spent(self, analyst: str | None = None) -> Fraction:
         """What was spent so far, in the unit of the budget: by one analyst, or by everybody together."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-import secrets
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
@@ -16,14 +14,12 @@ from keyhole.basis.cells.declared import Declared
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
 from keyhole.defend.histogram import Histogram
-from keyhole.defend.ledger import Ledger
 from keyhole.defend.loss import Neighbours
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
 from keyhole.predicate import Scalar
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.tables import DuckDBSource
-from keyhole.tables.seal import KEY_BYTES, key_file, make_key, read_key
 
 
 def declared_domain(roles: Columns, schema: Schema) -> Domain:
@@ -137,20 +133,3 @@ def count_cells(source: DuckDBSource, domain: Domain, neighbours: Neighbours) ->
     counts = np.zeros(domain.cells, dtype=np.int64)
     counts[cells] = found
     return Histogram.of(counts, neighbours)
-
-
-def attach(ledger: Ledger, path: Path, source: DuckDBSource, histogram: Histogram) -> None:
-    """Hold the data against what the ledger at `path` knows as this version of it; its key is made if there is none.
-
-    A rehearsal makes no key: nothing is written.
-    """
-    key = read_key(path)
-    if key is None and ledger.digest() is not None:
-        raise ConfigError(
-            f"the key {key_file(path)} is missing, so nobody can say whether the data is still what the ledger knows "
-            f"as version {ledger.version!r}: restore it from a backup, beside the ledger, or write a new version = ... "
-            "under [source]. What was spent stays spent"
-        )
-    if key is None:
-        key = secrets.token_bytes(KEY_BYTES) if ledger.path == ":memory:" else make_key(path)
-    ledger.attach(source.digest(key), histogram.fingerprint())

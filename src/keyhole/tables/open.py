@@ -29,6 +29,7 @@ class Use(Enum):
     AUDIT: the whole; kinds of private columns of a text file may be read off the values, and are listed as assumed.
     ANSWERED: as AUDIT, for a log that has all its answers: the data may lack private columns, then there is no source.
     WATCH: the public half; nothing that can be seen may depend on a private value, so kinds are declared or implied.
+    EXACT: as WATCH, with the source: what is admitted is answered.
     ATTACK: the public half as an outsider has it; private columns are left out by name.
     ANSWER: the whole; every column may be a secret, so no kind is read off and a fault names a column at most.
     """
@@ -36,6 +37,7 @@ class Use(Enum):
     AUDIT = Reading()
     ANSWERED = Reading(may_lack=True)
     WATCH = Reading(may_lack=True, declared=True)
+    EXACT = Reading(declared=True)
     ATTACK = Reading(may_lack=True, leave_out=True)
     ANSWER = Reading(declared=True, guarded=True)
 
@@ -82,7 +84,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
         raise
     absent = tuple(name for name in given.columns.private if name not in (*loaded.held, *loaded.left_out))
     _check_spelling(loaded, absent)
-    wanted = use in (Use.AUDIT, Use.ANSWER) or (use is Use.ANSWERED and not absent)
+    wanted = use in (Use.AUDIT, Use.EXACT, Use.ANSWER) or (use is Use.ANSWERED and not absent)
     source = loaded.source()
     return Table(
         loaded.schema.table,

@@ -8,36 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from keyhole.defend.answering import Answered, Answering, Priced, Setting, Strategy
-from keyhole.defend.budget import Cap
-from keyhole.defend.ledger import Ledger
-from keyhole.defend.load import attach, count_cells, declared_domain
-from keyhole.defend.loss import Loss, Number, probability
-from keyhole.defend.releases import Releases
-from keyhole.defend.strategies.construction import OneConstruction
-from keyhole.defend.strategies.each import EachAlone
-from keyhole.defend.strategies.run import PrepaidRun
-from keyhole.errors import ConfigError, PrivacyParameterError
-from keyhole.knowledge import BudgetTable, Config, home
+from keyhole.defend.answering import Answered, Priced
+from keyhole.defend.loss import Loss, Number
+from keyhole.knowledge import Config
 from keyhole.logs.open import read_log
+from keyhole.query import Refused
+from keyhole.session.open import Terms, private_session
+from keyhole.session.private import Private
 from keyhole.settings import Names, Settings, settings
-from keyhole.tables.open import Use, open_table
-
-MECHANISMS = ("laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative")
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """How statements are answered: the cap of the ledger, how accurate, by which mechanism, for whom."""
-
-    epsilon: Number | None = None
-    delta: Number | None = None
-    mechanism: str = "laplace"
-    accuracy: float | None = None
-    beta: float = 0.05
-    horizon: int = 1000
-    analyst: str | None = None
-    ledger: str | Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,77 +99,17 @@ def answered(
     dry_run: bool = False,
 ) -> Answers:
     """The answers under merged settings, which came from `config`. A dry run spends nothing."""
-    told = given.config
-    cap = _cap(told.budget, terms.epsilon, terms.delta)
-    probability(terms.beta, "beta")
-    _check(terms.accuracy, terms.horizon)
-    source = open_table(given, Use.ANSWER).whole
-    domain = declared_domain(given.columns, source.schema)
-    histogram = count_cells(source, domain, told.budget.neighbours)
     asked = [line.sql for line in read_log(statements)] if isinstance(statements, str | Path) else list(statements)
-    path = Path(terms.ledger or told.budget.ledger or _beside(config, given.data) / "budget.keyhole")
-    begun = Ledger.rehearsal if dry_run else Ledger
-    with begun(path, cap, version=told.source.version or "", domain=domain.fingerprint()) as books:
-        attach(books, path, source, histogram)
-        books.check_analyst(terms.analyst)
-        setting = Setting(histogram, books, terms.beta, terms.accuracy, terms.horizon, terms.analyst)
-        answering = Answering(source.schema, domain, setting, _strategy(terms.mechanism, setting))
-        made = () if dry_run else tuple(answering.answer(asked))
-        prices = tuple(answering.dry_run(asked)) if dry_run else ()
-        left = books.left(terms.analyst)
-        releases = Releases(source.schema, domain, setting.n)
-        lines = tuple(one.line() for one in releases.transcript(a.source for a in made if a.source is not None))
-        return Answers(made, prices, dry_run, books.spent(), left, books.cap.total, books.path, setting.n, lines)
-
-
-def _beside(config: Config | str | Path | None, data: object) -> Path:
-    """Where a ledger lies that nobody named: beside the settings, else beside the data, so that there is one."""
-    if isinstance(config, str | Path):
-        return home(config)
-    if isinstance(data, str | Path):
-        return Path(data).resolve().parent
-    raise ConfigError(
-        "no ledger: a budget must be kept in one file, so name it with ledger = ... ([budget] ledger, or ledger=FILE)"
-    )
-
-
-def _check(accuracy: float | None, horizon: int) -> None:
-    if accuracy is not None and not accuracy > 0:
-        raise PrivacyParameterError(f"accuracy must be above 0, not {accuracy}")
-    if accuracy is not None and not 1e-12 <= accuracy <= 1e12:
-        raise PrivacyParameterError(f"accuracy must be finite, from 1e-12 to 1e12, not {accuracy}")
-    if horizon < 1:
-        raise PrivacyParameterError(f"a run is planned for at least one question, not {horizon}")
-
-
-def _cap(budget: BudgetTable, epsilon: Number | None, delta: Number | None) -> Cap:
-    amount: Number | None = epsilon if epsilon is not None else budget.epsilon
-    if amount is None:
-        raise ConfigError("no budget: give --epsilon, or epsilon = ... under [budget]")
-    slack: Number = delta if delta is not None else budget.delta
-    if budget.unit == "rho":
-        total = Loss.of_rho(amount, budget.neighbours)
-    else:
-        total = Loss.of_epsilon(amount, slack, budget.neighbours)
-    return Cap.declared(total, dict(budget.analysts))
-
-
-def _strategy(mechanism: str, setting: Setting) -> Strategy:
-    match mechanism:
-        case "laplace":
-            return EachAlone(setting, "laplace")
-        case "gaussian":
-            return EachAlone(setting, "gaussian")
-        case "online-ic":
-            return PrepaidRun(setting, "multiplicative-weights")
-        case "online-ic-median":
-            return PrepaidRun(setting, "median")
-        case "online-ic-perceptron":
-            return PrepaidRun(setting, "perceptron")
-        case "iterative":
-            return OneConstruction(setting)
-        case _:
-            raise ConfigError(f"there is no mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")
+    with private_session(given, terms, config, dry_run=dry_run) as session:
+        assert isinstance(session.policy, Private)
+        answering = session.policy.answering
+        ledger, n = answering.setting.ledger, answering.setting.n
+        prices = tuple(answering.dry_run(asked, terms.analyst)) if dry_run else ()
+        replies = () if dry_run else session.ask_all(asked, terms.analyst)
+        made = tuple(r.noisy or answering.refused(r.sql, Refused(r.reason), terms.analyst) for r in replies)
+        lines = tuple(answering.lines(made))
+        left, spent = ledger.left(terms.analyst), ledger.spent()
+        return Answers(made, prices, dry_run, spent, left, ledger.cap.total, session.book.path, n, lines)
 
 
 def _number(value: Fraction | None) -> int | float | None:

@@ -43,10 +43,25 @@ class Gate:
 
     __slots__ = ("_level", "_noise", "_query_scale", "_threshold_scale", "threshold")
 
-    def __init__(self, threshold: int, threshold_scale: Fraction, query_scale: Fraction, noise: NoiseSource) -> None:
+    def __init__(
+        self,
+        threshold: int,
+        threshold_scale: Fraction,
+        query_scale: Fraction,
+        noise: NoiseSource,
+        level: int | None = None,
+    ) -> None:
         self.threshold = threshold
         self._threshold_scale, self._query_scale, self._noise = threshold_scale, query_scale, noise
-        self.renew()
+        if level is None:
+            self.renew()
+        else:
+            self._level = level  # drawn earlier, and kept a secret since
+
+    @property
+    def level(self) -> int:
+        """The noisy threshold: for the custodian's sealed state alone."""
+        return self._level
 
     def renew(self) -> None:
         """Draw fresh noise for the threshold: after every firing, never otherwise."""

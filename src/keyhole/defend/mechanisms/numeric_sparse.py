@@ -98,21 +98,36 @@ class NumericSparse(PrepaidFirings):
         fired: int,
         epsilon: Number,
         delta: Number = 0,
+        level: int | None = None,
         noise: NoiseSource | None = None,
     ) -> NumericSparse:
-        """A run that was paid earlier and whose noisy threshold is lost: the caller counts the restart as a firing."""
+        """A run that was paid earlier, with the noisy threshold it had.
+
+        If that is lost (None), a fresh one is drawn: the caller counts the restart as a firing.
+        """
         run = cls.__new__(cls)
         run.cost = Loss.of_epsilon(epsilon, delta, histogram.neighbours)
-        run._begin(
-            histogram, numeric_sparse_scales(firings, epsilon, delta), threshold, firings, fired, noise or door()
-        )
+        scales = numeric_sparse_scales(firings, epsilon, delta)
+        run._begin(histogram, scales, threshold, firings, fired, noise or door(), level)
         return run
 
+    @property
+    def level(self) -> int:
+        """The noisy threshold, never shown: for the custodian's sealed state alone."""
+        return self._gate.level
+
     def _begin(
-        self, histogram: Histogram, scales: Scales, threshold: int, firings: int, fired: int, noise: NoiseSource
+        self,
+        histogram: Histogram,
+        scales: Scales,
+        threshold: int,
+        firings: int,
+        fired: int,
+        noise: NoiseSource,
+        level: int | None = None,
     ) -> None:
         self._histogram, self._noise, self.scales = histogram, noise, scales
-        self._gate = Gate(threshold, scales.threshold, scales.query, self._noise)
+        self._gate = Gate(threshold, scales.threshold, scales.query, self._noise, level)
         self.firings, self.fired = firings, fired
         self._asked: LinearQuery | None = None
         self._total = 0

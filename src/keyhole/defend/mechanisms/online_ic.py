@@ -50,7 +50,7 @@ class OnlinePlan:
     answer_bar: int
 
     def as_dict(self) -> dict[str, Any]:
-        """For the ledger."""
+        """For the book."""
         return asdict(self)
 
 
@@ -207,13 +207,14 @@ class OnlineIC(Generic[State]):
         asked: int,
         was_open: bool,
         state: NDArray[np.float64],
+        level: int | None = None,
         analyst: str | None = None,
         noise: NoiseSource | None = None,
     ) -> OnlineIC[State]:
-        """A run that was paid for earlier, from what was released of it. No charge.
+        """A run that was paid for earlier, from what was released of it and its noisy threshold (`level`). No charge.
 
-        The noisy threshold of the earlier process is gone. If questions were held against it, a fresh one starts a new
-        stretch of AboveThreshold, so the restart uses up one firing: every stretch is paid for, fired or not.
+        If the threshold is lost (None) and questions were held against it, a fresh one starts a new stretch of
+        AboveThreshold, so the restart uses up one firing: every stretch is paid for, fired or not.
         """
         cls._check(histogram, plan)
         run = cls.__new__(cls)
@@ -221,13 +222,14 @@ class OnlineIC(Generic[State]):
             histogram,
             threshold=plan.threshold,
             firings=plan.firings,
-            fired=fired + was_open,
+            fired=fired + (was_open and level is None),
             epsilon=exact(plan.epsilon),
             delta=exact(plan.delta),
+            level=level,
             noise=noise,
         )
         run._budget, run._analyst = budget, analyst
-        run.plan, run.update, run.asked, run.open = plan, update, asked, False
+        run.plan, run.update, run.asked, run.open = plan, update, asked, was_open and level is not None
         run.state = update.unpack(state)
         return run
 
@@ -248,6 +250,11 @@ class OnlineIC(Generic[State]):
     def fired(self) -> int:
         """How often the hypothesis was found wrong (restarts included)."""
         return self._sparse.fired
+
+    @property
+    def level(self) -> int:
+        """The noisy threshold, never shown: for the custodian's sealed state alone."""
+        return self._sparse.level
 
     @property
     def halted(self) -> bool:
@@ -291,5 +298,5 @@ class OnlineIC(Generic[State]):
         return Release(value, alpha, self.plan.beta, self.cost, left, self.cost.neighbours, how, scale, law)
 
     def packed(self) -> NDArray[np.float64]:
-        """The released hypothesis, for the ledger."""
+        """The released hypothesis, for the book."""
         return self.update.pack(self.state)

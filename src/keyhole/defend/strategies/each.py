@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from keyhole.defend.answering import Setting
+from keyhole.defend.answering import Made, Setting
 from keyhole.defend.base import Release
+from keyhole.defend.ledger import Bought
 from keyhole.defend.linear import l1_sensitivity, l2_sensitivity_squared
 from keyhole.defend.loss import Loss, rounded_down
 from keyhole.defend.mechanisms.gaussian import Gaussian, gaussian_rho
@@ -20,29 +21,34 @@ from keyhole.errors import BudgetExhausted, PrivacyParameterError
 from keyhole.query import Refused
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class EachAlone:
     """With an accuracy each statement costs what that accuracy needs; without one, what is left is shared out evenly
-    over the statements that are not free. A question released before is given again for nothing.
+    over the statements that are expected and not free. A question released before is given again for nothing.
     """
 
     setting: Setting
     kind: Literal["laplace", "gaussian"]
     noise: NoiseSource | None = None
+    share: Fraction | None = None  # what one statement may spend; None: nothing was said of what is to come
 
-    def prices(self, questions: Sequence[Question]) -> list[tuple[Fraction, str] | Refused]:
+    def expect(self, questions: Sequence[Question], analyst: str | None) -> None:
+        """Share out what is left."""
+        self.share = self._shares(questions, analyst)
+
+    def prices(self, questions: Sequence[Question], analyst: str | None) -> list[tuple[Fraction, str] | Refused]:
         """Each statement's price; later repetitions of a statement are free."""
         made: list[tuple[Fraction, str] | Refused] = []
         seen: set[str] = set()
-        shares = self._shares(questions)
+        share = self._shares(questions, analyst) if self.share is None else self.share
         for q in questions:
             key = q.fingerprint()
             if not q.asked:
                 made.append((Fraction(0), q.why_free(self.setting.histogram.neighbours)))
-            elif key in seen or self.setting.recalled(q) is not None:
+            elif key in seen or self.setting.recalled(q, analyst) is not None:
                 made.append((Fraction(0), "released before"))
             else:
-                quoted = self._quote(q, shares)
+                quoted = self._quote(q, share)
                 if isinstance(quoted, Refused):
                     made.append(quoted)
                     continue
@@ -50,40 +56,34 @@ class EachAlone:
             seen.add(key)
         return made
 
-    def answer(self, questions: Sequence[Question]) -> list[tuple[list[Release], Fraction] | Refused]:
-        """Charge, release and remember one statement after the other."""
-        shares = self._shares(questions)
-        made: list[tuple[list[Release], Fraction] | Refused] = []
-        for q in questions:
-            if not q.asked:
-                made.append(([], Fraction(0)))
-                continue
-            if (known := self.setting.recalled(q)) is not None:
-                made.append((known, Fraction(0)))
-                continue
-            loss = self._quote(q, shares)
-            if isinstance(loss, Refused):
-                made.append(loss)
-                continue
-            try:
-                releases = _in_units(q, self._mechanism(q, loss).release(q.asked))
-            except BudgetExhausted as error:
-                made.append(Refused(str(error)))
-                continue
-            self.setting.remember(q, releases)
-            made.append((releases, self.setting.ledger.price(loss).amount))
-        return made
+    def answer(self, question: Question, analyst: str | None) -> Made | Refused:
+        """Charge, release and remember one statement."""
+        share = self.one_tenth(analyst) if self.share is None else self.share
+        loss = self._quote(question, share)
+        if isinstance(loss, Refused):
+            return loss
+        try:
+            releases = _in_units(question, self._mechanism(question, loss, analyst).release(question.asked))
+        except BudgetExhausted as error:
+            return Refused(str(error))
+        self.setting.remember(question, releases, Bought(question.sql, len(releases), analyst))
+        return releases, self.setting.ledger.price(loss).amount
 
-    def _mechanism(self, q: Question, loss: Loss) -> Laplace | Gaussian:
+    def one_tenth(self, analyst: str | None) -> Fraction:
+        """What a single statement may spend where no accuracy is asked for: a tenth of the cap, if so much is left."""
+        ledger = self.setting.ledger
+        return min(ledger.left(analyst), rounded_down(ledger.cap.total.amount / 10))
+
+    def _mechanism(self, q: Question, loss: Loss, analyst: str | None) -> Laplace | Gaussian:
         s, beta = self.setting, self.setting.release_beta(q)
         if self.kind == "laplace":
-            return Laplace(s.histogram, s.ledger, loss.amount, beta, s.analyst, self.noise)
-        return Gaussian(s.histogram, s.ledger, loss.amount, beta, s.analyst, self.noise)
+            return Laplace(s.histogram, s.ledger, loss.amount, beta, analyst, self.noise)
+        return Gaussian(s.histogram, s.ledger, loss.amount, beta, analyst, self.noise)
 
-    def _shares(self, questions: Sequence[Question]) -> Fraction:
+    def _shares(self, questions: Sequence[Question], analyst: str | None) -> Fraction:
         """What one statement may spend when no accuracy is asked for: an even share, the same for all."""
-        new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q) is None}
-        left = self.setting.ledger.left(self.setting.analyst)
+        new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
+        left = self.setting.ledger.left(analyst)
         return rounded_down(left / len(new)) if new else Fraction(0)
 
     def _quote(self, q: Question, share: Fraction) -> Loss | Refused:

@@ -1,0 +1,295 @@
+"""A book on disk: one SQLite file, append-only, hash-chained; what it says is durable before anybody is told."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from keyhole.book.chain import BookEntry, Mark
+from keyhole.book.file import LAYOUT, TABLES, WAIT, connected, touched, unfit
+from keyhole.book.state import BookState
+from keyhole.book.witness import Witness
+from keyhole.errors import BookError
+
+BLOCK = 4096  # an entry with an answer takes whole blocks, so that whether it fits does not depend on the answer
+FIELDS = "seq, prev, hash, at, kind, epoch, analyst, body"
+
+
+class Book:
+    """An open book. Everything that changes it happens on a page: `with book.page(): ...`, one at a time.
+
+    A page is one transaction (WAL, synchronous=FULL, BEGIN IMMEDIATE): other processes queue, what was written on it
+    is on disk and seen by the witness when the block ends, and a block that fails leaves nothing. Opening checks the
+    whole chain, the totals and the witness. Cost: one commit for a page with entries; a pass over all entries to open.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "book.keyhole"
+    >>> with Book.open(path, "staff") as book, book.page():
+    ...     entry = book.append(Mark.CHARGE, {"amount": "1/10", "delta": "0", "what": "a question"})
+    >>> with Book.open(path) as book:
+    ...     book.state.seq, book.state.population, str(book.state.spent("*")[0])
+    (2, 'staff', '1/10')
+    """
+
+    def __init__(self, path: str, db: sqlite3.Connection, witness: Witness | None = None) -> None:
+        self.path, self._db, self._witness = path, db, witness
+        self._lock = threading.RLock()
+        self._depth = self._since = 0
+        self._drawn = False  # was a sealed state changed on this page?
+        self.state = BookState()
+        self.new = False
+
+    # --- opening ------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def open(
+        cls, path: str | Path, population: str | None = None, *, witness: Path | None = None, begun: bool = False
+    ) -> Book:
+        """Go on with a book, or begin one for a population (`new` says which).
+
+        Refused if it is damaged, or older than its witness; if there is none (or an empty file) and the witness, or
+        `begun`, or the lack of a population says that there was one.
+        """
+        seen = Witness(witness).read() if witness else None
+        if not Path(path).exists() or Path(path).stat().st_size == 0:
+            if seen is not None:
+                raise BookError(
+                    f"the witness {witness} knows a book with {seen[0]} entries, and there is none at {path}: restore "
+                    "the book from a backup. To begin another for other people, give it a witness of its own"
+                )
+            if begun or population is None:
+                raise BookError(f"there is no book at {path}, and there should be one: restore it from a backup")
+            touched(path)
+        book = cls(str(path), connected(path), Witness(witness) if witness else None)
+        try:
+            with book.page():  # behind whoever is beginning it
+                book.new = population is not None and book._blank()
+                if book.new:
+                    book._begin(str(population))
+                else:
+                    book._check()
+        except BaseException:
+            book.close()
+            raise
+        return book
+
+    @classmethod
+    def rehearsal(cls, path: str | Path | None, population: str = "", witness: Path | None = None) -> Book:
+        """A copy in memory of the book at `path` (an empty one if there is none): whatever is done, nothing is kept.
+
+        >>> Book.rehearsal(None, "staff").state.population
+        'staff'
+        """
+        copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        there = path is not None and Path(path).exists() and Path(path).stat().st_size > 0
+        book = cls(str(path) if there else ":memory:", copy)
+        if not there:
+            with book.page():
+                book._begin(population)
+            return book
+        assert path is not None
+        try:
+            origin = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True, timeout=WAIT)
+            try:
+                origin.backup(copy)
+            finally:
+                origin.close()
+        except sqlite3.Error as error:
+            raise unfit(path, error) from None
+        book._witness = Witness(witness) if witness else None
+        book._check()
+        book._witness = None  # it saw nothing of what is rehearsed
+        return book
+
+    def _blank(self) -> bool:
+        return self._db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+
+    def _begin(self, population: str) -> None:
+        for statement in TABLES:
+            self._db.execute(statement)
+        self._db.execute("INSERT INTO about VALUES ('layout', ?)", (LAYOUT,))
+        self.append(Mark.OPEN, {"population": population})
+
+    def _check(self) -> None:
+        """The chain is whole, the totals are what it adds up to, nothing that the witness saw is missing."""
+        try:
+            layout = self._db.execute("SELECT value FROM about WHERE key = 'layout'").fetchone()
+            totals = {who: (amount, delta) for who, amount, delta in self._db.execute("SELECT * FROM total")}
+            sealed = {(e, n): g for e, n, g in self._db.execute("SELECT epoch, name, generation FROM sealed")}
+        except sqlite3.Error as error:
+            raise unfit(self.path, error) from None
+        if layout is None or layout[0] != LAYOUT:
+            raise BookError(f"{self.path} has the layout {layout and layout[0]!r}, this program reads {LAYOUT!r}")
+        before: BookEntry | None = None
+        seen = self._witness.read() if self._witness is not None else None
+        for entry in self.entries():
+            if (
+                not entry.whole()
+                or entry.seq != (before.seq + 1 if before else 1)
+                or (before and before.hash != entry.prev)
+            ):
+                raise BookError(f"the book {self.path} is damaged at entry {entry.seq}: restore it from a backup")
+            if seen is not None and seen[0] == entry.seq and seen[1] == entry.hash:
+                seen = None
+            self.state.take(entry)
+            before = entry
+        if seen is not None or before is None:
+            known = f"its witness has seen entry {seen[0]}" if seen is not None else "it has no entry"
+            raise BookError(
+                f"the book {self.path} is older than what was answered, or another one: {known} and it has "
+                f"{self.state.seq}. Restore the latest copy; nothing is answered from an older one"
+            )
+        if totals != {who: (str(a), str(d)) for who, (a, d) in self.state.totals.items()} or sealed != self.state.runs:
+            raise BookError(f"the totals of the book {self.path} are not what its entries add up to: restore a backup")
+
+    # --- pages --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def page(self) -> Iterator[Self]:
+        """One transaction; nested pages are one. What other processes wrote meanwhile is in `state` when it begins."""
+        with self._lock:
+            if self._depth == 0:
+                self._turn()
+            self._depth += 1
+            try:
+                yield self
+            except BaseException:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._undo()
+                raise
+            self._depth -= 1
+            if self._depth == 0:
+                self._commit()
+
+    def append(self, kind: Mark, body: dict[str, Any], *, analyst: str | None = None, room: int = 0) -> BookEntry:
+        """Write one entry on the open page. `room` is what its answer may take at most, known before it was made."""
+        assert self._depth > 0, "entries are written on a page"
+        at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        entry = BookEntry.after(self.state.last, kind, body, at=at, epoch=self._epoch(kind), analyst=analyst)
+        pad = " " * (-len(entry.text.encode()) % max(BLOCK, -(-room // BLOCK) * BLOCK)) if room else ""
+        values = (entry.seq, entry.prev, entry.hash, entry.at, entry.kind, entry.epoch, entry.analyst, entry.text, pad)
+        self._run("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        before = dict(self.state.totals)
+        self.state.take(entry)
+        for who, (amount, delta) in self.state.totals.items():
+            if before.get(who) != (amount, delta):
+                self._run("INSERT OR REPLACE INTO total VALUES (?, ?, ?)", (who, str(amount), str(delta)))
+        return entry
+
+    def _epoch(self, kind: Mark) -> int:
+        return self.state.epoch + (kind is Mark.EPOCH)
+
+    def asked(self, sql: str, verdict: str, reason: str, analyst: str | None = None) -> None:
+        """Note what was not answered: a log without chain that decides nothing."""
+        at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        with self.page():
+            self._run("INSERT INTO asked VALUES (?, ?, ?, ?, ?)", (at, analyst, sql, verdict, reason))
+            self._drawn = True
+
+    def entry(self, seq: int) -> BookEntry:
+        """One entry."""
+        row = self._db.execute(f"SELECT {FIELDS} FROM entry WHERE seq = ?", (seq,)).fetchone()
+        return BookEntry(*row)
+
+    def has(self, seq: int, mark: str) -> bool:
+        """Is this entry in the book, with this digest?"""
+        return self._db.execute("SELECT 1 FROM entry WHERE seq = ? AND hash = ?", (seq, mark)).fetchone() is not None
+
+    def entries(self, after: int = 0) -> Iterator[BookEntry]:
+        """The entries behind number `after`, in order."""
+        try:
+            for row in self._db.execute(f"SELECT {FIELDS} FROM entry WHERE seq > ? ORDER BY seq", (after,)):
+                yield BookEntry(*row)
+        except sqlite3.Error as error:
+            raise unfit(self.path, error) from None
+
+    def refusals(self) -> list[tuple[str, str | None, str, str, str]]:
+        """What was asked and not answered: (time, analyst, statement, verdict, reason)."""
+        return self._db.execute("SELECT at, analyst, sql, verdict, reason FROM asked ORDER BY rowid").fetchall()
+
+    # --- sealed state -------------------------------------------------------------------------------------------------
+
+    def unseal(self, name: str) -> tuple[int, str] | None:
+        """The secret fields of this name in this epoch, and how often they were saved; for mechanisms alone."""
+        found: tuple[int, str] | None = self._db.execute(
+            "SELECT generation, fields FROM sealed WHERE epoch = ? AND name = ?", (self.state.epoch, name)
+        ).fetchone()
+        return found
+
+    def unseal_state(self, name: str) -> bytes:
+        """The large part of the same."""
+        key = (self.state.epoch, name)
+        (state,) = self._db.execute("SELECT state FROM sealed WHERE epoch = ? AND name = ?", key).fetchone()
+        return bytes(state)
+
+    def seal(self, name: str, generation: int, fields: str, state: bytes | None) -> None:
+        """Keep a secret state; `state` None leaves what is there. The entry of its release names the generation."""
+        key = (self.state.epoch, name)
+        if state is None:
+            self._run(
+                "UPDATE sealed SET generation = ?, fields = ? WHERE epoch = ? AND name = ?", (generation, fields, *key)
+            )
+        else:
+            self._run("INSERT OR REPLACE INTO sealed VALUES (?, ?, ?, ?, ?)", (*key, generation, fields, state))
+
+    # --- ending -------------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of the file; nothing is pending."""
+        self._db.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- SQLite -------------------------------------------------------------------------------------------------------
+
+    def _turn(self) -> None:
+        """Wait for this process's turn, and read what others wrote before it."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as error:
+            raise unfit(self.path, error) from None
+        try:
+            if self.state.last is not None:
+                self.state.took(self.entries(self.state.seq))
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._since, self._drawn = self.state.seq, False
+
+    def _undo(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+        if self.state.seq != self._since:
+            self.state = BookState().took(self.entries())
+
+    def _commit(self) -> None:
+        last = self.state.last
+        if self.state.seq == self._since and not self._drawn:
+            self._db.execute("ROLLBACK")
+            return
+        try:
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._undo()
+            raise unfit(self.path, error) from None
+        if self._witness is not None and last is not None:
+            self._witness.write(last.seq, last.hash)
+
+    def _run(self, text: str, values: tuple[object, ...]) -> None:
+        try:
+            self._db.execute(text, values)
+        except sqlite3.Error as error:
+            raise unfit(self.path, error) from None

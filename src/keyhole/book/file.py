@@ -1,0 +1,87 @@
+"""The SQLite file of a book: its tables, how it is opened, and what is said when it fails."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+from keyhole.errors import BookError
+
+LAYOUT = "keyhole book 1"
+WAIT = 60.0  # seconds in the queue for another process that is asking
+ENTRY = "seq INTEGER PRIMARY KEY, prev TEXT NOT NULL, hash TEXT NOT NULL, at TEXT NOT NULL, kind TEXT NOT NULL"
+SEALED = "epoch INTEGER, name TEXT, generation INTEGER NOT NULL, fields TEXT NOT NULL, state BLOB NOT NULL"
+ASKED = "at TEXT NOT NULL, analyst TEXT, sql TEXT NOT NULL, verdict TEXT NOT NULL, reason TEXT NOT NULL"
+KEPT = "BEGIN SELECT RAISE(ABORT, 'a book is append-only'); END"
+TABLES = (
+    "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    f"CREATE TABLE entry ({ENTRY}, epoch INTEGER NOT NULL, analyst TEXT, body TEXT NOT NULL, pad TEXT NOT NULL)",
+    f"CREATE TRIGGER entry_kept BEFORE DELETE ON entry {KEPT}",
+    f"CREATE TRIGGER entry_unchanged BEFORE UPDATE ON entry {KEPT}",
+    "CREATE TABLE total (account TEXT PRIMARY KEY, amount TEXT NOT NULL, delta TEXT NOT NULL) WITHOUT ROWID",
+    f"CREATE TABLE sealed ({SEALED}, PRIMARY KEY (epoch, name))",
+    f"CREATE TABLE asked ({ASKED})",
+)
+
+
+def touched(path: str | Path) -> None:
+    """An empty file for the custodian alone."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise BookError(f"the book {path} cannot be begun: {error.strerror}") from None
+
+
+def connected(path: str | Path) -> sqlite3.Connection:
+    """The file, open for writing: what was committed survives a crash of the machine."""
+    try:
+        db = sqlite3.connect(
+            f"{Path(path).resolve().as_uri()}?mode=rw",
+            uri=True,
+            timeout=WAIT,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            _patiently(db, "PRAGMA journal_mode=WAL")
+            db.execute("PRAGMA synchronous=FULL")
+        except BaseException:
+            db.close()
+            raise
+    except sqlite3.Error as error:
+        raise unfit(path, error) from None
+    return db
+
+
+def _patiently(db: sqlite3.Connection, text: str) -> None:
+    """Run what SQLite refuses at once while another process begins the same file, instead of waiting for it."""
+    until = time.monotonic() + WAIT
+    while True:
+        try:
+            db.execute(text)
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > until:
+                raise
+        time.sleep(0.02)
+
+
+CURES = {
+    sqlite3.SQLITE_FULL: "the disk is full: make room and ask again",
+    sqlite3.SQLITE_READONLY: "it may not be written: mend the rights of the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: is the path right, and the folder writable?",
+    sqlite3.SQLITE_NOTADB: "it is no book: give another path, or restore it from a backup",
+    sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a backup",
+    sqlite3.SQLITE_BUSY: "another process holds it for too long: try again when that has ended",
+    sqlite3.SQLITE_IOERR: "the disk cannot be read or written: mend that first",
+}
+
+
+def unfit(path: str | Path, error: sqlite3.Error) -> BookError:
+    """One clear sentence for what SQLite says."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    what = CURES.get(code, str(error))
+    return BookError(f"the book {path}: {what}. Nothing was answered or spent")

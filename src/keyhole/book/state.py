@@ -1,0 +1,121 @@
+"""What the entries of a book add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TypeAlias
+
+from keyhole.book.chain import BookEntry, Mark
+
+EVERYBODY = "*"
+Amount: TypeAlias = tuple[Fraction, Fraction]  # of the budget's unit, and of delta
+NOTHING: Amount = (Fraction(0), Fraction(0))
+
+
+@dataclass(slots=True)
+class BookState:
+    """Totals, who was told what, and where to find it; made by `take`, entry after entry, and by nothing else.
+
+    A charge counts once for everybody together, and once for each analyst who was told anything computed from it.
+
+    >>> at = "2026-11-16T09:00:00+00:00"
+    >>> paid = BookEntry.after(None, Mark.CHARGE, {"amount": "1/10", "delta": "0", "what": "q"}, at=at, analyst="ann")
+    >>> told = BookEntry.after(paid, Mark.TOLD, {"of": [1]}, at=at, analyst="bob")
+    >>> state = BookState().took([paid, told])
+    >>> [str(state.spent(who)[0]) for who in (EVERYBODY, "ann", "bob")]
+    ['1/10', '1/10', '1/10']
+    """
+
+    last: BookEntry | None = None
+    totals: dict[str, Amount] = field(default_factory=dict)
+    losses: dict[int, Amount] = field(default_factory=dict)  # of each charge
+    told: dict[str, set[int]] = field(default_factory=dict)  # analyst -> charges
+    releases: dict[tuple[int, str], list[int]] = field(default_factory=dict)  # (epoch, question) -> entries
+    origins: dict[int, tuple[int, ...] | None] = field(default_factory=dict)  # of each release: its charges
+    answers: list[int] = field(default_factory=list)  # entries that an auditor must account for
+    epochs: list[dict[str, object]] = field(default_factory=list)
+    data: dict[tuple[int, str], str] = field(default_factory=dict)  # (epoch, what) -> digest
+    budget: dict[str, str] = field(default_factory=dict)
+    runs: dict[tuple[int, str], int] = field(default_factory=dict)  # (epoch, name) -> generation
+    population: str = ""
+
+    @property
+    def seq(self) -> int:
+        """How many entries there are."""
+        return 0 if self.last is None else self.last.seq
+
+    @property
+    def epoch(self) -> int:
+        """The number of the current epoch, from 1; 0 before the first."""
+        return len(self.epochs)
+
+    def spent(self, account: str) -> Amount:
+        """What counts for an analyst, or for everybody together."""
+        return self.totals.get(account, NOTHING)
+
+    def news(self, analyst: str, charges: Iterable[int]) -> Amount:
+        """What it would add to an analyst's account to be told something computed from these charges."""
+        known = self.told.get(analyst, set())
+        fresh = [self.losses[at] for at in dict.fromkeys(charges) if at not in known]
+        return sum((a for a, _ in fresh), Fraction(0)), sum((d for _, d in fresh), Fraction(0))
+
+    def took(self, entries: Iterable[BookEntry]) -> BookState:
+        """This state after more entries."""
+        for entry in entries:
+            self.take(entry)
+        return self
+
+    def take(self, entry: BookEntry) -> None:
+        """One entry more."""
+        self.last = entry
+        match entry.kind:
+            case Mark.OPEN:
+                self.population = str(entry.body["population"])
+            case Mark.BUDGET:
+                self.budget = {k: str(v) for k, v in entry.body.items()}
+            case Mark.EPOCH:
+                self.epochs.append(entry.body)
+            case Mark.DATA:
+                self.data |= {(entry.epoch, what): str(mark) for what, mark in entry.body.items()}
+            case Mark.ANSWER | Mark.PUBLISHED | Mark.UNJUDGED:
+                self._answered(entry)
+            case Mark.CHARGE:
+                body = entry.body
+                self.losses[entry.seq] = (Fraction(body["amount"]), Fraction(body["delta"]))
+                self._count(EVERYBODY, self.losses[entry.seq])
+                self._tell(entry.analyst, [entry.seq])
+            case Mark.RELEASE:
+                self._released(entry)
+            case Mark.TOLD:
+                self._tell(entry.analyst, entry.body["of"])
+            case Mark.CONVERTED:
+                for who, (amount, delta) in entry.body["totals"].items():
+                    self._count(who, (Fraction(amount), Fraction(delta)))
+
+    def _answered(self, entry: BookEntry) -> None:
+        self.answers.append(entry.seq)
+        mark = entry.body.get("question")
+        if mark:
+            self.releases.setdefault((entry.epoch, mark), []).append(entry.seq)
+            self.origins[entry.seq] = ()
+
+    def _released(self, entry: BookEntry) -> None:
+        body = entry.body
+        self.releases.setdefault((entry.epoch, body["question"]), []).append(entry.seq)
+        self.origins[entry.seq] = None if body["of"] is None else tuple(body["of"])
+        if "run" in body:
+            self.runs[entry.epoch, body["run"]] = body["generation"]
+        self._tell(entry.analyst, body["of"] or ())
+
+    def _tell(self, analyst: str | None, charges: Iterable[int]) -> None:
+        if analyst is None:
+            return
+        self._count(analyst, self.news(analyst, charges))
+        self.told.setdefault(analyst, set()).update(charges)
+
+    def _count(self, account: str, amount: Amount) -> None:
+        before = self.spent(account)
+        if amount != NOTHING:
+            self.totals[account] = (before[0] + amount[0], before[1] + amount[1])

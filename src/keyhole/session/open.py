@@ -1,0 +1,119 @@
+"""Settings to a session: the table opened, the book found and held against it, the policy made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keyhole.defend.answering import Answering, Posed, Setting, Strategy
+from keyhole.defend.budget import Cap
+from keyhole.defend.ledger import Ledger
+from keyhole.defend.load import count_cells, declared_domain
+from keyhole.defend.loss import Loss, Number, probability
+from keyhole.defend.strategies.construction import OneConstruction
+from keyhole.defend.strategies.each import EachAlone
+from keyhole.defend.strategies.run import PrepaidRun
+from keyhole.errors import ConfigError, PrivacyParameterError
+from keyhole.knowledge import BudgetTable, Config
+from keyhole.session.private import Private
+from keyhole.session.session import Session
+from keyhole.session.version import WHOLE, Version, enter
+from keyhole.session.where import book_path, open_book
+from keyhole.settings import Settings
+from keyhole.tables.open import Use, open_table
+
+MECHANISMS = ("laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How statements are answered privately: the cap of the book, how accurate, by which mechanism, for whom."""
+
+    epsilon: Number | None = None
+    delta: Number | None = None
+    mechanism: str = "laplace"
+    accuracy: float | None = None
+    beta: float = 0.05
+    horizon: int = 1000
+    analyst: str | None = None
+    ledger: str | Path | None = None
+
+
+def private_session(
+    given: Settings, terms: Terms, config: Config | str | Path | None, *, dry_run: bool = False
+) -> Session[Posed]:
+    """Answers with differential privacy. A dry run works on a copy of the book in memory."""
+    told = given.config
+    cap = _cap(told.budget, terms.epsilon, terms.delta)
+    accuracy = _accuracy(terms, told.budget)
+    opened = open_table(given, Use.ANSWER)
+    source = opened.whole
+    domain = declared_domain(given.columns, source.schema)
+    histogram = count_cells(source, domain, told.budget.neighbours)
+    book = open_book(_path(given, config, terms.ledger), given, opened.name, dry_run=dry_run)
+    try:
+        enter(book, Version(opened.version, lambda key: {WHOLE: source.digest(key)}, lambda key: {}))
+        ledger = Ledger(book, cap, domain=domain.fingerprint())
+        ledger.check_analyst(terms.analyst)
+        setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon)
+        answering = Answering(source.schema, domain, setting, _strategy(terms.mechanism, setting))
+    except BaseException:
+        book.close()
+        raise
+    return Session(book, Private(answering))
+
+
+def _path(given: Settings, config: Config | str | Path | None, option: str | Path | None) -> Path:
+    path = book_path(given, config, option)
+    if path is None:
+        raise ConfigError(
+            "no book: a budget must be kept in one file, so name it with path = ... under [book] (or ledger=FILE)"
+        )
+    return path
+
+
+def _accuracy(terms: Terms, budget: BudgetTable) -> float | None:
+    probability(terms.beta, "beta")
+    accuracy = terms.accuracy if terms.accuracy is not None else _float(budget.accuracy)
+    if accuracy is not None and not accuracy > 0:
+        raise PrivacyParameterError(f"accuracy must be above 0, not {accuracy}")
+    if accuracy is not None and not 1e-12 <= accuracy <= 1e12:
+        raise PrivacyParameterError(f"accuracy must be finite, from 1e-12 to 1e12, not {accuracy}")
+    if terms.horizon < 1:
+        raise PrivacyParameterError(f"a run is planned for at least one question, not {terms.horizon}")
+    return accuracy
+
+
+def _float(number: Any) -> float | None:
+    return None if number is None else float(number)
+
+
+def _cap(budget: BudgetTable, epsilon: Number | None, delta: Number | None) -> Cap:
+    amount: Number | None = epsilon if epsilon is not None else budget.epsilon
+    if amount is None:
+        raise ConfigError("no budget: give --epsilon, or epsilon = ... under [budget]")
+    slack: Number = delta if delta is not None else budget.delta
+    if budget.unit == "rho":
+        total = Loss.of_rho(amount, budget.neighbours)
+    else:
+        total = Loss.of_epsilon(amount, slack, budget.neighbours)
+    return Cap.declared(total, dict(budget.analysts))
+
+
+def _strategy(mechanism: str, setting: Setting) -> Strategy:
+    match mechanism:
+        case "laplace":
+            return EachAlone(setting, "laplace")
+        case "gaussian":
+            return EachAlone(setting, "gaussian")
+        case "online-ic":
+            return PrepaidRun(setting, "multiplicative-weights")
+        case "online-ic-median":
+            return PrepaidRun(setting, "median")
+        case "online-ic-perceptron":
+            return PrepaidRun(setting, "perceptron")
+        case "iterative":
+            return OneConstruction(setting)
+        case _:
+            raise ConfigError(f"there is no mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")

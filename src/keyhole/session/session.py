@@ -1,0 +1,84 @@
+"""One question, from text to answer: whoever asks, by whichever door."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Generic, Protocol, Self, TypeVar
+
+from keyhole.book import Book
+from keyhole.query import Refused
+from keyhole.session.reply import Reply
+
+Asked = TypeVar("Asked")
+
+
+class Policy(Protocol[Asked]):
+    """How the questions about one population are read, admitted and answered; it keeps what it must in the book."""
+
+    def read(self, text: str) -> Asked | Refused:
+        """A statement as it is understood, or why not: from its text, the schema and the declaration alone."""
+
+    def recall(self, asked: Asked, analyst: str | None) -> Reply | None:
+        """The same question about the same epoch, answered before: it is told again, and counted for who is told."""
+
+    def admit(self, asked: Asked, analyst: str | None) -> Reply | None:
+        """Why it is denied or refused, from the book and public things alone; None if it may be answered."""
+
+    def release(self, asked: Asked, analyst: str | None) -> Reply:
+        """Charge, read the secret once, write both on the open page."""
+
+    def settled(self, reply: Reply) -> None:
+        """The page is on disk: what is kept in memory follows it."""
+
+    def expect(self, texts: Sequence[str], analyst: str | None) -> None:
+        """These are about to be asked; plans may be made for all of them together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Session(Generic[Asked]):
+    """A policy and its book.
+
+    One page of the book is one question: nobody else is answered between the decision and its record; charge and
+    answer are one commit, and only then they are shown. A kill before the commit leaves nothing and has shown nothing;
+    a kill after it has lost nothing, for the same question is then recalled.
+    """
+
+    book: Book
+    policy: Policy[Asked]
+
+    def ask(self, text: str, analyst: str | None = None) -> Reply:
+        """Read, recall, admit, charge, release, commit, reply."""
+        asked = self.policy.read(text)
+        if isinstance(asked, Refused):
+            return self._noted(Reply.refused(text, asked), analyst)
+        with self.book.page():
+            reply = (
+                self.policy.recall(asked, analyst)
+                or self.policy.admit(asked, analyst)
+                or self.policy.release(asked, analyst)
+            )
+        self.policy.settled(reply)
+        return reply if reply.answered else self._noted(reply, analyst)
+
+    def ask_all(self, texts: Sequence[str], analyst: str | None = None) -> list[Reply]:
+        """Several questions, one after the other; plans may be made for all of them together."""
+        self.policy.expect(texts, analyst)
+        return [self.ask(text, analyst) for text in texts]
+
+    def _noted(self, reply: Reply, analyst: str | None) -> Reply:
+        self.book.asked(reply.sql, str(reply.outcome), reply.reason, analyst)
+        return reply
+
+    def close(self) -> None:
+        """Let go of the book; nothing is pending."""
+        self.book.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
