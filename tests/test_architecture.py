@@ -169,7 +169,6 @@ FILE_LINES, FUNCTION_LINES = 400, 60
 LONG_FILES = {
     "audit/online.py",
     "knowledge.py",
-    "solve/rowspace/online.py",
     "sql/public.py",
     "tables/duckdb/load.py",
 }
