@@ -52,6 +52,7 @@ class DirectSum:
 
     >>> S = DirectSum(4)
     >>> S.take({0: 1, 1: 1, 2: 1, 3: 1})  # answered in an earlier epoch
+    True
     >>> S.probe({0: 1, 1: 1, 2: 1, 3: 1}).crosses  # the same question now: a raise
     True
     >>> S.commit(S.probe({0: 1, 1: 1}))
@@ -64,9 +65,12 @@ class DirectSum:
         self._all = OnlineRowSpace(n, insiders=insiders, rng=rng)
         self._now = OnlineRowSpace(n, rng=rng)
 
-    def take(self, query: Query) -> None:
-        """A query of an earlier epoch."""
-        self._all.commit(self._all.probe(query))
+    def take(self, query: Query) -> bool:
+        """A query answered in an earlier epoch; False if it follows from those before it, and so adds nothing."""
+        decision = self._all.probe(query)
+        if not decision.dependent:
+            self._all.commit(decision)
+        return not decision.dependent
 
     def probe(self, query: Query) -> SumDecision:
         """What answering `query` in the current epoch would reveal."""

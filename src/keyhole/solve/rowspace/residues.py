@@ -64,7 +64,7 @@ def ranks(blocks: Ints, p: int) -> Ints:
     """
     count, rows, _ = blocks.shape
     if rows == 1:
-        return blocks[:, 0].any(axis=1).astype(np.int64)
+        return np.array(blocks[:, 0].any(axis=1), dtype=np.int64)
     work, found, each = blocks % p, np.zeros(count, dtype=np.int64), np.arange(count)
     for t in range(rows):
         row = work[:, t]
