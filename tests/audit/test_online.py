@@ -129,6 +129,7 @@ class Seen:
         self.row = rows[-1]
         self.exposes = tuple(sorted(set(space.determined().tolist()) - before))
         self.pairs: tuple[tuple[int, int], ...] = ()
+        self.crosses = False
         self.dependent = space.rank == RowSpace(RowMatrix.from_sparse(rows[:-1], n)).rank
 
 

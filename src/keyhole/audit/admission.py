@@ -93,4 +93,6 @@ class Admission:
 
 def _named(finding: Finding) -> dict[str, Any]:
     item: dict[str, Any] = {"record": dict(finding.record), "column": finding.column}
+    if finding.form:
+        item["form"] = finding.form
     return item if finding.insider is None else item | {"insider": dict(finding.insider)}

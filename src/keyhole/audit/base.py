@@ -121,6 +121,7 @@ class Finding:
     excluded: tuple[Scalar, ...] = ()
     allowed: tuple[Scalar, ...] = ()
     insider: Mapping[str, Scalar | None] | None = None  # whoever knows this one's value, and only he
+    form: str = ""  # what is known, where it is not simply the value
 
     @property
     def who(self) -> str:

@@ -46,8 +46,10 @@ class Disclosed:
     of: str = ""
 
 
-def objection(statement: Statement, schema: Schema, families: Mapping[str, str]) -> Refused | None:
+def objection(statement: Statement, schema: Schema, families: Mapping[str, str], epoch: int = 1) -> Refused | None:
     """Why a statement cannot be decided before it is answered; None if it can. Uses text and schema only.
+
+    `epoch` counts from 1: extremes of a table that has changed since are refused whatever their family.
 
     >>> from keyhole.schema import Column, Kind, Role
     >>> from keyhole.sql import lower
@@ -62,13 +64,13 @@ def objection(statement: Statement, schema: Schema, families: Mapping[str, str])
         if key.column in secret:
             return Refused(f"it groups by the private column {key.column!r}: which groups are shown cannot be foreseen")
     for query in (*statement.queries, *statement.tested):
-        why = _objection(query, secret, families)
+        why = _objection(query, secret, families, epoch)
         if why is not None:
             return Refused(why)
     return None
 
 
-def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str]) -> str | None:
+def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str], epoch: int) -> str | None:
     for term in (*query.terms, *query.per):
         private = private_leaves(term.where, secret)
         if private:
@@ -83,6 +85,11 @@ def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str]
     if query.aggregate is Aggregate.VAR:
         return f"a variance of {name!r}: an extreme answer (0: all are equal) cannot be foreseen"
     for column in names:
+        if epoch > 1 and families.get(column, "sum") != "sum":
+            return (
+                f"the family of {column!r} is {families[column]}, and the table has changed since its first epoch: "
+                "what extremes before and after a change give away is not decided"
+            )
         if families.get(column, "sum") != "sum":
             return f"the family of {column!r} is {families[column]}, which is not decided here: only sums are"
     if query.aggregate is not Aggregate.SUM:

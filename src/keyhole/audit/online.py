@@ -11,25 +11,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
-
-import numpy as np
+from typing import Any, TypeAlias
 
 from keyhole.audit.admission import Admission, Permission, Premise
-from keyhole.audit.base import Finding, Proof, Status
+from keyhole.audit.base import Finding
 from keyhole.audit.disclosed import Disclosed, People, disclosed, objection
+from keyhole.audit.epochs import Epochs, ToldRow
 from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, write_history
-from keyhole.basis import Row
-from keyhole.basis.bits import Words
+from keyhole.audit.participants import Participants
+from keyhole.audit.ruling import ColumnState, Judged, Prover, Space, each_once, proved, ruling, unproved
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.predicate import quote_name
 from keyhole.query import Query, Refused, Statement
 from keyhole.reading import Validator
 from keyhole.schema import Role
-from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.sql import carried, lower
 from keyhole.tables import Roster
 from keyhole.tables.seal import Seal
@@ -38,40 +34,6 @@ from keyhole.transcript import ABSENT, Line, Refusal
 __all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
 
 Asked: TypeAlias = str | Statement | Query
-Sparse: TypeAlias = dict[int, int]
-
-
-class Space(Protocol):
-    """The numerics behind one private column: see `OnlineRowSpace`."""
-
-    def probe(self, query: Sparse | Words) -> Any:
-        """What one more row would do (`dependent`, `exposes`, `pairs`); changes nothing."""
-
-    def commit(self, decision: Any) -> int:
-        """Take the row into the history; returns its number, from 0."""
-
-    def certificate(self, decision: Any, record: int, insider: int | None = None) -> dict[int, Fraction] | None:
-        """Exact weights over the committed rows, and the probed one, that give the record."""
-
-
-@dataclass(slots=True)
-class _Column:
-    """The state of one private column."""
-
-    space: Space
-    sources: list[Premise] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Plan:
-    """A judged statement, ready to be recorded: what each column would become."""
-
-    verdict: Admission
-    statement: Statement | None
-    at: int  # how many statements the history had
-    forms: list[Disclosed] = field(default_factory=list)
-    moves: list[tuple[str, Any, Premise]] = field(default_factory=list)  # column, decision, source
-    forks: dict[str, _Column] = field(default_factory=dict)
 
 
 class OnlineAuditor:
@@ -106,24 +68,26 @@ class OnlineAuditor:
         families: Mapping[str, str] | None = None,
         history: History | None = None,
         space: Callable[[int, int], Space] | None = None,
+        epochs: Epochs | None = None,
     ) -> None:
         if insiders not in (0, 1):
             raise ConfigError(f"insiders = {insiders}: write 0 (outsiders only) or 1 (any one other participant)")
         self.roster, self.insiders = roster, insiders
         self._families = dict(families or {})
-        self._make: Callable[[int, int], Space] = space or _row_space
-        self._columns: dict[str, _Column] = {}
+        self._participants = Participants(roster, insiders, epochs, space)
+        self._columns: dict[str, ColumnState] = {}
         self._past: list[Past] = []
         self._people = People(roster)
         self._validator = Validator(roster)
-        self._asked = 0  # number of the latest statement seen
-        self._plan: _Plan | None = None
+        self._asked = 0 if epochs is None else epochs.asked  # number of the latest statement seen
+        self._plan: Judged | None = None
+        self._epoch = 1 if epochs is None else epochs.count
         self._private = frozenset(c.name for c in roster.schema.of_role(Role.PRIVATE))
         self._history: History | None = None
+        if epochs is not None:
+            epochs.checked(self._private)
         if history is not None:
-            self._validator.reasons(self._lowered(history.past))  # all at once costs less than one by one
-            for past in history.past:
-                self._replay(past, str(history.path))
+            self.resume(history.past, str(history.path))
             self._history = history
 
     @property
@@ -131,13 +95,29 @@ class OnlineAuditor:
         """The statements that count: answered here or published earlier."""
         return tuple(self._past)
 
+    def resume(self, past: Iterable[Past], name: str) -> None:
+        """Take statements of the latest epoch that count already; `name` is what an error calls their place."""
+        listed = list(past)
+        self._validator.reasons(self._lowered(listed))  # all at once costs less than one by one
+        for each in listed:
+            self._replay(each, name)
+
+    def told(self, query: Asked) -> tuple[ToldRow, ...]:
+        """The rows that answering a query would add to what is known, to be stored with its answer; changes nothing.
+
+        Of the query just admitted they are at hand. Needs epochs; raises the `QueryError` of `record`.
+        """
+        if self._participants.epochs is None:
+            raise ConfigError("rows are kept over people: give the auditor its epochs")
+        return tuple(self._ready(query).told)
+
     def admit(self, query: Asked) -> Admission:
         """May this be answered? Changes no state that any later decision depends on.
 
         The verdict is `allow`, `deny` (it would expose somebody) or `refused` (it is not decided before the answer is
         known, or it is not understood).
         """
-        return self._admit(query, _proof)
+        return self._admit(query, proved)
 
     def decide(self, query: Asked) -> Admission:
         """As `admit`, without the proof: the same decision at a cost that does not grow with the proof.
@@ -145,7 +125,7 @@ class OnlineAuditor:
         A proof is solved in exact integers over all queries it needs; near full rank (as many answers as people)
         that takes seconds, a decision milliseconds. No decision depends on it.
         """
-        return self._admit(query, _no_proof)
+        return self._admit(query, unproved)
 
     def seen(self) -> None:
         """Count the statement just judged although it was not answered, so that numbers follow the stream."""
@@ -241,46 +221,48 @@ class OnlineAuditor:
 
     # -- judging ------------------------------------------------------------------------------------------------
 
-    def _plan_of(self, query: Asked, number: str) -> _Plan:
+    def _plan_of(self, query: Asked, number: str) -> Judged:
         """A statement read, its rows made; `statement` is None if it is refused."""
         text = self._text(query)
         try:
             statement = self._statement(query)
-            why = objection(statement, self.roster.schema, self._families)
+            why = objection(statement, self.roster.schema, self._families, self._epoch)
             forms = disclosed(statement, self._people) if why is None else []
             if why is None and statement.shown:  # it was read from a text: does the engine read it so?
                 doubt = self._validator.reasons([statement])[0]
                 why = Refused(doubt) if doubt else None
             if why is not None:
-                return _Plan(Admission(number, text, Permission.REFUSED, why.reason), None, len(self._past))
+                return Judged(Admission(number, text, Permission.REFUSED, why.reason), None, len(self._past))
         except QueryError as error:
-            return _Plan(Admission(number, text, Permission.REFUSED, str(error)), None, len(self._past))
-        return _Plan(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)
+            return Judged(Admission(number, text, Permission.REFUSED, str(error)), None, len(self._past))
+        return Judged(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)
 
-    def _admit(self, query: Asked, prove: _Prover) -> Admission:
+    def _admit(self, query: Asked, prove: Prover) -> Admission:
         plan = self._judge(query, str(self._asked + 1), prove)
         self._plan = plan if plan.verdict.allowed else None
         return plan.verdict
 
-    def _judge(self, query: Asked, number: str, prove: _Prover) -> _Plan:
+    def _judge(self, query: Asked, number: str, prove: Prover) -> Judged:
         plan = self._plan_of(query, number)
         if plan.statement is None:
             return plan
         forms, text = plan.forms, plan.verdict.sql
         who: list[Finding] = []
         proved: tuple[Finding, dict[str, Premise]] | None = None  # prefer the proof of somebody exposed to everybody
-        dependent = True
+        dependent, crosses = True, False
         for name in dict.fromkeys(form.column for form in forms):
             mine = [form for form in forms if form.column == name]
             for state, decision, source in self._probed(plan, name, mine, text):
-                dependent = dependent and bool(decision.dependent)
-                listed = self._named(name, decision)
+                dependent, crosses = dependent and bool(decision.dependent), crosses or bool(decision.crosses)
+                listed = self._participants.named(name, decision)
                 if listed and (proved is None or (proved[0].insider is not None and listed[0].insider is None)):
                     proved = prove(state, decision, source, listed) or proved
                 who.extend(listed)
         first, premises = ([], {}) if proved is None else ([proved[0]], proved[1])
-        who = _each_once([*first, *who])
-        plan.verdict = Admission(number, text, *_ruling(forms, who, dependent), tuple(who), premises)
+        who = each_once([*first, *who])
+        plan.verdict = Admission(
+            number, text, *ruling(forms, who, dependent=dependent, crosses=crosses), tuple(who), premises
+        )
         return plan
 
     def _lowered(self, past: Iterable[Past]) -> Iterator[Statement]:
@@ -302,61 +284,42 @@ class OnlineAuditor:
         return query if isinstance(query, Statement) else Statement(self._text(query), (query,))
 
     def _probed(
-        self, plan: _Plan, name: str, forms: list[Disclosed], text: str
-    ) -> Iterator[tuple[_Column, Any, Premise]]:
+        self, plan: Judged, name: str, forms: list[Disclosed], text: str
+    ) -> Iterator[tuple[ColumnState, Any, Premise]]:
         """Each row of one column probed after those before it; the state itself stays as it is."""
         state = self._columns.get(name)
         if state is None:
-            state = _Column(self._make(self.roster.n, self.insiders))
-            self._columns[name] = state
-        sources = []
-        for form in forms:
-            number = plan.verdict.number if form.part is None else f"{plan.verdict.number}.{form.part}"
-            sources.append(Premise(number, text, form.scale, form.offset, form.of))
+            state = self._columns[name] = self._participants.state(name)
+        numbers = [plan.verdict.number if form.part is None else f"{plan.verdict.number}.{form.part}" for form in forms]
+        sources = [Premise(n, text, f.scale, f.offset, f.of) for n, f in zip(numbers, forms, strict=True)]
+        rows = [self._participants.entries(form.row) for form in forms]
         first: list[Any] = []
-        for form in forms:
-            first.append(state.space.probe(_probed(form.row)))
+        for row in rows:
+            first.append(state.space.probe(row))
             if not first[-1].dependent:
                 break
         if len(forms) == 1 or all(decision.dependent for decision in first):
-            for decision, source in zip(first, sources, strict=True):
+            for row, decision, source in zip(rows, first, sources, strict=True):
                 yield state, decision, source
                 if not decision.dependent:  # what follows from the history adds nothing to it
                     plan.moves.append((name, decision, source))
+                    plan.told += self._participants.told(name, source, row)
             return
-        state = _Column(copy.deepcopy(state.space), list(state.sources))
+        state = ColumnState(copy.deepcopy(state.space), list(state.sources))
         plan.forks[name] = state
-        for form, source in zip(forms, sources, strict=True):
-            decision = state.space.probe(_probed(form.row))
+        for row, source in zip(rows, sources, strict=True):
+            decision = state.space.probe(row)
             yield state, decision, source
             if not decision.dependent:
                 state.space.commit(decision)
                 state.sources.append(source)
-
-    def _named(self, column: str, decision: Any) -> list[Finding]:
-        """Whom a decision exposes: to everybody, then to one other participant."""
-        exposed: list[tuple[int, int | None]] = [(record, None) for record in decision.exposes] + list(decision.pairs)
-        if not exposed:
-            return []
-        rows = np.array(sorted({r for pair in exposed for r in pair if r is not None}), dtype=np.int64)
-        label = dict(zip(rows.tolist(), self.roster.labels(rows), strict=True))
-        known = (Status.EXPOSED, None, None, None, None)
-        return [
-            Finding(label[record], record, column, *known, insider=None if insider is None else label[insider])
-            for record, insider in exposed
-        ]
+                plan.told += self._participants.told(name, source, row)
 
     # -- remembering --------------------------------------------------------------------------------------------
 
     def _record(self, query: Asked, answer: object, how: str) -> str:
-        plan = self._plan
-        same = plan is not None and plan.at == len(self._past) and plan.verdict.sql == self._text(query)
-        if plan is None or not same or plan.verdict.number != str(self._asked + 1):
-            plan = self._judge(query, str(self._asked + 1), _no_proof)
+        plan = self._ready(query)
         self._plan = None
-        if plan.statement is None:
-            self._statement(query)  # raises what is wrong with the text, if that is it
-            raise QueryError(plan.verdict.reason, plan.verdict.sql)
         past = Past(self._asked + 1, plan.verdict.sql, how, answer)
         if self._history is not None:
             self._history.append(past)  # durable first: an answer that counts must not be forgotten
@@ -365,12 +328,23 @@ class OnlineAuditor:
         self._asked += 1
         return plan.verdict.number
 
+    def _ready(self, query: Asked) -> Judged:
+        """A query that is to be recorded, judged; as it was admitted if it is the one admitted last."""
+        plan = self._plan
+        same = plan is not None and plan.at == len(self._past) and plan.verdict.sql == self._text(query)
+        if plan is None or not same or plan.verdict.number != str(self._asked + 1):
+            plan = self._judge(query, str(self._asked + 1), unproved)
+        if plan.statement is None:
+            self._statement(query)  # raises what is wrong with the text, if that is it
+            raise QueryError(plan.verdict.reason, plan.verdict.sql)
+        return plan
+
     def _unjudged(self, sql: str, error: str) -> Refusal:
         self._asked += 1
         self._past.append(Past(self._asked, sql, UNJUDGED, None, error))
         return Refusal(str(self._asked), sql, error)
 
-    def _take(self, plan: _Plan) -> None:
+    def _take(self, plan: Judged) -> None:
         self._columns.update(plan.forks)
         for name, decision, source in plan.moves:
             self._columns[name].space.commit(decision)
@@ -381,68 +355,10 @@ class OnlineAuditor:
         self._past.append(past)
         if past.how == UNJUDGED:
             return
-        plan = self._judge(past.sql, str(past.number), _no_proof)
+        plan = self._judge(past.sql, str(past.number), unproved)
         if plan.statement is None:
             raise LogError(
                 f"{name}: statement {past.number} counts, but can no longer be read: {plan.verdict.reason}. "
                 "Go on with the version of keyhole that wrote it"
             )
         self._take(plan)
-
-
-_Prover: TypeAlias = Callable[[_Column, Any, Premise, list[Finding]], tuple[Finding, dict[str, Premise]] | None]
-
-
-def _probed(row: Row) -> Sparse | Words:
-    """A row over one feature as bits over the records, or {record: weight}."""
-    if row.bits is not None:
-        return row.bits
-    (block,) = row.values.values() if row.values else ((np.zeros(0, np.int64), np.zeros(0, np.int64)),)
-    return dict(zip(block[0].tolist(), block[1].tolist(), strict=True))
-
-
-def _row_space(n: int, insiders: int) -> Space:
-    return OnlineRowSpace(n, insiders=insiders)
-
-
-def _ruling(forms: list[Disclosed], who: list[Finding], dependent: bool) -> tuple[Permission, str]:
-    """The verdict with a reason that names nobody."""
-    before = "together with what was answered before, it would expose somebody"
-    if any(f.insider is None for f in who):
-        return Permission.DENY, before
-    if who:
-        return Permission.DENY, f"{before} to another participant"
-    if not forms:
-        return Permission.ALLOW, "it asks only public things"
-    if dependent:
-        return Permission.ALLOW, "it follows from what was answered before"
-    return Permission.ALLOW, "nobody is exposed"
-
-
-def _each_once(who: list[Finding]) -> list[Finding]:
-    """Those exposed to everybody first (whom the proof is about before all); the others each with one insider."""
-    found: dict[tuple[int, str], Finding] = {}
-    for each in sorted(who, key=lambda f: f.insider is not None):
-        found.setdefault((each.row, each.column), each)
-    return list(found.values())
-
-
-def _proof(
-    state: _Column, decision: Any, source: Premise, exposed: list[Finding]
-) -> tuple[Finding, dict[str, Premise]] | None:
-    """The first exposure that has an exact certificate, with its proof and the queries it uses."""
-    sources = [*state.sources, source]
-    insiders = [None] * len(decision.exposes) + [insider for _, insider in decision.pairs]
-    for finding, insider in zip(exposed, insiders, strict=True):
-        found = state.space.certificate(decision, finding.row, insider)
-        if found is None:
-            continue
-        used = [(sources[at], weight) for at, weight in sorted(found.items())]
-        constant = -sum((weight * premise.offset for premise, weight in used), Fraction(0))
-        proof = Proof(0, {premise.key: weight for premise, weight in used}, {finding.row: 1}, constant)
-        return replace(finding, proof=proof), {premise.key: premise for premise, _ in used}
-    return None
-
-
-def _no_proof(state: _Column, decision: Any, source: Premise, exposed: list[Finding]) -> None:
-    return None

@@ -27,9 +27,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.solve.modular import balance, random_prime
-from keyhole.solve.rowspace import RowMatrix, RowSpace
-from keyhole.solve.rowspace.verify import verify
+from keyhole.solve.modular import random_prime
+from keyhole.solve.rowspace import RowMatrix
+from keyhole.solve.rowspace.online_proofs import express, small_proof
+from keyhole.solve.rowspace.probed import Probed
+from keyhole.solve.rowspace.proportional import Proportional
+from keyhole.solve.rowspace.residues import dot
 
 Words = NDArray[np.uint64]
 Ints = NDArray[np.int64]
@@ -61,23 +64,10 @@ class Decision:
         """Nobody becomes determined, to outsiders or (insiders = 1) to any one other record."""
         return not self.exposes and not self.pairs
 
-
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """A row over the records: `mask` for 0/1 rows, else columns and integer entries."""
-
-    mask: NDArray[np.bool_] | None
-    columns: Ints
-    entries: Ints
-
-    def at(self, records: Ints) -> Ints:
-        """The entries of the row at the given records."""
-        if self.mask is not None:
-            return self.mask[records].astype(np.int64)
-        if not len(self.columns):
-            return np.zeros(len(records), dtype=np.int64)
-        spot = np.minimum(np.searchsorted(self.columns, records), len(self.columns) - 1)
-        return np.where(self.columns[spot] == records, self.entries[spot], 0)
+    @property
+    def crosses(self) -> bool:
+        """Does it tie the answers of different epochs to each other? Here all are of one epoch."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +78,8 @@ class Move:
     y: Ints
     rho_inverse: int
     u: Ints
-    null: Ints  # (r + 1, LANES): z' of the old pivots and of the new one
-    sums: Ints  # (LANES,)
+    null: Ints  # (r + 1, lanes): z' of the old pivots and of the new one
+    sums: Ints  # (lanes,)
 
 
 class OnlineRowSpace:
@@ -111,36 +101,38 @@ class OnlineRowSpace:
     {0: Fraction(1, 1), 2: Fraction(-1, 1)}
     """
 
-    def __init__(self, n: int, *, insiders: int = 0, rng: np.random.Generator | None = None) -> None:
+    def __init__(
+        self, n: int, *, insiders: int = 0, lanes: int = LANES, rng: np.random.Generator | None = None
+    ) -> None:
         if n < 1:
             raise ValueError(f"need at least one record, got n = {n}")
         if insiders not in (0, 1):
             raise ValueError(f"insiders = {insiders} is not supported; use 0 or 1")
-        self.n, self.insiders = n, insiders
+        self.n, self.insiders, self.lanes = n, insiders, lanes
         self._rng = rng if rng is not None else np.random.default_rng()
         self._p = random_prime(self._rng, _LOW, _HIGH)
-        self._g = self._rng.integers(1, self._p, size=(n, LANES), dtype=np.int64)
+        self._g = self._rng.integers(1, self._p, size=(n, lanes), dtype=np.int64)
         self._T = np.zeros((16, 16))  # residues 0..p-1; exact: sums of 2^22 of them stay below 2^53
-        self._c = np.zeros((16, LANES), dtype=np.int64)
-        self._z = np.zeros((16, LANES), dtype=np.int64)
+        self._c = np.zeros((16, lanes), dtype=np.int64)
+        self._z = np.zeros((16, lanes), dtype=np.int64)
         self._pivots = np.zeros(16, dtype=np.int64)
         self._pivot_at = np.full(n, -1, dtype=np.int64)
         self._blocks: list[Words] = []  # bit b of blocks[w][k]: record k is in independent query 64 w + b
         self._weighted: dict[int, Probed] = {}
         self._numbers: list[int] = []  # public number of each independent query
         self._shared: set[tuple[int, int]] = set()
-        self._ratios: tuple[Ints, Ints] | None = None
+        self._ratios: Proportional | None = None
         self.rank = 0
         self.committed = 0
 
     def probe(self, query: NDArray[np.uint64] | Mapping[int, int]) -> Decision:
         """What answering `query` would reveal: bits over the records (ceil(n/64) words) or {record: weight}."""
-        row = self._row(query)
+        row = Probed.of(query, self.n)
         p, r = self._p, self.rank
         inside = row.at(self._pivots[:r])
         y = self._weights(inside)
         sums = self._shadow_sums(row)
-        delta = (sums - _dot(y, self._c[:r], p)) % p
+        delta = (sums - dot(y, self._c[:r], p)) % p
         if not delta.any():
             return Decision(True, (), (), self.committed, row, None)
         pivot, rho = self._new_pivot(row, y)
@@ -149,12 +141,11 @@ class OnlineRowSpace:
         rho_inverse = pow(rho, -1, p)
         u = self._transformed(self._column(pivot))
         f = delta * rho_inverse % p
-        null = np.empty((r + 1, LANES), dtype=np.int64)
+        null = np.empty((r + 1, self.lanes), dtype=np.int64)
         null[:r] = (self._z[:r] + u[:, None] * f % p) % p
         null[r] = (self._g[pivot] - f) % p
-        fresh = np.append(self._z[:r].any(axis=1), True) & ~null.any(axis=1)
         pivots = np.append(self._pivots[:r], pivot)
-        exposes = tuple(sorted(pivots[fresh].tolist()))
+        exposes = self._exposed(null, pivots)
         pairs = self._pairs(null, pivots) if self.insiders else ()
         move = Move(pivot, y, rho_inverse, u, null, sums)
         return Decision(False, exposes, pairs, self.committed, row, move)
@@ -197,54 +188,30 @@ class OnlineRowSpace:
         With an insider: weights that give e_record + beta e_insider for some rational beta, that is, the record's
         value once the insider's is subtracted. Verified in integers over all records; None when there are none.
         """
+        return self._certified(decision, [record] if insider is None else [record, insider])
+
+    def _certified(self, decision: Decision, columns: list[int]) -> dict[int, Fraction] | None:
+        """Exact weights for a form that is 1 on the first column, anything on the others given, and 0 elsewhere."""
         self._current(decision)
-        p, r, move = self._p, self.rank, decision._move
+        r, move = self.rank, decision._move
         pivots = self._pivots[:r] if move is None else np.append(self._pivots[:r], move.pivot)
-        lines = []
-        for k in (record,) if insider is None else (record, insider):
-            at = np.flatnonzero(pivots == k)
-            if len(at):
-                lines.append(self._line(int(at[0]), move))
+        lines = [self._line(int(at), move) for k in columns for at in np.flatnonzero(pivots == k)]
         if not lines:
             return None
         # Only queries with a non-zero weight mod p can matter; solve exactly over those.
         used = np.flatnonzero(np.any(np.array(lines) != 0, axis=0))
         matrix = self._matrix(used, decision)
-        columns = [record] if insider is None else [record, insider]
         names = [*self._numbers, self.committed]
-        found = _small_proof(matrix, np.array(lines[0])[used], record, p) if insider is None else None
+        found = small_proof(matrix, np.array(lines[0])[used], columns[0], self._p) if len(columns) == 1 else None
         if found is None:
-            found = _express(matrix, columns, self._rng)
+            found = express(matrix, columns, self._rng)
         return None if found is None else {names[int(used[i])]: w for i, w in sorted(found.items())}
 
     # -- parts of a probe -------------------------------------------------------------------------------------
 
-    def _row(self, query: NDArray[np.uint64] | Mapping[int, int]) -> Probed:
-        none = np.zeros(0, dtype=np.int64)
-        if isinstance(query, np.ndarray):
-            words = np.ascontiguousarray(query, dtype=np.uint64)
-            if words.shape != ((self.n + 63) // 64,):
-                raise ValueError(f"bits of shape {words.shape}; {self.n} records need ({(self.n + 63) // 64},)")
-            bits = np.unpackbits(words.view(np.uint8), bitorder="little").view(np.bool_)
-            if bits[self.n :].any():
-                raise ValueError(f"bits are set beyond record {self.n - 1}")
-            return Probed(bits[: self.n], none, none)
-        items = sorted((int(k), int(v)) for k, v in query.items() if v)
-        bad = next((k for k, _ in items if not 0 <= k < self.n), None)
-        if bad is not None:
-            raise ValueError(f"record {bad}; records run from 0 to {self.n - 1}")
-        columns = np.array([k for k, _ in items], dtype=np.int64)
-        if all(v == 1 for _, v in items):
-            mask = np.zeros(self.n, dtype=bool)
-            mask[columns] = True
-            return Probed(mask, none, none)
-        if any(abs(v) >= 1 << 62 for _, v in items):
-            raise ValueError("weights of 2^62 and more are not supported online; scale the weights down")
-        return Probed(None, columns, np.array([v for _, v in items], dtype=np.int64))
-
     def _shadow_sums(self, row: Probed) -> Ints:
         if row.mask is None:
-            return _dot(row.entries % self._p, self._g[row.columns], self._p)
+            return dot(row.entries % self._p, self._g[row.columns], self._p)
         if self.n >= _COMPILED_FROM:
             from keyhole.solve.rowspace.online_kernels import masked_sums
 
@@ -336,43 +303,16 @@ class OnlineRowSpace:
             return -1, 0
         return int(hit[0]), int(rho[hit[0]])
 
-    def _pairs(self, null: Ints, pivots: Ints) -> tuple[tuple[int, int], ...]:
-        """(record, insider): vectors supported on two records, found as equal points (z1 : z2 : z3) mod p.
+    def _exposed(self, null: Ints, pivots: Ints) -> tuple[int, ...]:
+        """Records whose null vectors become zero."""
+        fresh = np.append(self._z[: self.rank].any(axis=1), True) & ~null.any(axis=1)
+        return tuple(sorted(pivots[fresh].tolist()))
 
-        alpha e_i + beta e_k is in the row space iff alpha z_i + beta z_k = 0 for all null vectors z. Off the pivots
-        z is g itself, so those ratios are sorted once. Equal by chance: at most p^-2 < 2^-61 a pair.
-        """
-        p = self._p
+    def _pairs(self, null: Ints, pivots: Ints) -> tuple[tuple[int, int], ...]:
+        """(record, insider) that become a pair: see `Proportional`."""
         if self._ratios is None:
-            keys = _ratios(self._g, p)
-            order = np.argsort(keys, kind="stable")
-            self._ratios = keys[order], order
-        sorted_keys, order = self._ratios
-        live = np.flatnonzero(null.any(axis=1))
-        keys = _ratios(null[live], p)
-        is_pivot = np.zeros(self.n, dtype=bool)
-        is_pivot[pivots] = True
-        out: set[tuple[int, int]] = set()
-        lo, hi = np.searchsorted(sorted_keys, keys, "left"), np.searchsorted(sorted_keys, keys, "right")
-        for e in np.flatnonzero(hi > lo).tolist():
-            for k in order[lo[e] : hi[e]].tolist():
-                if not is_pivot[k] and _parallel(null[live[e]], self._g[k], p):
-                    i = int(pivots[live[e]])
-                    out |= {(i, k), (k, i)}
-        rank_order = np.argsort(keys, kind="stable")
-        same = np.flatnonzero(keys[rank_order][1:] == keys[rank_order][:-1])
-        start = 0
-        while start < len(same):  # runs of pivots with one ratio
-            stop = start
-            while stop + 1 < len(same) and same[stop + 1] == same[stop] + 1:
-                stop += 1
-            run = rank_order[same[start] : same[stop] + 2]
-            for a in run.tolist():
-                for b in run.tolist():
-                    if a != b and _parallel(null[live[a]], null[live[b]], p):
-                        out.add((int(pivots[live[a]]), int(pivots[live[b]])))
-            start = stop + 1
-        return tuple(sorted(out - self._shared))
+            self._ratios = Proportional(self._g, self._p)
+        return tuple(sorted(self._ratios.pairs(null, pivots) - self._shared))
 
     # -- state ------------------------------------------------------------------------------------------------
 
@@ -393,7 +333,7 @@ class OnlineRowSpace:
         T[:r, :r] = self._T[:r, :r]
         self._T = T
         for name in ("_c", "_z"):
-            wider = np.zeros((size, LANES), dtype=np.int64)
+            wider = np.zeros((size, self.lanes), dtype=np.int64)
             wider[:r] = getattr(self, name)[:r]
             setattr(self, name, wider)
         pivots = np.zeros(size, dtype=np.int64)
@@ -431,54 +371,6 @@ class OnlineRowSpace:
             words = np.packbits(padded, bitorder="little").view(np.uint64)
             parts.append(RowMatrix.from_bits(words[None, :], self.n))
         return RowMatrix.stack(parts)
-
-
-def _small_proof(matrix: RowMatrix, line: Ints, record: int, p: int) -> dict[int, Fraction] | None:
-    """The row of T itself when d times it, d = 1..12, is a vector of small integers; verified exactly."""
-    for d in range(1, 13):
-        scaled = [balance(int(w) * d, p) for w in line.tolist()]
-        if max(abs(v) for v in scaled) < 1 << 12:
-            weights = {i: Fraction(v, d) for i, v in enumerate(scaled) if v}
-            if verify(matrix, weights, {record: 1}):
-                return weights
-    return None
-
-
-def _express(matrix: RowMatrix, columns: list[int], rng: np.random.Generator) -> dict[int, Fraction] | None:
-    """Exact weights for e_record (one column), or for e_record + beta e_insider (two)."""
-    if len(columns) == 1:
-        return RowSpace(matrix, rng=rng).express({columns[0]: 1})
-    # Without the insider's column, the record must be determined outright.
-    return RowSpace(matrix.restricted(np.arange(matrix.m), np.array(columns[1:])), rng=rng).express({columns[0]: 1})
-
-
-def _dot(v: Ints, M: Ints, p: int) -> Ints:
-    """v M mod p for residues below 2^31, M (len(v), lanes)."""
-    out: Ints = (v[:, None] * M % p).sum(axis=0) % p
-    return out
-
-
-def _inverse(values: Ints, p: int) -> Ints:
-    """Inverses mod p (0 stays 0), as a^(p-2) on the whole vector."""
-    result = np.ones_like(values)
-    base, power = values % p, p - 2
-    while power:
-        if power & 1:
-            result = result * base % p
-        base = base * base % p
-        power >>= 1
-    return result
-
-
-def _ratios(points: Ints, p: int) -> Ints:
-    """z1 / z2 mod p, and p for z2 = 0."""
-    return np.where(points[:, 1] == 0, p, points[:, 0] * _inverse(points[:, 1], p) % p)
-
-
-def _parallel(a: Ints, b: Ints, p: int) -> bool:
-    """Whether two non-zero vectors mod p are proportional."""
-    x, y = [int(v) for v in a], [int(v) for v in b]
-    return all((x[s] * y[t] - x[t] * y[s]) % p == 0 for s in range(LANES) for t in range(s))
 
 
 def _border(T: Floats, r: int, u: Ints, bottom: Ints, p: int, compiled: bool) -> None:

@@ -14,7 +14,14 @@ Ints = NDArray[np.int64]
 
 @njit(cache=True, nogil=True)
 def masked_sums(mask: NDArray[np.bool_], g: Ints) -> Ints:
-    """The sums of the three lanes of g over the records of the mask; residues below 2^31, so no overflow."""
+    """The sums of the lanes of g over the records of the mask; residues below 2^31, so no overflow."""
+    if g.shape[1] != 3:
+        total = np.zeros(g.shape[1], dtype=np.int64)
+        for k in range(mask.shape[0]):
+            if mask[k]:
+                for lane in range(g.shape[1]):
+                    total[lane] += g[k, lane]
+        return total
     a = b = c = 0
     for k in range(mask.shape[0]):
         if mask[k]:

@@ -1,0 +1,106 @@
+"""The people behind the records of a roster: rows over them, the row spaces that decide about them, and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from keyhole.audit.admission import Premise
+from keyhole.audit.base import Finding, Status
+from keyhole.audit.epochs import Changes, Epochs, ToldRow
+from keyhole.audit.packed import Sparse
+from keyhole.audit.ruling import ColumnState, Space
+from keyhole.basis import Row
+from keyhole.basis.bits import Words
+from keyhole.predicate import Scalar
+from keyhole.solve.rowspace.online import OnlineRowSpace
+from keyhole.tables import Roster
+
+
+class Participants:
+    """Without epochs every record is a person. With epochs people have numbers of their own, and some may be gone."""
+
+    def __init__(
+        self,
+        roster: Roster,
+        insiders: int,
+        epochs: Epochs | None = None,
+        space: Callable[[int, int], Space] | None = None,
+    ) -> None:
+        self.roster, self.epochs, self._insiders = roster, epochs, insiders
+        self._make = space or _row_space
+        self._record: dict[int, int] | None = None
+        if epochs is not None and not epochs.same:
+            self._record = {int(person): k for k, person in enumerate(epochs.numbers.tolist())}
+
+    def state(self, column: str) -> ColumnState:
+        """A private column with everything told before."""
+        if self.epochs is None:
+            return ColumnState(self._make(self.roster.n, self._insiders))
+        space, premises = self.epochs.space(column, self._insiders)
+        return ColumnState(space, premises)
+
+    def entries(self, row: Row) -> Sparse | Words:
+        """A row over one feature as bits over the people, or {person: weight}."""
+        found: Sparse | Words
+        if row.bits is not None:
+            found = row.bits
+        else:
+            (block,) = row.values.values() if row.values else ((np.zeros(0, np.int64), np.zeros(0, np.int64)),)
+            found = dict(zip(block[0].tolist(), block[1].tolist(), strict=True))
+        return found if self.epochs is None else self.epochs.over(found)
+
+    def told(self, column: str, premise: Premise, row: Sparse | Words) -> list[ToldRow]:
+        """A row over people as it is stored; nothing without epochs."""
+        epochs = self.epochs
+        return [] if epochs is None else [ToldRow(epochs.name, column, premise, epochs.population.n, row)]
+
+    def named(self, column: str, decision: Any) -> list[Finding]:
+        """Whom a decision exposes: to everybody, then to one other participant. The order is the decision's."""
+        exposed: list[tuple[int, int | None]] = [(person, None) for person in decision.exposes] + list(decision.pairs)
+        if not exposed:
+            return []
+        people = sorted({person for pair in exposed for person in pair if person is not None})
+        label, forms = self._labels(people), self._forms(column, people)
+        known = (Status.EXPOSED, None, None, None, None)
+        return [
+            Finding(
+                label[person],
+                self._row(person),
+                column,
+                *known,
+                insider=None if insider is None else label[insider],
+                form=forms.get(person, ""),
+            )
+            for person, insider in exposed
+        ]
+
+    def _row(self, person: int) -> int:
+        """The record of a person; a number beyond all records for one who is gone."""
+        return person if self._record is None else self._record.get(person, self.roster.n + person)
+
+    def _labels(self, people: list[int]) -> dict[int, dict[str, Scalar | None]]:
+        """Ids; of those who are gone the key, which the custodian can compare with the keys of ids."""
+        here = [person for person in people if self._row(person) < self.roster.n]
+        rows = np.array([self._row(person) for person in here], dtype=np.int64)
+        found = dict(zip(here, self.roster.labels(rows), strict=True)) if here else {}
+        if self.epochs is not None:
+            keys = self.epochs.population.keys
+            found |= {person: {"person": keys[person].hex()} for person in people if person not in found}
+        return found
+
+    def _forms(self, column: str, people: list[int]) -> dict[int, str]:
+        """What would be known of each, where it is not simply the value."""
+        if self.epochs is None or self.epochs.count == 1:
+            return {}
+        if self.epochs.changes is Changes.SECRET:
+            return dict.fromkeys(people, "the value, if it is the same in all epochs")
+        versions = np.bincount(self.epochs.population.versions(column)[0])
+        mix = "the value, a change of it or a mix of its {} versions"
+        return {person: mix.format(versions[person]) for person in people if versions[person] > 1}
+
+
+def _row_space(n: int, insiders: int) -> Space:
+    return OnlineRowSpace(n, insiders=insiders)
