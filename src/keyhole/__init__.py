@@ -1,6 +1,7 @@
 """What aggregate statistics give away about people, and how to answer safely.
 
-`open` a table, `examine` a log, `watch` before each answer, `attack` as an outsider, `answer` with noise and a budget.
+`open` a table, `examine` a log, `watch` before each answer, `attack` as an outsider, `answer` with noise and a budget,
+`ask` one question under the configured policy.
 Each verb is imported when it is first used; `import keyhole` alone costs nothing.
 
 >>> import keyhole
@@ -22,15 +23,17 @@ from keyhole.version import __version__
 
 if TYPE_CHECKING:
     from keyhole.verbs.answer import answer
+    from keyhole.verbs.ask import ask
     from keyhole.verbs.attack import attack
     from keyhole.verbs.examine import examine
     from keyhole.verbs.open import open  # noqa: A004 - the verb
     from keyhole.verbs.watch import watch
 
-__all__ = ["__version__", "answer", "attack", "examine", "open", "watch"]
+__all__ = ["__version__", "answer", "ask", "attack", "examine", "open", "watch"]
 
 _HOME = {
     "answer": "keyhole.verbs.answer",
+    "ask": "keyhole.verbs.ask",
     "examine": "keyhole.verbs.examine",
     "open": "keyhole.verbs.open",
     "watch": "keyhole.verbs.watch",

@@ -218,8 +218,9 @@ class Online(_Table):
 class BookTable(_Table):
     """[book]: what was asked, answered, published and paid, and how questions are answered.
 
-    `policy` None: private if there is a budget, else audited; monitored only if it is written here. `changes` says who
-    may know which people were written between two versions of the data. `begun` says that the book exists.
+    `policy` None: private if there is a budget, else audited; monitored only if it is written here. `changes` says
+    whether everybody knows whose private values were written between two versions of the data, and `written` is then
+    a CSV of them. `begun` says that the book exists.
     """
 
     path: str | None = None
@@ -227,6 +228,7 @@ class BookTable(_Table):
     witness: str | None = None
     policy: Literal["audited", "private", "monitored"] | None = None
     changes: Literal["secret", "public"] = "secret"
+    written: str | None = None
     begun: bool = False
 
     def __post_init__(self) -> None:
@@ -311,7 +313,9 @@ class Config(_Table):
             self,
             source=replace(self.source, data=at(self.source.data)),
             online=replace(self.online, history=at(self.online.history)),
-            book=replace(self.book, path=at(self.book.path), witness=at(self.book.witness)),
+            book=replace(
+                self.book, path=at(self.book.path), witness=at(self.book.witness), written=at(self.book.written)
+            ),
             budget=replace(self.budget, ledger=at(self.budget.ledger)),
         )
 

@@ -11,14 +11,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from keyhole.audit.admission import Admission, Permission, Premise
 from keyhole.audit.base import Finding
 from keyhole.audit.disclosed import Disclosed, People, disclosed, objection
 from keyhole.audit.epochs import Epochs, ToldRow
-from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, write_history
 from keyhole.audit.participants import Participants
 from keyhole.audit.ruling import ColumnState, Judged, Prover, Space, each_once, proved, ruling, unproved
 from keyhole.errors import ConfigError, LogError, QueryError
@@ -26,14 +25,22 @@ from keyhole.predicate import quote_name
 from keyhole.query import Query, Refused, Statement
 from keyhole.reading import Validator
 from keyhole.schema import Role
-from keyhole.sql import carried, lower
+from keyhole.sql import lower
 from keyhole.tables import Roster
-from keyhole.tables.seal import Seal
-from keyhole.transcript import ABSENT, Line, Refusal
 
 __all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
 
 Asked: TypeAlias = str | Statement | Query
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A statement that counts, with its number; `judged` False: one that no verdict can account for."""
+
+    number: int
+    sql: str
+    judged: bool = True
+    answer: object = None
 
 
 class OnlineAuditor:
@@ -66,7 +73,6 @@ class OnlineAuditor:
         *,
         insiders: int = 0,
         families: Mapping[str, str] | None = None,
-        history: History | None = None,
         space: Callable[[int, int], Space] | None = None,
         epochs: Epochs | None = None,
     ) -> None:
@@ -83,17 +89,23 @@ class OnlineAuditor:
         self._plan: Judged | None = None
         self._epoch = 1 if epochs is None else epochs.count
         self._private = frozenset(c.name for c in roster.schema.of_role(Role.PRIVATE))
-        self._history: History | None = None
         if epochs is not None:
             epochs.checked(self._private)
-        if history is not None:
-            self.resume(history.past, str(history.path))
-            self._history = history
 
     @property
     def past(self) -> tuple[Past, ...]:
-        """The statements that count: answered here or published earlier."""
+        """The statements that count and were taken here, one by one."""
         return tuple(self._past)
+
+    @property
+    def number(self) -> int:
+        """The number of the latest statement seen."""
+        return self._asked
+
+    @property
+    def lasting(self) -> bool:
+        """Are rows kept over people, so that they last beyond this epoch?"""
+        return self._participants.epochs is not None
 
     def resume(self, past: Iterable[Past], name: str) -> None:
         """Take statements of the latest epoch that count already; `name` is what an error calls their place."""
@@ -135,89 +147,26 @@ class OnlineAuditor:
     def record(self, query: Asked, answer: object = None) -> str:
         """The query was answered: it counts from now on. Returns its number.
 
-        Durable when it returns if the auditor has a history file. Sums need no answer; it is kept as a remark. A
-        query that was not admitted is recorded all the same, since what was said was said. Raises the `QueryError` of
-        a statement that cannot be represented.
+        Sums need no answer; it is kept as a remark. A query that was not admitted is recorded all the same, since what
+        was said was said. Raises the `QueryError` of a statement that cannot be represented; then `unjudged` counts it.
         """
-        return self._record(query, answer, ANSWERED)
+        plan = self._ready(query)
+        self._plan = None
+        self._take(plan)
+        self._past.append(Past(self._asked + 1, plan.verdict.sql, answer=answer))
+        self._asked += 1
+        return plan.verdict.number
 
-    def unjudged(self, lines: Iterable[Line]) -> tuple[Refusal, ...]:
-        """The earlier publications that the history has not and could not represent; changes nothing."""
-        found = []
-        known = {past.sql for past in self._past}
-        for line in lines:
-            if line.sql in known:
-                continue
-            read = carried(line.sql, line.dialect, self.roster.schema)
-            plan = self._plan_of(read.sql, str(line.number))
-            if read.sql not in known and (plan.statement is None or read.reason):
-                found.append(Refusal(str(line.number), line.sql, read.reason or plan.verdict.reason))
-        return tuple(found)
+    def unjudged(self, sql: str) -> int:
+        """A statement was published that no verdict can account for. Returns its number."""
+        self._asked += 1
+        self._past.append(Past(self._asked, sql, judged=False))
+        return self._asked
 
-    def load(self, lines: Iterable[Line], refused: Iterable[Refusal] = ()) -> tuple[Refusal, ...]:
-        """Take earlier publications into the history; returns those that it cannot represent.
-
-        They (and those `refused` already when the log was read) are written down too, but no later verdict accounts
-        for them: whoever goes on should know. Statements that the history has already are passed over, so a log may
-        be loaded again. All lines or none reach the disk.
-        """
-        history, self._history = self._history, None
-        start = len(self._past)
-        known = {past.sql for past in self._past}
-        left: list[Refusal] = []
-        try:
-            for line in lines:
-                read = carried(line.sql, line.dialect, self.roster.schema)
-                if line.sql in known or read.sql in known:
-                    continue
-                known |= {line.sql, read.sql}
-                if read.reason:
-                    left.append(self._unjudged(line.sql, read.reason))
-                    continue
-                try:
-                    self._record(read.sql, None if line.answer is ABSENT else line.answer, PUBLISHED)
-                except QueryError as error:
-                    left.append(self._unjudged(line.sql, str(error)))
-            left += [self._unjudged(r.sql, r.error) for r in refused if r.sql not in known]
-            if history is not None:
-                history.extend(self._past[start:])
-        finally:
-            self._history = history
-        return tuple(left)
-
-    def save(self, path: str | Path, fingerprint: str, version: str | None = None) -> None:
-        """Write the whole history to a new file: complete or not at all."""
-        write_history(path, fingerprint, version, self._past)
-
-    @classmethod
-    def open(
-        cls,
-        path: str | Path,
-        roster: Roster,
-        fingerprint: str,
-        *,
-        version: str | None = None,
-        insiders: int = 0,
-        families: Mapping[str, str] | None = None,
-        values: Seal | None = None,
-        vouched: bool = False,
-    ) -> OnlineAuditor:
-        """An auditor that goes on from a history file (or begins one), and appends to it.
-
-        `values` makes digests of the private columns at hand: without, a change of private values is not noticed, and
-        the same sum before and after it tells the change (`History.open`). No decision looks at them.
-        """
-        history = History.open(path, fingerprint, version, values=values, vouched=vouched)
-        try:
-            return cls(roster, insiders=insiders, families=families, history=history)
-        except BaseException:
-            history.close()
-            raise
-
-    def close(self) -> None:
-        """Let go of the history file."""
-        if self._history is not None:
-            self._history.close()
+    def objection(self, query: Asked) -> str | None:
+        """Why a statement cannot be taken into account, None if it can; changes nothing."""
+        plan = self._plan_of(query, str(self._asked + 1))
+        return plan.verdict.reason if plan.statement is None else None
 
     # -- judging ------------------------------------------------------------------------------------------------
 
@@ -317,17 +266,6 @@ class OnlineAuditor:
 
     # -- remembering --------------------------------------------------------------------------------------------
 
-    def _record(self, query: Asked, answer: object, how: str) -> str:
-        plan = self._ready(query)
-        self._plan = None
-        past = Past(self._asked + 1, plan.verdict.sql, how, answer)
-        if self._history is not None:
-            self._history.append(past)  # durable first: an answer that counts must not be forgotten
-        self._take(plan)
-        self._past.append(past)
-        self._asked += 1
-        return plan.verdict.number
-
     def _ready(self, query: Asked) -> Judged:
         """A query that is to be recorded, judged; as it was admitted if it is the one admitted last."""
         plan = self._plan
@@ -339,11 +277,6 @@ class OnlineAuditor:
             raise QueryError(plan.verdict.reason, plan.verdict.sql)
         return plan
 
-    def _unjudged(self, sql: str, error: str) -> Refusal:
-        self._asked += 1
-        self._past.append(Past(self._asked, sql, UNJUDGED, None, error))
-        return Refusal(str(self._asked), sql, error)
-
     def _take(self, plan: Judged) -> None:
         self._columns.update(plan.forks)
         for name, decision, source in plan.moves:
@@ -353,7 +286,7 @@ class OnlineAuditor:
     def _replay(self, past: Past, name: str) -> None:
         self._asked = past.number
         self._past.append(past)
-        if past.how == UNJUDGED:
+        if not past.judged:
             return
         plan = self._judge(past.sql, str(past.number), unproved)
         if plan.statement is None:

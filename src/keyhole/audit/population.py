@@ -37,12 +37,13 @@ def person_keys(roster: Roster, key: bytes) -> tuple[bytes, ...]:
     """
     if not roster.schema.of_role(Role.ID):
         raise ConfigError("people are matched across epochs by their id: declare one ([columns] id)")
-    found = []
-    for label in roster.labels(np.arange(roster.n)):
-        parts = [_spelled(value) for value in label.values()]
-        text = "".join(f"{len(part)}:{part}" for part in parts).encode()
-        found.append(hmac.new(key, text, hashlib.sha256).digest()[:KEY_BYTES])
-    return tuple(found)
+    return tuple(id_key(label.values(), key) for label in roster.labels(np.arange(roster.n)))
+
+
+def id_key(values: Iterable[Scalar | None], key: bytes) -> bytes:
+    """The key of the person with this id."""
+    text = "".join(f"{len(part)}:{part}" for part in map(_spelled, values)).encode()
+    return hmac.digest(key, text, "sha256")[:KEY_BYTES]
 
 
 def _spelled(value: Scalar | None) -> str:

@@ -15,17 +15,18 @@ class Mark(StrEnum):
     """What an entry says.
 
     OPEN: whose book this is. BUDGET: the unit and neighbours that its losses are counted in. EPOCH: answers come from
-    another version of the data from here on. DATA: digests of that version. ANSWER: a statement was answered exactly,
-    or may be (`watch`). PUBLISHED: it was answered before the book began. UNJUDGED: it was published, and no verdict
-    accounts for it. ROWS: the rows of a statement that was written down without them. CHARGE: a loss was paid.
-    RELEASE: noisy numbers were given. TOLD: somebody was told what others had paid for. CONVERTED: what an older file
-    counted.
+    another version of the data from here on. DATA: digests of that version. PEOPLE: who is in it, by keyed digests.
+    ANSWER: a statement was answered exactly, or may be (`watch`). PUBLISHED: it was answered before the book began.
+    UNJUDGED: it was published, and no verdict accounts for it. ROWS: the rows of a statement that was written down
+    without them. CHARGE: a loss was paid. RELEASE: noisy numbers were given. TOLD: somebody was told what others had
+    paid for. CONVERTED: what an older file counted.
     """
 
     OPEN = "open"
     BUDGET = "budget"
     EPOCH = "epoch"
     DATA = "data"
+    PEOPLE = "people"
     ANSWER = "answer"
     PUBLISHED = "published"
     UNJUDGED = "unjudged"

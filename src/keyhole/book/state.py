@@ -35,6 +35,9 @@ class BookState:
     releases: dict[tuple[int, str], list[int]] = field(default_factory=dict)  # (epoch, question) -> entries
     origins: dict[int, tuple[int, ...] | None] = field(default_factory=dict)  # of each release: its charges
     answers: list[int] = field(default_factory=list)  # entries that an auditor must account for
+    rows: dict[int, int] = field(default_factory=dict)  # such an entry -> the entry that has its rows
+    people: dict[int, int] = field(default_factory=dict)  # epoch -> the entry that says who is in it
+    asked: int = 0  # number of the latest statement that counts
     epochs: list[dict[str, object]] = field(default_factory=list)
     data: dict[tuple[int, str], str] = field(default_factory=dict)  # (epoch, what) -> digest
     budget: dict[str, str] = field(default_factory=dict)
@@ -79,6 +82,10 @@ class BookState:
                 self.epochs.append(entry.body)
             case Mark.DATA:
                 self.data |= {(entry.epoch, what): str(mark) for what, mark in entry.body.items()}
+            case Mark.PEOPLE:
+                self.people[entry.epoch] = entry.seq
+            case Mark.ROWS:
+                self.rows[entry.body["of"]] = entry.seq
             case Mark.ANSWER | Mark.PUBLISHED | Mark.UNJUDGED:
                 self._answered(entry)
             case Mark.CHARGE:
@@ -95,9 +102,12 @@ class BookState:
                     self._count(who, (Fraction(amount), Fraction(delta)))
 
     def _answered(self, entry: BookEntry) -> None:
+        body = entry.body
         self.answers.append(entry.seq)
-        mark = entry.body.get("question")
-        if mark:
+        self.asked = max(self.asked, int(body["query"]))
+        if "told" in body:
+            self.rows[entry.seq] = entry.seq
+        if mark := body.get("question"):
             self.releases.setdefault((entry.epoch, mark), []).append(entry.seq)
             self.origins[entry.seq] = ()
 

@@ -97,27 +97,17 @@ def answer(
 
 
 def _lines(found: Answers) -> Iterator[str]:
-    from keyhole.verbs.answer import plain
+    from keyhole.report.answer import answer_lines
 
     for a in found.answers:
-        yield " ".join(a.sql.split())
-        if a.refused is not None:
-            yield f"  refused: {a.refused}"
-            continue
-        for key, made in a.groups:
-            label = "".join(f"{k} = {plain(v)}  " for k, v in key)
-            yield f"  {label}" + ", ".join(_pair(e.value, e.bar) for e in made)
-        yield (
-            f"  cost {float(a.cost):g}, left {_remainder(a.left)}; {a.neighbours}; bars hold with probability "
-            f"{1 - a.beta:g}; {a.how}"
-        )
-        for note in a.notes:
-            yield f"  note: {note}"
+        yield from answer_lines(a)
     cap = found.budget
-    yield f"spent {float(found.spent):g} of {cap.unit} {float(cap.amount):g} (ledger {found.ledger})"
+    yield f"spent {float(found.spent):g} of {cap.unit} {float(cap.amount):g} (book {found.ledger})"
 
 
 def _prices(found: Answers) -> Iterator[str]:
+    from keyhole.report.answer import remainder
+
     for p in found.prices:
         yield " ".join(p.sql.split())
         yield f"  refused: {p.refused}" if p.refused is not None else f"  would cost {float(p.cost):g}: {p.how}"
@@ -125,18 +115,8 @@ def _prices(found: Answers) -> Iterator[str]:
             yield f"  note: {note}"
     total = sum((p.cost for p in found.prices), Fraction(0))
     rest = f" ({found.refused} would be refused)" if found.refused else ""
-    left = f"{found.budget.unit} {_remainder(found.left)}"
+    left = f"{found.budget.unit} {remainder(found.left)}"
     yield f"nothing was spent; all would cost {float(total):g}{rest}; left is {left}"
-
-
-def _remainder(left: Fraction) -> str:
-    return f"{float(left):g}" if left >= 0 else "0 (the cap was lowered below what had been spent)"
-
-
-def _pair(value: Fraction | None, bar: Fraction | None) -> str:
-    if value is None or bar is None:
-        return "unknown: too few records for a ratio"
-    return f"{float(value):.10g} ± {float(bar):.4g}"
 
 
 command = click.Command(

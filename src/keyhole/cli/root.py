@@ -27,7 +27,9 @@ ENTRIES = (
     Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
     Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
     Subcommand("simulate", "keyhole.cli.simulate", "Play attacks and defences against simulated databases."),
+    Subcommand("ask", "keyhole.cli.ask", "Ask one question under the configured policy, from text to safe answer."),
     Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
+    Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),
 )
 
 HELP = """What aggregate statistics give away about people, and how to answer safely.
@@ -44,6 +46,8 @@ Start with `keyhole demo`, then
     keyhole attack transcript.jsonl --data people.csv --id Name --private "Blood sugar"
   simulate a yes/no oracle
     keyhole simulate oracle --noise uniform:0.25 --method sequential
+  ask one question, safely
+    keyhole ask -c keyhole.toml "SELECT AVG(pay) FROM staff"
   answer with noise and a budget
     keyhole answer queries.sql --data patients.csv -c keyhole.toml --epsilon 1
 """

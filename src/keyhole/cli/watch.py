@@ -20,15 +20,17 @@ from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, end, escaped, growin
 from keyhole.errors import LogError
 
 if TYPE_CHECKING:
-    from keyhole.audit.online import Admission, OnlineAuditor
+    from keyhole.audit.online import Admission
     from keyhole.logs.open import LogFormat
+    from keyhole.tables.open import Table
+    from keyhole.verbs.watch import Watch
 
 HELP = """Decide before each answer whether it would expose anybody.
 
 Everything answered so far counts. Reads SQL statements from standard input, one after another (each ends with a
 semicolon; or JSON lines {"sql": ...}), and prints allow, deny or refused for each at once. What is allowed counts as
-answered from then on, and is in the history file before it is printed. No decision looks at a private value; they
-are read once, to notice that one changed since the history began.
+answered from then on, and is in the book before it is printed. No decision looks at a private value; they
+are read once, to notice that one changed since the book began.
 
 \b
 Examples
@@ -62,36 +64,29 @@ def watch(
 ) -> None:
     """Open roster and history, then decide statement by statement."""
     from keyhole.logs.open import LogFormat
+    from keyhole.session.open import Watching
     from keyhole.settings import settings, with_private
     from keyhole.verbs.watch import watched
 
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
-    if history is None and given.config.online.history is None:
-        warn("no history file, so what is allowed now is forgotten at the end: give --history FILE")
     with ExitStack() as stack:
-        auditor, opened = watched(given, history, insiders, vouched=same_values)
-        stack.callback(auditor.close)
-        if opened.absent and (history is not None or given.config.online.history is not None):
-            absent = ", ".join(repr(name) for name in opened.absent)
-            warn(
-                f"the data has no {absent}: a change of private values cannot be noticed, and the same question before "
-                "and after one tells it"
-            )
-        _remind(auditor)
+        session, opened = watched(given, config, Watching(history, insiders, same_values, explain))
+        stack.callback(session.close)
+        _announce(session, opened)
         try:
             for path in load:
-                _earlier(auditor, path, LogFormat(log_format), accept_unjudged)
+                _earlier(session, path, LogFormat(log_format), accept_unjudged)
             stream = stack.enter_context(growing(out))
-            allowed = _decide(auditor, stream, format, explain)
+            allowed = _decide(session, stream, format, explain)
         except KeyboardInterrupt:
-            sys.stderr.write("stopped; what was allowed is in the history\n")
+            sys.stderr.write("stopped; what was allowed is in the book\n")
             end(INTERRUPTED)
         except UnicodeDecodeError:
             raise LogError("standard input is not UTF-8 text") from None
     end(0 if allowed else SOME_REFUSED)
 
 
-def _decide(auditor: OnlineAuditor, stream: TextIO, how: Format, explain: bool) -> bool:
+def _decide(session: Watch, stream: TextIO, how: Format, explain: bool) -> bool:
     """Statement by statement, each verdict printed before the next statement is read; True if all were allowed."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
@@ -99,39 +94,46 @@ def _decide(auditor: OnlineAuditor, stream: TextIO, how: Format, explain: bool) 
         raise LogError("there is no standard input to read statements from")
     all_allowed = True
     for sql in incoming(sys.stdin):
-        verdict = auditor.admit(sql) if explain else auditor.decide(sql)  # a proof costs more than its decision
-        if verdict.allowed:
-            auditor.record(sql)  # durable before anybody is told
-        else:
-            auditor.seen()
-            all_allowed = False
+        reply = session.ask(sql)  # what it allows is in the book before anybody is told
+        assert reply.admission is not None
+        all_allowed = all_allowed and reply.answered
+        verdict = reply.admission
         if sql.startswith("{"):  # no statement of SQL does
             verdict = replace(verdict, reason='a JSON line has the statement as text: {"sql": "SELECT ..."}')
-        for line in shown(verdict, how, explain):
+        for line in shown(verdict, how, explain, reply.instead):
             stream.write((escaped(line) if how is Format.JSON and stream is sys.stdout else line) + "\n")
         stream.flush()
     return all_allowed
 
 
-def _remind(auditor: OnlineAuditor) -> None:
-    """What was accepted once is not accounted for later either: say so at each start."""
-    from keyhole.audit.history import UNJUDGED
+def _announce(session: Watch, opened: Table) -> None:
+    """A book that is new, or forgets, or cannot notice a change; and what no verdict accounts for, at each start."""
+    from keyhole.session.published import forgotten
 
-    left = [past for past in auditor.past if past.how == UNJUDGED]
+    if session.book.path == ":memory:":
+        warn("no history file, so what is allowed now is forgotten at the end: give --history FILE")
+    elif session.book.new:
+        warn(f"a new book begins: {session.book.path}")
+    if opened.absent and session.book.path != ":memory:":
+        absent = ", ".join(repr(name) for name in opened.absent)
+        warn(
+            f"the data has no {absent}: a change of private values cannot be noticed, and the same question before "
+            "and after one tells it"
+        )
+    left = forgotten(session.auditing)
     if left:
         count = "1 publication" if len(left) == 1 else f"{len(left)} publications"
-        named = ", ".join(f"Q{past.number}" for past in left[:10]) + (", ..." if len(left) > 10 else "")
-        note = f"the history has {count} that no verdict accounts for ({named}; accepted with --accept-unjudged)"
-        warn(note)
+        named = ", ".join(f"Q{number}" for number in left[:10]) + (", ..." if len(left) > 10 else "")
+        warn(f"the book has {count} that no verdict accounts for ({named}; accepted with --accept-unjudged)")
 
 
-def _earlier(auditor: OnlineAuditor, path: Path, kind: LogFormat, accept: bool) -> None:
+def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool) -> None:
     """Load a log of earlier publications; what cannot be represented stops us unless it was accepted."""
     from keyhole.logs.open import open_log
+    from keyhole.session.published import publish, unaccounted
 
     log = open_log(path, kind)
-    had = {past.sql for past in auditor.past}
-    left = (*(r for r in log.refused if r.sql not in had), *auditor.unjudged(log.lines))
+    left = unaccounted(session.auditing, log.lines, log.refused)
     count = "1 statement" if len(left) == 1 else f"{len(left)} statements"
     listed = "\n".join(f"  Q{r.number}: {r.error.splitlines()[0]}: {' '.join(r.sql.split())[:100]}" for r in left[:10])
     if len(left) > 10:
@@ -143,7 +145,7 @@ def _earlier(auditor: OnlineAuditor, path: Path, kind: LogFormat, accept: bool) 
         )
     if left:
         warn(f"{count} of {path}: no verdict accounts for\n{listed}")
-    auditor.load(log.lines, log.refused)
+    publish(session.auditing, log.lines, log.refused)
 
 
 def incoming(stream: TextIO | Iterable[str]) -> Iterator[str]:
@@ -184,12 +186,15 @@ def _from_json(line: str) -> str:
     return sql if isinstance(sql, str) else line.strip()
 
 
-def shown(verdict: Admission, how: Format, explain: bool) -> Iterator[str]:
+def shown(verdict: Admission, how: Format, explain: bool, instead: str | None = None) -> Iterator[str]:
     """A verdict as lines of output."""
     if how is Format.JSON:
-        yield json.dumps(verdict.to_json(explain=explain), ensure_ascii=False, default=str)
+        said = verdict.to_json(explain=explain) | ({} if instead is None else {"instead": instead})
+        yield json.dumps(said, ensure_ascii=False, default=str)
         return
     yield f"Q{verdict.number} {verdict.verdict}: {verdict.reason}"
+    if instead is not None:
+        yield f"  allowed now: {' '.join(instead.split())}"
     if not explain:
         return
     for item in verdict.who:

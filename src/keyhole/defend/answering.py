@@ -67,6 +67,7 @@ class Setting:
     beta: float
     accuracy: float | None
     horizon: int
+    writer: Releases | None = None  # tells what was released, for the book's transcript
 
     @property
     def n(self) -> int | None:
@@ -95,6 +96,9 @@ class Setting:
             "numbers": [[str(r.value), str(r.alpha)] for r in releases],
             "noise": [None if r.scale is None else [r.law, str(r.scale)] for r in releases],
         }
+        if self.writer is not None and question.statement is not None:
+            released = ReleasedStatement(question.statement, question, tuple(releases))
+            kept["lines"] = [line.line() for line in self.writer.of(released)]
         return self.ledger.remember(question.fingerprint(), kept, bought)
 
     def recalled(self, question: Question, analyst: str | None) -> tuple[list[Release], Kept] | None:
@@ -160,7 +164,7 @@ class Answering:
 
     def __init__(self, schema: Schema, domain: Domain, setting: Setting, strategy: Strategy) -> None:
         self._schema, self._domain = asking_schema(schema, domain), domain
-        self._releases = Releases(schema, domain, setting.n)
+        self._releases = setting.writer or Releases(schema, domain, setting.n)
         self.setting, self._strategy = setting, strategy
         self._posed: dict[str, Posed] = {}
 

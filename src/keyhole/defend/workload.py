@@ -132,6 +132,7 @@ class Question:
     groups: tuple[tuple[GroupKey, tuple[Item, ...]], ...]
 
     left_out: tuple[str, ...] = ()
+    statement: Statement | None = None
 
     def factors(self) -> list[Fraction]:
         """By what the released numbers enter the answer, smallest first: 1 for counts, the range for sums."""
@@ -240,7 +241,7 @@ def pose(statement: Statement, domain: Domain, neighbours: Neighbours) -> Questi
                 items = tuple(_pose_within(q, domain, neighbours, within, said) for q in statement.queries)
             groups.append((named, items))
     names = tuple(dict.fromkeys(key.column for key in statement.keys if key.column is not None))
-    return Question(statement.text, bool(statement.keys), tuple(groups), names)
+    return Question(statement.text, bool(statement.keys), tuple(groups), names, statement)
 
 
 def pose_query(query: Query, domain: Domain, neighbours: Neighbours) -> Item:

@@ -274,7 +274,26 @@ def _is_file(text: str) -> bool:
         return False
 
 
+def _is_book(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\x00"
+    except OSError:
+        return False
+
+
+def _of_book(path: Path) -> str:
+    """A book as the transcript that it is."""
+    from keyhole.book import Book
+    from keyhole.logs.importers.book import transcript
+
+    with Book.rehearsal(path) as book:  # a copy: reading a log changes nothing
+        return "".join(f"{line}\n" for line in transcript(book))
+
+
 def _read(path: Path) -> str:
+    if _is_book(path):
+        return _of_book(path)
     if not path.exists():
         near = sorted(p.name for p in path.parent.glob("*") if p.suffix in (".sql", ".jsonl"))[:5]
         hint = f" In that folder: {', '.join(near)}." if near else ""

@@ -9,16 +9,18 @@ from decimal import Decimal
 from typing import Any
 
 from keyhole.audit.admission import Admission, Permission
-from keyhole.audit.online import OnlineAuditor
-from keyhole.book import Book, Mark
+from keyhole.audit.online import OnlineAuditor, Past
+from keyhole.book import Book, BookEntry, Mark
+from keyhole.book.chain import canonical
 from keyhole.errors import BookError, QueryError
 from keyhole.knowledge import PrivateColumn
-from keyhole.query import Query, Refused, Statement
+from keyhole.query import Statement
 from keyhole.session.exact import exact
 from keyhole.session.reply import Exact, Outcome, Reply
 from keyhole.sql import lower
 from keyhole.sql.coarser import coarser
-from keyhole.tables import GroupKey, Source
+from keyhole.tables import Source
+from keyhole.transcript import Refusal
 
 NUMBER = 160  # bytes that one exact number takes at most, with its key
 PROMISE = "for values without known bounds"
@@ -31,11 +33,12 @@ class Heard:
     """A statement that was read."""
 
     text: str
-    statement: Statement
+    statement: Statement | None  # None: it cannot be read, and the auditor says why
 
     @property
     def question(self) -> str:
         """A digest of what is asked, whatever the spelling of the SQL."""
+        assert self.statement is not None
         parts = [q.canonical() for q in (*self.statement.queries, *self.statement.tested)]
         keys = [(k.name, k.sql) for k in self.statement.keys]
         shape = repr((parts, keys, self.statement.sets, str(self.statement.having)))
@@ -66,51 +69,76 @@ class Audited:
 
     # --- the policy ---------------------------------------------------------------------------------------------------
 
-    def read(self, text: str) -> Heard | Refused:
+    def read(self, text: str) -> Heard:
         """From the text and the schema."""
         try:
             return Heard(text, lower(text, self.auditor.roster.schema))
-        except QueryError as error:
-            self.auditor.seen()
-            return Refused(str(error))
+        except QueryError:
+            return Heard(text, None)
 
     def recall(self, asked: Heard, analyst: str | None) -> Reply | None:
         """An exact answer of this epoch, given again. `watch` has none."""
-        self._catch_up()
+        self.catch_up()
+        if self._source is None or asked.statement is None:
+            return None
         found = self.book.state.releases.get((self.book.state.epoch, asked.question), ())
-        if self._source is None or not found:
+        if not found:
             return None
         entry = self.book.entry(found[0])
         self.auditor.seen()
-        answer = parsed(entry.body["answer"], asked.statement)
-        return self._reply(asked, answer, "answered before", entry.seq, entry.hash)
+        return self._reply(asked, parsed(entry.body["answer"]), "answered before", entry.seq, entry.hash)
 
     def admit(self, asked: Heard, analyst: str | None) -> Reply | None:
         """Deny what would expose somebody, refuse what cannot be decided beforehand."""
-        flag = self._two_valued(asked.statement)
-        said = self.auditor.admit(asked.text) if self._explain else self.auditor.decide(asked.text)
-        if flag is not None and said.verdict is not Permission.REFUSED:
-            said = Admission(said.number, said.sql, Permission.REFUSED, flag)
-        self._said = self._promised(said, asked.statement)
+        said = self._said = self.admission(asked)
         if said.allowed:
             return None
         self.auditor.seen()
         if said.verdict is Permission.REFUSED:
             return Reply(asked.text, Outcome.REFUSED, said.reason, admission=said)
-        instead = self._instead(asked)
-        return Reply(asked.text, Outcome.DENIED, said.reason, admission=said, instead=instead)
+        return Reply(asked.text, Outcome.DENIED, said.reason, admission=said, instead=self._instead(asked))
+
+    def admission(self, asked: Heard) -> Admission:
+        """The decision, with its promise; on an open page, after `catch_up`."""
+        said = self.auditor.admit(asked.text) if self._explain else self.auditor.decide(asked.text)
+        if asked.statement is None or said.verdict is Permission.REFUSED:
+            return said
+        names = sorted({name for q in asked.statement.queries for name in q.columns} & set(self._columns))
+        few = [name for name in names if two_valued(self._columns[name])]
+        if few:
+            why = f"{few[0]!r} has few possible values, and sums of such values can tell everybody's: {PRIVATELY}"
+            return Admission(said.number, said.sql, Permission.REFUSED, why)
+        if said.allowed and any(_bounded(self._columns[name]) for name in names):
+            return replace(said, reason=f"{said.reason}, {PROMISE}")
+        return said
 
     def release(self, asked: Heard, analyst: str | None) -> Reply:
         """Read the answer, if it is given here, and write it down with what it tells."""
+        assert asked.statement is not None
         said = self._said
-        body: dict[str, Any] = {"query": int(said.number), "sql": asked.text}
-        answer, room = None, 0
-        if self._source is not None:
-            answer = exact(asked.statement, self._source)
-            body |= {"answer": told(answer, asked.statement), "question": asked.question}
-            room = 1024 + len(asked.text.encode()) + NUMBER * max(1, len(answer)) * len(asked.statement.queries)
-        entry = self.book.append(Mark.ANSWER, body, analyst=analyst, room=room)
+        answer = None if self._source is None else exact(asked.statement, self._source)
+        entry = self.write(Mark.ANSWER, asked, answer, analyst)
         return replace(self._reply(asked, answer, said.reason, entry.seq, entry.hash), admission=said)
+
+    def write(self, kind: Mark, asked: Heard, answer: Exact | None, analyst: str | None) -> BookEntry:
+        """An entry for a statement that counts from now on, with the rows that it adds to what is known."""
+        assert asked.statement is not None
+        body: dict[str, Any] = {"query": self.auditor.number + 1, "sql": asked.text} | self.remarks()
+        if self.auditor.lasting:
+            body["told"] = self.rows(asked)
+        room = 0
+        if answer is not None:
+            room = len(canonical(body).encode()) + 1024 + NUMBER * len(asked.statement.queries) * max(1, len(answer))
+            body |= {"answer": told(answer), "question": asked.question}
+        return self.book.append(kind, body, analyst=analyst, room=room)
+
+    def rows(self, asked: Heard) -> list[dict[str, Any]]:
+        """What the answer tells, over people."""
+        return [row.to_json() for row in self.auditor.told(asked.text)]
+
+    def remarks(self) -> dict[str, Any]:
+        """What else the book is told."""
+        return {}
 
     def settled(self, reply: Reply) -> None:
         """What was allowed counts, now that it is on disk."""
@@ -121,41 +149,45 @@ class Audited:
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """Each statement is decided by itself."""
 
+    def take(self, sql: str, answer: Exact | None = None, kind: Mark = Mark.PUBLISHED) -> str:
+        """A statement that was answered elsewhere counts from now on; on an open page. Returns its number.
+
+        Raises the `QueryError` of one that cannot be represented.
+        """
+        asked = Heard(sql, lower(sql, self.auditor.roster.schema))
+        why = self.auditor.objection(sql)
+        if why is not None:
+            raise QueryError(why, sql)
+        entry = self.write(kind, asked, answer, None)
+        number = self.auditor.record(sql)
+        self._upto = entry.seq
+        return number
+
+    def unjudged(self, sql: str, why: str) -> Refusal:
+        """A publication that no verdict can account for is written down; on an open page."""
+        number = self.auditor.unjudged(sql)
+        entry = self.book.append(Mark.UNJUDGED, {"query": number, "sql": sql, "error": why})
+        self._upto = entry.seq
+        return Refusal(str(number), sql, why)
+
     # --- what was answered elsewhere ----------------------------------------------------------------------------------
 
-    def _catch_up(self) -> None:
-        """Statements that other processes answered meanwhile."""
+    def catch_up(self) -> None:
+        """Take into account what other processes answered meanwhile; on an open page."""
         state = self.book.state
         if state.epoch != self._epoch:
             raise BookError(
                 f"the book {self.book.path} has gone on to another version of the data: start again with that one"
             )
         if state.answers and state.answers[-1] > self._upto:
-            for entry in self.book.entries(self._upto):
-                if entry.kind in (Mark.ANSWER, Mark.PUBLISHED, Mark.UNJUDGED):
-                    self.auditor.replay(entry.kind, entry.body)
+            entries = [e for e in self.book.entries(self._upto) if e.seq in set(state.answers)]
+            self.auditor.resume([past(entry) for entry in entries], f"the book {self.book.path}")
         self._upto = state.seq
 
     def _reply(self, asked: Heard, answer: Exact | None, reason: str, entry: int, receipt: str) -> Reply:
         outcome = Outcome.ALLOWED if answer is None else Outcome.ANSWERED
-        grouped = bool(asked.statement.keys)
+        grouped = asked.statement is not None and bool(asked.statement.keys)
         return Reply(asked.text, outcome, reason, answer, grouped, entry=entry, receipt=receipt)
-
-    # --- what was declared --------------------------------------------------------------------------------------------
-
-    def _two_valued(self, statement: Statement) -> str | None:
-        for name in _private(statement, self._columns):
-            if two_valued(self._columns[name]):
-                return (
-                    f"{name!r} has few possible values, and sums of such values can tell everybody's: {PRIVATELY} "
-                    "([budget])"
-                )
-        return None
-
-    def _promised(self, said: Admission, statement: Statement) -> Admission:
-        """An allow names its promise where bounds are known to everybody."""
-        bounded = [n for n in _private(statement, self._columns) if _bounded(self._columns[n])]
-        return replace(said, reason=f"{said.reason}, {PROMISE}") if said.allowed and bounded else said
 
     def _instead(self, asked: Heard) -> str | None:
         """A coarser statement that would be allowed now; found from public things, as the denial was."""
@@ -165,11 +197,11 @@ class Audited:
         return None
 
 
-def _private(statement: Statement, columns: Mapping[str, PrivateColumn]) -> list[str]:
-    found: set[str] = set()
-    for query in (*statement.queries, *statement.tested):
-        found |= query.columns
-    return sorted(found & set(columns))
+def past(entry: BookEntry) -> Past:
+    """A statement of the book that counts."""
+    body = entry.body
+    judged = entry.kind != Mark.UNJUDGED
+    return Past(int(body["query"]), str(body["sql"]), judged, body.get("answer"))
 
 
 def two_valued(column: PrivateColumn) -> bool:
@@ -190,21 +222,17 @@ def _bounded(column: PrivateColumn) -> bool:
     return any(given is not None for given in (column.min, column.max, column.step))
 
 
-def told(answer: Exact, statement: Statement) -> Any:
-    """An exact answer as a transcript has it, every digit kept as text."""
-    rows = [
+def told(answer: Exact) -> list[dict[str, Any]]:
+    """An exact answer as JSON, every digit kept as text."""
+    return [
         {"key": {k: None if v is None else str(v) for k, v in key.items()}, "values": [_written(v) for v in values]}
         for key, values in answer
     ]
-    return rows
 
 
-def parsed(kept: Any, statement: Statement) -> Exact:
-    """The inverse of `told`."""
-    found: list[tuple[GroupKey, tuple[Decimal | bool | None, ...]]] = []
-    for row in kept:
-        found.append((dict(row["key"]), tuple(_number(v) for v in row["values"])))
-    return tuple(found)
+def parsed(kept: list[dict[str, Any]]) -> Exact:
+    """The inverse of `told`; keys stay text."""
+    return tuple((dict(row["key"]), tuple(_number(v) for v in row["values"])) for row in kept)
 
 
 def _written(value: Decimal | bool | None) -> str | bool | None:
@@ -213,8 +241,3 @@ def _written(value: Decimal | bool | None) -> str | bool | None:
 
 def _number(value: str | bool | None) -> Decimal | bool | None:
     return value if value is None or isinstance(value, bool) else Decimal(value)
-
-
-def asks_private(query: Query) -> bool:
-    """Does a query look at private numbers?"""
-    return bool(query.columns)

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from keyhole.audit.epochs import Changes
+from keyhole.book import Book
 from keyhole.defend.answering import Answering, Posed, Setting, Strategy
 from keyhole.defend.budget import Cap
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import count_cells, declared_domain
 from keyhole.defend.loss import Loss, Number, probability
+from keyhole.defend.releases import Releases
 from keyhole.defend.strategies.construction import OneConstruction
 from keyhole.defend.strategies.each import EachAlone
 from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.errors import ConfigError, PrivacyParameterError
 from keyhole.knowledge import BudgetTable, Config
+from keyhole.session.audited import Audited, Heard
+from keyhole.session.monitored import Monitored
+from keyhole.session.people import Deciding, auditor_of
 from keyhole.session.private import Private
 from keyhole.session.session import Session
 from keyhole.session.version import WHOLE, Version, enter
 from keyhole.session.where import book_path, open_book
 from keyhole.settings import Settings
-from keyhole.tables.open import Use, open_table
+from keyhole.tables.fingerprint import fingerprint
+from keyhole.tables.open import Table, Use, open_table
 
+ExactPolicy: TypeAlias = Literal["audited", "watch", "monitored"]
 MECHANISMS = ("laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative")
 
 
@@ -53,15 +61,75 @@ def private_session(
     histogram = count_cells(source, domain, told.budget.neighbours)
     book = open_book(_path(given, config, terms.ledger), given, opened.name, dry_run=dry_run)
     try:
-        enter(book, Version(opened.version, lambda key: {WHOLE: source.digest(key)}, lambda key: {}))
+        enter(book, Version(opened.version, lambda key: {WHOLE: source.digest(key)}))
         ledger = Ledger(book, cap, domain=domain.fingerprint())
         ledger.check_analyst(terms.analyst)
-        setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon)
+        n = histogram.public_n if histogram.neighbours == "replace-one" else None
+        writer = Releases(source.schema, domain, n)
+        setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon, writer)
         answering = Answering(source.schema, domain, setting, _strategy(terms.mechanism, setting))
     except BaseException:
         book.close()
         raise
     return Session(book, Private(answering))
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """How statements are decided before they are answered; None: what the settings say."""
+
+    history: str | Path | None = None
+    insiders: int | None = None
+    vouched: bool = False
+    explain: bool = False
+
+
+def audited_session(
+    given: Settings,
+    config: Config | str | Path | None,
+    how: Watching,
+    policy: ExactPolicy,
+    *,
+    dry_run: bool = False,
+) -> tuple[Session[Heard], Table]:
+    """Exact answers that expose nobody (`audited`), decisions alone (`watch`), or whatever is asked (`monitored`).
+
+    Where nothing says where the book is, decisions are kept in memory; exact answers are refused.
+    """
+    told, withheld = given.config, policy == "watch"
+    opened = open_table(given, Use.WATCH if withheld else Use.EXACT)
+    path = book_path(given, config, how.history)
+    if withheld and how.history is None and not _settled(given, config):
+        path = None
+    if path is None and not withheld:
+        raise ConfigError("no book: what was answered must be kept in one file; name it with path = ... under [book]")
+    book = Book.rehearsal(None, opened.name) if path is None else open_book(path, given, opened.name, dry_run=dry_run)
+    try:
+        key = enter(book, Version(opened.version, lambda key: _digests(opened, key), how.vouched))
+        families = {name: column.family for name, column in given.columns.private.items()}
+        insiders = how.insiders if how.insiders is not None else told.online.insiders
+        written = None if told.book.written is None else Path(told.book.written)
+        deciding = Deciding(insiders, families, Changes(told.book.changes), written)
+        auditor = auditor_of(book, opened.roster, key, deciding)
+        kind = Monitored if policy == "monitored" else Audited
+        made = kind(book, auditor, given.columns.private, opened.source, explain=how.explain)
+    except BaseException:
+        book.close()
+        raise
+    return Session(book, made), opened
+
+
+def _settled(given: Settings, config: Config | str | Path | None) -> bool:
+    """Do settings stand in a file, or name a book?"""
+    told = given.config
+    return isinstance(config, str | Path) or any((told.book.path, told.online.history, told.budget.ledger))
+
+
+def _digests(opened: Table, key: bytes) -> dict[str, str]:
+    found = {"people and public values": fingerprint(opened.roster)}
+    if opened.seal is not None:
+        found |= {f"private values of {name!r}": mark for name, mark in opened.seal(key).items()}
+    return found
 
 
 def _path(given: Settings, config: Config | str | Path | None, option: str | Path | None) -> Path:

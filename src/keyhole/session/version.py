@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from keyhole.book import Book, Mark
 from keyhole.errors import BookError
@@ -19,19 +19,17 @@ from keyhole.tables.seal import KEY_BYTES, key_file, make_key, read_key
 
 WHOLE = "the whole table"  # the digest that noisy answers go by; exact ones go by the others
 Digests: TypeAlias = Callable[[bytes], Mapping[str, str]]  # key -> digest of each part of the data at hand
-Opening: TypeAlias = Callable[[bytes], dict[str, Any]]  # key -> what an epoch's entry says beside its version
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """The data at hand: its label, its digests under a key, and what the entry of a new epoch says of it.
+    """The data at hand: its label, and its digests under a key.
 
     `vouched`: the custodian says that parts which the book has no digest of did not change since it began.
     """
 
     label: str | None
     digests: Digests
-    opening: Opening
     vouched: bool = False
 
 
@@ -64,7 +62,7 @@ def enter(book: Book, version: Version) -> bytes:
         current = state.epochs[-1]["version"] if state.epochs else None
         known = [epoch["version"] for epoch in state.epochs]
         if not state.epochs or (label is not None and label not in known):
-            book.append(Mark.EPOCH, {"version": label} | version.opening(key))
+            book.append(Mark.EPOCH, {"version": label})
             book.append(Mark.DATA, dict(digests))
             return key
         if label is not None and label != current:

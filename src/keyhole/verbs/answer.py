@@ -13,6 +13,7 @@ from keyhole.defend.loss import Loss, Number
 from keyhole.knowledge import Config
 from keyhole.logs.open import read_log
 from keyhole.query import Refused
+from keyhole.report.answer import answer_json, price_json
 from keyhole.session.open import Terms, private_session
 from keyhole.session.private import Private
 from keyhole.settings import Names, Settings, settings
@@ -110,65 +111,3 @@ def answered(
         lines = tuple(answering.lines(made))
         left, spent = ledger.left(terms.analyst), ledger.spent()
         return Answers(made, prices, dry_run, spent, left, ledger.cap.total, session.book.path, n, lines)
-
-
-def _number(value: Fraction | None) -> int | float | None:
-    if value is None:
-        return None
-    return value.numerator if value.denominator == 1 else float(value)
-
-
-def answer_json(a: Answered, n: int | None) -> dict[str, Any]:
-    """One answer as the contract has it; `error` is the bar in the unit of the value.
-
-    `alpha` is the same as a share of n under replace-one neighbours, except for a ratio (AVG), which has no share.
-    """
-    if a.refused is not None:
-        return {"sql": a.sql, "refused": a.refused.reason}
-
-    def bars(estimates: Any) -> list[float | int | None]:
-        return [_number(e.bar) for e in estimates]
-
-    found: dict[str, Any] = {"sql": a.sql}
-    single = not a.grouped and len(a.groups) == 1 and len(a.groups[0][1]) == 1
-    if single:
-        found["value"] = _number(a.groups[0][1][0].value)
-    else:
-        found["groups"] = [
-            {"key": {k: plain(v) for k, v in key}, "values": [_number(e.value) for e in made], "error": bars(made)}
-            for key, made in a.groups
-        ]
-    worst, shares = [], []
-    for column in zip(*(made for _, made in a.groups), strict=True):
-        bars_here = [e.bar for e in column]
-        widest = None if None in bars_here else max(b for b in bars_here if b is not None)
-        worst.append(widest)
-        if widest is None or n is None or column[0].ratio:
-            shares.append(_number(widest))
-        else:
-            shares.append(float(widest / n))
-    if single:
-        found["error"] = _number(worst[0])
-    found["alpha"] = shares[0] if len(shares) == 1 else shares
-    found |= {
-        "beta": a.beta,
-        "cost": float(a.cost),
-        "left": float(max(a.left, Fraction(0))),
-        "neighbours": a.neighbours,
-        "how": a.how,
-    }
-    if a.notes:
-        found["notes"] = list(a.notes)
-    return found
-
-
-def plain(value: object) -> object:
-    """A key of a group as JSON has it."""
-    return value if isinstance(value, str | int | bool) else str(value)
-
-
-def price_json(p: Priced) -> dict[str, Any]:
-    """One price; nothing was spent."""
-    if p.refused is not None:
-        return {"sql": p.sql, "refused": p.refused.reason}
-    return {"sql": p.sql, "cost": float(p.cost), "how": p.how} | ({"notes": list(p.notes)} if p.notes else {})

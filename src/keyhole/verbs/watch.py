@@ -1,14 +1,46 @@
-"""`keyhole.watch`: an auditor that decides before each answer."""
+"""`keyhole.watch`: decisions before each answer."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from keyhole.audit.online import OnlineAuditor
+from keyhole.audit.admission import Admission
+from keyhole.book import Mark
 from keyhole.knowledge import Config
+from keyhole.session.audited import Audited, Heard
+from keyhole.session.open import Watching, audited_session
+from keyhole.session.session import Session
 from keyhole.settings import Names, Settings, settings, with_private
-from keyhole.tables.fingerprint import fingerprint
-from keyhole.tables.open import Table, Use, open_table
+from keyhole.tables.open import Table
+
+
+class Watch(Session[Heard]):
+    """A session that decides and withholds: `ask(sql)` decides, and what it allows counts as answered from then on.
+
+    Where deciding and answering are two steps, `admit(sql)` only decides and `record(sql)` counts; between the two
+    nobody else may be answered.
+    """
+
+    @property
+    def auditing(self) -> Audited:
+        """The policy."""
+        assert isinstance(self.policy, Audited)
+        return self.policy
+
+    def admit(self, text: str) -> Admission:
+        """May this be answered? It does not count as answered."""
+        with self.book.page():
+            self.auditing.catch_up()
+            return self.auditing.admission(self.auditing.read(text))
+
+    def record(self, text: str) -> str:
+        """It was answered, admitted or not, and counts from now on: in the book when this returns. Its number.
+
+        Raises the `QueryError` of a statement that cannot be represented.
+        """
+        with self.book.page():
+            self.auditing.catch_up()
+            return self.auditing.take(text, kind=Mark.ANSWER)
 
 
 def watch(
@@ -22,40 +54,23 @@ def watch(
     history: str | Path | None = None,
     insiders: int | None = None,
     config: Config | str | Path | None = None,
-) -> OnlineAuditor:
-    """An auditor over the public half of the table: `admit(sql)` decides, `record(sql)` counts it as answered.
+) -> Watch:
+    """A session over the public half of the table: `ask(sql)` decides before the answer, from public things alone.
 
-    With a `history` file what was answered is kept from run to run. Close it, or use it in a `with` block of
-    `contextlib.closing`.
+    The book (`history`, or what the settings name) keeps what was answered from run to run; without one it is kept in
+    memory. Close it, or use it in a `with` block.
 
     >>> import pyarrow as pa
-    >>> auditor = watch(pa.table({"name": ["Ann", "Bob", "Cyd"], "pay": [1, 2, 3]}), private="pay", id="name")
-    >>> str(auditor.admit("SELECT SUM(pay) FROM staff WHERE name = 'Ann'").verdict)
+    >>> staff = pa.table({"name": ["Ann", "Bob", "Cyd"], "pay": [1, 2, 3]})
+    >>> with watch(staff, private="pay", id="name") as session:
+    ...     str(session.ask("SELECT SUM(pay) FROM staff WHERE name = 'Ann'").outcome)
     'deny'
     """
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
-    return watched(given, history, insiders)[0]
+    return watched(given, config, Watching(history, insiders, explain=True))[0]
 
 
-def watched(
-    given: Settings, history: str | Path | None, insiders: int | None, *, vouched: bool = False
-) -> tuple[OnlineAuditor, Table]:
-    """The auditor of merged settings, and the table it watches. `vouched`: see `OnlineAuditor.open`."""
-    opened = open_table(given, Use.WATCH)
-    families = {name: column.family for name, column in given.columns.private.items()}
-    online = given.config.online
-    known = insiders if insiders is not None else online.insiders
-    path = history if history is not None else online.history
-    if path is None:
-        return OnlineAuditor(opened.roster, insiders=known, families=families), opened
-    auditor = OnlineAuditor.open(
-        path,
-        opened.roster,
-        fingerprint(opened.roster),
-        version=opened.version,
-        insiders=known,
-        families=families,
-        values=opened.seal,
-        vouched=vouched,
-    )
-    return auditor, opened
+def watched(given: Settings, config: Config | str | Path | None, how: Watching) -> tuple[Watch, Table]:
+    """The session of merged settings, which came from `config`, and the table it watches."""
+    session, opened = audited_session(given, config, how, "watch")
+    return Watch(session.book, session.policy), opened

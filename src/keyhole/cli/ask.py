@@ -1,0 +1,93 @@
+"""`keyhole ask`: one question under the configured policy, from text to answer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, end, warn
+
+HELP = """Ask one question, or several, and get an answer that is safe to give.
+
+The settings say how the people are protected: with a [budget] answers are private (noise, error bars, a price); else
+they are exact and given only if they expose nobody together with everything answered before (audited). What is
+answered is in the book before it is shown, so asking again is free, and a kill loses nothing that was paid.
+
+\b
+Examples
+  keyhole ask -c keyhole.toml "SELECT AVG(pay) FROM staff WHERE dept = 'legal'"
+  keyhole ask -c keyhole.toml --analyst ann --accuracy 0.01 "SELECT COUNT(*) FROM staff"
+  keyhole ask -c keyhole.toml --dry-run --format json "SELECT SUM(pay) FROM staff"
+
+\b
+Exit code
+  0 every question was answered; 3 some were denied or refused; 2 could not run.
+"""
+
+
+def ask(
+    questions: tuple[str, ...],
+    data: Path | None,
+    table: str | None,
+    view: str | None,
+    id: tuple[str, ...],  # noqa: A002 - the word of the contract
+    private: tuple[str, ...],
+    hidden: tuple[str, ...],
+    config: Path | None,
+    accuracy: float | None,
+    beta: float,
+    analyst: str | None,
+    explain: bool,
+    dry_run: bool,
+    format: Format,  # noqa: A002 - the word of the option
+    out: Path | None,
+) -> None:
+    """Open the session, ask, show."""
+    from keyhole.report.as_json import dumps
+    from keyhole.report.reply import reply_json, reply_lines
+    from keyhole.session.open import Terms
+    from keyhole.settings import settings
+    from keyhole.sql import split
+    from keyhole.verbs.ask import asking, policy_of
+
+    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    check_out(out)
+    texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
+    terms = Terms(accuracy=accuracy, beta=beta, analyst=analyst)
+    with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
+        if session.book.new:
+            warn(f"a new book begins: {session.book.path}")
+        try:
+            replies = [session.ask(text, analyst) for text in texts]
+        except KeyboardInterrupt:
+            sys.stderr.write("stopped; what was answered is in the book\n")
+            end(INTERRUPTED)
+    if format is Format.JSON:
+        said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies]}
+        emit_json(dumps(said | ({"dry_run": True} if dry_run else {})), out)
+    else:
+        told = (line for r in replies for line in reply_lines(r, explain=explain))
+        emit("\n".join([*told, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
+    end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+
+
+command = click.Command(
+    "ask",
+    callback=ask,
+    help=HELP,
+    params=[
+        click.Argument(["questions"], nargs=-1, required=True, metavar="SQL..."),
+        *options.TABLE_OPTIONS,
+        options.ACCURACY,
+        options.BETA,
+        options.ANALYST,
+        options.EXPLAIN,
+        options.DRY_RUN,
+        options.formats(Format.TEXT, Format.JSON),
+        options.OUT,
+    ],
+)

@@ -1,0 +1,101 @@
+"""`keyhole book`: what was asked, answered, published and paid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
+
+if TYPE_CHECKING:
+    from keyhole.book import Book
+
+HELP = """Show, verify or export a book: what was asked, answered, published and paid, by whom and when.
+
+A book is append-only and each entry is bound to the one before it. It belongs to the custodian. What a prepaid run
+keeps secret is in none of these outputs.
+
+\b
+Examples
+  keyhole book show book.keyhole
+  keyhole book verify book.keyhole --witness /elsewhere/witness
+  keyhole book export book.keyhole --out transcript.jsonl
+  keyhole book import book.keyhole old-budget.keyhole
+"""
+
+PATH = click.Argument(["path"], metavar="BOOK", type=click.Path(path_type=Path))
+OLD = click.Argument(["old"], metavar="OLD", type=click.Path(path_type=Path))
+WITNESS = click.Option(["--witness"], type=options.FILE, help="The last entry as it was seen elsewhere.")
+
+
+def show(path: Path, format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
+    """What is in it, oldest first."""
+    from keyhole.report.as_json import dumps
+    from keyhole.report.book import as_plain, lines
+
+    check_out(out)
+    with _opened(path) as book:
+        if format is Format.JSON:
+            emit_json(dumps(as_plain(book)), out)
+        else:
+            emit("\n".join(lines(book)), out)
+    end(0)
+
+
+def verify(path: Path, witness: Path | None) -> None:
+    """Check the chain, the totals and the witness."""
+    with _opened(path, witness) as book:
+        seen = "" if witness is None else ", and nothing is missing that the witness has seen"
+        last = book.state.last
+        assert last is not None
+        emit(f"{book.state.seq} entries, the chain is whole and the totals add up{seen}; last {last.hash}", None)
+    end(0)
+
+
+def export(path: Path, out: Path | None) -> None:
+    """The transcript, as JSON lines that `keyhole audit` and `keyhole attack` read."""
+    from keyhole.logs.importers.book import transcript
+
+    check_out(out)
+    with _opened(path) as book:
+        emit_lines(((line, "\n") for line in transcript(book)), out)
+    end(0)
+
+
+def take_in(path: Path, old: Path) -> None:
+    """Take an older history or ledger into a book."""
+    from keyhole.book.convert import taken_in
+
+    with _opened(path) as book:
+        before = book.state.seq
+        taken_in(book, old)
+        emit(f"{book.state.seq - before} entries of {old} were taken into {path}; put the old file away now", None)
+    end(0)
+
+
+def _opened(path: Path, witness: Path | None = None) -> Book:
+    """For reading: the file is left as it is, except by `import`."""
+    from keyhole.book import Book
+
+    return Book.open(path, witness=witness)
+
+
+def _command(name: str, callback: Any, *params: click.Parameter) -> click.Command:
+    return click.Command(name, callback=callback, help=callback.__doc__, params=list(params))
+
+
+command = click.Group(
+    "book",
+    help=HELP,
+    no_args_is_help=True,
+    commands=[
+        _command("show", show, PATH, options.formats(Format.TEXT, Format.JSON), options.OUT),
+        _command("verify", verify, PATH, WITNESS),
+        _command("export", export, PATH, options.OUT),
+        _command("import", take_in, PATH, OLD),
+    ],
+)

@@ -1,0 +1,39 @@
+"""A book as a log: every statement that was answered, with what was told. Nothing that is sealed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from keyhole.book import Book, BookEntry, Mark
+
+SQLITE = b"SQLite format 3\x00"
+
+
+def transcript(book: Book) -> Iterator[str]:
+    """JSON lines of a transcript, in the order of the book; each release once."""
+    for entry in book.entries():
+        if entry.kind in (Mark.ANSWER, Mark.PUBLISHED, Mark.UNJUDGED):
+            yield _line(entry)
+        elif entry.kind == Mark.RELEASE:
+            yield from entry.body["answer"].get("lines", ())
+
+
+def _line(entry: BookEntry) -> str:
+    body = entry.body
+    found: dict[str, Any] = {"sql": body["sql"]}
+    if body.get("answer") is not None:
+        found["answer"] = body["answer"]
+    if not isinstance(found.get("answer"), list):
+        return json.dumps(found, ensure_ascii=False)
+    rows = []
+    for row in body["answer"]:
+        values = ", ".join(_value(v) for v in row["values"])
+        rows.append(f'{{"key": {json.dumps(row["key"], ensure_ascii=False)}, "values": [{values}]}}')
+    return f'{{"sql": {json.dumps(body["sql"], ensure_ascii=False)}, "answer": [{", ".join(rows)}]}}'
+
+
+def _value(value: str | bool | None) -> str:
+    """A number with all its digits."""
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,88 @@
+"""A book for people and for machines: its entries, its totals, what was not answered. Nothing that is sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from keyhole.book import EVERYBODY, Book, BookEntry, Mark
+
+HELD_BACK = ("told", "epoch", "added", "present", "written")  # rows and keyed ids: long, and for the auditor alone
+
+
+def as_plain(book: Book) -> dict[str, Any]:
+    """Everything that may be shown to the custodian."""
+    state = book.state
+    return {
+        "population": state.population,
+        "epochs": [{"epoch": number, "version": e["version"]} for number, e in enumerate(state.epochs, 1)],
+        "budget": dict(state.budget),
+        "spent": {who: {"amount": str(a), "delta": str(d)} for who, (a, d) in sorted(state.totals.items())},
+        "entries": [_entry(entry) for entry in book.entries()],
+        "not_answered": [
+            {"at": at, "analyst": who, "sql": sql, "verdict": verdict, "reason": reason}
+            for at, who, sql, verdict, reason in book.refusals()
+        ],
+    }
+
+
+def _entry(entry: BookEntry) -> dict[str, Any]:
+    body = {k: v for k, v in entry.body.items() if k not in HELD_BACK}
+    found = {"entry": entry.seq, "at": entry.at, "kind": entry.kind, "epoch": entry.epoch, "analyst": entry.analyst}
+    return found | {"says": body, "receipt": entry.hash}
+
+
+def lines(book: Book) -> Iterator[str]:
+    """For people: one line an entry, then what was spent."""
+    state = book.state
+    versions = "1 version" if len(state.epochs) == 1 else f"{len(state.epochs)} versions"
+    yield f"{book.path}: the population {state.population!r}, {state.seq} entries, {versions} of the data"
+    for entry in book.entries():
+        said = _said(entry)
+        if said:
+            who = f" ({entry.analyst})" if entry.analyst else ""
+            yield f"{entry.seq:>6}  {entry.at}  {said}{who}"
+    refused = book.refusals()
+    if refused:
+        yield f"not answered: {len(refused)}"
+        for at, analyst, sql, verdict, reason in refused:
+            who = f" ({analyst})" if analyst else ""
+            yield f"        {at}  {verdict}: {' '.join(sql.split())[:80]}{who}: {reason.splitlines()[0]}"
+    unit = state.budget.get("unit", "epsilon")
+    for account, (amount, delta) in sorted(state.totals.items()):
+        who = "everybody together" if account == EVERYBODY else account
+        slack = f", delta {float(delta):g}" if delta else ""
+        yield f"spent, {who}: {unit} {float(amount):g}{slack}"
+
+
+def _said(entry: BookEntry) -> str:
+    body = entry.body
+    match entry.kind:
+        case Mark.EPOCH:
+            return f"version {body['version']!r} of the data" if body["version"] else "the data, without a version"
+        case Mark.ANSWER:
+            given = "answered" if "answer" in body else "allowed"
+            verdict = f", an auditor would say {body['verdict']}" if body.get("verdict") else ""
+            return f"{given}: {_text(body)}{verdict}"
+        case Mark.PUBLISHED | Mark.UNJUDGED:
+            return f"{entry.kind}: {_text(body)}"
+        case Mark.CHARGE:
+            return f"paid {float_of(body['amount'])}: {body['what'][:100]}"
+        case Mark.RELEASE:
+            return f"released: {_text(body)}" if body["sql"] else ""
+        case Mark.TOLD:
+            return f"told what entries {', '.join(map(str, body['of']))} paid for"
+        case Mark.CONVERTED:
+            return "taken in: what an older file counted"
+        case _:
+            return ""
+
+
+def float_of(amount: str) -> str:
+    """An exact amount for people."""
+    return f"{float(Fraction(amount)):g}"
+
+
+def _text(body: dict[str, Any]) -> str:
+    return " ".join(str(body["sql"]).split())[:100]

@@ -1,0 +1,121 @@
+"""An auditor that accounts for everything in a book, over all epochs of the data."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from keyhole.audit.epochs import Changes, Epochs, ToldRow
+from keyhole.audit.online import OnlineAuditor
+from keyhole.audit.population import Epoch, Population, id_key, person_keys
+from keyhole.book import Book, Mark
+from keyhole.errors import BookError, ConfigError
+from keyhole.schema import Role
+from keyhole.session.audited import past
+from keyhole.tables import Roster
+
+
+@dataclass(frozen=True, slots=True)
+class Deciding:
+    """How decisions are made. `written` is a CSV of who was written since the version before, where that is public."""
+
+    insiders: int = 0
+    families: Mapping[str, str] | None = None
+    changes: Changes = Changes.SECRET
+    written: Path | None = None
+
+
+def auditor_of(book: Book, roster: Roster, key: bytes, how: Deciding) -> OnlineAuditor:
+    """Rebuilt from the book: rows that were told in earlier epochs, and statements of this one.
+
+    People are matched across epochs by keyed digests of their ids. Without an id there is one epoch.
+    """
+    if not roster.schema.of_role(Role.ID):
+        return _one_epoch(book, roster, how)
+    with book.page():
+        keys = person_keys(roster, key)
+        population = Population([Epoch.from_json(book.entry(seq).body) for seq in book.state.people.values()])
+        if book.state.epoch not in book.state.people:
+            epoch = _opened(book, population, keys, roster, key, how)
+            book.append(Mark.PEOPLE, epoch.to_json())
+            population = Population([*population.epochs, epoch])
+        rows = tuple(_rows(book))
+        epochs = Epochs(population, keys, rows, how.changes, book.state.asked)
+        auditor = OnlineAuditor(roster, insiders=how.insiders, families=how.families, epochs=epochs)
+        _without_rows(book, auditor)
+    return auditor
+
+
+def _one_epoch(book: Book, roster: Roster, how: Deciding) -> OnlineAuditor:
+    entries = [book.entry(seq) for seq in book.state.answers]
+    if any(entry.epoch != book.state.epoch for entry in entries):
+        raise BookError(
+            f"the book {book.path} has answers about an earlier version of the data, and people are matched across "
+            "versions by their id: declare one (id = [...] under [columns])"
+        )
+    auditor = OnlineAuditor(roster, insiders=how.insiders, families=how.families)
+    auditor.resume([past(entry) for entry in entries], f"the book {book.path}")
+    return auditor
+
+
+def _opened(
+    book: Book, population: Population, keys: tuple[bytes, ...], roster: Roster, key: bytes, how: Deciding
+) -> Epoch:
+    if population.n and not set(keys) & set(population.keys):
+        raise BookError(
+            f"the book {book.path} was kept for other people: no id of this table is in it. One population has one book"
+        )
+    written = None
+    if how.changes is Changes.PUBLIC and population.epochs:
+        if how.written is None:
+            raise ConfigError(
+                'changes = "public" says that everybody knows who was written: list them in a CSV with the id and a '
+                "column named column, written = FILE under [book] (with its header alone if nobody was)"
+            )
+        written = _written(how.written, roster, key)
+    return population.opened(str(book.state.epoch), keys, written)
+
+
+def _written(path: Path, roster: Roster, key: bytes) -> dict[str, list[bytes]]:
+    """Whose private value was written, by column: from write events, never from comparing values."""
+    names = [c.name for c in roster.schema.of_role(Role.ID)]
+    private = {c.name for c in roster.schema.of_role(Role.PRIVATE)}
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}, which says who was written: {error}") from None
+    found: dict[str, list[bytes]] = {name: [] for name in private}
+    for number, row in enumerate(rows, 2):
+        if row.get("column") not in private or any(not row.get(name) for name in names):
+            listed = ", ".join([*names, "column"])
+            raise ConfigError(f"{path}, line {number}: each line has {listed}, where column is a private one")
+        found[row["column"]].append(id_key([row[name] for name in names], key))
+    return found
+
+
+def _rows(book: Book) -> Iterator[ToldRow]:
+    """Everything that was told, in the order of the book."""
+    state = book.state
+    for seq in state.answers:
+        if seq in state.rows:
+            for fields in book.entry(state.rows[seq]).body["told"]:
+                yield ToldRow.from_json(fields)
+
+
+def _without_rows(book: Book, auditor: OnlineAuditor) -> None:
+    """Statements that were written down before rows were kept: read again, and their rows kept from now on."""
+    for seq in book.state.answers:
+        entry = book.entry(seq)
+        if seq in book.state.rows or entry.kind == Mark.UNJUDGED:
+            continue
+        if entry.epoch != book.state.epoch:
+            raise BookError(
+                f"the book {book.path} has statements of an earlier version without what they told: open it once with "
+                "the data of that version"
+            )
+        rows = [row.to_json() for row in auditor.told(entry.body["sql"])]
+        auditor.record(entry.body["sql"])
+        book.append(Mark.ROWS, {"of": seq, "told": rows})

@@ -1,0 +1,61 @@
+"""`keyhole.ask`: questions under the policy that the settings give a population."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from keyhole.knowledge import Config
+from keyhole.session.open import Terms, Watching, audited_session, private_session
+from keyhole.session.session import Session
+from keyhole.settings import Names, Settings, settings, with_private
+
+
+def ask(
+    config: Config | str | Path | None = None,
+    *,
+    data: object = None,
+    private: Names = (),
+    id: Names = (),  # noqa: A002 - the word of the contract
+    hidden: Names = (),
+    table: str | None = None,
+    view: str | None = None,
+    dry_run: bool = False,
+) -> Session[Any]:
+    """A session under the configured policy: `ask(sql, analyst)` answers one question, or says why not.
+
+    `private` if there is a budget, else `audited`; `monitored` only if the settings say so ([book] policy). What is
+    answered is in the book before it is returned.
+
+    >>> import pyarrow as pa
+    >>> import tempfile
+    >>> staff = pa.table({"name": ["Ann", "Bob", "Cyd"], "dept": ["a", "a", "b"], "pay": [10, 20, 30]})
+    >>> told = Config.parse(f"[book]\\npath = '{tempfile.mkdtemp()}/book.keyhole'")
+    >>> with ask(told, data=staff, private="pay", id="name") as session:
+    ...     whole = session.ask("SELECT SUM(pay) FROM staff")
+    ...     part = session.ask("SELECT SUM(pay) FROM staff WHERE dept = 'a'")
+    >>> whole.exact, str(part.outcome)
+    ((({}, (Decimal('60'),)),), 'deny')
+    """
+    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    return asking(given, config, Terms(), dry_run=dry_run)
+
+
+def policy_of(given: Settings) -> str:
+    """What the settings say, or what follows: a budget means private, none means audited."""
+    told = given.config
+    return told.book.policy or ("private" if told.budget.epsilon is not None else "audited")
+
+
+def asking(
+    given: Settings, config: Config | str | Path | None, terms: Terms, *, explain: bool = False, dry_run: bool = False
+) -> Session[Any]:
+    """The session of merged settings, which came from `config`."""
+    match policy_of(given):
+        case "private":
+            return private_session(given, terms, config, dry_run=dry_run)
+        case "monitored":
+            return audited_session(with_private(given), config, Watching(), "monitored", dry_run=dry_run)[0]
+        case _:
+            how = Watching(explain=explain)
+            return audited_session(with_private(given), config, how, "audited", dry_run=dry_run)[0]
