@@ -56,15 +56,7 @@ class Book:
         Refused if it is damaged, or older than its witness; if there is none (or an empty file) and the witness, or
         `begun`, or the lack of a population says that there was one.
         """
-        seen = Witness(witness).read() if witness else None
-        if not Path(path).exists() or Path(path).stat().st_size == 0:
-            if seen is not None:
-                raise BookError(
-                    f"the witness {witness} knows a book with {seen[0]} entries, and there is none at {path}: restore "
-                    "the book from a backup. To begin another for other people, give it a witness of its own"
-                )
-            if begun or population is None:
-                raise BookError(f"there is no book at {path}, and there should be one: restore it from a backup")
+        if _missing(path, population, witness, begun):
             touched(path)
         book = cls(str(path), connected(path), Witness(witness) if witness else None)
         try:
@@ -80,14 +72,16 @@ class Book:
         return book
 
     @classmethod
-    def rehearsal(cls, path: str | Path | None, population: str = "", witness: Path | None = None) -> Book:
+    def rehearsal(
+        cls, path: str | Path | None, population: str = "", *, witness: Path | None = None, begun: bool = False
+    ) -> Book:
         """A copy in memory of the book at `path` (an empty one if there is none): whatever is done, nothing is kept.
 
         >>> Book.rehearsal(None, "staff").state.population
         'staff'
         """
         copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        there = path is not None and Path(path).exists() and Path(path).stat().st_size > 0
+        there = path is not None and not _missing(path, population, witness, begun)
         book = cls(str(path) if there else ":memory:", copy)
         if not there:
             with book.page():
@@ -293,3 +287,21 @@ class Book:
             self._db.execute(text, values)
         except sqlite3.Error as error:
             raise unfit(self.path, error) from None
+
+
+def _missing(path: str | Path, population: str | None, witness: Path | None, begun: bool) -> bool:
+    """Is there no book yet? An error if there should be one."""
+    if Path(path).exists() and Path(path).stat().st_size > 0:
+        return False
+    seen = Witness(witness).read() if witness else None
+    if seen is not None:
+        raise BookError(
+            f"the witness {witness} knows a book with {seen[0]} entries, and there is none at {path}: restore the book "
+            "from a backup. To begin another for other people, give it a witness of its own"
+        )
+    if begun or population is None:
+        raise BookError(
+            f"there is no book at {path}, and there should be one (its key or the settings say so): restore it from a "
+            "backup; what was answered and spent still counts"
+        )
+    return True

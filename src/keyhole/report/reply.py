@@ -8,7 +8,7 @@ from typing import Any
 
 from keyhole.report.answer import answer_json, answer_lines, plain
 from keyhole.report.as_json import number
-from keyhole.session.reply import Outcome, Reply
+from keyhole.session.reply import Ending, Reply
 
 
 def reply_json(reply: Reply, *, explain: bool = False) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def reply_lines(reply: Reply, *, explain: bool = False) -> Iterator[str]:
             yield "  no row"
         yield f"  exact; {reply.reason}; entry {reply.entry}" if reply.reason else f"  exact; entry {reply.entry}"
         return
-    word = "denied" if reply.outcome is Outcome.DENIED else str(reply.outcome)
+    word = "denied" if reply.outcome is Ending.DENIED else str(reply.outcome)
     yield f"  {word}: {reply.reason}"
     if reply.instead is not None:
         yield f"  allowed now: {' '.join(reply.instead.split())}"

@@ -16,7 +16,7 @@ from keyhole.errors import BookError, QueryError
 from keyhole.knowledge import PrivateColumn
 from keyhole.query import Statement
 from keyhole.session.exact import exact
-from keyhole.session.reply import Exact, Outcome, Reply
+from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
 from keyhole.sql.coarser import coarser
 from keyhole.tables import Source
@@ -95,8 +95,8 @@ class Audited:
             return None
         self.auditor.seen()
         if said.verdict is Permission.REFUSED:
-            return Reply(asked.text, Outcome.REFUSED, said.reason, admission=said)
-        return Reply(asked.text, Outcome.DENIED, said.reason, admission=said, instead=self._instead(asked))
+            return Reply(asked.text, Ending.REFUSED, said.reason, admission=said)
+        return Reply(asked.text, Ending.DENIED, said.reason, admission=said, instead=self._instead(asked))
 
     def admission(self, asked: Heard) -> Admission:
         """The decision, with its promise; on an open page, after `catch_up`."""
@@ -185,7 +185,7 @@ class Audited:
         self._upto = state.seq
 
     def _reply(self, asked: Heard, answer: Exact | None, reason: str, entry: int, receipt: str) -> Reply:
-        outcome = Outcome.ALLOWED if answer is None else Outcome.ANSWERED
+        outcome = Ending.ALLOWED if answer is None else Ending.ANSWERED
         grouped = asked.statement is not None and bool(asked.statement.keys)
         return Reply(asked.text, outcome, reason, answer, grouped, entry=entry, receipt=receipt)
 

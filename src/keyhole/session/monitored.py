@@ -7,7 +7,7 @@ from dataclasses import replace
 from keyhole.audit.admission import Permission
 from keyhole.errors import QueryError
 from keyhole.session.audited import Audited, Heard
-from keyhole.session.reply import Outcome, Reply
+from keyhole.session.reply import Ending, Reply
 
 
 class Monitored(Audited):
@@ -23,7 +23,7 @@ class Monitored(Audited):
         if asked.statement is not None:
             return None
         self.auditor.seen()
-        return Reply(asked.text, Outcome.REFUSED, said.reason, admission=said)
+        return Reply(asked.text, Ending.REFUSED, said.reason, admission=said)
 
     def release(self, asked: Heard, analyst: str | None) -> Reply:
         """Answer, and say nothing of what it gives away."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from keyhole.defend.answering import Answered, Answering, Posed
 from keyhole.errors import QueryError
 from keyhole.query import Refused
-from keyhole.session.reply import Outcome, Reply
+from keyhole.session.reply import Ending, Reply
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,10 +40,10 @@ class Private:
 
     def _reply(self, made: Answered) -> Reply:
         if made.refused is not None:
-            return Reply(made.sql, Outcome.REFUSED, made.refused.reason, noisy=made)
+            return Reply(made.sql, Ending.REFUSED, made.refused.reason, noisy=made)
         last = self.answering.setting.ledger.book.state.last
         assert last is not None
-        return Reply(made.sql, Outcome.ANSWERED, made.how, noisy=made, entry=last.seq, receipt=last.hash)
+        return Reply(made.sql, Ending.ANSWERED, made.how, noisy=made, entry=last.seq, receipt=last.hash)
 
     def settled(self, reply: Reply) -> None:
         """Nothing is kept that the book does not say."""

@@ -15,7 +15,7 @@ from keyhole.tables import GroupKey
 Exact: TypeAlias = tuple[tuple[GroupKey, tuple[Decimal | bool | None, ...]], ...]
 
 
-class Outcome(StrEnum):
+class Ending(StrEnum):
     """ANSWERED: with numbers. ALLOWED: it may be answered elsewhere. DENIED: it would expose somebody. REFUSED: it is
     not understood, not decided beforehand, or cannot be paid.
     """
@@ -36,7 +36,7 @@ class Reply:
     """
 
     sql: str
-    outcome: Outcome
+    outcome: Ending
     reason: str = ""
     exact: Exact | None = None
     grouped: bool = False
@@ -49,9 +49,9 @@ class Reply:
     @classmethod
     def refused(cls, sql: str, why: Refused) -> Reply:
         """It is not answered, for a reason that depends on the statement and on public things."""
-        return cls(sql, Outcome.REFUSED, why.reason)
+        return cls(sql, Ending.REFUSED, why.reason)
 
     @property
     def answered(self) -> bool:
         """Was it answered, or may it be?"""
-        return self.outcome in (Outcome.ANSWERED, Outcome.ALLOWED)
+        return self.outcome in (Ending.ANSWERED, Ending.ALLOWED)

@@ -66,11 +66,11 @@ def open_book(path: Path, given: Settings, population: str, *, dry_run: bool = F
     witness = Path(told.witness) if told.witness is not None else None
     real = Path(os.path.realpath(path))
     named = told.population or population
+    begun = told.begun or _knows(real)
     if dry_run:
-        book = converted(real, named, dry_run=True) or Book.rehearsal(real, named, witness)
+        book = converted(real, named, dry_run=True) or Book.rehearsal(real, named, witness=witness, begun=begun)
     else:
         converted(real, named)
-        begun = told.begun or _knows(real)
         book = Book.open(real, named, witness=witness, begun=begun)
     if told.population is not None and book.state.population != told.population:
         book.close()

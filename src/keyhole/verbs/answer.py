@@ -80,9 +80,10 @@ def answer(
 
     >>> import pyarrow as pa
     >>> people = pa.table({"name": ["Ann", "Bob"], "sex": ["F", "M"]})
-    >>> told = Config.parse('[columns.public.sex]\\nvalues = ["F", "M"]\\n[budget]\\nledger = ":memory:"')
+    >>> import tempfile
+    >>> told = Config.parse('[columns.public.sex]\\nvalues = ["F", "M"]')
     >>> found = answer(["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"],
-    ...                data=people, id="name", config=told, epsilon=1)
+    ...                data=people, id="name", config=told, epsilon=1, ledger=f"{tempfile.mkdtemp()}/book.keyhole")
     >>> found.refused, float(found.spent)
     (1, 1.0)
     """
