@@ -64,7 +64,7 @@ def open_book(path: Path, given: Settings, population: str, *, dry_run: bool = F
     """
     told = given.config.book
     witness = Path(told.witness) if told.witness is not None else None
-    real = Path(os.path.realpath(path))
+    real = Path(os.path.realpath(path)) if Path(path).is_symlink() else Path(path)
     named = told.population or population
     begun = told.begun or _knows(real)
     if dry_run:
