@@ -12,6 +12,7 @@ KeyholeError                    root: catch this
 ├── ContradictionError          answers that no data can explain; names the queries
 ├── CannotHonour                a method cannot use the knowledge or the answers it was given
 ├── BudgetExhausted             the ledger has less left than was asked for; carries both numbers
+├── NotAvailable                a question met a fault of ours or of the engine; says its kind and nothing of the data
 ├── PrivacyParameterError       epsilon, delta, accuracy or a domain out of range
 ├── ModelError                  an oracle attack was given a query, basis or noise outside its model
 └── MissingExtra                an optional part is not installed; says the pip command
@@ -124,8 +125,14 @@ class BudgetExhausted(KeyholeError):
         self.requested = requested
 
 
-class RunInUse(KeyholeError):
-    """Another process has the prepaid run: nothing of it is shown here."""
+class NotAvailable(KeyholeError):
+    """A question met a fault of ours or of the engine. The words of that fault may quote a value, so they are not told."""
+
+    def __init__(self, fault: Exception) -> None:
+        super().__init__(
+            f"this is not available ({type(fault).__name__}); nothing was answered or spent. KEYHOLE_DEBUG=1 shows the "
+            "custodian why"
+        )
 
 
 class PrivacyParameterError(KeyholeError):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
 from keyhole.book import Book
+from keyhole.errors import KeyholeError, NotAvailable
 from keyhole.query import Refused
 from keyhole.session.reply import Reply
 
@@ -50,10 +52,11 @@ class Session(Generic[Asked]):
 
     def ask(self, text: str, analyst: str | None = None) -> Reply:
         """Read, recall, admit, charge, release, commit, reply."""
-        asked = self.policy.read(text)
+        with _quietly():
+            asked = self.policy.read(text)
         if isinstance(asked, Refused):
             return self._noted(Reply.refused(text, asked), analyst)
-        with self.book.page():
+        with _quietly(), self.book.page():
             reply = (
                 self.policy.recall(asked, analyst)
                 or self.policy.admit(asked, analyst)
@@ -82,3 +85,14 @@ class Session(Generic[Asked]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """What goes wrong unforeseen is told by its kind alone: its words may quote a value."""
+    try:
+        yield
+    except KeyholeError:
+        raise
+    except Exception as fault:
+        raise NotAvailable(fault) from fault
