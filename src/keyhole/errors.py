@@ -126,7 +126,7 @@ class BudgetExhausted(KeyholeError):
 
 
 class NotAvailable(KeyholeError):
-    """A question met a fault of ours or of the engine. The words of that fault may quote a value, so they are not told."""
+    """A question met a fault of ours or of the engine, whose words may quote a value and so are not told."""
 
     def __init__(self, fault: Exception) -> None:
         super().__init__(

@@ -1,7 +1,7 @@
 """The exact answer of a statement, computed from what was read: the analyst's text is never run on the data.
 
-Sums are taken over atoms in integers of any size (`gather.totals`), as an audit computes the answers that a log lacks, so
-that no answer can fail for what somebody's value is.
+Sums are taken over atoms in integers of any size (`gather.totals`), as an audit computes the answers that a log lacks,
+so that no answer can fail for what somebody's value is.
 """
 
 from __future__ import annotations
