@@ -272,7 +272,7 @@ def _forgets_now(epochs: Epochs, insiders: int) -> Space:
     return _honest(replace(epochs, told=tuple(t for t in epochs.told if t.epoch != epochs.name)), insiders)
 
 
-class _Pedantic:
+class _Literal:
     """Takes every question for a new one, and denies it if it was told before."""
 
     def __init__(self, space: Space) -> None:
@@ -302,7 +302,7 @@ LAWS: tuple[Law[Keeper], ...] = (
     ),
     Law(
         what_follows_from_answers_of_its_own_epoch_is_free,
-        (_liar("pedantic", Changes.SECRET, lambda epochs, insiders: _Pedantic(_honest(epochs, insiders))),),
+        (_liar("takes all for new", Changes.SECRET, lambda epochs, insiders: _Literal(_honest(epochs, insiders))),),
     ),
     Law(
         read_back_in_mid_epoch_it_decides_as_if_uninterrupted,
