@@ -9,6 +9,7 @@ from keyhole.checks import (
     auditors,
     bases,
     budgets,
+    epochs,
     mechanisms,
     online,
     oracle_learners,
@@ -21,6 +22,7 @@ from keyhole.checks.law import Family
 FAMILIES: Final[tuple[Family[Any], ...]] = (
     Family("auditor", auditors.LAWS, auditors.SPECIMENS),
     Family("online auditor", online.LAWS, online.SPECIMENS),
+    Family("epochs", epochs.LAWS, epochs.SPECIMENS),
     Family("source", sources.LAWS, sources.SPECIMENS),
     Family("basis", bases.LAWS, bases.SPECIMENS),
     Family("attack", attacks.LAWS, attacks.SPECIMENS),

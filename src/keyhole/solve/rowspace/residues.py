@@ -93,3 +93,44 @@ def reduced_by(blocks: Ints, basis: Ints, p: int) -> Ints:
             left = (left - left[:, lane, None] * row % p) % p
             work = (work - work[..., lane, None] * row % p) % p
     return work
+
+
+def annihilators(blocks: Ints, p: int, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
+    """(h, ok): for each block (count, rows, lanes) a random h with row . h = 0 for its rows, where `ok`.
+
+    A vector outside the span of the rows has product 0 with h with probability 1/p. Blocks whose first `rows` lanes
+    are singular (one in p of random ones, and those of lower rank) are not ok. Needs rows < lanes.
+
+    >>> h, ok = annihilators(np.array([[[1, 2, 3]], [[0, 1, 1]]]), 7, np.random.default_rng(0))
+    >>> ok.tolist(), int(h[0] @ np.array([1, 2, 3]) % 7)
+    ([True, False], 0)
+    """
+    count, rows, lanes = blocks.shape
+    work, ok = blocks % p, np.ones(count, dtype=bool)
+    for t in range(rows):
+        lead = work[:, t, t]
+        ok &= lead != 0
+        row = work[:, t] * inverse(lead, p)[:, None] % p
+        work = (work - work[:, :, t, None] * row[:, None, :] % p) % p
+        work[:, t] = row
+    free = rng.integers(1, p, size=(count, lanes - rows))
+    head = (work[:, :, rows:] * free[:, None, :] % p).sum(axis=2) % p
+    return np.concatenate([(p - head) % p, free], axis=1), ok
+
+
+def zero_products(left: Ints, right: Ints, p: int) -> tuple[Ints, Ints]:
+    """(i, k) with left[i] . right[k] = 0 mod p, for rows of lanes. Cost O(lanes) for each of all pairs.
+
+    >>> zero_products(np.array([[1, 2], [3, 1]]), np.array([[2, 6], [5, 1]]), 7)
+    (array([0, 0]), array([0, 1]))
+    """
+    found: list[tuple[Ints, Ints]] = []
+    step = max(1, (1 << 20) // max(1, len(right)))
+    for start in range(0, len(left), step):
+        some = left[start : start + step]
+        total = np.zeros((len(some), len(right)), dtype=np.int64)
+        for lane in range(left.shape[1]):
+            total = (total + some[:, lane, None] * right[None, :, lane]) % p
+        i, k = np.nonzero(total == 0)
+        found.append((i + start, k))
+    return np.concatenate([i for i, _ in found]), np.concatenate([k for _, k in found])

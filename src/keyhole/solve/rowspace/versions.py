@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from keyhole.solve.rowspace.online import LANES, Decision, OnlineRowSpace
 from keyhole.solve.rowspace.proportional import Proportional
-from keyhole.solve.rowspace.residues import ranks, reduced_by
+from keyhole.solve.rowspace.residues import annihilators, ranks, reduced_by, zero_products
 
 Ints = NDArray[np.int64]
 
@@ -32,8 +32,8 @@ class VersionSpace(OnlineRowSpace):
 
     `exposes` and `pairs` of a decision name persons, of whom more forms become known than before. What is promised is
     what `OnlineRowSpace` promises, with p^-L for the three shadow sums. Cost of `probe` beyond it: O(r c^2 L) for
-    persons with a pivot; insiders = 1: one pass over all persons for each person with several versions and a pivot,
-    and one over those with several versions for each other person with a pivot.
+    persons with a pivot; insiders = 1: O(L) for each pair of a person with a pivot and any other of whom one has
+    several versions, O(c^2 L) where both have.
 
     >>> S = VersionSpace(np.array([0, 1, 2, 1]))  # the value of person 1 was written once
     >>> S.commit(S.probe({0: 1, 1: 1, 2: 1}))
@@ -135,19 +135,48 @@ class VersionSpace(OnlineRowSpace):
         return tuple(sorted(s for s, x in found.items() if x > self._known.get((min(s), max(s)), 0)))
 
     def _shared_forms(self, null: Ints, pivots: Ints) -> dict[tuple[int, int], int]:
-        """d(S_i and S_k) - d(S_i) - d(S_k) = rank Z_k - rank (Z_k modulo Z_i), where i or k has several versions."""
-        found: dict[tuple[int, int], int] = {}
+        """d(S_i and S_k) - d(S_i) - d(S_k) = rank Z_k - rank (Z_k modulo Z_i), where i or k has several versions.
+
+        A form that is new uses the new row, so one of the two has the new pivot or one whose null vectors changed.
+        """
+        changed = np.append((null[: self.rank] != self._z[: self.rank]).any(axis=1), True)
+        people = np.unique(self._owner[pivots[changed]])
         points = {c: self._points(columns, null, pivots) for c, (_, columns) in self._groups.items()}
-        full = {c: ranks(each, self._p) for c, each in points.items()}
-        for i in np.unique(self._owner[pivots]).tolist():
-            own = int(self._size[i])
-            mine = points[own][self._place[i]]
+        found: dict[tuple[int, int], int] = {}
+        for i, k in self._candidates(people, points):
+            a, b = (points[int(self._size[s])][self._place[s]] for s in (i, k))
+            together, alone, other = (int(ranks(z[None], self._p)[0]) for z in (np.concatenate([a, b]), a, b))
+            if alone + other > together:
+                found[i, k] = found[k, i] = alone + other - together
+        return found
+
+    def _candidates(self, people: Ints, points: dict[int, Ints]) -> set[tuple[int, int]]:
+        """Pairs of one of these people and anybody that can share a form; few of them do not."""
+        found: set[tuple[int, int]] = set()
+        for own in np.unique(self._size[people]).tolist():
+            mine = people[self._size[people] == own]
+            blocks = points[own][self._place[mine]]
             for c, each in points.items():
                 if own == c == 1:
                     continue  # found by their ratios
-                shared = full[c] - ranks(reduced_by(each, mine, self._p), self._p)
-                for at in np.flatnonzero(shared).tolist():
-                    k = int(self._groups[c][0][at])
-                    if k != i:
-                        found[i, k] = found[k, i] = int(shared[at])
-        return found
+                if own == 1:
+                    k, i = self._on_points(each, blocks[:, 0])
+                elif c == 1:
+                    i, k = self._on_points(blocks, each[:, 0])
+                else:
+                    i, k = self._meeting(blocks, each)
+                found |= set(zip(mine[i].tolist(), self._groups[c][0][k].tolist(), strict=True))
+        return {(min(pair), max(pair)) for pair in found if pair[0] != pair[1]}
+
+    def _on_points(self, blocks: Ints, points: Ints) -> tuple[Ints, Ints]:
+        """(block, point): points that lie in the span of a block, and one in p of the others."""
+        h, ok = annihilators(blocks, self._p, self._rng)
+        h[~ok] = 0  # not told apart: every point is a candidate
+        return zero_products(h, points, self._p)
+
+    def _meeting(self, blocks: Ints, others: Ints) -> tuple[Ints, Ints]:
+        """(block, other) whose spans have more than 0 in common."""
+        full = ranks(others, self._p)
+        hits = [np.flatnonzero(full - ranks(reduced_by(others, each, self._p), self._p)) for each in blocks]
+        first = np.repeat(np.arange(len(blocks)), [len(hit) for hit in hits])
+        return first, np.concatenate(hits)
