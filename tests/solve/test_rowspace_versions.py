@@ -10,6 +10,7 @@ import pytest
 
 from keyhole.checks.brute import rank
 from keyhole.solve.rowspace import online as rowspace_online
+from keyhole.solve.rowspace import versions as rowspace_versions
 from keyhole.solve.rowspace.direct_sum import DirectSum
 from keyhole.solve.rowspace.versions import VersionSpace
 
@@ -38,10 +39,12 @@ def grown(before: dict[tuple[int, ...], int], after: dict[tuple[int, ...], int],
 
 
 @pytest.mark.parametrize("careful", [True, False], ids=["refusing", "answering all"])
-@pytest.mark.parametrize("path", ["numpy", "compiled"])
+@pytest.mark.parametrize("path", ["numpy", "compiled", "eliminating"])
 def test_every_decision_equals_brute_force(path: str, careful: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if path == "compiled":
         monkeypatch.setattr(rowspace_online, "_COMPILED_FROM", 1)
+    elif path == "eliminating":
+        monkeypatch.setattr(rowspace_versions, "MINORS", 0)
     for seed in range(12):
         rng = np.random.default_rng(seed)
         owner = [0, 1, 2, *rng.integers(0, 3 + seed % 2, size=int(rng.integers(1, 4))).tolist()]

@@ -41,7 +41,7 @@ def person_keys(roster: Roster, key: bytes) -> tuple[bytes, ...]:
     for label in roster.labels(np.arange(roster.n)):
         parts = [_spelled(value) for value in label.values()]
         text = "".join(f"{len(part)}:{part}" for part in parts).encode()
-        found.append(hmac.new(key, text, hashlib.sha256).digest()[:KEY_BYTES])
+        found.append(hmac.digest(key, text, "sha256")[:KEY_BYTES])
     return tuple(found)
 
 
