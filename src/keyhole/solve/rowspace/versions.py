@@ -78,14 +78,24 @@ class VersionSpace(OnlineRowSpace):
     def commit(self, decision: Decision) -> int:
         """The query was answered: take it into the history. Returns its number, from 0."""
         number = super().commit(decision)
-        if decision.exposes or decision.pairs:  # it was said all the same: from now on only more is new
-            null, pivots = self._z[: self.rank], self._pivots[: self.rank]
-            listed = {*self._known, *((i,) for i in decision.exposes), *((min(s), max(s)) for s in decision.pairs)}
-            alone = {i: self._forms([i], null, pivots) for pair in listed for i in pair}
-            self._known = {(i,): d for i, d in alone.items()}
-            for i, k in (pair for pair in listed if len(pair) == 2):
-                self._known[i, k] = self._forms([i, k], null, pivots) - alone[i] - alone[k]
+        if decision.exposes or decision.pairs:
+            self._remember(decision.exposes, decision.pairs)
         return number
+
+    def _settle(self) -> None:
+        """Forms that what was taken gave away are known from now on."""
+        self._unsettled = False
+        null, pivots = self._z[: self.rank], self._pivots[: self.rank]
+        self._remember(self._exposed(null, pivots), self._pairs(null, pivots) if self.insiders else ())
+
+    def _remember(self, exposed: tuple[int, ...], pairs: tuple[tuple[int, int], ...]) -> None:
+        """It was said all the same: from now on only more is new."""
+        null, pivots = self._z[: self.rank], self._pivots[: self.rank]
+        listed = {*self._known, *((i,) for i in exposed), *((min(s), max(s)) for s in pairs)}
+        alone = {i: self._forms([i], null, pivots) for pair in listed for i in pair}
+        self._known = {(i,): d for i, d in alone.items()}
+        for i, k in (pair for pair in listed if len(pair) == 2):
+            self._known[i, k] = self._forms([i, k], null, pivots) - alone[i] - alone[k]
 
     def certificate(self, decision: Decision, record: int, insider: int | None = None) -> dict[int, Fraction] | None:
         """Exact weights over committed queries, and the probed one, for a form on the versions of person `record`.
@@ -142,7 +152,9 @@ class VersionSpace(OnlineRowSpace):
 
         A form that is new uses the new row, so one of the two has the new pivot or one whose null vectors changed.
         """
-        changed = np.append((null[: self.rank] != self._z[: self.rank]).any(axis=1), True)
+        changed = np.ones(len(pivots), dtype=bool)
+        if len(pivots) > self.rank:
+            changed[:-1] = (null[:-1] != self._z[: self.rank]).any(axis=1)
         people = np.unique(self._owner[pivots[changed]])
         points = {c: self._points(columns, null, pivots) for c, (_, columns) in self._groups.items()}
         found: dict[tuple[int, int], int] = {}
