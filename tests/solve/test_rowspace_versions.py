@@ -10,7 +10,9 @@ import pytest
 
 from keyhole.checks.brute import rank
 from keyhole.solve.rowspace import online as rowspace_online
+from keyhole.solve.rowspace import versions as rowspace_versions
 from keyhole.solve.rowspace.direct_sum import DirectSum
+from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
 
 Rows = list[list[int]]
@@ -38,10 +40,12 @@ def grown(before: dict[tuple[int, ...], int], after: dict[tuple[int, ...], int],
 
 
 @pytest.mark.parametrize("careful", [True, False], ids=["refusing", "answering all"])
-@pytest.mark.parametrize("path", ["numpy", "compiled"])
+@pytest.mark.parametrize("path", ["numpy", "compiled", "eliminating"])
 def test_every_decision_equals_brute_force(path: str, careful: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if path == "compiled":
         monkeypatch.setattr(rowspace_online, "_COMPILED_FROM", 1)
+    elif path == "eliminating":
+        monkeypatch.setattr(rowspace_versions, "MINORS", 0)
     for seed in range(12):
         rng = np.random.default_rng(seed)
         owner = [0, 1, 2, *rng.integers(0, 3 + seed % 2, size=int(rng.integers(1, 4))).tolist()]
@@ -60,6 +64,27 @@ def test_every_decision_equals_brute_force(path: str, careful: bool, monkeypatch
                 space.commit(decision)
                 history.append(row)
                 before = after
+
+
+def test_rows_taken_name_nobody_and_then_only_more_is_new() -> None:
+    """All but the last row taken at once, or answered one by one: the last is decided alike."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        owner = np.array([0, 1, 2, 3, *rng.integers(0, 4, size=3).tolist()])
+        rows = rng.integers(0, 2, size=(6, len(owner))).tolist()
+        for several in (True, False):
+            taken, answered = (
+                VersionSpace(owner, insiders=1) if several else OnlineRowSpace(len(owner), insiders=1) for _ in range(2)
+            )
+            for row in rows[:-1]:
+                decision = answered.probe(dict(enumerate(row)))
+                assert taken.take(dict(enumerate(row))) is not decision.dependent
+                if not decision.dependent:
+                    answered.commit(decision)
+            one, other = (space.probe(dict(enumerate(rows[-1]))) for space in (taken, answered))
+            assert (one.dependent, one.exposes, one.pairs) == (other.dependent, other.exposes, other.pairs)
+            for person in one.exposes:
+                assert taken.certificate(one, person) == answered.certificate(other, person)
 
 
 def certified(space: VersionSpace, decision: rowspace_online.Decision, rows: Rows, owner: list[int]) -> None:
@@ -87,7 +112,7 @@ def test_lanes_follow_the_versions() -> None:
 def test_what_was_told_all_the_same_does_not_block_what_adds_nothing() -> None:
     """A published row that ties two epochs is counted; only what ties more of them is denied later."""
     space = DirectSum(5)
-    assert space.take({0: 1, 1: 1, 2: 1})
+    assert space.earlier({0: 1, 1: 1, 2: 1})
     crossing = space.probe({0: 1, 1: 1, 2: 1})
     assert crossing.crosses
     assert not crossing.safe

@@ -176,11 +176,8 @@ class RowsOfEpochs:
         """A row told before; False if it follows from those before it, and so adds nothing."""
         row, at = self._epochs.over(told.row, told.people), self._epochs.population.at(told.epoch)
         if isinstance(self.inner, DirectSum) and at < self._epochs.count - 1:
-            return self.inner.take(row)
-        decision: Any = self.inner.probe(self._placed(row, at))
-        if not decision.dependent:
-            self.inner.commit(decision)
-        return not decision.dependent
+            return self.inner.earlier(row)
+        return self.inner.take(self._placed(row, at))
 
     def probe(self, query: Sparse | Words) -> Any:
         """What one more row of the latest epoch would do; changes nothing."""

@@ -53,7 +53,8 @@ class OnlineAuditor:
     answers, for values that range over all reals; with insiders = 1 neither by the answers and any one other value.
     Bounded and 0/1 columns need more (see the interval auditor, or differential privacy). A false "safe" for numerical
     reasons: see `OnlineRowSpace` (below 10^-5 for a whole history of 1,000). Cost of a decision: one engine pass and
-    O(r^2 + n). One caller at a time: between `admit` and `record` nobody else may be answered.
+    O(r^2 + n). One caller at a time: between `admit` and `record` nobody else may be answered. With `epochs` (a table
+    that changes) what was told in earlier epochs counts, by the rules of docs/epochs.md.
 
     >>> import pyarrow as pa
     >>> from keyhole.knowledge import Columns

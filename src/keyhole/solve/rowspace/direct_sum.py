@@ -51,7 +51,7 @@ class DirectSum:
     `probe`: that of one of them, and of the other where the query depends on the history; of `commit`: both.
 
     >>> S = DirectSum(4)
-    >>> S.take({0: 1, 1: 1, 2: 1, 3: 1})  # answered in an earlier epoch
+    >>> S.earlier({0: 1, 1: 1, 2: 1, 3: 1})  # answered in an earlier epoch
     True
     >>> S.probe({0: 1, 1: 1, 2: 1, 3: 1}).crosses  # the same question now: a raise
     True
@@ -65,12 +65,17 @@ class DirectSum:
         self._all = OnlineRowSpace(n, insiders=insiders, rng=rng)
         self._now = OnlineRowSpace(n, rng=rng)
 
-    def take(self, query: Query) -> bool:
+    def earlier(self, query: Query) -> bool:
         """A query answered in an earlier epoch; False if it follows from those before it, and so adds nothing."""
-        decision = self._all.probe(query)
-        if not decision.dependent:
-            self._all.commit(decision)
-        return not decision.dependent
+        return self._all.take(query)
+
+    def take(self, query: Query) -> bool:
+        """A query answered in the current epoch; False if it follows from those before it in its epoch."""
+        if not self._now.take(query):
+            return False
+        if not self._all.take(query):  # it was said although it crosses: it has its number all the same
+            self._all.commit(self._all.probe(query))
+        return True
 
     def probe(self, query: Query) -> SumDecision:
         """What answering `query` in the current epoch would reveal."""
@@ -81,7 +86,7 @@ class DirectSum:
     def commit(self, decision: SumDecision) -> int:
         """The query of `decision` was answered. Returns its number among all epochs', from 0."""
         number = self._all.commit(decision._merged)
-        self._now.commit(self._now.probe(decision._query))
+        self._now.take(decision._query)
         return number
 
     def certificate(self, decision: SumDecision, record: int, insider: int | None = None) -> dict[int, Fraction] | None:

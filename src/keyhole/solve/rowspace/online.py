@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from keyhole.solve.modular import random_prime
 from keyhole.solve.rowspace import RowMatrix
+from keyhole.solve.rowspace.bordering import Move, border
 from keyhole.solve.rowspace.online_proofs import express, small_proof
 from keyhole.solve.rowspace.probed import Probed
 from keyhole.solve.rowspace.proportional import Proportional
@@ -68,18 +69,6 @@ class Decision:
     def crosses(self) -> bool:
         """Does it tie the answers of different epochs to each other? Here all are of one epoch."""
         return False
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """The bordering of T that a committed query makes."""
-
-    pivot: int
-    y: Ints
-    rho_inverse: int
-    u: Ints
-    null: Ints  # (r + 1, lanes): z' of the old pivots and of the new one
-    sums: Ints  # (lanes,)
 
 
 class OnlineRowSpace:
@@ -122,61 +111,65 @@ class OnlineRowSpace:
         self._numbers: list[int] = []  # public number of each independent query
         self._shared: set[tuple[int, int]] = set()
         self._ratios: Proportional | None = None
+        self._unsettled = False
         self.rank = 0
         self.committed = 0
 
     def probe(self, query: NDArray[np.uint64] | Mapping[int, int]) -> Decision:
         """What answering `query` would reveal: bits over the records (ceil(n/64) words) or {record: weight}."""
+        if self._unsettled:
+            self._settle()
         row = Probed.of(query, self.n)
-        p, r = self._p, self.rank
-        inside = row.at(self._pivots[:r])
-        y = self._weights(inside)
-        sums = self._shadow_sums(row)
-        delta = (sums - dot(y, self._c[:r], p)) % p
-        if not delta.any():
+        move = self._move(row)
+        if move is None:
             return Decision(True, (), (), self.committed, row, None)
-        pivot, rho = self._new_pivot(row, y)
-        if pivot < 0:  # independent, although no record shows it: excluded by exact arithmetic mod p
-            raise ArithmeticError("shadow sums disagree with the records; the state is damaged")
-        rho_inverse = pow(rho, -1, p)
-        u = self._transformed(self._column(pivot))
-        f = delta * rho_inverse % p
-        null = np.empty((r + 1, self.lanes), dtype=np.int64)
-        null[:r] = (self._z[:r] + u[:, None] * f % p) % p
-        null[r] = (self._g[pivot] - f) % p
-        pivots = np.append(self._pivots[:r], pivot)
-        exposes = self._exposed(null, pivots)
-        pairs = self._pairs(null, pivots) if self.insiders else ()
-        move = Move(pivot, y, rho_inverse, u, null, sums)
+        pivots = np.append(self._pivots[: self.rank], move.pivot)
+        exposes = self._exposed(move.null, pivots)
+        pairs = self._pairs(move.null, pivots) if self.insiders else ()
         return Decision(False, exposes, pairs, self.committed, row, move)
+
+    def take(self, query: NDArray[np.uint64] | Mapping[int, int]) -> bool:
+        """A query answered before: into the history unless it follows from it (False), without naming anybody.
+
+        Whom all that was taken exposes is found once, at the next probe, and is not new then.
+        """
+        row = Probed.of(query, self.n)
+        move = self._move(row)
+        if move is not None:
+            self._advance(row, move)
+            self._unsettled = True
+        return move is not None
 
     def commit(self, decision: Decision) -> int:
         """The query of `decision` was answered: take it into the history. Returns its number, from 0."""
         self._current(decision)
         number = self.committed
-        self.committed += 1
-        move = decision._move
-        if move is None:
-            return number
+        if decision._move is None:
+            self.committed += 1
+        else:
+            self._advance(decision._query, decision._move)
+            self._shared.update(decision.pairs)
+        return number
+
+    def _advance(self, row: Probed, move: Move) -> None:
+        """An independent row into the history: T bordered by it."""
         p, r = self._p, self.rank
         self._grow(r + 1)
         bottom = np.append((p - move.y) * move.rho_inverse % p, move.rho_inverse)
-        _border(self._T, r, move.u, bottom, p, self.n >= _COMPILED_FROM)
+        border(self._T, r, move.u, bottom, p, self.n >= _COMPILED_FROM)
         self._c[r] = move.sums
         self._z[: r + 1] = move.null
         self._pivots[r] = move.pivot
         self._pivot_at[move.pivot] = r
         if r % 64 == 0:
             self._blocks.append(np.zeros(self.n, dtype=np.uint64))
-        row = decision._query
         if row.mask is not None:
             self._blocks[-1] |= row.mask.astype(np.uint64) << np.uint64(r % 64)
         else:
             self._weighted[r] = row
-        self._numbers.append(number)
-        self._shared.update(decision.pairs)
+        self._numbers.append(self.committed)
+        self.committed += 1
         self.rank = r + 1
-        return number
 
     def exposed(self) -> Ints:
         """Records determined by the history (none, as long as only safe queries were committed)."""
@@ -208,6 +201,31 @@ class OnlineRowSpace:
         return None if found is None else {names[int(used[i])]: w for i, w in sorted(found.items())}
 
     # -- parts of a probe -------------------------------------------------------------------------------------
+
+    def _move(self, row: Probed) -> Move | None:
+        """What the row would do to the state; None if it is dependent."""
+        p, r = self._p, self.rank
+        y = self._weights(row.at(self._pivots[:r]))
+        sums = self._shadow_sums(row)
+        delta = (sums - dot(y, self._c[:r], p)) % p
+        if not delta.any():
+            return None
+        pivot, rho = self._new_pivot(row, y)
+        if pivot < 0:  # independent, although no record shows it: excluded by exact arithmetic mod p
+            raise ArithmeticError("shadow sums disagree with the records; the state is damaged")
+        rho_inverse = pow(rho, -1, p)
+        u = self._transformed(self._column(pivot))
+        f = delta * rho_inverse % p
+        null = np.empty((r + 1, self.lanes), dtype=np.int64)
+        null[:r] = (self._z[:r] + u[:, None] * f % p) % p
+        null[r] = (self._g[pivot] - f) % p
+        return Move(pivot, y, rho_inverse, u, null, sums)
+
+    def _settle(self) -> None:
+        """Pairs that what was taken gave away are known from now on."""
+        self._unsettled = False
+        if self.insiders:
+            self._shared.update(self._pairs(self._z[: self.rank], self._pivots[: self.rank]))
 
     def _shadow_sums(self, row: Probed) -> Ints:
         if row.mask is None:
@@ -371,14 +389,3 @@ class OnlineRowSpace:
             words = np.packbits(padded, bitorder="little").view(np.uint64)
             parts.append(RowMatrix.from_bits(words[None, :], self.n))
         return RowMatrix.stack(parts)
-
-
-def _border(T: Floats, r: int, u: Ints, bottom: Ints, p: int, compiled: bool) -> None:
-    """T <- [[T - u bottom[:r], -u bottom[r]], [bottom]] mod p, in place."""
-    if compiled:
-        from keyhole.solve.rowspace.online_kernels import border
-
-        border(T, r, u, bottom, p)
-        return
-    T[:r, : r + 1] = (T[:r, : r + 1].astype(np.int64) - u[:, None] * bottom % p) % p
-    T[r, : r + 1] = bottom

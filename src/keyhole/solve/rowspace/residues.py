@@ -5,6 +5,8 @@ Products of two residues stay below 2^62. Used by the online row spaces, whose e
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -95,42 +97,42 @@ def reduced_by(blocks: Ints, basis: Ints, p: int) -> Ints:
     return work
 
 
-def annihilators(blocks: Ints, p: int, rng: np.random.Generator) -> tuple[Ints, NDArray[np.bool_]]:
-    """(h, ok): for each block (count, rows, lanes) a random h with row . h = 0 for its rows, where `ok`.
+def minors(blocks: Ints, lanes: int, p: int) -> dict[tuple[int, ...], Ints]:
+    """All minors of full height in the first lanes of blocks (count, rows, at least `lanes`), by the lanes they use.
 
-    A vector outside the span of the rows has product 0 with h with probability 1/p. Blocks whose first `rows` lanes
-    are singular (one in p of random ones, and those of lower rank) are not ok. Needs rows < lanes.
+    Expanded row by row, so that every smaller minor is computed once.
 
-    >>> h, ok = annihilators(np.array([[[1, 2, 3]], [[0, 1, 1]]]), 7, np.random.default_rng(0))
-    >>> ok.tolist(), int(h[0] @ np.array([1, 2, 3]) % 7)
-    ([True, False], 0)
+    >>> {T: m.tolist() for T, m in minors(np.array([[[1, 2, 3], [0, 1, 5]]]), 3, 7).items()}
+    {(0, 1): [1], (0, 2): [5], (1, 2): [0]}
     """
-    count, rows, lanes = blocks.shape
-    work, ok = blocks % p, np.ones(count, dtype=bool)
+    count, rows, _ = blocks.shape
+    found: dict[tuple[int, ...], Ints] = {(): np.ones(count, dtype=np.int64)}
     for t in range(rows):
-        lead = work[:, t, t]
-        ok &= lead != 0
-        row = work[:, t] * inverse(lead, p)[:, None] % p
-        work = (work - work[:, :, t, None] * row[:, None, :] % p) % p
-        work[:, t] = row
-    free = rng.integers(1, p, size=(count, lanes - rows))
-    head = (work[:, :, rows:] * free[:, None, :] % p).sum(axis=2) % p
-    return np.concatenate([(p - head) % p, free], axis=1), ok
+        wider: dict[tuple[int, ...], Ints] = {}
+        for T in combinations(range(lanes), t + 1):
+            total = np.zeros(count, dtype=np.int64)
+            for at, lane in enumerate(T):
+                part = blocks[:, t, lane] * found[T[:at] + T[at + 1 :]] % p
+                total = (total - part if (t - at) % 2 else total + part) % p
+            wider[T] = total
+        found = wider
+    return found
 
 
 def zero_products(left: Ints, right: Ints, p: int) -> tuple[Ints, Ints]:
-    """(i, k) with left[i] . right[k] = 0 mod p, for rows of lanes. Cost O(lanes) for each of all pairs.
+    """(i, k) with left[:, i] . right[:, k] = 0 mod p, for columns of residues. Cost O(len(left)) for each of all pairs.
 
-    >>> zero_products(np.array([[1, 2], [3, 1]]), np.array([[2, 6], [5, 1]]), 7)
+    >>> zero_products(np.array([[1, 3], [2, 1]]), np.array([[2, 5], [6, 1]]), 7)
     (array([0, 0]), array([0, 1]))
     """
     found: list[tuple[Ints, Ints]] = []
-    step = max(1, (1 << 20) // max(1, len(right)))
-    for start in range(0, len(left), step):
-        some = left[start : start + step]
-        total = np.zeros((len(some), len(right)), dtype=np.int64)
-        for lane in range(left.shape[1]):
-            total = (total + some[:, lane, None] * right[None, :, lane]) % p
+    step = max(1, (1 << 18) // max(1, right.shape[1]))
+    for start in range(0, left.shape[1], step):
+        total = np.zeros((min(step, left.shape[1] - start), right.shape[1]), dtype=np.int64)
+        for lane in range(len(left)):
+            total += left[lane, start : start + step, None] * right[lane]  # two products and a residue are below 2^63
+            if lane % 2 or lane == len(left) - 1:
+                total %= p
         i, k = np.nonzero(total == 0)
         found.append((i + start, k))
     return np.concatenate([i for i, _ in found]), np.concatenate([k for _, k in found])

@@ -16,15 +16,18 @@ pivots in S, so only persons with a pivot among their columns, and pairs with on
 from __future__ import annotations
 
 from fractions import Fraction
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.solve.rowspace.online import LANES, Decision, OnlineRowSpace
 from keyhole.solve.rowspace.proportional import Proportional
-from keyhole.solve.rowspace.residues import annihilators, ranks, reduced_by, zero_products
+from keyhole.solve.rowspace.residues import minors, ranks, reduced_by, zero_products
 
 Ints = NDArray[np.int64]
+
+MINORS = 70  # up to so many minors, a determinant of two blocks costs less than an elimination
 
 
 class VersionSpace(OnlineRowSpace):
@@ -33,7 +36,7 @@ class VersionSpace(OnlineRowSpace):
     `exposes` and `pairs` of a decision name persons, of whom more forms become known than before. What is promised is
     what `OnlineRowSpace` promises, with p^-L for the three shadow sums. Cost of `probe` beyond it: O(r c^2 L) for
     persons with a pivot; insiders = 1: O(L) for each pair of a person with a pivot and any other of whom one has
-    several versions, O(c^2 L) where both have.
+    several versions (where both have many: as many products as their block has minors, or an elimination).
 
     >>> S = VersionSpace(np.array([0, 1, 2, 1]))  # the value of person 1 was written once
     >>> S.commit(S.probe({0: 1, 1: 1, 2: 1}))
@@ -75,14 +78,24 @@ class VersionSpace(OnlineRowSpace):
     def commit(self, decision: Decision) -> int:
         """The query was answered: take it into the history. Returns its number, from 0."""
         number = super().commit(decision)
-        if decision.exposes or decision.pairs:  # it was said all the same: from now on only more is new
-            null, pivots = self._z[: self.rank], self._pivots[: self.rank]
-            listed = {*self._known, *((i,) for i in decision.exposes), *((min(s), max(s)) for s in decision.pairs)}
-            alone = {i: self._forms([i], null, pivots) for pair in listed for i in pair}
-            self._known = {(i,): d for i, d in alone.items()}
-            for i, k in (pair for pair in listed if len(pair) == 2):
-                self._known[i, k] = self._forms([i, k], null, pivots) - alone[i] - alone[k]
+        if decision.exposes or decision.pairs:
+            self._remember(decision.exposes, decision.pairs)
         return number
+
+    def _settle(self) -> None:
+        """Forms that what was taken gave away are known from now on."""
+        self._unsettled = False
+        null, pivots = self._z[: self.rank], self._pivots[: self.rank]
+        self._remember(self._exposed(null, pivots), self._pairs(null, pivots) if self.insiders else ())
+
+    def _remember(self, exposed: tuple[int, ...], pairs: tuple[tuple[int, int], ...]) -> None:
+        """It was said all the same: from now on only more is new."""
+        null, pivots = self._z[: self.rank], self._pivots[: self.rank]
+        listed = {*self._known, *((i,) for i in exposed), *((min(s), max(s)) for s in pairs)}
+        alone = {i: self._forms([i], null, pivots) for pair in listed for i in pair}
+        self._known = {(i,): d for i, d in alone.items()}
+        for i, k in (pair for pair in listed if len(pair) == 2):
+            self._known[i, k] = self._forms([i, k], null, pivots) - alone[i] - alone[k]
 
     def certificate(self, decision: Decision, record: int, insider: int | None = None) -> dict[int, Fraction] | None:
         """Exact weights over committed queries, and the probed one, for a form on the versions of person `record`.
@@ -139,7 +152,9 @@ class VersionSpace(OnlineRowSpace):
 
         A form that is new uses the new row, so one of the two has the new pivot or one whose null vectors changed.
         """
-        changed = np.append((null[: self.rank] != self._z[: self.rank]).any(axis=1), True)
+        changed = np.ones(len(pivots), dtype=bool)
+        if len(pivots) > self.rank:
+            changed[:-1] = (null[:-1] != self._z[: self.rank]).any(axis=1)
         people = np.unique(self._owner[pivots[changed]])
         points = {c: self._points(columns, null, pivots) for c, (_, columns) in self._groups.items()}
         found: dict[tuple[int, int], int] = {}
@@ -157,22 +172,26 @@ class VersionSpace(OnlineRowSpace):
             mine = people[self._size[people] == own]
             blocks = points[own][self._place[mine]]
             for c, each in points.items():
-                if own == c == 1:
-                    continue  # found by their ratios
-                if own == 1:
-                    k, i = self._on_points(each, blocks[:, 0])
-                elif c == 1:
-                    i, k = self._on_points(blocks, each[:, 0])
-                else:
-                    i, k = self._meeting(blocks, each)
+                if own == c and (c == 1 or len(each) == 1):
+                    continue  # found by their ratios; nobody but himself
+                meeting = self._singular if comb(own + c, c) <= MINORS else self._meeting
+                i, k = meeting(blocks, each)
                 found |= set(zip(mine[i].tolist(), self._groups[c][0][k].tolist(), strict=True))
         return {(min(pair), max(pair)) for pair in found if pair[0] != pair[1]}
 
-    def _on_points(self, blocks: Ints, points: Ints) -> tuple[Ints, Ints]:
-        """(block, point): points that lie in the span of a block, and one in p of the others."""
-        h, ok = annihilators(blocks, self._p, self._rng)
-        h[~ok] = 0  # not told apart: every point is a candidate
-        return zero_products(h, points, self._p)
+    def _singular(self, blocks: Ints, others: Ints) -> tuple[Ints, Ints]:
+        """(block, other) that have determinant 0 one upon the other, in as many lanes as they have rows.
+
+        Those whose spans meet, and one in p of the rest. Laplace: the determinant is a product of their minors.
+        """
+        own, lanes = blocks.shape[1], blocks.shape[1] + others.shape[1]
+        mine, theirs = minors(blocks, lanes, self._p), minors(others, lanes, self._p)
+        left, right = [], []
+        for T, minor in mine.items():
+            odd = (sum(T) - own * (own - 1) // 2) % 2
+            left.append((self._p - minor) % self._p if odd else minor)
+            right.append(theirs[tuple(lane for lane in range(lanes) if lane not in T)])
+        return zero_products(np.array(left), np.array(right), self._p)
 
     def _meeting(self, blocks: Ints, others: Ints) -> tuple[Ints, Ints]:
         """(block, other) whose spans have more than 0 in common."""
