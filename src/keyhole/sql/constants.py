@@ -124,6 +124,8 @@ def _cast(node: exp.Cast, source: SourceText) -> Value | NotConstant:
         return None
     target = node.to.this
     if target in (_T.DATE, _T.DATE32):
+        if isinstance(value, dt.datetime):
+            return value.date()
         return coerce(value, Kind.DATE, "DATE", node, source)  # type: ignore[return-value]
     if target in TIMESTAMPS:
         return coerce(value, Kind.TIMESTAMP, "TIMESTAMP", node, source)  # type: ignore[return-value]
