@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import keyhole
 from keyhole.cli import app
+from keyhole.errors import ConfigError
 from keyhole.logs.open import IMPORTERS, LogFormat, open_log
 from keyhole.schema import Column, Kind, Schema
 from keyhole.sql import Dialect, carried
@@ -295,3 +299,46 @@ def test_importers_say_what_they_import() -> None:
     }
     card = {"name": "q", "database": {"engine": "sqlserver"}, "dataset_query": {"native": {"query": "SELECT 1"}}}
     assert open_log(json.dumps([card]), LogFormat.METABASE).lines[0].dialect == "tsql"
+
+
+def test_python_says_the_dialect_too() -> None:
+    people = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "age": [20, 21, 22, 40], "pay": [10, 20, 30, 40]})
+    asked = {"data": people, "private": "pay", "id": "name"}
+    verdict = keyhole.examine(list(W2), dialect="PostgreSQL", **asked)
+    assert [(f.who, f.value) for f in verdict.exposed] == [("Bob", Decimal(20))]
+    assert not keyhole.examine(list(W2), **asked).exposed
+    assert verdict.to_json()["source"]["dialect"] == "postgres"
+    assert verdict.to_json()["exposed"][0]["proof"][0]["sql"] == W2[0]  # as it was written
+    found = keyhole.attack([(W2[0], 70), (W2[1], 90)], dialect="postgres", **asked)
+    assert found.estimates().round(6).tolist()[1:] == [20.0, 35.0, 35.0]
+    with pytest.raises(ConfigError, match="not known: write one of duckdb, postgres"):
+        keyhole.examine(list(W2), dialect="oracle", **asked)
+
+
+def test_the_command_line_says_it_to_an_attack(folder: Path) -> None:
+    lines = [json.dumps({"sql": sql, "answer": answer}) for sql, answer in zip(W2, (120, 140), strict=True)]
+    (folder / "log.jsonl").write_text("\n".join(lines))
+    call = ["attack", "log.jsonl", "--data", "t.csv", "--id", "name", "--private", "pay", "--format", "json"]
+    done = CliRunner().invoke(app, [*call, "--dialect", "postgres"])
+    assert done.exit_code == 0, done.output
+    guessed = {e["record"]["name"]: e["value"] for e in json.loads(done.stdout)["estimates"]}
+    assert guessed["Bob"] == pytest.approx(20)
+    done = CliRunner().invoke(app, [*call, "--dialect", "tsql"])
+    assert "query 1 is not used: written for SQL Server: there 21 / 2 is 10" in done.output
+
+
+def test_another_dialect_is_not_replayed(folder: Path) -> None:
+    (folder / "log.sql").write_text("; ".join(W2))
+    call = ["audit", "log.sql", "--data", "t.csv", "--id", "name", "--private", "pay", "--dialect", "postgres"]
+    assert "columns are of the same kinds there" in CliRunner().invoke(app, call).output
+    done = CliRunner().invoke(app, [*call, "--format", "json", "--out", "verdict.json"])
+    assert done.exit_code == 1, done.output
+    done = CliRunner().invoke(app, ["verify", "verdict.json", "--data", "t.csv"])
+    assert done.exit_code == 3, done.output
+    assert "the statements are written for postgres" in done.output
+
+
+def test_what_duckdb_cannot_parse_is_told_in_the_words_of_its_dialect(folder: Path) -> None:
+    code, found = audited(folder, "SELECT SUM(pay) FROM `t` WHERE age DIV 2 > 3", "--dialect", "mysql")
+    assert code == 3
+    assert "written for MySQL" in found["refused"][0]["error"]

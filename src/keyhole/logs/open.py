@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from keyhole.errors import LogError
 from keyhole.sql import Dialect, split
+from keyhole.sql.engines import spoken
 from keyhole.transcript import ABSENT, Line, Refusal, parse_line, read_jsonl
 
 if TYPE_CHECKING:
@@ -91,6 +92,11 @@ class Log:
     at: tuple[tuple[str, int], ...] = ()  # line of each refused entry
     passed: int = 0  # statements of an export that only steer the session: in no other count
 
+    @property
+    def dialect(self) -> str:
+        """What the statements were written for; several names where a log is of several engines."""
+        return ", ".join(sorted({line.dialect for line in self.lines})) or Dialect.DUCKDB
+
     def places(self) -> dict[str, int]:
         """The line of the file on which each statement starts, by its number."""
         return {**{str(line.number): line.at for line in self.lines}, **dict(self.at)}
@@ -143,12 +149,22 @@ def open_log(
     return Log(name, kind, tuple(lines), tuple(refused), tuple(at), passed)
 
 
-def as_log(log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]]) -> Log:
-    """A log in any form that Python has for it: a path, text, a list of statements, or of statements with answers."""
+def as_log(
+    log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]], dialect: str | None = None
+) -> Log:
+    """A log in any form that Python has for it: a path, text, a list of statements, or of statements with answers.
+
+    `dialect` says what the statements were written for, whatever the log says of it.
+
+    >>> as_log(["SELECT SUM(x) FROM t"], "postgresql").dialect
+    'postgres'
+    """
+    engine = None if dialect is None else spoken(dialect)
     if isinstance(log, Log):
-        return log
+        said = log.lines if engine is None else tuple(replace(line, dialect=engine) for line in log.lines)
+        return replace(log, lines=said)
     if isinstance(log, str | Path):
-        return open_log(log)
+        return open_log(log, dialect=engine)
     found = []
     for number, item in enumerate(log, 1):
         if isinstance(item, str):
@@ -157,6 +173,7 @@ def as_log(log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str,
             found.append(Line(number, str(item["sql"]), item.get("answer", ABSENT), at=number))
         else:
             found.append(Line(number, item[0], item[1], at=number))
+    found = [replace(line, dialect=engine or line.dialect) for line in found]
     return Log("the log", LogFormat.SQL, tuple(found))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from keyhole.errors import ConfigError
+
 
 class Dialect(StrEnum):
     """What a statement was written for."""
@@ -55,3 +57,18 @@ def named(engine: object) -> Dialect:
     """
     word = str(engine or "").strip().lower()
     return _NAMES.get(word) or (Dialect(word) if word in set(Dialect) else Dialect.UNKNOWN)
+
+
+def spoken(name: str) -> Dialect:
+    """The dialect that a person names.
+
+    >>> spoken("PostgreSQL")
+    <Dialect.POSTGRES: 'postgres'>
+    >>> spoken("oracle")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    keyhole.errors.ConfigError: dialect 'oracle' is not known: write one of duckdb, postgres, sqlite, ...
+    """
+    found = named(name)
+    if found is Dialect.UNKNOWN and name.strip().lower() != Dialect.UNKNOWN:
+        raise ConfigError(f"dialect {name!r} is not known: write one of {', '.join(Dialect)}")
+    return found
