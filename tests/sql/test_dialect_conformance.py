@@ -27,6 +27,7 @@ SUBSTR(s, 1, 0); SUBSTR(s, 2, 5) = 'b'; REPLACE(s, 'a', 'zz'); REPLACE(s, 'b', '
 'x' || s || 'y' = 'xaby'; ROUND(n); ROUND(m, 2)
 """
 POSTGRES = """
+n / '2'; n % '7' = 0; n + '3'; '-2' * m; n / '10' = 2
 MOD(n, 7); d + n; d * 2.5; d * m; d - 0.5 > 2; n * 0.1 > 2.05; n * 0.1 = 2.1; d * 10 = 25; (d + 0.005) * 2; -d
 n::float8 / 10; CAST(n AS DOUBLE PRECISION) / 3 > 0.5; n::float8 * 0.1 = 2.1; d::float8 / 7; x::float8 / 3
 m::float8 + 0.1; n::bigint / 2; m::smallint; d::int; d::bigint / 2; -d::int; (n::float8 / 2)::bigint

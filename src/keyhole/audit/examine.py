@@ -62,9 +62,10 @@ def examine(
     roster, source = opened.roster, opened.source
     knowledge = given.knowledge()
     transcript = transcribe(lines, roster, source=source)
-    if read.refused:
+    if read.refused or read.unjudged:
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
-        transcript = Transcript(transcript.entries, tuple(refused), transcript.unjudged)
+        unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
+        transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
     rules = RULES if group_size == 1 else (*RULES, groups(group_size))
     found = Judge(rules, progress).examine(evidence, roster)

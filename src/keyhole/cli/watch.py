@@ -131,7 +131,8 @@ def _earlier(auditor: OnlineAuditor, path: Path, kind: LogFormat, accept: bool) 
 
     log = open_log(path, kind)
     had = {past.sql for past in auditor.past}
-    left = (*(r for r in log.refused if r.sql not in had), *auditor.unjudged(log.lines))
+    beside = (*log.refused, *log.unjudged)
+    left = (*(r for r in beside if r.sql not in had), *auditor.unjudged(log.lines))
     count = "1 statement" if len(left) == 1 else f"{len(left)} statements"
     listed = "\n".join(f"  Q{r.number}: {r.error.splitlines()[0]}: {' '.join(r.sql.split())[:100]}" for r in left[:10])
     if len(left) > 10:
@@ -143,7 +144,7 @@ def _earlier(auditor: OnlineAuditor, path: Path, kind: LogFormat, accept: bool) 
         )
     if left:
         warn(f"{count} of {path}: no verdict accounts for\n{listed}")
-    auditor.load(log.lines, log.refused)
+    auditor.load(log.lines, beside)
 
 
 def incoming(stream: TextIO | Iterable[str]) -> Iterator[str]:

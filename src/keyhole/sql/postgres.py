@@ -53,14 +53,22 @@ class PostgresTranslator(Translator):
         if other.numeric:
             self._number(said, said.name, other)
 
+    def _meeting(self, node: exp.Expr) -> None:
+        """A text constant beside a whole number is one: what a driver sends as a parameter is logged in quotes."""
+        for part, other in ((node.this, node.expression), (node.expression, node.this)):
+            said = bare_of(part)
+            if sort_of(part) is Sort.SAID and sort_of(other) is Sort.WHOLE and WHOLE_NUMBER.fullmatch(said.name):
+                self._number(said, said.name, Sort.WHOLE)
+
     def _add(self, node: exp.Expr) -> Sort:
+        self._meeting(node)
         left, right = node.this, node.expression
         a, b = sort_of(left), sort_of(right)
         if isinstance(node, exp.Add) and b.dated and not a.dated:
             left, right, a, b = right, left, b, a
         if isinstance(node, exp.Sub) and a is b is Sort.DAY:
             return self.put(node, exp.Sub(this=left.copy(), expression=right.copy()), Sort.WHOLE)
-        if not a.dated:
+        if not a.dated or isinstance(node, exp.Mul):
             return self._arithmetic(node)
         sign = -1 if isinstance(node, exp.Sub) else 1
         start, parts = _constant_day(left), _span(right)
@@ -82,6 +90,7 @@ class PostgresTranslator(Translator):
         return self.put(node, exp.Cast(this=exp.Literal.string(text), to=exp.DataType(this=kind)), sort)
 
     def _divide(self, node: exp.Div) -> Sort:
+        self._meeting(node)
         a, b = sort_of(node.this), sort_of(node.expression)
         if not (a.numeric and b.numeric):
             raise Differs(": / of anything but numbers is not the same in all engines")
@@ -103,6 +112,7 @@ class PostgresTranslator(Translator):
         )
 
     def _modulo(self, node: exp.Mod) -> Sort:
+        self._meeting(node)
         if not sort_of(node.this) is sort_of(node.expression) is Sort.WHOLE:
             raise Differs(": % is judged for whole numbers only")
         if not never_zero(node.expression):
@@ -208,7 +218,7 @@ class PostgresTranslator(Translator):
 
     rules: ClassVar[dict[type[exp.Expr], Rule]] = {
         **TEXT_RULES,
-        **dict.fromkeys((exp.Add, exp.Sub), _add),
+        **dict.fromkeys((exp.Add, exp.Sub, exp.Mul), _add),
         **dict.fromkeys((exp.Floor, exp.Ceil), _whole),
         **dict.fromkeys((exp.Greatest, exp.Least), _extremum),
         **dict.fromkeys((exp.Upper, exp.Lower, exp.ILike, exp.Initcap), _letters),

@@ -169,7 +169,7 @@ def _roster(given: Settings, warnings: list[str]) -> DuckDBRoster:
 
 
 def _evidence(log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | None, warnings: list[str]) -> Evidence:
-    for refusal in log.refused:
+    for refusal in (*log.refused, *log.unjudged):
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
     lines = log.lines
     for line in lines:
