@@ -67,7 +67,7 @@ DUMPED = ".dump prints the records themselves: that is not judged, whoever has t
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScriptStep:
     """A statement of a script. `steers`: it asks nothing; `unjudged`: it was read, and why it is not judged."""
 
     sql: str
@@ -85,7 +85,7 @@ class Session:
     cursors: set[str] = field(default_factory=set)
     blocks: int = 0
 
-    def steps(self, text: str) -> Iterator[Step]:
+    def steps(self, text: str) -> Iterator[ScriptStep]:
         """The steps of a script, in order.
 
         >>> script = "BEGIN; PREPARE q (int) AS SELECT SUM(x) FROM t WHERE a > $1; EXECUTE q (3); COMMIT"
@@ -97,115 +97,115 @@ class Session:
         for part in split(text, self.dialect):
             yield from self._opened(part.sql, part)
 
-    def _opened(self, sql: str, part: Fragment) -> Iterator[Step]:
+    def _opened(self, sql: str, part: Fragment) -> Iterator[ScriptStep]:
         """One statement: passed, opened, or listed."""
-        line = part.line + part.sql.count("\n", 0, max(part.sql.find(sql), 0))
         said = masked(sql, self.dialect)
         start = len(said) - len(said.lstrip())
         sql = sql[start:].rstrip()
         said = said[start : start + len(sql)]
+        line = part.line + part.sql.count("\n", 0, max(part.sql.find(sql), 0))
         if not said.strip():
             if sql:
-                yield Step(sql, line, steers=True)  # nothing but a comment or a text
+                yield ScriptStep(sql, line, steers=True)  # nothing but a comment or a text
             return
         for matches, open_it in _WAYS:
             if (match := matches.match(said)) is not None:
                 found = open_it(self, sql, said, match, part)
                 if found is not None:
-                    yield from (Step(s.sql, max(s.line, line), s.steers, s.unjudged) for s in found)
+                    yield from (ScriptStep(s.sql, max(s.line, line), s.steers, s.unjudged) for s in found)
                     return
         idle = self.blocks > 0 and _ASKS.search(said) is None and _SELECT.search(sql) is None
-        yield Step(sql, line, steers=idle)
+        yield ScriptStep(sql, line, steers=idle)
 
     # each takes the text, the text without quotes and comments, and the match; None: it is something else after all
 
-    def _command(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[Step] | None:
+    def _command(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
         if _COPY.match(sql) or _COPY_QUERY.match(sql):
             return None
         why = INCLUDED if _INCLUDES.match(sql) else DUMPED if _DUMPS.match(sql) else ""
         why = GENERATED if sql.startswith("\\gexec") else why
-        return [Step(sql, steers=not why, unjudged=why)]
+        return [ScriptStep(sql, steers=not why, unjudged=why)]
 
-    def _transaction(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[Step] | None:
+    def _transaction(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
         if _ENDED.fullmatch(said) is None:
             return None
         if said[:3].upper() == "END":
             self.blocks = max(0, self.blocks - 1)
-        return [Step(sql, steers=True)]
+        return [ScriptStep(sql, steers=True)]
 
-    def _block(self, sql: str, said: str, match: re.Match[str], part: Fragment) -> list[Step]:
+    def _block(self, sql: str, said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
         self.blocks += said[:5].upper() == "BEGIN"
         rest = list(self._opened(sql[match.end() :], part))
         if _SELECT.search(match.group()):  # IF (SELECT ...) THEN: which way it went tells something
-            rest.insert(0, Step(sql[: match.end()], unjudged=INSIDE))
-        return rest or [Step(sql, steers=True)]
+            rest.insert(0, ScriptStep(sql[: match.end()], unjudged=INSIDE))
+        return rest or [ScriptStep(sql, steers=True)]
 
-    def _for(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[Step]:
+    def _for(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
         query, rest = sql[slice(*match.span("query"))], sql[slice(*match.span("rest"))]
         return [*self._opened(_bare(query), part), *self._opened(rest, part)]
 
-    def _do(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[Step] | None:
+    def _do(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
         body = _DO.fullmatch(sql)
         return None if body is None else list(Session(self.dialect, blocks=1).steps(body["body"]))
 
-    def _prepare(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[Step]:
+    def _prepare(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         types = tuple(t.strip() for t in (match["types"] or "").split(",") if t.strip())
         text = sql[slice(*match.span("sql"))]
         self.prepared[match["name"].strip('"').lower()] = Prepared(text, types, self.dialect)
-        return [Step(sql, steers=True)]
+        return [ScriptStep(sql, steers=True)]
 
-    def _execute(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[Step] | None:
+    def _execute(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep] | None:
         known = self.prepared.get(match["name"].strip('"').lower())
         if known is None:
             return None
         values = "" if match["values"] is None else sql[slice(*match.span("values"))]
         ran = known.executed(values)
-        return [Step(sql, unjudged=NO_PREPARE)] if ran is None else list(self._opened(ran, part))
+        return [ScriptStep(sql, unjudged=NO_PREPARE)] if ran is None else list(self._opened(ran, part))
 
-    def _immediate(self, sql: str, _said: str, _match: re.Match[str], part: Fragment) -> list[Step]:
+    def _immediate(self, sql: str, _said: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep]:
         text = _IMMEDIATE.fullmatch(sql)
         if text is None:
-            return [Step(sql, unjudged=RUNS)]
+            return [ScriptStep(sql, unjudged=RUNS)]
         return list(self._opened(text["sql"].replace("''", "'"), part))
 
-    def _runs(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[Step]:
-        return [Step(sql, unjudged=NO_PREPARE if _EXECUTE.fullmatch(said) else RUNS)]
+    def _runs(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        return [ScriptStep(sql, unjudged=NO_PREPARE if _EXECUTE.fullmatch(said) else RUNS)]
 
-    def _copy(self, sql: str, said: str, match: re.Match[str], part: Fragment) -> list[Step]:
+    def _copy(self, sql: str, said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
         if _COPY_QUERY.match(said):
             inner = _inside(said, said.index("("))
-            return [Step(sql, unjudged=INSIDE)] if inner is None else list(self._opened(sql[slice(*inner)], part))
-        return [Step(sql, unjudged=ROWS_OUT if match["way"].upper() == "TO" else ROWS_IN)]
+            return [ScriptStep(sql, unjudged=INSIDE)] if inner is None else list(self._opened(sql[slice(*inner)], part))
+        return [ScriptStep(sql, unjudged=ROWS_OUT if match["way"].upper() == "TO" else ROWS_IN)]
 
-    def _cursor(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[Step]:
+    def _cursor(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
         self.cursors.add(match["name"].strip('"').lower())
         return list(self._opened(sql[slice(*match.span("sql"))], part))
 
-    def _fetch(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[Step]:
+    def _fetch(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         named = _FETCH.fullmatch(said)
         known = named is not None and named["name"].strip('"').lower() in self.cursors
-        return [Step(sql, steers=True)] if known or self.blocks else [Step(sql, unjudged=NO_CURSOR)]
+        return [ScriptStep(sql, steers=True)] if known or self.blocks else [ScriptStep(sql, unjudged=NO_CURSOR)]
 
-    def _explain(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[Step]:
-        return [Step(sql, unjudged=MEASURED if re.search("ANALY[SZ]E", match["how"], _I) else PLANNED)]
+    def _explain(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        return [ScriptStep(sql, unjudged=MEASURED if re.search("ANALY[SZ]E", match["how"], _I) else PLANNED)]
 
-    def _kept(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[Step]:
-        return [Step(sql, unjudged=KEPT)]
+    def _kept(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        return [ScriptStep(sql, unjudged=KEPT)]
 
-    def _perform(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[Step]:
+    def _perform(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
         select = "SELECT " if match["word"].upper() == "PERFORM" else ""
         return list(self._opened(select + sql[match.end() :], part))
 
-    def _steered(self, sql: str, said: str, _match: re.Match[str], part: Fragment) -> list[Step]:
+    def _steered(self, sql: str, said: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep]:
         if _SELECT.search(said) is None:
-            return [Step(sql, steers=True)]
+            return [ScriptStep(sql, steers=True)]
         inner = _inside(said, said.index("(")) if _ASSIGNED.match(said) else None
         if inner is None or said[inner[1] + 1 :].strip(" )"):
-            return [Step(sql, unjudged=INSIDE)]
+            return [ScriptStep(sql, unjudged=INSIDE)]
         return list(self._opened(sql[slice(*inner)], part))
 
 
-_Way = Callable[[Session, str, str, re.Match[str], Fragment], "list[Step] | None"]
+_Way = Callable[[Session, str, str, re.Match[str], Fragment], "list[ScriptStep] | None"]
 _WAYS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (re.compile(r"[\\.]"), Session._command),
     (re.compile(r"(?:BEGIN|END|COMMIT|ROLLBACK|ABORT|SAVEPOINT|RELEASE|START)\b", _I), Session._transaction),
@@ -224,6 +224,7 @@ _WAYS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (_KEPT, Session._kept),
     (_PERFORM, Session._perform),
     (_SESSION, Session._steered),
+    (re.compile(r"[@\w.]+\s*:="), Session._steered),
 )
 
 
