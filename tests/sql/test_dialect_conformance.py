@@ -11,7 +11,8 @@ from keyhole.sql.dialects import TRANSLATORS
 from keyhole.sql.engines import Dialect
 from postgres_here import Postgres
 
-SHARED = """
+SHARED = r"""
+s = 'a\b'; REPLACE(s, '\', '/'); s IN ('a\b', 'it''s')
 n / 2; n / -2; n / 7; n / 10 * 10; -n / 3; (n + 1) / 3; n / 2 / 5; 21 / 2; -21 / 2; n / NULLIF(m, 0); m / NULLIF(n, 0)
 n % 2; n % -3; -n % 7; (n - 50) % 10; n % NULLIF(m, 0); n + m; n - 3; m * 2 - n; -m; m * m; n + m / 2; m * (n / 10)
 n / 2 > 10; n / 10 = 3; n / 1000 <> 2; n % 2 = 1 AND n / 5 > 1; NOT n / 2 = 1; n / 10 IN (2, 9)

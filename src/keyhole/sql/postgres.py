@@ -19,17 +19,19 @@ from keyhole.sql.sorts import (
     as_double,
     bare_of,
     never_zero,
+    number_said,
     sort_of,
     whole_said,
     wider,
 )
 from keyhole.sql.text_functions import TEXT_RULES
-from keyhole.sql.translate import Rule, Translator
+from keyhole.sql.translate import Rule, Translator, decides
 
 _T = exp.DataType.Type
 _WHOLE = (_T.SMALLINT, _T.INT, _T.BIGINT)
 _PARTS = frozenset(["year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "isoyear", "hour", "minute"])
 _TRUNCATED = frozenset(["year", "quarter", "month", "week", "day", "hour", "minute"])
+FEW_DIGITS = 7  # of a constant factor
 _FORMAT = re.compile(r"(?:%[YmdHMS]|[-/: .])+")
 _FITS = {
     Sort.WHOLE: WHOLE_NUMBER,
@@ -59,6 +61,15 @@ class PostgresTranslator(Translator):
             said = bare_of(part)
             if sort_of(part) is Sort.SAID and sort_of(other) is Sort.WHOLE and WHOLE_NUMBER.fullmatch(said.name):
                 self._number(said, said.name, Sort.WHOLE)
+
+    def _arithmetic(self, node: exp.Expr) -> Sort:
+        """A product of decimals has any number of digits there, and may have too many for DuckDB's DECIMAL."""
+        found = super()._arithmetic(node)
+        if isinstance(node, exp.Mul) and found is Sort.EXACT and decides(node):
+            said = [text for part in (node.this, node.expression) if (text := number_said(part)) is not None]
+            if not any(len(text) <= FEW_DIGITS for text in said):
+                raise Differs(": a product of decimals may have more digits than DuckDB keeps: multiply by a constant")
+        return found
 
     def _add(self, node: exp.Expr) -> Sort:
         self._meeting(node)

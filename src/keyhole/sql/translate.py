@@ -171,6 +171,8 @@ class Translator:
         self.must(node.this, Sort.TEXT)
         if not isinstance(node.expression, exp.Literal):
             raise Differs(": LIKE with a pattern that is no constant is not judged")
+        if "\\" in node.expression.name:
+            raise Differs(": a backslash in a LIKE pattern is not read alike by all engines: use a pattern without it")
         return Sort.TRUTH
 
     def must(self, node: exp.Expr | None, *sorts: Sort) -> Sort:
@@ -195,7 +197,7 @@ class Translator:
 
     def not_deciding(self, node: exp.Expr) -> None:
         """Fractions of which it is not known how they were held may be added up, and may not decide who is meant."""
-        if node.find_ancestor(*COMPARED, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Group) is not None:
+        if decides(node):
             raise Differs(
                 f": {word(node)} of fractions is rounded there or not, as the type of the column says, which is not "
                 "known here: cast it to DOUBLE PRECISION, or compare the column itself"
@@ -255,6 +257,11 @@ class Translator:
         if found is Sort.TEXT:
             raise Differs(": the order of texts depends on the collation there")
         return Sort.EXACT if found is Sort.WHOLE else found
+
+
+def decides(node: exp.Expr) -> bool:
+    """Does it depend on this value who is meant, or to which group he belongs?"""
+    return node.find_ancestor(*COMPARED, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Group) is not None
 
 
 def word(node: exp.Expr) -> str:
