@@ -31,7 +31,7 @@ _PLAIN = (
     *(exp.Select, exp.From, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.With, exp.CTE),
     *(exp.Subquery, exp.Table, exp.TableAlias, exp.Alias, exp.Column, exp.Identifier, exp.Star, exp.Literal),
     *(exp.Null, exp.Boolean, exp.Paren, exp.Tuple, exp.Case, exp.If, exp.Filter, exp.Rollup, exp.Cube),
-    *(exp.GroupingSets, exp.Sum, exp.Count, exp.Min, exp.Max, exp.Distinct),
+    *(exp.Limit, exp.GroupingSets, exp.Sum, exp.Count, exp.Min, exp.Max, exp.Distinct),
     *_LOGICAL,
     *_NUMERIC,
 )

@@ -105,12 +105,12 @@ class PostgresTranslator(Translator):
         a, b = sort_of(node.this), sort_of(node.expression)
         if not (a.numeric and b.numeric):
             raise Differs(": / of anything but numbers is not the same in all engines")
-        if node.find(exp.AggFunc) is not None:
+        if node.find(exp.AggFunc) is not None and wider([a, b]) is not Sort.BINARY:
             raise Differs(
                 ": there a quotient of sums or counts may be cut to a whole number, as the column's type says, which "
-                "is not known here: ask AVG, or the two numbers apart"
+                "is not known here: ask AVG, or cast one of them to DOUBLE PRECISION"
             )
-        if not never_zero(node.expression):
+        if not never_zero(node.expression) and not isinstance(bare_of(node.expression), exp.Count):
             raise Differs(": a divisor that is 0 is an error there, not so in DuckDB: write NULLIF(divisor, 0)")
         left, right = node.this.copy(), node.expression.copy()
         if a is b is Sort.WHOLE:
@@ -221,6 +221,10 @@ class PostgresTranslator(Translator):
             raise Differs(": the order of texts depends on the collation there")
         return found
 
+    def _average(self, node: exp.Avg) -> Sort:
+        """Of whole numbers and decimals it is a decimal; it is not divided further, and rounding only blurs it."""
+        return Sort.EXACT if self._statistic(node) and sort_of(node.this) in (Sort.WHOLE, Sort.EXACT) else Sort.DOUBTED
+
     def _letters(self, node: exp.Expr) -> Sort:
         raise Differs(
             ": which letters are the same but for their case depends on the locale there: compare with = or LIKE, or "
@@ -236,6 +240,7 @@ class PostgresTranslator(Translator):
         **dict.fromkeys(
             (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop), Translator._statistic
         ),
+        exp.Avg: _average,
         exp.Nullif: _nullif,
         exp.Div: _divide,
         exp.Mod: _modulo,

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 
 from keyhole.schema import Schema, folded
-from keyhole.sql.sorts import DECIMAL_NUMBER, OF_KIND, Differs, Sort, bare_of, sort_of, wider
+from keyhole.sql.sorts import DECIMAL_NUMBER, OF_KIND, Differs, Sort, bare_of, sort_of, whole_said, wider
 
 Rule = Callable[[Any, Any], Sort]
 
@@ -131,7 +131,7 @@ class Translator:
         if Sort.NOTHING in (a, b) or (a.numeric and b.numeric):
             return
         if Sort.ROWS in (a, b):
-            raise Differs(": a comparison with a subquery is not judged: write the value")
+            raise Differs(": a comparison with a subquery or of rows is not judged: compare columns with values")
         if Sort.SAID in (a, b) and a is not b:
             said, other = (left, b) if a is Sort.SAID else (right, a)
             self.said_as(bare_of(said), other)
@@ -240,6 +240,12 @@ class Translator:
         self.alike(node.this, node.expression, False)
         return self.one_of([node.this], node)
 
+    def _limit(self, node: exp.Limit) -> Sort:
+        """As many rows as there are groups: what is left out where there are several is refused when it is read."""
+        if whole_said(node.expression) is None or node.args.get("offset") is not None:
+            raise Differs(self.unlike(node))
+        return Sort.ROWS
+
     # aggregates
 
     def _sum(self, node: exp.Sum) -> Sort:
@@ -312,6 +318,7 @@ _RULES: dict[type[exp.Expr], Rule] = {
     exp.Case: Translator._case,
     exp.If: Translator._if,
     exp.Nullif: Translator._nullif,
+    exp.Limit: Translator._limit,
     exp.Sum: Translator._sum,
     exp.Avg: Translator._statistic,
     exp.Count: _always(Sort.EXACT),
