@@ -223,14 +223,19 @@ class Translated:
         return [row[1] for row in sorted(found, key=lambda row: row[0])]
 
 
-def same(said: Any, ours: Any) -> bool:
-    """One value of another engine, and what DuckDB gives: numbers by value, dates by their text."""
+def same(said: Any, ours: Any, exact: bool = True) -> bool:
+    """One value of another engine, and what DuckDB gives: numbers by value, dates by their text.
+
+    A number that decides nothing may be off in its last digits: decimals of SQLite are doubles.
+    """
     if said is None or ours is None:
         return said is ours
     if isinstance(ours, bool):
         return bool(said) is ours and said in (0, 1, True, False)
-    if isinstance(ours, Decimal) and isinstance(said, float):  # SQLite has no decimals; here they decide nothing
+    if isinstance(ours, Decimal | float) and isinstance(said, float | Decimal) and not exact:
         return math.isclose(said, ours, rel_tol=1e-12, abs_tol=1e-9)
+    if isinstance(ours, Decimal) and isinstance(said, float):  # the nearest double
+        return float(ours) == said
     if isinstance(ours, int | float | Decimal):
         return isinstance(said, int | float | Decimal) and Fraction(said) == Fraction(ours)
     if isinstance(ours, dt.datetime):
@@ -238,7 +243,12 @@ def same(said: Any, ours: Any) -> bool:
     return str(said) == str(ours)
 
 
-def differences(said: Sequence[Any], ours: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
+def exactly(expression: str, dialect: str) -> bool:
+    """May it decide who is meant?"""
+    return not carried(f"SELECT COUNT(*) FROM t WHERE ({expression}) IN (0, 1)", dialect, SCHEMA).reason
+
+
+def differences(said: Sequence[Any], ours: Sequence[Any], exact: bool = True) -> list[tuple[Any, Any, Any]]:
     """The rows on which they differ: the id, what was said, what DuckDB gives."""
     assert len(said) == len(ours) == len(ROWS)
-    return [(i, a, b) for i, (a, b) in enumerate(zip(said, ours, strict=True)) if not same(a, b)]
+    return [(i, a, b) for i, (a, b) in enumerate(zip(said, ours, strict=True)) if not same(a, b, exact)]
