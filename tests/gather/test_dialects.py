@@ -287,6 +287,8 @@ def test_averages_and_texts_where_engines_differ() -> None:
     for sql in ("SELECT dept, SUM(pay) FROM t GROUP BY dept", "SELECT SUM(CASE dept WHEN 'A' THEN pay END) FROM t"):
         assert "without regard to case" in carried(sql, "mysql", SCHEMA).reason
     assert carried("SELECT age, SUM(pay) FROM t WHERE zip > 3 GROUP BY age", "mysql", SCHEMA).reason == ""
+    assert carried("SELECT SUM(pay) FROM t WHERE born >= '1990-01-01' LIMIT 10", "tsql", SCHEMA).reason == ""
+    assert carried("SELECT SUM(pay) FROM t WHERE dept = '1990-01-01'", "tsql", SCHEMA).reason
 
 
 def test_importers_say_what_they_import() -> None:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from keyhole.schema import Kind, Schema
 from keyhole.sql.engines import Dialect
-from keyhole.sql.translate import COMPARED, ORDERED, word
+from keyhole.sql.translate import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, word
 
 _WHOLE_DIVISION = frozenset(
     {Dialect.POSTGRES, Dialect.REDSHIFT, Dialect.SQLITE, Dialect.TSQL, Dialect.TRINO}
@@ -74,16 +74,18 @@ def _differs(node: exp.Expr, dialect: Dialect, numbers: dict[str, Kind], texts: 
         for name, value in node.args.items()
     )
     if type(node) not in _ALLOWED or unusual or (isinstance(node, _STATISTICAL) and dialect not in _STATISTICS):
-        return f": {word(node)} may give something else there than in DuckDB, where the data are"
+        return UNLIKE.format(word(node))
     if isinstance(node, exp.Literal) and node.is_string and not node.name:
-        return ": an empty text is NULL in some engines"
-    text = node.is_string if isinstance(node, exp.Literal) else node.name.casefold() in texts
+        return ": an empty text is NULL in some engines: leave that comparison out, or put it into --view as a column"
+    constant = isinstance(node, exp.Literal)
+    text = node.is_string and not _NUMBER.fullmatch(node.name) if constant else node.name.casefold() in texts
     if dialect in _CASELESS and isinstance(node, exp.Literal | exp.Column) and text:
         return (
-            ", where texts are compared without regard to case by default; the data are in DuckDB, where they are not"
+            ", where texts are compared without regard to case by default; the data are in DuckDB, where they are not: "
+            "compare numbers, or put the comparison into --view as a column"
         )
     if isinstance(node, exp.Like) and dialect in _CASELESS_LIKE:
-        return ", where LIKE takes no notice of case by default; the data are in DuckDB, where it does"
+        return ", where LIKE takes no notice of case by default; the data are in DuckDB, where it does: use = instead"
     if isinstance(node, COMPARED):
         return _comparison(node, dialect, texts)
     return _arithmetic(node, numbers) if isinstance(node, _NUMERIC) else ""
@@ -98,7 +100,9 @@ def _arithmetic(node: exp.Expr, numbers: dict[str, Kind]) -> str:
             return f": {word(node)} of anything but numbers is not the same in all engines"
         rounded = not leaf.name.isdigit() if constant else numbers[leaf.name.casefold()] is Kind.DOUBLE
         if decides and rounded and not isinstance(node, exp.Neg):
-            return f": {word(node)} of fractions is rounded in some engines and not in others"
+            return (
+                f": {word(node)} of fractions is rounded in some engines and not in others: compare the column itself"
+            )
     return ""
 
 
@@ -110,13 +114,13 @@ def _comparison(node: exp.Expr, dialect: Dialect, texts: set[str]) -> str:
         return ": comparisons in a row are not read alike by all engines: put them in parentheses"
     said = [leaf for part in operands for leaf in part.find_all(exp.Literal) if leaf.is_string]
     if dialect is Dialect.UNKNOWN and sum(part.find(exp.Column) is not None for part in operands) > 1:
-        return ": a comparison of two columns is not judged unless the engine is known"
+        return ": a comparison of two columns is not judged unless the engine is known: name it with --dialect"
     if isinstance(node, ORDERED):
         named_here = {c.name.casefold() for part in operands for c in part.find_all(exp.Column)}
         if any(not _NUMBER.fullmatch(leaf.name) for leaf in said) or (said and named_here & texts):
-            return ": the order of texts depends on the collation there"
+            return ORDER_OF_TEXTS
         if named_here & texts and sum(part.find(exp.Column) is not None for part in operands) > 1:
-            return ": the order of texts depends on the collation there"
+            return ORDER_OF_TEXTS
     return ""
 
 

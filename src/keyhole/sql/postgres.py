@@ -25,7 +25,7 @@ from keyhole.sql.sorts import (
     wider,
 )
 from keyhole.sql.text_functions import TEXT_RULES
-from keyhole.sql.translate import Rule, Translator, decides
+from keyhole.sql.translate import ORDER_OF_TEXTS, Rule, Translator, decides
 
 _T = exp.DataType.Type
 _WHOLE = (_T.SMALLINT, _T.INT, _T.BIGINT)
@@ -155,7 +155,9 @@ class PostgresTranslator(Translator):
             return Sort.DAY
         elif to.this is _T.TIMESTAMP and not digits and (of.dated or (of is Sort.SAID and ISO_MOMENT.fullmatch(said))):
             return Sort.MOMENT
-        raise Differs(f": a cast of {of} to {to.sql(dialect='postgres')} is not known to give the same in DuckDB")
+        raise Differs(
+            f": a cast of {of} to {to.sql(dialect='postgres')} is not known to give the same in DuckDB: leave it out"
+        )
 
     def _number(self, node: exp.Expr, text: str, sort: Sort) -> Sort:
         number: exp.Expr = exp.Literal.number(text.lstrip("+-"))
@@ -218,7 +220,7 @@ class PostgresTranslator(Translator):
     def _extremum(self, node: exp.Expr) -> Sort:
         found = self._chosen(node)
         if found in (Sort.TEXT, Sort.TRUTH):
-            raise Differs(": the order of texts depends on the collation there")
+            raise Differs(ORDER_OF_TEXTS)
         return found
 
     def _average(self, node: exp.Avg) -> Sort:

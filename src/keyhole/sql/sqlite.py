@@ -43,7 +43,9 @@ class SqliteTranslator(Translator):
     def alike(self, left: exp.Expr, right: exp.Expr, ordered: bool) -> None:
         """A timestamp is a text there of which the spelling is not known here."""
         if Sort.MOMENT in (sort_of(left), sort_of(right)):
-            raise Differs(", where a timestamp is a text; how it was written is not known here")
+            raise Differs(
+                ", where a timestamp is a text; how it was written is not known here: compare a date column instead"
+            )
         super().alike(left, right, ordered)
 
     def said_as(self, said: exp.Expr, other: Sort) -> None:
@@ -106,7 +108,9 @@ class SqliteTranslator(Translator):
             return Sort.BINARY
         elif to.this is _T.TEXT and of in (Sort.WHOLE, Sort.TEXT, Sort.SAID):
             return Sort.TEXT
-        raise Differs(f": a cast of {of} to {to.sql(dialect='sqlite')} is not known to give the same in DuckDB")
+        raise Differs(
+            f": a cast of {of} to {to.sql(dialect='sqlite')} is not known to give the same in DuckDB: leave it out"
+        )
 
     def _round(self, node: exp.Round) -> Sort:
         self.must(node.this, Sort.WHOLE)

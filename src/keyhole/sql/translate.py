@@ -15,6 +15,8 @@ from sqlglot import exp
 from keyhole.schema import Schema, folded
 from keyhole.sql.sorts import DECIMAL_NUMBER, OF_KIND, Differs, Sort, bare_of, sort_of, whole_said, wider
 
+UNLIKE = ": {} may give something else there than in DuckDB, where the data are: put it into --view as a column"
+ORDER_OF_TEXTS = ": the order of texts depends on the collation there: compare with = or IN, or put it into --view"
 Rule = Callable[[Any, Any], Sort]
 
 COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.In, exp.Is, exp.Like)
@@ -82,7 +84,7 @@ class Translator:
 
     def unlike(self, node: exp.Expr) -> str:
         """The reason for a node without a rule."""
-        return f": {word(node)} may give something else there than in DuckDB, where the data are"
+        return UNLIKE.format(word(node))
 
     # columns and constants
 
@@ -138,7 +140,7 @@ class Translator:
             a = b = other
         if a is Sort.TEXT or a is b is Sort.SAID:
             if ordered:
-                raise Differs(": the order of texts depends on the collation there")
+                raise Differs(ORDER_OF_TEXTS)
             if a is b or Sort.SAID in (a, b):
                 return
         if (a is b and a in (Sort.TRUTH, *OF_KIND.values()) and a is not Sort.UNKNOWN) or self.days_alike(a, b):
@@ -261,7 +263,7 @@ class Translator:
             raise Differs(self.unlike(node))
         found = sort_of(node.this)
         if found is Sort.TEXT:
-            raise Differs(": the order of texts depends on the collation there")
+            raise Differs(ORDER_OF_TEXTS)
         return Sort.EXACT if found is Sort.WHOLE else found
 
 
