@@ -128,6 +128,8 @@ def test_dialects_quote_in_their_own_ways() -> None:
     assert len(split("SELECT `a;b`; SELECT 'it\\'s;' # c; d\n; SELECT 1", "mysql")) == 3
     assert len(split("SELECT [a;b'] FROM t; SELECT 1", "tsql")) == 2
     assert len(split("SELECT E'it\\'s;'; SELECT 'a\\'; SELECT 1", "postgres")) == 3
+    assert len(split("SELECT 1 WHERE a IN (E'it\\'s;', 'name'';'); SELECT 'type\\'; SELECT 2", "postgres")) == 3
+    assert len(masked("SELECT E'it\\'s SELECT'", "postgres").split()) == 2  # SELECT and E
     assert len(split("SELECT 1 /* /* */; SELECT 2", "sqlite")) == 2
     assert len(split("SELECT 1\nUNION ALL\nSELECT 2\n\nSELECT 3\nGO\nSELECT 4", "tsql")) == 3
     assert len(split("WITH a AS (SELECT 1 AS b)\n\nSELECT b FROM a", "tsql")) == 1

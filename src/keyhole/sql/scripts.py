@@ -15,6 +15,7 @@ from keyhole.sql.prepared import Prepared
 from keyhole.sql.split import Fragment, masked, split
 
 _I = re.IGNORECASE | re.DOTALL
+_PLAIN = re.compile(r"(?:SELECT|WITH)\b", _I)
 _SELECT = re.compile(r"\bSELECT\b", _I)
 _ASKS = re.compile(r"\b(?:SELECT|EXECUTE|EXEC|CALL|COPY|TABLE|WITH)\b", _I)
 _ENDED = re.compile(
@@ -95,7 +96,10 @@ class Session:
         ['SELECT SUM(x) FROM t', 'SELECT 1']
         """
         for part in split(text, self.dialect):
-            yield from self._opened(part.sql, part)
+            if _PLAIN.match(part.sql):
+                yield ScriptStep(part.sql, part.line)
+            else:
+                yield from self._opened(part.sql, part)
 
     def _opened(self, sql: str, part: Fragment) -> Iterator[ScriptStep]:
         """One statement: passed, opened, or listed."""

@@ -18,6 +18,7 @@ _NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\n]*)?\r?\n\s*(?:SELECT|WITH)\b", r
 _END_OF_LINE = re.compile(r";[ \t]*(?=\r?\n|$|--)")
 _FROM_STDIN = re.compile(r"COPY\b[^;]*\bFROM\s+STDIN\b", re.IGNORECASE)
 _ENDS_QUERY = re.compile(r"\\(?:g|gx|gset|gdesc|gexec|watch|crosstabview)\b")
+_ESCAPED = re.compile(r"(?<=[eE])(?<!\w[eE])'(?:[^'\\]|''|\\.)*'", re.DOTALL)  # E'it\'s' of PostgreSQL
 _OPEN_ENDED = re.compile(r"\b(?:UNION|ALL|EXCEPT|INTERSECT)\s*$", re.IGNORECASE)
 # in SQL Server's scripts: what begins a line and a statement, and what such a line ends
 _STARTS = r"(?:(?:SELECT|DECLARE|SET|USE|PRINT|EXEC|BEGIN|COMMIT|ROLLBACK)\b|WITH\s+\w+\s+AS\b|END\s+(?:TRY|CATCH)\b)"
@@ -62,8 +63,6 @@ def _pattern(dialect: str) -> re.Pattern[str]:
     quotes = [f"'(?:{inside})*'", f'"(?:{double})*"']
     quotes += [r"`[^`]*`"] if dialect in _BACKTICKS else []
     quotes += [r"\[[^\]\n]*\]"] if dialect in _BRACKETS else []
-    if dialect == Dialect.POSTGRES:
-        quotes.insert(0, r"(?<!\w)[eE]'(?:[^'\\]|''|\\.)*'")
     parts = [r"(?P<semicolon>\\?;)", r"(?P<line>--[^\n]*)", r"(?P<block>/\*)"]
     if dialect in _HASHES:
         parts.append(r"(?P<hash>\#[^\n]*)")
@@ -74,7 +73,9 @@ def _pattern(dialect: str) -> re.Pattern[str]:
     parts += [r"(?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$)", r"(?P<open>['\"])"]
     quoting = ("`" if dialect in _BACKTICKS else "") + (r"\[" if dialect in _BRACKETS else "")
     quoting += r"\#" if dialect in _HASHES else ""
-    parts.append(rf"(?P<word>[^\s;'\"$/\\{quoting}-]+|[$/\\{quoting}-])")
+    marks = rf";'\"$/\\{quoting}-"
+    run = rf"[^\s{marks}]+" if dialect == Dialect.TSQL else rf"[^\s{marks}][^{marks}]*"  # there lines matter
+    parts.append(rf"(?P<word>{run}|[$/\\{quoting}-])")
     flags = re.IGNORECASE if dialect == Dialect.TSQL else re.NOFLAG
     return re.compile("|".join(parts), flags | re.MULTILINE | re.DOTALL)
 
@@ -86,6 +87,7 @@ class _Scan:
         self.text = text
         self.pattern = _pattern(dialect)
         self.flat = dialect in _FLAT
+        self.escapes = dialect == Dialect.POSTGRES
         self.found: list[Fragment] = []
         self.line, self.counted = 1, 0  # lines seen up to the offset `counted`
         self.first: int | None = None  # offset of the first word of the statement
@@ -126,6 +128,8 @@ class _Scan:
     def end(self, match: re.Match[str]) -> int:
         """The end of a word or of a quoted text."""
         kind, text = match.lastgroup, match.group()
+        if self.escapes and kind in ("open", "quote") and (escaped := _ESCAPED.match(self.text, match.start())):
+            return escaped.end()
         if kind == "command":  # inside a statement: only its mark, so that the rest is read
             return match.start() + 1
         if kind == "open" or (kind == "quote" and _swallows(text)):
@@ -139,6 +143,7 @@ class _Scan:
             return _end_of_broken(self.text, match.start())
         if kind == "word":
             self.depth += text.count("(") - text.count(")")
+            return match.start() + len(text.rstrip())
         return match.end()
 
     def comment(self, match: re.Match[str]) -> int:
@@ -202,6 +207,8 @@ def masked(sql: str, dialect: str = Dialect.DUCKDB) -> str:
         if kind == "block":
             end = _end_of_comment(sql, end, dialect in _FLAT)
             end = len(sql) if end < 0 else end
+        elif dialect == Dialect.POSTGRES and (escaped := _ESCAPED.match(sql, match.start())):
+            end = escaped.end()
         elif kind in ("dollar", "tag"):
             shut = sql.find(match["dollar"], end)
             end = len(sql) if shut < 0 else shut + len(match["dollar"])
