@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from postgres_here import postgres  # noqa: F401 - a fixture of all tests
+
 # Machines are shared: a slow example is not a failure. CI draws the same examples every time, so that a red run is
 # about the change; `make test` elsewhere goes on searching.
 settings.register_profile("keyhole", deadline=None)

@@ -8,9 +8,9 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
-from postgres_here import Postgres, postgres  # noqa: F401 - a fixture
 
 from keyhole.cli import app
+from postgres_here import Postgres
 
 PEOPLE = """name,team,zip,pay,bonus
 Ann,a,1,10,1
@@ -72,7 +72,7 @@ def test_a_false_proof_is_false_there(tmp_path: Path) -> None:
     assert [adds for claim, _, adds in in_duckdb(value, tmp_path) if claim == "Dan: pay"] == [False, False]
 
 
-def test_it_runs_in_postgresql(tmp_path: Path, postgres: Postgres) -> None:  # noqa: F811
+def test_it_runs_in_postgresql(tmp_path: Path, postgres: Postgres) -> None:
     script = script_of(tmp_path)
     rows = ", ".join(
         "({})".format(

@@ -5,13 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+import keyhole
 from keyhole.cli import app
+from keyhole.errors import ConfigError
 from keyhole.logs.open import IMPORTERS, LogFormat, open_log
 from keyhole.schema import Column, Kind, Schema
 from keyhole.sql import Dialect, carried
@@ -87,14 +91,22 @@ def audited(folder: Path, text: str, *options: str) -> tuple[int, dict[str, Any]
 FOREIGN = [kind for kind in IMPORTERS if kind is not LogFormat.DUCKDB]
 
 
+OF_POSTGRES = (LogFormat.POSTGRES_CSVLOG, LogFormat.PG_STAT_STATEMENTS, LogFormat.DBT)
+
+
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_a_division_of_another_engine_is_not_judged(folder: Path, kind: LogFormat) -> None:
+def test_a_division_of_another_engine_is_translated_or_not_judged(folder: Path, kind: LogFormat) -> None:
     code, found = audited(folder, written(kind, *W2), "--log-format", str(kind))
-    assert code == 3
-    assert [u["query"] for u in found["unjudged"]] == ["1"]
-    assert "DuckDB" in found["unjudged"][0]["reason"]
     assert not found["refused"]
-    assert found["queries"] == 1
+    if kind in OF_POSTGRES:
+        assert code == 1
+        assert [(e["record"]["name"], e["value"]) for e in found["exposed"]] == [("Bob", 20)]
+        assert found["unjudged"] == []
+    else:
+        assert code == 3
+        assert [u["query"] for u in found["unjudged"]] == ["1"]
+        assert "DuckDB" in found["unjudged"][0]["reason"]
+        assert found["queries"] == 1
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
@@ -111,11 +123,17 @@ def test_the_dialect_of_a_plain_log_can_be_said(folder: Path) -> None:
     text = "; ".join(W2)
     assert audited(folder, text)[0] == 0
     assert audited(folder, text, "--dialect", "duckdb")[0] == 0
-    code, found = audited(folder, text, "--dialect", "postgres")
+    for dialect in ("postgres", "sqlite"):
+        code, found = audited(folder, text, "--dialect", dialect)
+        assert code == 1
+        assert [e["record"]["name"] for e in found["exposed"]] == ["Bob"]
+        assert found["source"]["dialect"] == dialect
+    code, found = audited(folder, text, "--dialect", "tsql")
     assert code == 3
-    assert "21 / 2 is 10.5" in found["unjudged"][0]["reason"]
+    assert "there 21 / 2 is 10; the data are in DuckDB, where it is 10.5" in found["unjudged"][0]["reason"]
     lines = "\n".join(json.dumps({"sql": sql, "answer": answer}) for sql, answer in zip(W2, (120, 140), strict=True))
-    assert audited(folder, lines, "--dialect", "postgres")[0] == 3
+    assert audited(folder, lines, "--dialect", "postgres")[0] == 1
+    assert audited(folder, lines, "--dialect", "trino")[0] == 3
     # and of an export: who knows the engine says so
     assert audited(folder, written(LogFormat.METABASE, *W2), "--dialect", "duckdb")[0] == 0
 
@@ -123,9 +141,7 @@ def test_the_dialect_of_a_plain_log_can_be_said(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "sql"),
     [
-        (LogFormat.POSTGRES_CSVLOG, "SELECT SUM(pay) FROM t WHERE zip/1000 <> 32"),
-        (LogFormat.POSTGRES_CSVLOG, "SELECT SUM(pay) FROM t WHERE age/10 = 3"),
-        (LogFormat.POSTGRES_CSVLOG, "SELECT age/10*10, SUM(pay) FROM t GROUP BY age/10*10"),
+        (LogFormat.POSTGRES_CSVLOG, "SELECT SUM(pay) FROM t WHERE SUBSTR(name, 0, 2) = 'A'"),
         (LogFormat.SNOWFLAKE, "SELECT SUM(pay) FROM t WHERE SUBSTR(name, 0, 1) = 'A'"),
         (LogFormat.BIGQUERY, "SELECT SUM(pay) FROM t WHERE SUBSTR(name, 0, 1) = 'A'"),
         (LogFormat.BIGQUERY, "SELECT SUM(pay) FROM t WHERE EXTRACT(DAYOFWEEK FROM born) = 1"),
@@ -138,21 +154,43 @@ def test_known_misreadings_are_not_judged(folder: Path, kind: LogFormat, sql: st
     assert len(found["unjudged"]) + len(found["refused"]) == 1
 
 
+@pytest.mark.parametrize(
+    ("sql", "who"),
+    [
+        ("SELECT SUM(pay) FROM t; SELECT SUM(pay) FROM t WHERE zip/1000 <> 32", ["Ann"]),
+        ("SELECT SUM(pay) FROM t WHERE age/10 = 4", ["Dan"]),
+        ("SELECT SUM(pay) FROM t WHERE age/10 = 3", []),  # nobody is in the thirties
+        ("SELECT age/10*10, SUM(pay) FROM t GROUP BY age/10*10", ["Dan", "Eve"]),
+        ("SELECT SUM(pay) FROM t WHERE EXTRACT(DOW FROM born) = 0", []),  # Ann and Bob
+        ("SELECT SUM(pay) FROM t WHERE DATE_TRUNC('month', born) = '1991-02-01'", ["Bob"]),
+        ("SELECT SUM(pay) FROM t WHERE born < DATE '1991-01-31' - INTERVAL '1 month'", ["Ann"]),
+    ],
+)
+def test_postgres_is_judged_as_it_answers(folder: Path, sql: str, who: list[str]) -> None:
+    code, found = audited(folder, written(LogFormat.POSTGRES_CSVLOG, sql))
+    assert [e["record"]["name"] for e in found["exposed"]] == who
+    assert code == (1 if who else 0) or "matches nobody" in str(found)
+    assert found["unjudged"] == found["refused"] == []
+
+
 @pytest.mark.parametrize("kind", [LogFormat.SNOWFLAKE, LogFormat.BIGQUERY])
 def test_blocks_are_opened_and_not_dropped(folder: Path, kind: LogFormat) -> None:
     block = "BEGIN SELECT SUM(pay) FROM t; SELECT SUM(pay) FROM t WHERE name <> 'Eve'; END;"
     code, found = audited(folder, written(kind, block), "--log-format", str(kind))
     assert code == 1
     assert [e["record"]["name"] for e in found["exposed"]] == ["Eve"]
-    code, found = audited(
-        folder, written(kind, "SET x = (SELECT SUM(pay) FROM t)", "SELECT COUNT(*) FROM t"), "--log-format", str(kind)
-    )
-    assert (code, len(found["refused"])) == (3, 1)
+    value = "SET x = (SELECT SUM(pay) FROM t WHERE name = 'Eve')"
+    code, found = audited(folder, written(kind, value, "SELECT COUNT(*) FROM t"), "--log-format", str(kind))
+    assert [e["record"]["name"] for e in found["exposed"]] == ["Eve"]
+    code, found = audited(folder, written(kind, "SET x = 1", "SHOW TABLES"), "--log-format", str(kind))
+    assert (code, found["statements"]["total"]) == (3, 0)
+    code, found = audited(folder, written(kind, "SET x = f((SELECT SUM(pay) FROM t))", "SELECT COUNT(*) FROM t"))
+    assert (code, len(found["unjudged"])) == (3, 1)
 
 
 def test_watch_does_not_take_it_into_the_history(folder: Path) -> None:
-    (folder / "old.csv").write_text(written(LogFormat.PG_STAT_STATEMENTS, *W2))
     call = ["watch", "--data", "t.csv", "--id", "name", "--private", "pay", "--history", "h", "--load", "old.csv"]
+    (folder / "old.csv").write_text(written(LogFormat.PG_STAT_STATEMENTS, *W2).replace("age / 2", "age / zip"))
     done = CliRunner().invoke(app, call, input="")
     assert done.exit_code == 2
     assert "1 statement of old.csv cannot be taken into the history" in done.output
@@ -204,7 +242,7 @@ INSIDE = [
 ]
 
 
-@pytest.mark.parametrize("dialect", ["postgres", "snowflake", "bigquery", "spark", "trino", "unknown"])
+@pytest.mark.parametrize("dialect", ["snowflake", "bigquery", "spark", "trino", "unknown"])
 def test_the_allow_list(dialect: str) -> None:
     for condition in INSIDE:
         assert carried(f"SELECT SUM(pay) FROM t WHERE {condition}", dialect, SCHEMA).reason == "", condition
@@ -220,12 +258,22 @@ def test_the_allow_list(dialect: str) -> None:
     for whole in (
         "SELECT SUM(pay) / COUNT(*) FROM t",
         "SELECT ROUND(SUM(pay), -1) FROM t",
-        "SELECT dept, SUM(pay) FROM t GROUP BY dept ORDER BY dept LIMIT 1",
+        "SELECT dept, SUM(pay) FROM t GROUP BY dept ORDER BY dept LIMIT 1 OFFSET 1",
         "SELECT age AS zip, SUM(pay) FROM t GROUP BY zip",
         "SELECT SUM(x) FROM (SELECT age / 2 AS x FROM t) AS u",
         "SELECT SUM(x - y) FROM (SELECT born AS x, left AS y FROM t) AS u",
     ):
         assert carried(whole, dialect, SCHEMA).reason, whole
+
+
+@pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
+def test_the_core_is_in_every_translation(dialect: str) -> None:
+    other = {"born >= DATE '1990-01-01' AND born < '1995-01-01'"} if dialect == "sqlite" else set()
+    for condition in set(INSIDE) - other:
+        sql = f"SELECT SUM(pay) FROM t WHERE {condition}"
+        made = carried(sql, dialect, SCHEMA)
+        assert made.reason == "", condition
+        assert made.sql == sql or "LIKE" in sql
 
 
 def test_averages_and_texts_where_engines_differ() -> None:
@@ -235,10 +283,12 @@ def test_averages_and_texts_where_engines_differ() -> None:
     assert judged[Dialect.POSTGRES] == judged[Dialect.BIGQUERY] == judged[Dialect.SNOWFLAKE] == [True, True, True]
     assert judged[Dialect.TSQL] == judged[Dialect.MYSQL] == [False, False, False]
     assert judged[Dialect.UNKNOWN] == judged[Dialect.REDSHIFT] == [False, True, True]
-    assert judged[Dialect.SQLITE] == [False, True, False]
+    assert judged[Dialect.SQLITE] == [True, True, True]
     for sql in ("SELECT dept, SUM(pay) FROM t GROUP BY dept", "SELECT SUM(CASE dept WHEN 'A' THEN pay END) FROM t"):
         assert "without regard to case" in carried(sql, "mysql", SCHEMA).reason
     assert carried("SELECT age, SUM(pay) FROM t WHERE zip > 3 GROUP BY age", "mysql", SCHEMA).reason == ""
+    assert carried("SELECT SUM(pay) FROM t WHERE born >= '1990-01-01' LIMIT 10", "tsql", SCHEMA).reason == ""
+    assert carried("SELECT SUM(pay) FROM t WHERE dept = '1990-01-01'", "tsql", SCHEMA).reason
 
 
 def test_importers_say_what_they_import() -> None:
@@ -254,3 +304,46 @@ def test_importers_say_what_they_import() -> None:
     }
     card = {"name": "q", "database": {"engine": "sqlserver"}, "dataset_query": {"native": {"query": "SELECT 1"}}}
     assert open_log(json.dumps([card]), LogFormat.METABASE).lines[0].dialect == "tsql"
+
+
+def test_python_says_the_dialect_too() -> None:
+    people = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "age": [20, 21, 22, 40], "pay": [10, 20, 30, 40]})
+    asked = {"data": people, "private": "pay", "id": "name"}
+    verdict = keyhole.examine(list(W2), dialect="PostgreSQL", **asked)
+    assert [(f.who, f.value) for f in verdict.exposed] == [("Bob", Decimal(20))]
+    assert not keyhole.examine(list(W2), **asked).exposed
+    assert verdict.to_json()["source"]["dialect"] == "postgres"
+    assert verdict.to_json()["exposed"][0]["proof"][0]["sql"] == W2[0]  # as it was written
+    found = keyhole.attack([(W2[0], 70), (W2[1], 90)], dialect="postgres", **asked)
+    assert found.estimates().round(6).tolist()[1:] == [20.0, 35.0, 35.0]
+    with pytest.raises(ConfigError, match="not known: write one of duckdb, postgres"):
+        keyhole.examine(list(W2), dialect="oracle", **asked)
+
+
+def test_the_command_line_says_it_to_an_attack(folder: Path) -> None:
+    lines = [json.dumps({"sql": sql, "answer": answer}) for sql, answer in zip(W2, (120, 140), strict=True)]
+    (folder / "log.jsonl").write_text("\n".join(lines))
+    call = ["attack", "log.jsonl", "--data", "t.csv", "--id", "name", "--private", "pay", "--format", "json"]
+    done = CliRunner().invoke(app, [*call, "--dialect", "postgres"])
+    assert done.exit_code == 0, done.output
+    guessed = {e["record"]["name"]: e["value"] for e in json.loads(done.stdout)["estimates"]}
+    assert guessed["Bob"] == pytest.approx(20)
+    done = CliRunner().invoke(app, [*call, "--dialect", "tsql"])
+    assert "query 1 is not used: written for SQL Server: there 21 / 2 is 10" in done.output
+
+
+def test_another_dialect_is_not_replayed(folder: Path) -> None:
+    (folder / "log.sql").write_text("; ".join(W2))
+    call = ["audit", "log.sql", "--data", "t.csv", "--id", "name", "--private", "pay", "--dialect", "postgres"]
+    assert "columns are of the same kinds there" in CliRunner().invoke(app, call).output
+    done = CliRunner().invoke(app, [*call, "--format", "json", "--out", "verdict.json"])
+    assert done.exit_code == 1, done.output
+    done = CliRunner().invoke(app, ["verify", "verdict.json", "--data", "t.csv"])
+    assert done.exit_code == 3, done.output
+    assert "the statements are written for postgres" in done.output
+
+
+def test_what_duckdb_cannot_parse_is_told_in_the_words_of_its_dialect(folder: Path) -> None:
+    code, found = audited(folder, "SELECT SUM(pay) FROM `t` WHERE age DIV 2 > 3", "--dialect", "mysql")
+    assert code == 3
+    assert "written for MySQL" in found["refused"][0]["error"]

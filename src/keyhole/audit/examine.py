@@ -32,6 +32,7 @@ def examine(
     view: str | None = None,
     group_size: int = 1,
     config: Config | str | Path | None = None,
+    dialect: str | None = None,
     progress: Progress | None = None,
 ) -> Exposure:
     """Who is exposed by a log of aggregate queries, with the proof.
@@ -40,7 +41,8 @@ def examine(
     statement, or a pair of statement and answer). What an export has besides statements is listed as refused.
     `data` is a path or a pandas, polars or Arrow frame; `private` names columns as on the command line
     ("salary", or ["salary", "sugar:3..10:0.1"]). Answers that the log lacks are computed from the data. `config` (a
-    `Config` or the path of a keyhole.toml) gives what the arguments do not.
+    `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
+    written for ("postgres"; default: what the export says, else DuckDB).
 
     >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     >>> import pyarrow as pa
@@ -52,7 +54,7 @@ def examine(
     if group_size < 1:
         raise ConfigError(f"group size {group_size} must be at least 1")
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
-    read = as_log(log)
+    read = as_log(log, dialect)
     lines = read.lines
     answered = bool(lines) and all(line.answer is not ABSENT for line in lines)
     text = compared_with_text(lines, given.columns.private)
@@ -60,9 +62,11 @@ def examine(
     roster, source = opened.roster, opened.source
     knowledge = given.knowledge()
     transcript = transcribe(lines, roster, source=source)
-    if read.refused:
+    if read.refused or read.unjudged:
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
-        transcript = Transcript(transcript.entries, tuple(refused), transcript.unjudged)
+        unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
+        transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
     rules = RULES if group_size == 1 else (*RULES, groups(group_size))
-    return replace(Judge(rules, progress).examine(evidence, roster), version=opened.version, assumed=opened.assumed)
+    found = Judge(rules, progress).examine(evidence, roster)
+    return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect)

@@ -73,6 +73,7 @@ def attack(
     roster: Path | None,
     knowledge: Path | None,
     log_format: str,
+    dialect: str | None,
     noise: str | None,
     method: Method,
     truth: Path | None,
@@ -83,11 +84,13 @@ def attack(
     """Read, attack, score, print."""
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.settings import settings, with_private
+    from keyhole.sql import Dialect
     from keyhole.verbs.attack import attacked
 
     where, told = data if data is not None else roster, config if config is not None else knowledge
     given = with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
-    log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format))
+    engine = None if dialect is None else Dialect(dialect)
+    log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
     with progress_on_stderr() as progress:
         found = attacked(
             log,
@@ -192,6 +195,7 @@ command = click.Command(
         options.ROSTER,
         options.KNOWLEDGE,
         options.LOG_FORMAT,
+        options.DIALECT,
         options.NOISE,
         options.words("--method", Method.AUTO, "Which attack; auto chooses from the evidence and says why."),
         options.TRUTH,

@@ -76,7 +76,7 @@ def audit(
     with progress_on_stderr() as progress:
         engine = None if dialect is None else Dialect(dialect)
         read = open_log(log if log == "-" else Path(log), LogFormat(log_format), engine)
-        if not read.lines and not read.refused and not read.passed:
+        if not (read.lines or read.refused or read.unjudged or read.passed):
             raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
         verdict = examine(
             read,

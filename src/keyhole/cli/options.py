@@ -129,7 +129,7 @@ OUT = click.Option(
 )
 TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG)
 
-# audit
+# audit, attack
 DIALECT = click.Option(
     ["--dialect"],
     type=click.Choice(DIALECTS),

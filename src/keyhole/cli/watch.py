@@ -133,7 +133,8 @@ def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool) -> None:
     from keyhole.session.published import publish, unaccounted
 
     log = open_log(path, kind)
-    left = unaccounted(session.auditing, log.lines, log.refused)
+    beside = (*log.refused, *log.unjudged)
+    left = unaccounted(session.auditing, log.lines, beside)
     count = "1 statement" if len(left) == 1 else f"{len(left)} statements"
     listed = "\n".join(f"  Q{r.number}: {r.error.splitlines()[0]}: {' '.join(r.sql.split())[:100]}" for r in left[:10])
     if len(left) > 10:
@@ -145,7 +146,7 @@ def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool) -> None:
         )
     if left:
         warn(f"{count} of {path}: no verdict accounts for\n{listed}")
-    publish(session.auditing, log.lines, log.refused)
+    publish(session.auditing, log.lines, beside)
 
 
 def incoming(stream: TextIO | Iterable[str]) -> Iterator[str]:

@@ -55,14 +55,14 @@ def lowered(lines: Iterable[Line], schema: Schema) -> list[Read]:
     found = []
     for line in lines:
         carry = carried(line.sql, line.dialect, schema)
-        line = replace(line, sql=carry.sql)
         try:
-            statement = lower(line.sql, schema)
+            statement = lower(carry.sql, schema)
         except QueryError as error:
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
                 error.message += "; if a second statement starts there, end the first with a semicolon"
-            found.append(Read(line, None, refused=str(error)))
+            foreign = carry.reason if isinstance(error, ParseError) else ""  # DuckDB's grammar says nothing of it
+            found.append(Read(line, None, refused=f"line {line.at}: {foreign}" if foreign else str(error)))
         except Exception as error:  # one statement that our reader trips over never stops the others
             found.append(Read(line, None, refused=_tripped(error)))
         else:

@@ -6,7 +6,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib import import_module
@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from keyhole.errors import LogError
 from keyhole.sql import Dialect, split
+from keyhole.sql.engines import spoken
+from keyhole.sql.scripts import Session
 from keyhole.transcript import ABSENT, Line, Refusal, parse_line, read_jsonl
 
 if TYPE_CHECKING:
@@ -77,6 +79,7 @@ _TELLING: tuple[tuple[frozenset[str], LogFormat], ...] = (
     (frozenset({"sql", "client_id"}), LogFormat.SUPERSET),
 )
 _TRANSCRIPT = frozenset({"sql", "answer", "noise"})
+_PLAIN = re.compile(r"\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
 
@@ -89,7 +92,13 @@ class Log:
     lines: tuple[Line, ...]
     refused: tuple[Refusal, ...] = ()
     at: tuple[tuple[str, int], ...] = ()  # line of each refused entry
-    passed: int = 0  # statements of an export that only steer the session: in no other count
+    passed: int = 0  # statements that only steer the session: in no other count
+    unjudged: tuple[Refusal, ...] = ()  # read, and not judged: what EXPLAIN, COPY or CREATE TABLE AS make of a question
+
+    @property
+    def dialect(self) -> str:
+        """What the statements were written for; several names where a log is of several engines."""
+        return ", ".join(sorted({line.dialect for line in self.lines})) or Dialect.DUCKDB
 
     def places(self) -> dict[str, int]:
         """The line of the file on which each statement starts, by its number."""
@@ -113,42 +122,88 @@ def open_log(
     text, name = _text(log)
     text = text.removeprefix("\ufeff")
     kind = detect(text, name) if format is LogFormat.AUTO else format
+    if kind is LogFormat.JSONL:
+        return _transcript(text, name, dialect or Dialect.DUCKDB)
+    return _numbered(name, kind, _found(text, name, kind, dialect), dialect)
+
+
+def _transcript(text: str, name: str, dialect: Dialect) -> Log:
+    """JSON lines. A broken line is listed, and the others go on; what only steers a session is passed over."""
     lines: list[Line] = []
     refused: list[Refusal] = []
+    unjudged: list[Refusal] = []
     at: list[tuple[str, int]] = []
-    if kind is LogFormat.JSONL:  # a broken line is listed, and the others go on
-        said = [(place, part) for place, part in enumerate(text.splitlines(), 1) if part.strip()]
-        for number, (place, part) in enumerate(said, 1):
-            try:
-                lines.append(replace(parse_line(part, number, place, name), dialect=dialect or Dialect.DUCKDB))
-            except LogError as error:
-                refused.append(Refusal(str(number), part, str(error)))
-                at.append((str(number), place))
-        return Log(name, kind, tuple(lines), tuple(refused), tuple(at))
-    if kind not in IMPORTERS:
-        return Log(
-            name, kind, tuple(replace(line, dialect=dialect or Dialect.DUCKDB) for line in _plain(text, name, kind))
-        )
+    session, passed, number = Session(dialect), 0, 0
+    for place, part in enumerate(text.splitlines(), 1):
+        if not part.strip():
+            continue
+        number += 1
+        try:
+            line = replace(parse_line(part, number, place, name), dialect=dialect)
+        except LogError as error:
+            refused.append(Refusal(str(number), part, str(error)))
+            at.append((str(number), place))
+            continue
+        steps = [] if _PLAIN.match(line.sql) else list(session.steps(line.sql))
+        asked = [step for step in steps if not step.steers]
+        if steps and not asked and line.answer is ABSENT:
+            passed, number = passed + 1, number - 1
+        elif len(asked) == 1 and asked[0].unjudged:
+            unjudged.append(Refusal(str(number), line.sql, asked[0].unjudged))
+            at.append((str(number), place))
+        else:
+            lines.append(replace(line, sql=asked[0].sql) if len(asked) == 1 else line)
+    return Log(name, LogFormat.JSONL, tuple(lines), tuple(refused), tuple(at), passed, tuple(unjudged))
+
+
+def _found(text: str, name: str, kind: LogFormat, dialect: Dialect | None) -> Iterator[Exported]:
+    """The statements of a script or of an export."""
+    if kind in IMPORTERS:
+        return IMPORTERS[kind](text, name)
+    from keyhole.logs.importers.exported import statements
+
+    return statements(text, 1, dialect or Dialect.DUCKDB)
+
+
+def _numbered(name: str, kind: LogFormat, statements: Iterable[Exported], dialect: Dialect | None) -> Log:
+    """The log: statements that ask are numbered, in order; those that steer are only counted."""
+    lines: list[Line] = []
+    refused: list[Refusal] = []
+    unjudged: list[Refusal] = []
+    at: list[tuple[str, int]] = []
     number = passed = 0
-    for found in IMPORTERS[kind](text, name):
+    for found in statements:
         if found.steers:
             passed += 1
             continue
         number += 1
+        if not found.fault and not found.unjudged:
+            lines.append(Line(number, found.sql, at=found.at, dialect=dialect or found.dialect))
+            continue
+        at.append((str(number), found.at))
         if found.fault:
             refused.append(Refusal(str(number), found.sql, f"line {found.at}: {found.fault}"))
-            at.append((str(number), found.at))
         else:
-            lines.append(Line(number, found.sql, at=found.at, dialect=dialect or found.dialect))
-    return Log(name, kind, tuple(lines), tuple(refused), tuple(at), passed)
+            unjudged.append(Refusal(str(number), found.sql, found.unjudged))
+    return Log(name, kind, tuple(lines), tuple(refused), tuple(at), passed, tuple(unjudged))
 
 
-def as_log(log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]]) -> Log:
-    """A log in any form that Python has for it: a path, text, a list of statements, or of statements with answers."""
+def as_log(
+    log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]], dialect: str | None = None
+) -> Log:
+    """A log in any form that Python has for it: a path, text, a list of statements, or of statements with answers.
+
+    `dialect` says what the statements were written for, whatever the log says of it.
+
+    >>> as_log(["SELECT SUM(x) FROM t"], "postgresql").dialect
+    'postgres'
+    """
+    engine = None if dialect is None else spoken(dialect)
     if isinstance(log, Log):
-        return log
+        said = log.lines if engine is None else tuple(replace(line, dialect=engine) for line in log.lines)
+        return replace(log, lines=said)
     if isinstance(log, str | Path):
-        return open_log(log)
+        return open_log(log, dialect=engine)
     found = []
     for number, item in enumerate(log, 1):
         if isinstance(item, str):
@@ -157,6 +212,7 @@ def as_log(log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str,
             found.append(Line(number, str(item["sql"]), item.get("answer", ABSENT), at=number))
         else:
             found.append(Line(number, item[0], item[1], at=number))
+    found = [replace(line, dialect=engine or line.dialect) for line in found]
     return Log("the log", LogFormat.SQL, tuple(found))
 
 
@@ -172,7 +228,7 @@ def read_log(log: str | Path) -> list[Line]:
 def read_text(text: str, name: str) -> list[Line]:
     """Statements or JSON lines, whichever the text holds."""
     text = text.removeprefix("\ufeff")
-    return _plain(text, name, LogFormat.JSONL if text.lstrip()[:1] == "{" else LogFormat.SQL)
+    return _lines(text, name, LogFormat.JSONL if text.lstrip()[:1] == "{" else LogFormat.SQL)
 
 
 def detect(text: str, name: str) -> LogFormat:
@@ -261,7 +317,7 @@ def _standard_input() -> str:
         raise LogError("standard input is not UTF-8 text; a log is SQL statements or JSON lines") from None
 
 
-def _plain(text: str, name: str, kind: LogFormat) -> list[Line]:
+def _lines(text: str, name: str, kind: LogFormat) -> list[Line]:
     if kind is LogFormat.JSONL:
         return list(read_jsonl(text.splitlines(), name))
     return [Line(number, part.sql, at=part.line) for number, part in enumerate(split(text), 1)]

@@ -153,6 +153,8 @@ def sizes(verdict: Plain) -> str:
         named = ", ".join(f"Q{number}" for number in verdict.nobody[:SHOWN])
         more = f" and {len(verdict.nobody) - SHOWN} more" if len(verdict.nobody) > SHOWN else ""
         said += f"\nWarning: nobody matches {named}{more}; is that what was meant?"
+    if verdict.source.dialect != "duckdb":
+        said += f"\nWritten for {verdict.source.dialect}; taken as given: columns are of the same kinds there as here."
     if not verdict.assumed:
         return said
     kinds = ", ".join(f"{name} {kind}" for name, kind in verdict.assumed.items())

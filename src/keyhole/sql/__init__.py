@@ -1,6 +1,7 @@
 """Text -> Query: splitting a log into statements, and lowering one statement to what it asks."""
 
-from keyhole.sql.dialects import Dialect, carried
+from keyhole.sql.dialects import carried
+from keyhole.sql.engines import Dialect
 from keyhole.sql.lower import lower
 from keyhole.sql.split import Fragment, split
 

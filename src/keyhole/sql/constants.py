@@ -124,6 +124,8 @@ def _cast(node: exp.Cast, source: SourceText) -> Value | NotConstant:
         return None
     target = node.to.this
     if target in (_T.DATE, _T.DATE32):
+        if isinstance(value, dt.datetime):
+            return value.date()
         return coerce(value, Kind.DATE, "DATE", node, source)  # type: ignore[return-value]
     if target in TIMESTAMPS:
         return coerce(value, Kind.TIMESTAMP, "TIMESTAMP", node, source)  # type: ignore[return-value]
@@ -195,14 +197,21 @@ def _to_number(value: Value, kind: Kind, name: str, node: exp.Expr, source: Sour
 
 def kind_of(node: exp.Expr) -> Kind:
     """What kind of number an engine makes of a constant expression: as it is written, whatever its value."""
-    if node.find(exp.Div, exp.Pow, exp.Sqrt) is not None:
+    parts = list(node.walk(prune=_to_whole))
+    if any(isinstance(part, exp.Div | exp.Pow | exp.Sqrt) for part in parts):
         return Kind.DOUBLE
-    if any(cast.to.this in (DataType.Type.DOUBLE, DataType.Type.FLOAT) for cast in node.find_all(exp.Cast)):
+    casts = [part for part in parts if isinstance(part, exp.Cast) and not _to_whole(part)]
+    if any(cast.to.this in (DataType.Type.DOUBLE, DataType.Type.FLOAT) for cast in casts):
         return Kind.DOUBLE
-    written = [literal.name.lower() for literal in node.find_all(exp.Literal) if not literal.is_string]
+    written = [part.name.lower() for part in parts if isinstance(part, exp.Literal) and not part.is_string]
     if any("e" in text for text in written):
         return Kind.DOUBLE
-    return Kind.DECIMAL if any("." in text for text in written) or node.find(exp.Cast) else Kind.INTEGER
+    return Kind.DECIMAL if any("." in text for text in written) or casts else Kind.INTEGER
+
+
+def _to_whole(node: exp.Expr) -> bool:
+    """A cast to an integer, whatever is below it."""
+    return isinstance(node, exp.Cast) and node.to.this in (_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT)
 
 
 def to_decimal(value: Fraction) -> int | Decimal | None:

@@ -70,6 +70,7 @@ FUNCTIONS: dict[type[exp.Expr], Function] = {
     exp.Replace: Function(
         "REPLACE({}, {}, {})", (("this", TEXT), ("expression", TEXT), ("replacement", TEXT)), Kind.TEXT
     ),
+    exp.Translate: Function("TRANSLATE({}, {}, {})", (("this", TEXT), ("from_", TEXT), ("to", TEXT)), Kind.TEXT),
     exp.SplitPart: Function(
         "SPLIT_PART({}, {}, {})", (("this", TEXT), ("delimiter", TEXT), ("part_index", (Kind.INTEGER,))), Kind.TEXT
     ),

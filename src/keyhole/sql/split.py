@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
-# What matters between two semicolons, longest first. An unterminated quote or comment runs to the end of its line
-# (a quote) or of the text (a comment): see `split`.
-_SCAN = re.compile(
-    r"""
-      (?P<semicolon>;)
-    | (?P<line>--[^\n]*)
-    | (?P<block>/\*)
-    | (?P<quote>'(?:[^']|'')*'|"(?:[^"]|"")*")
-    | (?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$)
-    | (?P<open>['"])
-    | (?P<word>[^\s;'"$/-]+|[$/-])
-    """,
-    re.VERBOSE,
-)
+from keyhole.sql.engines import Dialect
+
+_BACKTICKS = frozenset({"mysql", "bigquery", "spark", "databricks", "sqlite"})
+_BRACKETS = frozenset({"tsql", "sqlite"})
+_ESCAPES = frozenset({"mysql", "bigquery", "spark", "databricks", "snowflake"})  # 'it\'s' is one string
+_HASHES = frozenset({"mysql", "bigquery"})  # a comment
+_FLAT = frozenset({"mysql", "bigquery", "spark", "snowflake", "sqlite"})  # comments in comments do not nest
 _BLOCK = re.compile(r"/\*|\*/")
+_NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\n]*)?\r?\n\s*(?:SELECT|WITH)\b", re.IGNORECASE)
+_END_OF_LINE = re.compile(r";[ \t]*(?=\r?\n|$|--)")
+_FROM_STDIN = re.compile(r"COPY\b[^;]*\bFROM\s+STDIN\b", re.IGNORECASE)
+_ENDS_QUERY = re.compile(r"\\(?:g|gx|gset|gdesc|gexec|watch|crosstabview)\b")
+_ESCAPED = re.compile(r"(?<=[eE])(?<!\w[eE])'(?:[^'\\]|''|\\.)*'", re.DOTALL)  # E'it\'s' of PostgreSQL
+_OPEN_ENDED = re.compile(r"\b(?:UNION|ALL|EXCEPT|INTERSECT)\s*$", re.IGNORECASE)
+# in SQL Server's scripts: what begins a line and a statement, and what such a line ends
+_STARTS = r"(?:(?:SELECT|DECLARE|SET|USE|PRINT|EXEC|BEGIN|COMMIT|ROLLBACK)\b|WITH\s+\w+\s+AS\b|END\s+(?:TRY|CATCH)\b)"
+_ENDS = re.compile(r"(?:SELECT|USE|SET|DECLARE|PRINT|EXEC|BEGIN|COMMIT|ROLLBACK|END)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,66 +34,144 @@ class Fragment:
     column: int
 
 
-def split(text: str) -> list[Fragment]:
+def split(text: str, dialect: str = Dialect.DUCKDB) -> list[Fragment]:
     """The statements of `text`, in order; empty ones and those that are only comments are dropped.
 
-    Knows `'...'` with `''`, `"..."`, `--`, nested `/* */` and `$tag$...$tag$`. A quote that never closes ends at the
-    next semicolon at the end of a line (or at the end of the text), so that one broken statement does not swallow the
-    log: it comes back as a fragment that `lower` refuses. Linear in the length of the text, except after an
-    unterminated quote, where each one costs a look ahead.
+    Knows `'...'` with `''`, `"..."`, `--`, nested `/* */` and `$tag$...$tag$`, and what the dialect quotes with beside
+    these. A quote that never closes ends at the next semicolon at the end of a line (or at the end of the text), so
+    that one broken statement does not swallow the log: it comes back as a fragment that `lower` refuses. A command of a
+    terminal (`\\timing`, `.mode csv`) is a fragment of its own, up to the end of its line; the rows behind
+    `COPY ... FROM STDIN;` are passed over. In SQL Server's scripts a line `GO` ends a statement, and so does the end of
+    a line behind which another one begins. Linear in the length of the text, except after an unterminated quote, where
+    each one costs a look ahead.
 
     >>> [f.sql for f in split("SELECT 1; -- a; b\\nSELECT ';' /* c; /* d */ ; */;;")]
     ['SELECT 1', "SELECT ';'"]
     >>> split("SELECT 1;\\n  SELECT 2")[1]
     Fragment(sql='SELECT 2', line=2, column=3)
+    >>> [f.sql for f in split("SELECT 1\\nGO 3\\nSELECT 2", "tsql")]
+    ['SELECT 1', 'SELECT 2']
     """
-    found: list[Fragment] = []
-    line, counted = 1, 0  # lines seen up to the offset `counted`
-    first: int | None = None  # offset of the first word of the statement
-    last = 0  # offset behind its last word
+    return _Scan(text, dialect).fragments()
 
-    def close() -> None:
-        nonlocal first, line, counted
-        if first is not None:
-            line += text.count("\n", counted, first)
-            counted = first
-            found.append(Fragment(text[first:last], line, first - text.rfind("\n", 0, first)))
-            first = None
 
-    at, end = 0, len(text)
-    unclosed: set[str] = set()  # quote marks known not to close in the rest of the text
-    while at < end:
-        match = _SCAN.search(text, at)
-        if match is None:
-            break
-        kind, at = match.lastgroup, match.end()
-        if kind == "semicolon":
-            close()
-            continue
-        if kind == "line":
-            continue
+@cache
+def _pattern(dialect: str) -> re.Pattern[str]:
+    """What matters between two semicolons, longest first; a quote or comment that never closes is handled apart."""
+    inside = r"[^'\\]|''|\\." if dialect in _ESCAPES else r"[^']|''"
+    double = r'[^"\\]|""|\\.' if dialect in _ESCAPES else r'[^"]|""'
+    quotes = [f"'(?:{inside})*'", f'"(?:{double})*"']
+    quotes += [r"`[^`]*`"] if dialect in _BACKTICKS else []
+    quotes += [r"\[[^\]\n]*\]"] if dialect in _BRACKETS else []
+    parts = [r"(?P<semicolon>\\?;)", r"(?P<line>--[^\n]*)", r"(?P<block>/\*)"]
+    if dialect in _HASHES:
+        parts.append(r"(?P<hash>\#[^\n]*)")
+    if dialect == Dialect.TSQL:
+        parts.append(r"(?P<go>^[ \t]*GO(?:[ \t]+\d+)?[ \t]*;?[ \t]*\r?$)")
+        parts.append(rf"(?P<blank>\n\s*(?={_STARTS}))")
+    parts += [r"(?P<command>\\[a-zA-Z!?][^\n]*|^\.[a-zA-Z][^\n]*)", f"(?P<quote>{'|'.join(quotes)})"]
+    parts += [r"(?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$)", r"(?P<open>['\"])"]
+    quoting = ("`" if dialect in _BACKTICKS else "") + (r"\[" if dialect in _BRACKETS else "")
+    quoting += r"\#" if dialect in _HASHES else ""
+    marks = rf";'\"$/\\{quoting}-"
+    run = rf"[^\s{marks}]+" if dialect == Dialect.TSQL else rf"[^\s{marks}][^{marks}]*"  # there lines matter
+    parts.append(rf"(?P<word>{run}|[$/\\{quoting}-])")
+    flags = re.IGNORECASE if dialect == Dialect.TSQL else re.NOFLAG
+    return re.compile("|".join(parts), flags | re.MULTILINE | re.DOTALL)
+
+
+class _Scan:
+    """One pass over a text."""
+
+    def __init__(self, text: str, dialect: str) -> None:
+        self.text = text
+        self.pattern = _pattern(dialect)
+        self.flat = dialect in _FLAT
+        self.escapes = dialect == Dialect.POSTGRES
+        self.found: list[Fragment] = []
+        self.line, self.counted = 1, 0  # lines seen up to the offset `counted`
+        self.first: int | None = None  # offset of the first word of the statement
+        self.last = 0  # offset behind its last word
+        self.depth = 0  # of parentheses
+        self.unclosed: set[str] = set()  # dollar quotes known not to close in the rest of the text
+
+    def fragments(self) -> list[Fragment]:
+        at = 0
+        while at < len(self.text) and (match := self.pattern.search(self.text, at)) is not None:
+            at = self.step(match)
+        self.close()
+        return self.found
+
+    def step(self, match: re.Match[str]) -> int:
+        """Where to go on behind this match."""
+        kind = match.lastgroup
+        if kind in ("semicolon", "go"):
+            return self.close() or match.end()
+        if kind in ("line", "hash"):
+            return match.end()
         if kind == "block":
-            at = _end_of_comment(text, at)
-            if at < 0:  # never closed: keep it, so that the parser can say so
-                first, last, at = match.start() if first is None else first, end, end
-            continue
-        if first is None:
-            first = match.start()
-        if kind == "quote" and _swallows(match.group()):
-            kind = "open"
-        if kind == "open":
-            at = _end_of_broken(text, match.start())
-        elif kind in ("dollar", "tag"):
+            return self.comment(match)
+        if kind == "blank":
+            if self.first is not None and self.separates():
+                self.close()
+            return match.end()
+        if kind == "command" and (self.first is None or _ENDS_QUERY.match(match.group())):
+            self.close()
+            self.first, self.last = match.start(), match.start() + len(match.group().rstrip())
+            self.close()
+            return match.end()
+        if self.first is None:
+            self.first = match.start()
+        self.last = self.end(match)
+        return self.last
+
+    def end(self, match: re.Match[str]) -> int:
+        """The end of a word or of a quoted text."""
+        kind, text = match.lastgroup, match.group()
+        if self.escapes and kind in ("open", "quote") and (escaped := _ESCAPED.match(self.text, match.start())):
+            return escaped.end()
+        if kind == "command":  # inside a statement: only its mark, so that the rest is read
+            return match.start() + 1
+        if kind == "open" or (kind == "quote" and _swallows(text)):
+            return _end_of_broken(self.text, match.start())
+        if kind in ("dollar", "tag"):
             mark = match.group("dollar")
-            shut = -1 if mark in unclosed else text.find(mark, at)
-            if shut < 0:
-                unclosed.add(mark)
-                at = _end_of_broken(text, match.start())
-            else:
-                at = shut + len(mark)
-        last = at
-    close()
-    return found
+            shut = -1 if mark in self.unclosed else self.text.find(mark, match.end())
+            if shut >= 0:
+                return shut + len(mark)
+            self.unclosed.add(mark)
+            return _end_of_broken(self.text, match.start())
+        if kind == "word":
+            self.depth += text.count("(") - text.count(")")
+            return match.start() + len(text.rstrip())
+        return match.end()
+
+    def comment(self, match: re.Match[str]) -> int:
+        at = _end_of_comment(self.text, match.end(), self.flat)
+        if at >= 0:
+            return at
+        # never closed: keep it, so that the parser can say so
+        self.first, self.last = match.start() if self.first is None else self.first, len(self.text)
+        return len(self.text)
+
+    def separates(self) -> bool:
+        """Does this line end the statement? Not inside parentheses, behind UNION, or where WITH goes on."""
+        said = self.text[self.first : self.last]
+        return self.depth == 0 and _ENDS.match(said) is not None and _OPEN_ENDED.search(said) is None
+
+    def close(self) -> int:
+        """Ends the statement; where to go on if what follows is no SQL, else 0."""
+        first, self.first, self.depth = self.first, None, 0
+        if first is None:
+            return 0
+        self.line += self.text.count("\n", self.counted, first)
+        self.counted = first
+        sql = self.text[first : self.last]
+        self.found.append(Fragment(sql, self.line, first - self.text.rfind("\n", 0, first)))
+        if _FROM_STDIN.match(sql) is None:
+            return 0
+        rows = re.compile(r"^\\\.\r?$", re.MULTILINE).search(self.text, self.last)
+        return rows.end() if rows is not None else 0
 
 
 def _swallows(quoted: str) -> bool:
@@ -99,19 +180,39 @@ def _swallows(quoted: str) -> bool:
     return ";" in quoted and _NEXT_STATEMENT.search(quoted) is not None
 
 
-_NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\n]*)?\r?\n\s*(?:SELECT|WITH)\b", re.IGNORECASE)
-_END_OF_LINE = re.compile(r";[ \t]*(?=\r?\n|$|--)")
-
-
 def _end_of_broken(text: str, start: int) -> int:
     match = _END_OF_LINE.search(text, start)
     return match.start() if match else len(text)
 
 
-def _end_of_comment(text: str, at: int) -> int:
+def _end_of_comment(text: str, at: int, flat: bool) -> int:
     depth = 1
     for match in _BLOCK.finditer(text, at):
-        depth += 1 if match.group() == "/*" else -1
+        opens = match.group() == "/*"
+        depth += (0 if flat else 1) if opens else -1
         if depth == 0:
             return match.end()
     return -1
+
+
+def masked(sql: str, dialect: str = Dialect.DUCKDB) -> str:
+    """The text with comments and whatever is quoted blanked, each character by a blank: where words are only words.
+
+    >>> masked("SET x = 'SELECT' -- SELECT")
+    'SET x =                    '
+    """
+    pattern, at, parts = _pattern(dialect), 0, []
+    while (match := pattern.search(sql, at)) is not None:
+        kind, end = match.lastgroup, match.end()
+        if kind == "block":
+            end = _end_of_comment(sql, end, dialect in _FLAT)
+            end = len(sql) if end < 0 else end
+        elif dialect == Dialect.POSTGRES and (escaped := _ESCAPED.match(sql, match.start())):
+            end = escaped.end()
+        elif kind in ("dollar", "tag"):
+            shut = sql.find(match["dollar"], end)
+            end = len(sql) if shut < 0 else shut + len(match["dollar"])
+        kept = kind in ("word", "semicolon", "command", "blank", "go")
+        parts += [sql[at : match.start()], sql[match.start() : end] if kept else " " * (end - match.start())]
+        at = end
+    return "".join([*parts, sql[at:]])

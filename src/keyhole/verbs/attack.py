@@ -89,11 +89,13 @@ def attack(
     method: str = "auto",
     truth: str | Path | None = None,
     tolerance: float | None = None,
+    dialect: str | None = None,
 ) -> Attacked:
     """Guess private values from questions and their answers, as somebody who has seen nothing else of them.
 
     `log` is a .jsonl transcript, a `Log`, or a list of (statement, answer); `data` the public half of the table. A
-    private column in the data is not read. `noise` ("laplace:2") is the law of answers that state none.
+    private column in the data is not read. `noise` ("laplace:2") is the law of answers that state none, `dialect` what
+    the statements were written for (default: what the log says, else DuckDB).
 
     >>> import pyarrow as pa
     >>> asked = [("SELECT SUM(pay) FROM t", 60), ("SELECT SUM(pay) FROM t WHERE team = 'a'", 30)]
@@ -102,7 +104,7 @@ def attack(
     [15.0, 15.0, 30.0]
     """
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
-    return attacked(as_log(log), given, noise=noise, method=method, truth=truth, tolerance=tolerance)
+    return attacked(as_log(log, dialect), given, noise=noise, method=method, truth=truth, tolerance=tolerance)
 
 
 def attacked(
@@ -167,7 +169,7 @@ def _roster(given: Settings, warnings: list[str]) -> DuckDBRoster:
 
 
 def _evidence(log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | None, warnings: list[str]) -> Evidence:
-    for refusal in log.refused:
+    for refusal in (*log.refused, *log.unjudged):
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
     lines = log.lines
     for line in lines:

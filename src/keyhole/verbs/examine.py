@@ -24,6 +24,7 @@ def examine(
     view: str | None = None,
     group_size: int = 1,
     config: Config | str | Path | None = None,
+    dialect: str | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
     """Who is exposed by a log of aggregate queries, with the proof.
@@ -32,7 +33,8 @@ def examine(
     statement, or a pair of statement and answer). What an export has besides statements is listed as refused.
     `data` is a path or a pandas, polars or Arrow frame; `private`, `id` and `hidden` name one column or several, the
     private as on the command line ("salary", "sugar:3..10:0.1"). Answers that the log lacks are computed from the data.
-    `config` (a `Config` or the path of a keyhole.toml) gives what the arguments do not.
+    `config` (a `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the
+    statements were written for ("postgres", "sqlite", ...; default: what the export says, else DuckDB).
 
     >>> import pyarrow as pa
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
@@ -51,6 +53,7 @@ def examine(
         view=view,
         group_size=group_size,
         config=config,
+        dialect=dialect,
         progress=progress,
     )
     return Verdict.of(exposure)

@@ -9,7 +9,7 @@ from typing import Any
 from keyhole.errors import LogError
 from keyhole.logs.importers.exported import Exported, faulty, statements
 from keyhole.logs.importers.records import document, line_of
-from keyhole.sql.dialects import named
+from keyhole.sql.engines import named
 
 _NO_SQL = ("seed", "source", "exposure", "metric", "semantic_model", "group", "macro")
 

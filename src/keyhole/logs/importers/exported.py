@@ -6,16 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from keyhole.sql import Dialect, split
+from keyhole.sql import Dialect
+from keyhole.sql.scripts import Session
 
-# What a session does besides asking: it returns nothing about people.
-_SESSION = re.compile(
-    r"\s*(?:BEGIN|START\s+TRANSACTION|COMMIT|ROLLBACK|END|SAVEPOINT|RELEASE|SET|RESET|SHOW|USE|DISCARD|PREPARE|DEALLOCATE|CLOSE)\b",
-    re.IGNORECASE,
-)
-_BLOCK = re.compile(r"\s*(?:BEGIN\s+)+(?=SELECT\b|WITH\b|\()", re.IGNORECASE)  # what it holds is asked
-_SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
-_PREPARE = re.compile(r"\s*PREPARE\b", re.IGNORECASE)
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")
 
@@ -27,7 +20,8 @@ NO_TEMPLATE = "it is a template ({{...}}): export the statements that were run, 
 class Exported:
     """One statement of an export, the line it starts on, and the engine it ran in.
 
-    `fault` says why it cannot be judged; `steers` that it only steers the session and tells nobody anything.
+    `fault` says why it cannot be read, `unjudged` why it was read and is not judged; `steers` that it only steers the
+    session and tells nobody anything.
     """
 
     sql: str
@@ -35,19 +29,20 @@ class Exported:
     fault: str = ""
     dialect: str = Dialect.DUCKDB
     steers: bool = False
+    unjudged: str = ""
 
 
-def statements(text: str, at: int, dialect: str = Dialect.DUCKDB) -> Iterator[Exported]:
-    """The statements of one logged text, those that only steer the session marked. Blocks are opened.
+def statements(text: str, at: int, dialect: str = Dialect.DUCKDB, session: Session | None = None) -> Iterator[Exported]:
+    """The statements of one logged text, those that only steer the session marked. Blocks and cursors are opened.
+
+    `session` remembers what was prepared in earlier texts.
 
     >>> text = "BEGIN; SELECT SUM(x) FROM t; BEGIN SELECT SUM(y) FROM t; END;"
     >>> [f.sql for f in statements(text, 7) if not f.steers]
     ['SELECT SUM(x) FROM t', 'SELECT SUM(y) FROM t']
     """
-    for part in split(text):
-        sql = _BLOCK.sub("", part.sql)
-        asks = _SELECT.search(sql) is not None and _PREPARE.match(sql) is None
-        yield Exported(sql, at + part.line - 1, dialect=dialect, steers=_SESSION.match(sql) is not None and not asks)
+    for step in (session or Session(dialect)).steps(text):
+        yield Exported(step.sql, at + step.line - 1, "", dialect, step.steers, step.unjudged)
 
 
 def faulty(text: str, at: int, fault: str) -> Exported:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from keyhole.logs.importers.exported import NO_PARAMETERS, Exported, faulty, filled, has_parameters, statements
 from keyhole.logs.importers.records import csv_rows
 from keyhole.sql import Dialect
+from keyhole.sql.scripts import Session
 
 COLUMNS = range(23, 27)  # 23 up to version 12, 24 with backend_type, 26 with leader_pid and query_id
 _PID, _SEVERITY, _STATE, _MESSAGE, _DETAIL, _QUERY, _LEADER = 3, 11, 12, 13, 14, 19, 24
@@ -23,10 +24,8 @@ _FAILED = frozenset({"ERROR", "FATAL", "PANIC"})
 _WENT_ON = frozenset({"", "LOG", "WARNING", "NOTICE", "INFO", "DEBUG"})
 _FINE = ("00", "01", "02")  # classes of SQLSTATE that are no error
 _LOGGED = re.compile(r"(?P<took>duration: [\d.]+ ms\s+)?(?P<step>statement|execute [^:]*): (?P<sql>.*)", re.DOTALL)
-_PREPARED = re.compile(r"prepare:\s*PREPARE\s+\S+?\s*(?:\([^)]*\)\s*)?AS\s+(?P<sql>.*)", re.DOTALL | re.IGNORECASE)
-_EXECUTE = re.compile(r"\s*EXECUTE\s+[^\s(;]+\s*(?:\((?P<values>.*)\))?\s*;?\s*", re.DOTALL | re.IGNORECASE)
-_LITERAL = re.compile(
-    r"\s*(?P<value>NULL|TRUE|FALSE|[-+]?[\d.]+(?:e[-+]?\d+)?|'(?:[^']|'')*')\s*(?:,|$)", re.IGNORECASE
+_PREPARED = re.compile(
+    r"prepare:\s*(?P<sql>PREPARE\s+\S+?\s*(?:\([^)]*\)\s*)?AS\s+(?P<query>.*))", re.DOTALL | re.IGNORECASE
 )
 _STEP = re.compile(r"(?:duration: [\d.]+ ms\s+)?(?:parse|bind) [^:]*: .*", re.DOTALL)
 _PLAN = re.compile(r"duration: [\d.]+ ms\s+plan:\s*(?P<plan>.*)", re.DOTALL)
@@ -46,6 +45,7 @@ def read(text: str, name: str) -> Iterator[Exported]:
     ["SELECT SUM(x) FROM t WHERE a > '3'"]
     """
     running: dict[str, str] = {}  # what each server process was given last, logged before it ran
+    sessions: dict[str, Session] = {}  # what each server process has prepared
     for row, at in csv_rows(text):
         if len(row) not in COLUMNS:
             yield faulty(",".join(row), at, f"it is not a csvlog line: it has {len(row)} columns, not 23 to 26")
@@ -57,18 +57,18 @@ def read(text: str, name: str) -> Iterator[Exported]:
         elif logged is not None:
             if not logged["took"]:
                 running[row[_PID]] = logged["sql"].strip()
-            yield from _logged(logged["sql"], detail, at)
+            yield from _logged(logged["sql"], detail, at, sessions.setdefault(row[_PID], Session(Dialect.POSTGRES)))
         elif not _failed(row[_SEVERITY], row[_STATE]):
             process = (row[_LEADER] if len(row) > _LEADER else "") or row[_PID]
             yield from _remarked(message, row[_QUERY].strip(), running.get(process, ""), at)
 
 
-def _logged(sql: str, detail: str, at: int) -> Iterator[Exported]:
+def _logged(sql: str, detail: str, at: int, session: Session) -> Iterator[Exported]:
     """A statement with its parameters put back."""
-    executed, prepared = _EXECUTE.fullmatch(sql), _PREPARED.match(detail)
+    prepared = _PREPARED.match(detail)
+    if prepared is not None:  # what EXECUTE runs, in this session
+        list(session.steps(prepared["sql"]))
     found = {int(m["number"]): m["value"] for m in _VALUE.finditer(detail)}
-    if executed is not None and prepared is not None:
-        sql, found = prepared["sql"], _listed(executed["values"] or "")
     if has_parameters(sql) and not sql.lstrip()[:7].upper().startswith("PREPARE"):
         whole = filled(sql, found)
         if whole is None:
@@ -78,7 +78,7 @@ def _logged(sql: str, detail: str, at: int) -> Iterator[Exported]:
             yield faulty(sql, at, "a parameter value was cut short; set log_parameter_max_length = -1")
             return
         sql = whole
-    yield from statements(sql, at, Dialect.POSTGRES)
+    yield from statements(sql, at, Dialect.POSTGRES, session)
 
 
 def _failed(severity: str, state: str) -> bool:
@@ -92,13 +92,13 @@ def _remarked(message: str, query: str, running: str, at: int) -> Iterator[Expor
     if plan is not None:
         query, values = _planned(plan["plan"])
         prepared = _PREPARED.match("prepare: " + query)  # what EXECUTE runs has the text of its PREPARE
-        query = prepared["sql"] if prepared is not None else query
+        query = prepared["query"] if prepared is not None else query
         if not query:
             yield faulty(message, at, "its query text was not found: set auto_explain.log_format to text or json")
             return
     if query:
         if query != running:
-            yield from _logged(query, values, at)
+            yield from _logged(query, values, at, Session(Dialect.POSTGRES))
     elif _STEP.fullmatch(message) is None and _MAY_ASK.search(message):
         why = "a message that is not known and may hold a statement: set lc_messages = 'C' so that it can be read"
         yield faulty(message, at, why)
@@ -114,19 +114,6 @@ def _planned(plan: str) -> tuple[str, str]:
         return str(found.get("Query Text", "")).strip(), str(found.get("Query Parameters", ""))
     match = _PLANNED.fullmatch(plan)
     return ("", "") if match is None else (match["sql"].strip(), match["values"] or "")
-
-
-def _listed(values: str) -> dict[int, str]:
-    """The values of EXECUTE name(...) by number; none where one of them is not a plain constant."""
-    found: dict[int, str] = {}
-    at = 0
-    while at < len(values):
-        match = _LITERAL.match(values, at)
-        if match is None:
-            return {}
-        found[len(found) + 1] = match["value"]
-        at = match.end()
-    return found
 
 
 def _audit(message: str, at: int) -> Iterator[Exported]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from keyhole.logs.importers.exported import NO_TEMPLATE, Exported, faulty, is_template, statements
 from keyhole.logs.importers.records import records
-from keyhole.sql.dialects import Dialect, named
+from keyhole.sql.engines import Dialect, named
 
 
 def read(text: str, name: str) -> Iterator[Exported]:

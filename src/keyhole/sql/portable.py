@@ -1,0 +1,138 @@
+"""What means the same in every engine: the portable core, decided by one allow-list walk over the syntax tree.
+
+What is on the list: columns compared with constants, BETWEEN, IN, IS NULL, AND, OR, NOT, LIKE without a backslash,
++ - * on numbers, CASE, plain aggregates, GROUP BY, HAVING, simple subqueries. Anything else (/, %, casts, functions)
+may differ, and so does more in engines that compare texts without regard to case.
+"""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from keyhole.schema import Kind, Schema
+from keyhole.sql.engines import Dialect
+from keyhole.sql.translate import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, word
+
+_WHOLE_DIVISION = frozenset(
+    {Dialect.POSTGRES, Dialect.REDSHIFT, Dialect.SQLITE, Dialect.TSQL, Dialect.TRINO}
+)  # 21 / 2 is 10
+_CASELESS = frozenset({Dialect.MYSQL, Dialect.TSQL})  # 'legal' = 'Legal' by default
+_CASELESS_LIKE = _CASELESS | {Dialect.SQLITE}
+# where AVG of whole numbers is not cut short, VARIANCE and STDDEV are those of a sample, COALESCE keeps its types
+_STATISTICS = frozenset(
+    {Dialect.POSTGRES, Dialect.BIGQUERY, Dialect.SNOWFLAKE, Dialect.SPARK, Dialect.DATABRICKS, Dialect.TRINO}
+)
+
+_LOGICAL = (*COMPARED, exp.And, exp.Or, exp.Not)
+_NUMERIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg)
+_PLAIN = (
+    *(exp.Select, exp.From, exp.Where, exp.Group, exp.Having, exp.Order, exp.Ordered, exp.With, exp.CTE),
+    *(exp.Subquery, exp.Table, exp.TableAlias, exp.Alias, exp.Column, exp.Identifier, exp.Star, exp.Literal),
+    *(exp.Null, exp.Boolean, exp.Paren, exp.Tuple, exp.Case, exp.If, exp.Filter, exp.Rollup, exp.Cube),
+    *(exp.Limit, exp.GroupingSets, exp.Sum, exp.Count, exp.Min, exp.Max, exp.Distinct),
+    *_LOGICAL,
+    *_NUMERIC,
+)
+_STATISTICAL = (exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop, exp.Coalesce)
+_ALLOWED = frozenset((*_PLAIN, *_STATISTICAL))
+# arguments that are no nodes, and change nothing that is judged
+_FLAGS = frozenset({"this", "quoted", "is_string", "desc", "nulls_first", "big_int", "negate", "materialized"})
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+
+
+def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
+    """Why a statement may mean something else in DuckDB; empty if all of it is in the portable core."""
+    numbers = {c.name.casefold(): c.kind for c in schema.columns if c.kind.numeric}
+    texts = {c.name.casefold() for c in schema.columns if c.kind in (Kind.TEXT, Kind.OTHER)}
+    columns = {c.name.casefold() for c in schema.columns}
+    for alias in tree.find_all(exp.Alias):
+        name = alias.alias.casefold()
+        if isinstance(alias.this, exp.Column) and alias.this.name.casefold() == name:
+            continue
+        if name in columns:
+            return f": a result is named {alias.alias}, as a column is, and engines differ in which of them is meant"
+        numbers.pop(name, None)
+        texts.add(name)
+    for node in tree.walk(prune=_is_day):
+        if _is_day(node):
+            continue
+        why = _differs(node, dialect, numbers, texts)
+        if why:
+            return why
+    return ""
+
+
+def _differs(node: exp.Expr, dialect: Dialect, numbers: dict[str, Kind], texts: set[str]) -> str:
+    """Why this node (not those below it) is outside the core."""
+    if isinstance(node, exp.Div | exp.IntDiv) and dialect in _WHOLE_DIVISION:
+        return ": there 21 / 2 is 10; the data are in DuckDB, where it is 10.5"
+    unusual = any(
+        value and name not in _FLAGS and not isinstance(value, exp.Expr) and not _nodes(value)
+        for name, value in node.args.items()
+    )
+    if type(node) not in _ALLOWED or unusual or (isinstance(node, _STATISTICAL) and dialect not in _STATISTICS):
+        return UNLIKE.format(word(node))
+    if isinstance(node, exp.Literal) and node.is_string and not node.name:
+        return ": an empty text is NULL in some engines: leave that comparison out, or put it into --view as a column"
+    constant = isinstance(node, exp.Literal)
+    text = node.is_string and not _NUMBER.fullmatch(node.name) if constant else node.name.casefold() in texts
+    if dialect in _CASELESS and isinstance(node, exp.Literal | exp.Column) and text:
+        return (
+            ", where texts are compared without regard to case by default; the data are in DuckDB, where they are not: "
+            "compare numbers, or put the comparison into --view as a column"
+        )
+    if isinstance(node, exp.Like) and dialect in _CASELESS_LIKE:
+        return ", where LIKE takes no notice of case by default; the data are in DuckDB, where it does: use = instead"
+    if isinstance(node, COMPARED):
+        return _comparison(node, dialect, texts)
+    return _arithmetic(node, numbers) if isinstance(node, _NUMERIC) else ""
+
+
+def _arithmetic(node: exp.Expr, numbers: dict[str, Kind]) -> str:
+    """Numbers only; and where it decides who is meant, nothing that one engine rounds and another does not."""
+    decides = node.find_ancestor(*COMPARED, exp.Group) is not None
+    for leaf in node.find_all(exp.Column, exp.Literal):
+        constant = isinstance(leaf, exp.Literal)
+        if leaf.is_string if constant else leaf.name.casefold() not in numbers:
+            return f": {word(node)} of anything but numbers is not the same in all engines"
+        rounded = not leaf.name.isdigit() if constant else numbers[leaf.name.casefold()] is Kind.DOUBLE
+        if decides and rounded and not isinstance(node, exp.Neg):
+            return (
+                f": {word(node)} of fractions is rounded in some engines and not in others: compare the column itself"
+            )
+    return ""
+
+
+def _comparison(node: exp.Expr, dialect: Dialect, texts: set[str]) -> str:
+    operands = list(node.iter_expressions())
+    if any(
+        isinstance(part, _LOGICAL) and not (isinstance(node, exp.Is) and part is not node.this) for part in operands
+    ):
+        return ": comparisons in a row are not read alike by all engines: put them in parentheses"
+    said = [leaf for part in operands for leaf in part.find_all(exp.Literal) if leaf.is_string]
+    if dialect is Dialect.UNKNOWN and sum(part.find(exp.Column) is not None for part in operands) > 1:
+        return ": a comparison of two columns is not judged unless the engine is known: name it with --dialect"
+    if isinstance(node, ORDERED):
+        named_here = {c.name.casefold() for part in operands for c in part.find_all(exp.Column)}
+        if any(not _NUMBER.fullmatch(leaf.name) for leaf in said) or (said and named_here & texts):
+            return ORDER_OF_TEXTS
+        if named_here & texts and sum(part.find(exp.Column) is not None for part in operands) > 1:
+            return ORDER_OF_TEXTS
+    return ""
+
+
+def _is_day(node: exp.Expr) -> bool:
+    """DATE '2026-11-15': a constant everywhere."""
+    return (
+        isinstance(node, exp.Cast)
+        and isinstance(node.this, exp.Literal)
+        and node.to.is_type("date")
+        and _DAY.fullmatch(node.this.name) is not None
+    )
+
+
+def _nodes(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(part, exp.Expr) for part in value)

@@ -1,0 +1,248 @@
+"""Scripts: what in a log steers a session, what asks, and what asks in a wrapping (blocks, PREPARE, COPY, cursors).
+
+Nothing that may hold a question is dropped: it is opened, or listed with the reason why it is not judged. Words in
+comments and quotes are no words (`masked`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from keyhole.sql.engines import Dialect
+from keyhole.sql.prepared import Prepared
+from keyhole.sql.split import Fragment, masked, split
+
+_I = re.IGNORECASE | re.DOTALL
+_PLAIN = re.compile(r"(?:SELECT|WITH)\b", _I)
+_SELECT = re.compile(r"\bSELECT\b", _I)
+_ASKS = re.compile(r"\b(?:SELECT|EXECUTE|EXEC|CALL|COPY|TABLE|WITH)\b", _I)
+_ENDED = re.compile(
+    r"(?:COMMIT|ROLLBACK|ABORT|SAVEPOINT|RELEASE|START\s+TRANSACTION)\b(?:[\s,]+\w+)*\s*"
+    r"|(?:BEGIN|END)(?:\s+(?:TRANSACTION|TRAN|WORK|ISOLATION|LEVEL|READ|WRITE|ONLY|COMMITTED|UNCOMMITTED|REPEATABLE"
+    r"|SERIALIZABLE|DEFERRED|IMMEDIATE|EXCLUSIVE|CONCURRENT|NOT|DEFERRABLE|,))*\s*"
+    r"|END(?:\s+(?:IF|LOOP|WHILE|CASE|FOR|REPEAT|TRY|CATCH))?(?:\s+\w+)?\s*",
+    _I,
+)
+_SESSION = re.compile(
+    r"(?:SET|RESET|SHOW|USE|DISCARD|DEALLOCATE|CLOSE|PRAGMA|DECLARE|LET|PRINT|RETURN|LISTEN|UNLISTEN|LOAD|LOCK|FETCH|MOVE)\b",
+    _I,
+)
+_OPENERS = re.compile(  # what may stand before a statement of a block
+    r"(?:BEGIN(?:\s+(?:TRY|CATCH|NOT\s+ATOMIC|ATOMIC))?|ELSE(?!\s*IF\b)|LOOP|REPEAT|DO(?=\s+(?:SELECT|WITH)\b)"
+    r"|(?:ELSE?IF|IF)\b.*?\bTHEN|EXCEPTION\b(?:\s+WHEN\b.*?\bTHEN)?|WHEN\b.*?\bTHEN|WHILE\b.*?\b(?:DO|LOOP))(?:\s+|$)",
+    _I,
+)
+_FOR = re.compile(r"FOR\s+\w+\s+IN\s+(?P<query>\(?\s*(?:SELECT|WITH)\b.*?)\s+(?:LOOP|DO)\b(?P<rest>.*)", _I)
+_PREPARE = re.compile(r"PREPARE\s+(?P<name>\S+?)\s*(?:\((?P<types>[^)]*)\)\s*)?AS\s+(?P<sql>.*)", _I)
+_EXECUTE = re.compile(r"EXECUTE\s+(?P<name>[^\s(;]+)\s*(?:\((?P<values>.*)\))?\s*", _I)
+_IMMEDIATE = re.compile(r"EXECUTE\s+IMMEDIATE\s*'(?P<sql>(?:[^'\\]|'')*)'\s*", _I)
+_RUNS = re.compile(r"(?:EXECUTE|EXEC|CALL)\b", _I)
+_COPY = re.compile(r"\\?COPY\s*(?P<what>.*?)\s+(?P<way>TO|FROM)\b", _I)
+_COPY_QUERY = re.compile(r"\\?COPY\s*\(", _I)
+_CURSOR = re.compile(r"DECLARE\s+(?P<name>\S+)\s+(?:\w+\s+)*?CURSOR\b.*?\bFOR\s+(?P<sql>.*)", _I)
+_FETCH = re.compile(r"(?:FETCH|MOVE)\b(?:.*\b(?:FROM|IN))?\s+(?P<name>\S+)(?:\s+INTO\b.*)?\s*", _I)
+_EXPLAIN = re.compile(r"EXPLAIN\b(?P<how>\s*\([^)]*\)|(?:\s+(?:ANALYZE|ANALYSE|VERBOSE|QUERY\s+PLAN))*)", _I)
+_KEPT = re.compile(
+    r"(?:CREATE\b.*?\bAS\b\s*\(?\s*(?:SELECT|WITH|EXECUTE|TABLE|FROM)\b|INSERT\b.*?\b(?:SELECT|WITH)\b)", _I
+)
+_DO = re.compile(r"DO\s+(?:LANGUAGE\s+\w+\s*)?(?P<mark>\$\w*\$)(?P<body>.*)(?P=mark)(?:\s*LANGUAGE\s+\w+)?\s*", _I)
+_PERFORM = re.compile(r"(?P<word>PERFORM|RETURN\s+QUERY)\s+", _I)
+_ASSIGNED = re.compile(r"[^()]*\(\s*(?:SELECT|WITH)\b", _I)
+_INCLUDES = re.compile(r"\\(?:i|ir|include|include_relative)\b|\.read\b")
+_DUMPS = re.compile(r"\.dump\b")
+
+KEPT = "its result is kept in a table or view, and what is made of that is not known: audit what reads it, with --view"
+PLANNED = "EXPLAIN shows what the planner expects, not the answer: what that gives away is not judged"
+MEASURED = "EXPLAIN ANALYZE runs the query and shows how many rows each step found, not its answer: that is not judged"
+RUNS = "it runs a procedure or a text put together elsewhere: log the statements that it asked, and audit those"
+ROWS_OUT = "COPY writes the records themselves to a file: that is not judged, whoever has the file has the values"
+ROWS_IN = "COPY changes the table: statements before and after it are about different people"
+NO_PREPARE = "its PREPARE is not in the log, or its values are no constants: log the statement with its values"
+NO_CURSOR = "it reads a cursor whose query is not in the log: log the DECLARE ... CURSOR too"
+INSIDE = "a SELECT stands inside it and cannot be taken out: write it as a statement of its own"
+INCLUDED = "it runs another file, which is not in the log: audit that file too"
+GENERATED = "\\gexec runs what the query answered as statements, which are not in the log: audit those too"
+DUMPED = ".dump prints the records themselves: that is not judged, whoever has the output has the values"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptStep:
+    """A statement of a script. `steers`: it asks nothing; `unjudged`: it was read, and why it is not judged."""
+
+    sql: str
+    line: int = 1
+    steers: bool = False
+    unjudged: str = ""
+
+
+@dataclass(slots=True)
+class Session:
+    """What a session remembers from statement to statement: what it prepared, its cursors, and open blocks."""
+
+    dialect: str = Dialect.DUCKDB
+    prepared: dict[str, Prepared] = field(default_factory=dict)
+    cursors: set[str] = field(default_factory=set)
+    blocks: int = 0
+
+    def steps(self, text: str) -> Iterator[ScriptStep]:
+        """The steps of a script, in order.
+
+        >>> script = "BEGIN; PREPARE q (int) AS SELECT SUM(x) FROM t WHERE a > $1; EXECUTE q (3); COMMIT"
+        >>> [step.sql for step in Session("postgres").steps(script) if not step.steers]
+        ['SELECT SUM(x) FROM t WHERE a > 3']
+        >>> [step.sql for step in Session().steps("COPY (SELECT SUM(x) FROM t) TO 'f.csv'; SET y = (SELECT 1)")]
+        ['SELECT SUM(x) FROM t', 'SELECT 1']
+        """
+        for part in split(text, self.dialect):
+            if _PLAIN.match(part.sql):
+                yield ScriptStep(part.sql, part.line)
+            else:
+                yield from self._opened(part.sql, part)
+
+    def _opened(self, sql: str, part: Fragment) -> Iterator[ScriptStep]:
+        """One statement: passed, opened, or listed."""
+        said = masked(sql, self.dialect)
+        start = len(said) - len(said.lstrip())
+        sql = sql[start:].rstrip()
+        said = said[start : start + len(sql)]
+        line = part.line + part.sql.count("\n", 0, max(part.sql.find(sql), 0))
+        if not said.strip():
+            if sql:
+                yield ScriptStep(sql, line, steers=True)  # nothing but a comment or a text
+            return
+        for matches, open_it in _WAYS:
+            if (match := matches.match(said)) is not None:
+                found = open_it(self, sql, said, match, part)
+                if found is not None:
+                    yield from (ScriptStep(s.sql, max(s.line, line), s.steers, s.unjudged) for s in found)
+                    return
+        idle = self.blocks > 0 and _ASKS.search(said) is None and _SELECT.search(sql) is None
+        yield ScriptStep(sql, line, steers=idle)
+
+    # each takes the text, the text without quotes and comments, and the match; None: it is something else after all
+
+    def _command(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
+        if _COPY.match(sql) or _COPY_QUERY.match(sql):
+            return None
+        why = INCLUDED if _INCLUDES.match(sql) else DUMPED if _DUMPS.match(sql) else ""
+        why = GENERATED if sql.startswith("\\gexec") else why
+        return [ScriptStep(sql, steers=not why, unjudged=why)]
+
+    def _transaction(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
+        if _ENDED.fullmatch(said) is None:
+            return None
+        if said[:3].upper() == "END":
+            self.blocks = max(0, self.blocks - 1)
+        return [ScriptStep(sql, steers=True)]
+
+    def _block(self, sql: str, said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
+        self.blocks += said[:5].upper() == "BEGIN"
+        rest = list(self._opened(sql[match.end() :], part))
+        if _SELECT.search(match.group()):  # IF (SELECT ...) THEN: which way it went tells something
+            rest.insert(0, ScriptStep(sql[: match.end()], unjudged=INSIDE))
+        return rest or [ScriptStep(sql, steers=True)]
+
+    def _for(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
+        query, rest = sql[slice(*match.span("query"))], sql[slice(*match.span("rest"))]
+        return [*self._opened(_bare(query), part), *self._opened(rest, part)]
+
+    def _do(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
+        body = _DO.fullmatch(sql)
+        return None if body is None else list(Session(self.dialect, blocks=1).steps(body["body"]))
+
+    def _prepare(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        types = tuple(t.strip() for t in (match["types"] or "").split(",") if t.strip())
+        text = sql[slice(*match.span("sql"))]
+        self.prepared[match["name"].strip('"').lower()] = Prepared(text, types, self.dialect)
+        return [ScriptStep(sql, steers=True)]
+
+    def _execute(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep] | None:
+        known = self.prepared.get(match["name"].strip('"').lower())
+        if known is None:
+            return None
+        values = "" if match["values"] is None else sql[slice(*match.span("values"))]
+        ran = known.executed(values)
+        return [ScriptStep(sql, unjudged=NO_PREPARE)] if ran is None else list(self._opened(ran, part))
+
+    def _immediate(self, sql: str, _said: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep]:
+        text = _IMMEDIATE.fullmatch(sql)
+        if text is None:
+            return [ScriptStep(sql, unjudged=RUNS)]
+        return list(self._opened(text["sql"].replace("''", "'"), part))
+
+    def _runs(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        return [ScriptStep(sql, unjudged=NO_PREPARE if _EXECUTE.fullmatch(said) else RUNS)]
+
+    def _copy(self, sql: str, said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
+        if _COPY_QUERY.match(said):
+            inner = _inside(said, said.index("("))
+            return [ScriptStep(sql, unjudged=INSIDE)] if inner is None else list(self._opened(sql[slice(*inner)], part))
+        return [ScriptStep(sql, unjudged=ROWS_OUT if match["way"].upper() == "TO" else ROWS_IN)]
+
+    def _cursor(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
+        self.cursors.add(match["name"].strip('"').lower())
+        return list(self._opened(sql[slice(*match.span("sql"))], part))
+
+    def _fetch(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        named = _FETCH.fullmatch(said)
+        known = named is not None and named["name"].strip('"').lower() in self.cursors
+        return [ScriptStep(sql, steers=True)] if known or self.blocks else [ScriptStep(sql, unjudged=NO_CURSOR)]
+
+    def _explain(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        return [ScriptStep(sql, unjudged=MEASURED if re.search("ANALY[SZ]E", match["how"], _I) else PLANNED)]
+
+    def _kept(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        return [ScriptStep(sql, unjudged=KEPT)]
+
+    def _perform(self, sql: str, _said: str, match: re.Match[str], part: Fragment) -> list[ScriptStep]:
+        select = "SELECT " if match["word"].upper() == "PERFORM" else ""
+        return list(self._opened(select + sql[match.end() :], part))
+
+    def _steered(self, sql: str, said: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep]:
+        if _SELECT.search(said) is None:
+            return [ScriptStep(sql, steers=True)]
+        inner = _inside(said, said.index("(")) if _ASSIGNED.match(said) else None
+        if inner is None or said[inner[1] + 1 :].strip(" )"):
+            return [ScriptStep(sql, unjudged=INSIDE)]
+        return list(self._opened(sql[slice(*inner)], part))
+
+
+_Way = Callable[[Session, str, str, re.Match[str], Fragment], "list[ScriptStep] | None"]
+_WAYS: tuple[tuple[re.Pattern[str], _Way], ...] = (
+    (re.compile(r"[\\.]"), Session._command),
+    (re.compile(r"(?:BEGIN|END|COMMIT|ROLLBACK|ABORT|SAVEPOINT|RELEASE|START)\b", _I), Session._transaction),
+    (_OPENERS, Session._block),
+    (_FOR, Session._for),
+    (re.compile(r"DO\b", _I), Session._do),
+    (_PREPARE, Session._prepare),
+    (re.compile(r"EXECUTE\s+IMMEDIATE\b", _I), Session._immediate),
+    (_EXECUTE, Session._execute),
+    (_RUNS, Session._runs),
+    (_COPY, Session._copy),
+    (_COPY_QUERY, Session._copy),
+    (_CURSOR, Session._cursor),
+    (re.compile(r"(?:FETCH|MOVE)\b", _I), Session._fetch),
+    (_EXPLAIN, Session._explain),
+    (_KEPT, Session._kept),
+    (_PERFORM, Session._perform),
+    (_SESSION, Session._steered),
+    (re.compile(r"[@\w.]+\s*:="), Session._steered),
+)
+
+
+def _inside(said: str, opened: int) -> tuple[int, int] | None:
+    """Where the text between this parenthesis and its partner stands."""
+    depth = 0
+    for at in range(opened, len(said)):
+        depth += {"(": 1, ")": -1}.get(said[at], 0)
+        if depth == 0:
+            return opened + 1, at
+    return None
+
+
+def _bare(query: str) -> str:
+    """A query without the parentheses around it."""
+    query = query.strip()
+    return query[1:-1].strip() if query.startswith("(") and query.endswith(")") else query

@@ -1,0 +1,214 @@
+"""Scripts: what steers a session passes, what asks in a wrapping is opened or listed, and nothing is dropped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keyhole.cli import app
+from keyhole.logs.open import LogFormat, open_log
+from keyhole.sql import Dialect
+from keyhole.sql.prepared import Prepared
+from keyhole.sql.scripts import Session
+from keyhole.sql.split import masked, split
+
+ASK = "SELECT SUM(pay) FROM t WHERE name <> 'Eve'"
+
+
+def asked(text: str, dialect: str = "postgres") -> list[str]:
+    return [s.sql for s in Session(dialect).steps(text) if not s.steers and not s.unjudged]
+
+
+def listed(text: str, dialect: str = "postgres") -> list[str]:
+    return [s.unjudged for s in Session(dialect).steps(text) if s.unjudged]
+
+
+STEERING = """
+BEGIN; BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY; START TRANSACTION; COMMIT; ROLLBACK TO SAVEPOINT a
+SET search_path = public; SET LOCAL x TO 'SELECT 1'; RESET ALL; SHOW work_mem; USE db; DISCARD ALL; DEALLOCATE q
+END; CLOSE c; SAVEPOINT a; RELEASE SAVEPOINT a; PRAGMA table_info(t); DECLARE @x INT; PREPARE q AS SELECT 1; ABORT
+"""
+
+
+@pytest.mark.parametrize("statement", [s.strip() for line in STEERING.strip().splitlines() for s in line.split("; ")])
+@pytest.mark.parametrize("dialect", ["postgres", "duckdb", "tsql", "bigquery"])
+def test_what_steers_passes(statement: str, dialect: str) -> None:
+    (step,) = Session(dialect).steps(statement)
+    assert step.steers
+    (step,) = Session(dialect).steps(f"/* SELECT 1 */ {statement} -- SELECT 2")
+    assert step.steers
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        ("postgres", f"\\timing on\n\\d t\n{ASK};"),
+        ("postgres", f"{ASK}\n\\g out.txt\n\\x"),
+        ("postgres", f"COPY ({ASK}) TO '/tmp/x' WITH (FORMAT csv)"),
+        ("postgres", f"\\copy ({ASK}) TO 'x.csv' csv\n\\q"),
+        ("postgres", f"DECLARE c NO SCROLL CURSOR WITH HOLD FOR {ASK}; FETCH ALL FROM c; CLOSE c"),
+        ("postgres", f"DO $$ DECLARE v int; BEGIN {ASK}; v := 3; RAISE NOTICE '%', v; END $$ LANGUAGE plpgsql"),
+        ("postgres", f"PREPARE q AS {ASK}; EXECUTE q"),
+        ("postgres", "PREPARE q(text) AS SELECT SUM(pay) FROM t WHERE name <> $1; EXECUTE q('Eve'); DEALLOCATE q"),
+        ("postgres", f"COPY t FROM stdin;\nSELECT 1;\t'\n\\.\n{ASK}"),
+        ("snowflake", f"BEGIN {ASK}; END;"),
+        ("snowflake", f"BEGIN IF (x > 3) THEN {ASK}; END IF; END;"),
+        ("snowflake", f"DECLARE r RESULTSET; BEGIN r := ({ASK}); RETURN TABLE(r); END"),
+        ("snowflake", "EXECUTE IMMEDIATE 'SELECT SUM(pay) FROM t WHERE name <> ''Eve'''"),
+        ("bigquery", f"DECLARE x INT64 DEFAULT ({ASK}); # SELECT 1;\nBEGIN END;"),
+        ("bigquery", f"FOR r IN ({ASK}) DO SET y = 1; END FOR"),
+        ("mysql", f"SET @x := ({ASK})"),
+        ("tsql", f"USE db\nGO\nSET NOCOUNT ON\n{ASK}\nGO 3\nBEGIN TRAN"),
+        ("tsql", f"BEGIN TRY\n{ASK}\nEND TRY\nBEGIN CATCH\nPRINT 'x'\nEND CATCH"),
+        ("sqlite", f".mode csv\n.headers on\n{ASK};\n.quit"),
+        ("duckdb", f"COPY ({ASK}) TO 'x.parquet'"),
+    ],
+)
+def test_what_asks_in_a_wrapping_is_opened(dialect: str, text: str) -> None:
+    steps = list(Session(dialect).steps(text))
+    assert [s.sql for s in steps if not s.steers and "FROM stdin" not in s.sql] == [ASK]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (f"EXPLAIN ANALYZE {ASK}", "runs the query"),
+        (f"EXPLAIN (ANALYZE, BUFFERS) {ASK}", "runs the query"),
+        (f"EXPLAIN {ASK}", "planner expects"),
+        (f"CREATE TABLE x AS {ASK}", "kept in a table"),
+        (f"CREATE OR REPLACE VIEW x AS ({ASK})", "kept in a table"),
+        (f"INSERT INTO x (a) {ASK}", "kept in a table"),
+        ("COPY t TO STDOUT", "records themselves"),
+        ("\\copy t TO 'x.csv'", "records themselves"),
+        ("COPY t FROM 'x.csv'", "changes the table"),
+        ("EXECUTE q(1)", "PREPARE is not in the log"),
+        ("PREPARE q AS SELECT $1; EXECUTE q(now())", "no constants"),
+        ("CALL report()", "procedure"),
+        ("EXECUTE IMMEDIATE 'SELECT ' || x", "put together"),
+        ("FETCH ALL FROM c", "cursor whose query is not in the log"),
+        (f"SET x = f(({ASK}))", "cannot be taken out"),
+        (f"IF EXISTS ({ASK}) THEN SET y = 1; END IF", "cannot be taken out"),
+        ("\\i other.sql", "another file"),
+        (".dump", "records themselves"),
+        ("SELECT 'SELECT 1' \\gexec", "runs what the query answered"),
+    ],
+)
+def test_what_cannot_be_judged_is_listed_with_a_reason(text: str, why: str) -> None:
+    (reason,) = listed(text)
+    assert why in reason
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT 'BEGIN; COPY (SELECT 1) TO x' AS a FROM t",
+        'SELECT "begin", "EXPLAIN" FROM t',
+        "/* EXECUTE q; */ SELECT 1 FROM t",
+        "-- \\d t; GO\nSELECT 1 FROM t",
+        "SELECT 1 AS a -- GO\nFROM t",
+        "SELECT 'a\nGO\nb' FROM t",
+        "SELECT ';\n\\i x\n' FROM t",
+    ],
+)
+def test_words_in_quotes_and_comments_do_not_fool_it(text: str, dialect: str) -> None:
+    (found,) = Session(dialect).steps(text)
+    assert not found.steers
+    assert not found.unjudged
+    assert found.sql in text
+
+
+def test_dialects_quote_in_their_own_ways() -> None:
+    assert len(split("SELECT `a;b`; SELECT 'it\\'s;' # c; d\n; SELECT 1", "mysql")) == 3
+    assert len(split("SELECT [a;b'] FROM t; SELECT 1", "tsql")) == 2
+    assert len(split("SELECT E'it\\'s;'; SELECT 'a\\'; SELECT 1", "postgres")) == 3
+    assert len(split("SELECT 1 WHERE a IN (E'it\\'s;', 'name'';'); SELECT 'type\\'; SELECT 2", "postgres")) == 3
+    assert len(masked("SELECT E'it\\'s SELECT'", "postgres").split()) == 2  # SELECT and E
+    assert len(split("SELECT 1 /* /* */; SELECT 2", "sqlite")) == 2
+    assert len(split("SELECT 1\nUNION ALL\nSELECT 2\n\nSELECT 3\nGO\nSELECT 4", "tsql")) == 3
+    assert len(split("WITH a AS (SELECT 1 AS b)\n\nSELECT b FROM a", "tsql")) == 1
+    assert len(split("SELECT CASE WHEN a = 1\nTHEN 2\nEND FROM t\nWITH (NOLOCK)", "tsql")) == 1
+
+
+def test_values_enter_as_typed_constants() -> None:
+    ask = Prepared(
+        "SELECT SUM(x) FROM t WHERE a / $1 > $2 AND d < $3 AND s = '$1'", ("numeric", "int", "date"), "postgres"
+    )
+    said = "SELECT SUM(x) FROM t WHERE a / CAST(10 AS DECIMAL) > -2 AND d < CAST('2024-01-07' AS DATE) AND s = '$1'"
+    assert ask.executed("10, -2, '2024-01-07'") == said
+    assert ask.executed("10, -2") is None
+    assert ask.executed("10, a, '2024-01-07'") is None
+    two = Prepared("SELECT SUM(x) FROM t WHERE a > ? AND b < ?", (), "mysql")
+    assert two.executed("1, 2") == "SELECT SUM(x) FROM t WHERE a > 1 AND b < 2"
+
+
+def test_sessions_do_not_share_what_they_prepared() -> None:
+    rows = []
+    for process, message in (
+        ("1", "PREPARE q AS SELECT SUM(pay) FROM t"),
+        ("2", "PREPARE q AS SELECT COUNT(*) FROM t"),
+        ("1", "EXECUTE q"),
+        ("3", "EXECUTE q"),
+    ):
+        row = ["2026-11-15 10:00:00 UTC"] + [""] * 25
+        row[3], row[13] = process, f"statement: {message}"
+        rows.append(",".join(row))
+    log = open_log("\n".join(rows) + "\n", LogFormat.POSTGRES_CSVLOG)
+    assert [line.sql for line in log.lines] == ["SELECT SUM(pay) FROM t"]
+    assert [(u.number, u.sql) for u in log.unjudged] == [("2", "EXECUTE q")]
+    assert log.passed == 2
+
+
+def test_lines_are_those_of_the_file() -> None:
+    log = open_log(f"BEGIN;\n\\timing\n\n{ASK};\nEXPLAIN {ASK};\nCOPY (\n{ASK}\n) TO 'x';", LogFormat.SQL)
+    assert log.places() == {"1": 4, "2": 5, "3": 7}
+    assert log.passed == 2
+
+
+PEOPLE = "name,pay\nAnn,10\nBob,20\nEve,50\n"
+
+
+def audited(folder: Path, name: str, text: str, *options: str) -> tuple[int, dict[str, Any]]:
+    (folder / "t.csv").write_text(PEOPLE)
+    (folder / name).write_text(text)
+    call = ["audit", str(folder / name), "--data", str(folder / "t.csv"), "--id", "name", "--private", "pay"]
+    done = CliRunner().invoke(app, [*call, "--format", "json", *options])
+    assert done.exit_code in (0, 1, 3), done.output
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_a_script_is_audited_as_what_it_asks(tmp_path: Path) -> None:
+    script = f"\\timing\nBEGIN;\nSET x = 1;\nSELECT SUM(pay) FROM t;\nCOPY ({ASK}) TO 'x';\nCOMMIT;\n"
+    code, found = audited(tmp_path, "log.sql", script)
+    assert (code, found["statements"]["total"], found["statements"]["judged"]) == (1, 2, 2)
+    assert [e["record"]["name"] for e in found["exposed"]] == ["Eve"]
+    code, found = audited(tmp_path, "log.sql", f"SELECT COUNT(*) FROM t; CREATE TABLE x AS {ASK};")
+    assert code == 3
+    assert [(u["query"], u["reason"][:30]) for u in found["unjudged"]] == [("2", "its result is kept in a table ")]
+
+
+@pytest.mark.parametrize("name", ["log.sql", "log.jsonl"])
+def test_a_log_that_only_steers_is_no_all_clear(tmp_path: Path, name: str) -> None:
+    steps = ["BEGIN", "SET x = 1", "SHOW x", "COMMIT"]
+    text = ";\n".join(steps) if name == "log.sql" else "\n".join(json.dumps({"sql": s}) for s in steps)
+    code, found = audited(tmp_path, name, text)
+    assert (code, found["statements"]["total"], found["complete"]) == (3, 0, False)
+
+
+@given(
+    st.sampled_from(["postgres", "duckdb", "tsql", "mysql", "bigquery", "sqlite"]),
+    st.text(alphabet="aSELCT ;'\"$-/*\n\\.`[]#()GObegin", max_size=80),
+)
+def test_any_text_is_split_masked_and_opened(dialect: str, text: str) -> None:
+    assert len(masked(text, dialect)) == len(text)
+    for step in Session(dialect).steps(text):
+        assert step.sql.strip()
+        assert step.line >= 1
+    for fragment in split(text, dialect):
+        assert fragment.sql in text
