@@ -61,6 +61,8 @@ def ask(
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.path}")
+        for note in session.notes:
+            warn(note)
         try:
             replies = [session.ask(text, analyst) for text in texts]
         except KeyboardInterrupt:

@@ -114,6 +114,8 @@ def _announce(session: Watch, opened: Table) -> None:
         warn("no history file, so what is allowed now is forgotten at the end: give --history FILE")
     elif session.book.new:
         warn(f"a new book begins: {session.book.path}")
+    for note in session.notes:
+        warn(note)
     if opened.absent and session.book.path != ":memory:":
         absent = ", ".join(repr(name) for name in opened.absent)
         warn(
@@ -205,7 +207,8 @@ def shown(verdict: Admission, how: Format, explain: bool, instead: str | None = 
     if steps:
         first = verdict.who[0]
         rest = f" + a multiple of {_name(first.insider)}'s" if first.insider is not None else ""
-        yield f"  proof: {_formula(steps)} = {_name(first.record)}'s {first.column}{rest}"
+        what = first.form or f"{_name(first.record)}'s {first.column}"
+        yield f"  proof: {_formula(steps)} = {what}{rest}"
         for step in steps:
             if "query" in step:
                 yield f"    Q{step['query']}: {' '.join(str(step['sql']).split())}"

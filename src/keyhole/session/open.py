@@ -21,7 +21,7 @@ from keyhole.errors import ConfigError, PrivacyParameterError
 from keyhole.knowledge import BudgetTable, Config
 from keyhole.session.audited import Audited, Heard
 from keyhole.session.monitored import Monitored
-from keyhole.session.people import Deciding, auditor_of
+from keyhole.session.people import Deciding, arrivals, auditor_of
 from keyhole.session.private import Private
 from keyhole.session.session import Session
 from keyhole.session.version import WHOLE, Version, enter
@@ -110,13 +110,15 @@ def audited_session(
         insiders = how.insiders if how.insiders is not None else told.online.insiders
         written = None if told.book.written is None else Path(told.book.written)
         deciding = Deciding(insiders, families, Changes(told.book.changes), written)
+        known = len(book.state.people)
         auditor = auditor_of(book, opened.roster, key, deciding)
+        begun = arrivals(book, opened.roster) if len(book.state.people) > known else None
         kind = Monitored if policy == "monitored" else Audited
         made = kind(book, auditor, given.columns.private, opened.source, explain=how.explain)
     except BaseException:
         book.close()
         raise
-    return Session(book, made), opened
+    return Session(book, made, (begun,) if begun else ()), opened
 
 
 def _settled(given: Settings, config: Config | str | Path | None) -> bool:

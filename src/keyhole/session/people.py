@@ -78,6 +78,21 @@ def _opened(
     return population.opened(str(book.state.epoch), keys, written)
 
 
+def arrivals(book: Book, roster: Roster) -> str | None:
+    """What the custodian should look at when an epoch begins: how many people are new, and how many are gone.
+
+    An id that is spelled another way than before looks like a new person, whose earlier answers would not count.
+    """
+    epochs = [Epoch.from_json(book.entry(seq).body) for seq in book.state.people.values()]
+    if len(epochs) < 2:
+        return None
+    new, gone = len(epochs[-1].added), epochs[-1].people - roster.n
+    return (
+        f"version {book.state.epochs[-1]['version']!r} opens an epoch: {new} of {roster.n} people were never in the "
+        f"book, {gone} who were are not in the data. Are these ids spelled as before?"
+    )
+
+
 def _written(path: Path, roster: Roster, key: bytes) -> dict[str, list[bytes]]:
     """Whose private value was written, by column: from write events, never from comparing values."""
     names = [c.name for c in roster.schema.of_role(Role.ID)]

@@ -49,6 +49,7 @@ class Session(Generic[Asked]):
 
     book: Book
     policy: Policy[Asked]
+    notes: tuple[str, ...] = ()  # what the custodian should look at before anybody asks
 
     def ask(self, text: str, analyst: str | None = None) -> Reply:
         """Read, recall, admit, charge, release, commit, reply."""
