@@ -50,6 +50,7 @@ def test_what_steers_passes(statement: str, dialect: str) -> None:
     [
         ("postgres", f"\\timing on\n\\d t\n{ASK};"),
         ("postgres", f"{ASK}\n\\g out.txt\n\\x"),
+        ("mysql", f"{ASK}\\G\nSHOW WARNINGS;"),
         ("postgres", f"COPY ({ASK}) TO '/tmp/x' WITH (FORMAT csv)"),
         ("postgres", f"\\copy ({ASK}) TO 'x.csv' csv\n\\q"),
         ("postgres", f"DECLARE c NO SCROLL CURSOR WITH HOLD FOR {ASK}; FETCH ALL FROM c; CLOSE c"),

@@ -6,6 +6,7 @@ core is judged (`portable.py`). Whatever is neither is not judged, and the reaso
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import sqlglot
@@ -24,6 +25,7 @@ TRANSLATORS: dict[Dialect, type[Translator]] = {
     Dialect.POSTGRES: PostgresTranslator,
     Dialect.SQLITE: SqliteTranslator,
 }
+_NO_QUESTION = re.compile(r"\s*(?!(?:SELECT|WITH|FROM)\b)[A-Z]+\b", re.IGNORECASE)  # refused in any dialect
 _NO_TRANSLATION = ", and it has no translation: put what it computes into --view as a column"
 
 
@@ -51,7 +53,7 @@ def carried(sql: str, dialect: str, schema: Schema) -> Carried:
     >>> carried('SELECT COUNT(*) FROM `d.t` WHERE dept = "legal"', "bigquery", people).sql
     'SELECT COUNT(*) FROM "d"."t" WHERE dept = \\'legal\\''
     """
-    if dialect == Dialect.DUCKDB:
+    if dialect == Dialect.DUCKDB or _NO_QUESTION.match(sql):
         return Carried(sql)
     kind = named(dialect)
     if "\\" in sql and kind not in TRANSLATORS:

@@ -17,7 +17,7 @@ _BLOCK = re.compile(r"/\*|\*/")
 _NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\n]*)?\r?\n\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 _END_OF_LINE = re.compile(r";[ \t]*(?=\r?\n|$|--)")
 _FROM_STDIN = re.compile(r"COPY\b[^;]*\bFROM\s+STDIN\b", re.IGNORECASE)
-_ENDS_QUERY = re.compile(r"\\(?:g|gx|gset|gdesc|gexec|watch|crosstabview)\b")
+_ENDS_QUERY = re.compile(r"\\(?:g|G|gx|gset|gdesc|gexec|watch|crosstabview)\b")
 _ESCAPED = re.compile(r"(?<=[eE])(?<!\w[eE])'(?:[^'\\]|''|\\.)*'", re.DOTALL)  # E'it\'s' of PostgreSQL
 _OPEN_ENDED = re.compile(r"\b(?:UNION|ALL|EXCEPT|INTERSECT)\s*$", re.IGNORECASE)
 # in SQL Server's scripts: what begins a line and a statement, and what such a line ends
