@@ -15,18 +15,18 @@ from keyhole.cli import app
 from keyhole.logs.open import LogFormat, open_log
 from keyhole.sql import Dialect
 from keyhole.sql.prepared import Prepared
-from keyhole.sql.scripts import Session
+from keyhole.sql.scripts import Script
 from keyhole.sql.split import masked, split
 
 ASK = "SELECT SUM(pay) FROM t WHERE name <> 'Eve'"
 
 
 def asked(text: str, dialect: str = "postgres") -> list[str]:
-    return [s.sql for s in Session(dialect).steps(text) if not s.steers and not s.unjudged]
+    return [s.sql for s in Script(dialect).steps(text) if not s.steers and not s.unjudged]
 
 
 def listed(text: str, dialect: str = "postgres") -> list[str]:
-    return [s.unjudged for s in Session(dialect).steps(text) if s.unjudged]
+    return [s.unjudged for s in Script(dialect).steps(text) if s.unjudged]
 
 
 STEERING = """
@@ -39,9 +39,9 @@ END; CLOSE c; SAVEPOINT a; RELEASE SAVEPOINT a; PRAGMA table_info(t); DECLARE @x
 @pytest.mark.parametrize("statement", [s.strip() for line in STEERING.strip().splitlines() for s in line.split("; ")])
 @pytest.mark.parametrize("dialect", ["postgres", "duckdb", "tsql", "bigquery"])
 def test_what_steers_passes(statement: str, dialect: str) -> None:
-    (step,) = Session(dialect).steps(statement)
+    (step,) = Script(dialect).steps(statement)
     assert step.steers
-    (step,) = Session(dialect).steps(f"/* SELECT 1 */ {statement} -- SELECT 2")
+    (step,) = Script(dialect).steps(f"/* SELECT 1 */ {statement} -- SELECT 2")
     assert step.steers
 
 
@@ -72,7 +72,7 @@ def test_what_steers_passes(statement: str, dialect: str) -> None:
     ],
 )
 def test_what_asks_in_a_wrapping_is_opened(dialect: str, text: str) -> None:
-    steps = list(Session(dialect).steps(text))
+    steps = list(Script(dialect).steps(text))
     assert [s.sql for s in steps if not s.steers and "FROM stdin" not in s.sql] == [ASK]
 
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_judged_is_listed_with_a_reason(text: str, why: str) -> N
     ],
 )
 def test_words_in_quotes_and_comments_do_not_fool_it(text: str, dialect: str) -> None:
-    (found,) = Session(dialect).steps(text)
+    (found,) = Script(dialect).steps(text)
     assert not found.steers
     assert not found.unjudged
     assert found.sql in text
@@ -208,7 +208,7 @@ def test_a_log_that_only_steers_is_no_all_clear(tmp_path: Path, name: str) -> No
 )
 def test_any_text_is_split_masked_and_opened(dialect: str, text: str) -> None:
     assert len(masked(text, dialect)) == len(text)
-    for step in Session(dialect).steps(text):
+    for step in Script(dialect).steps(text):
         assert step.sql.strip()
         assert step.line >= 1
     for fragment in split(text, dialect):

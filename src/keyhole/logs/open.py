@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from keyhole.errors import LogError
 from keyhole.sql import Dialect, split
 from keyhole.sql.engines import spoken
-from keyhole.sql.scripts import Session
+from keyhole.sql.scripts import Script
 from keyhole.transcript import ABSENT, Line, Refusal, parse_line, read_jsonl
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _transcript(text: str, name: str, dialect: Dialect) -> Log:
     refused: list[Refusal] = []
     unjudged: list[Refusal] = []
     at: list[tuple[str, int]] = []
-    session, passed, number = Session(dialect), 0, 0
+    session, passed, number = Script(dialect), 0, 0
     for place, part in enumerate(text.splitlines(), 1):
         if not part.strip():
             continue

@@ -79,7 +79,7 @@ class ScriptStep:
 
 
 @dataclass(slots=True)
-class Session:
+class Script:
     """What a session remembers from statement to statement: what it prepared, its cursors, and open blocks."""
 
     dialect: str = Dialect.DUCKDB
@@ -91,9 +91,9 @@ class Session:
         """The steps of a script, in order.
 
         >>> script = "BEGIN; PREPARE q (int) AS SELECT SUM(x) FROM t WHERE a > $1; EXECUTE q (3); COMMIT"
-        >>> [step.sql for step in Session("postgres").steps(script) if not step.steers]
+        >>> [step.sql for step in Script("postgres").steps(script) if not step.steers]
         ['SELECT SUM(x) FROM t WHERE a > 3']
-        >>> [step.sql for step in Session().steps("COPY (SELECT SUM(x) FROM t) TO 'f.csv'; SET y = (SELECT 1)")]
+        >>> [step.sql for step in Script().steps("COPY (SELECT SUM(x) FROM t) TO 'f.csv'; SET y = (SELECT 1)")]
         ['SELECT SUM(x) FROM t', 'SELECT 1']
         """
         for part in split(text, self.dialect):
@@ -151,7 +151,7 @@ class Session:
 
     def _do(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
         body = _DO.fullmatch(sql)
-        return None if body is None else list(Session(self.dialect, blocks=1).steps(body["body"]))
+        return None if body is None else list(Script(self.dialect, blocks=1).steps(body["body"]))
 
     def _prepare(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         types = tuple(t.strip() for t in (match["types"] or "").split(",") if t.strip())
@@ -210,26 +210,26 @@ class Session:
         return list(self._opened(sql[slice(*inner)], part))
 
 
-_Way = Callable[[Session, str, str, re.Match[str], Fragment], "list[ScriptStep] | None"]
+_Way = Callable[[Script, str, str, re.Match[str], Fragment], "list[ScriptStep] | None"]
 _WAYS: tuple[tuple[re.Pattern[str], _Way], ...] = (
-    (re.compile(r"[\\.]"), Session._command),
-    (re.compile(r"(?:BEGIN|END|COMMIT|ROLLBACK|ABORT|SAVEPOINT|RELEASE|START)\b", _I), Session._transaction),
-    (_OPENERS, Session._block),
-    (_FOR, Session._for),
-    (re.compile(r"DO\b", _I), Session._do),
-    (_PREPARE, Session._prepare),
-    (re.compile(r"EXECUTE\s+IMMEDIATE\b", _I), Session._immediate),
-    (_EXECUTE, Session._execute),
-    (_RUNS, Session._runs),
-    (_COPY, Session._copy),
-    (_COPY_QUERY, Session._copy),
-    (_CURSOR, Session._cursor),
-    (re.compile(r"(?:FETCH|MOVE)\b", _I), Session._fetch),
-    (_EXPLAIN, Session._explain),
-    (_KEPT, Session._kept),
-    (_PERFORM, Session._perform),
-    (_SESSION, Session._steered),
-    (re.compile(r"[@\w.]+\s*:="), Session._steered),
+    (re.compile(r"[\\.]"), Script._command),
+    (re.compile(r"(?:BEGIN|END|COMMIT|ROLLBACK|ABORT|SAVEPOINT|RELEASE|START)\b", _I), Script._transaction),
+    (_OPENERS, Script._block),
+    (_FOR, Script._for),
+    (re.compile(r"DO\b", _I), Script._do),
+    (_PREPARE, Script._prepare),
+    (re.compile(r"EXECUTE\s+IMMEDIATE\b", _I), Script._immediate),
+    (_EXECUTE, Script._execute),
+    (_RUNS, Script._runs),
+    (_COPY, Script._copy),
+    (_COPY_QUERY, Script._copy),
+    (_CURSOR, Script._cursor),
+    (re.compile(r"(?:FETCH|MOVE)\b", _I), Script._fetch),
+    (_EXPLAIN, Script._explain),
+    (_KEPT, Script._kept),
+    (_PERFORM, Script._perform),
+    (_SESSION, Script._steered),
+    (re.compile(r"[@\w.]+\s*:="), Script._steered),
 )
 
 

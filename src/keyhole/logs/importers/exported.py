@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from keyhole.sql import Dialect
-from keyhole.sql.scripts import Session
+from keyhole.sql.scripts import Script
 
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")
@@ -32,7 +32,7 @@ class Exported:
     unjudged: str = ""
 
 
-def statements(text: str, at: int, dialect: str = Dialect.DUCKDB, session: Session | None = None) -> Iterator[Exported]:
+def statements(text: str, at: int, dialect: str = Dialect.DUCKDB, session: Script | None = None) -> Iterator[Exported]:
     """The statements of one logged text, those that only steer the session marked. Blocks and cursors are opened.
 
     `session` remembers what was prepared in earlier texts.
@@ -41,7 +41,7 @@ def statements(text: str, at: int, dialect: str = Dialect.DUCKDB, session: Sessi
     >>> [f.sql for f in statements(text, 7) if not f.steers]
     ['SELECT SUM(x) FROM t', 'SELECT SUM(y) FROM t']
     """
-    for step in (session or Session(dialect)).steps(text):
+    for step in (session or Script(dialect)).steps(text):
         yield Exported(step.sql, at + step.line - 1, "", dialect, step.steers, step.unjudged)
 
 

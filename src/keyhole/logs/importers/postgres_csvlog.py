@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from keyhole.logs.importers.exported import NO_PARAMETERS, Exported, faulty, filled, has_parameters, statements
 from keyhole.logs.importers.records import csv_rows
 from keyhole.sql import Dialect
-from keyhole.sql.scripts import Session
+from keyhole.sql.scripts import Script
 
 COLUMNS = range(23, 27)  # 23 up to version 12, 24 with backend_type, 26 with leader_pid and query_id
 _PID, _SEVERITY, _STATE, _MESSAGE, _DETAIL, _QUERY, _LEADER = 3, 11, 12, 13, 14, 19, 24
@@ -45,7 +45,7 @@ def read(text: str, name: str) -> Iterator[Exported]:
     ["SELECT SUM(x) FROM t WHERE a > '3'"]
     """
     running: dict[str, str] = {}  # what each server process was given last, logged before it ran
-    sessions: dict[str, Session] = {}  # what each server process has prepared
+    sessions: dict[str, Script] = {}  # what each server process has prepared
     for row, at in csv_rows(text):
         if len(row) not in COLUMNS:
             yield faulty(",".join(row), at, f"it is not a csvlog line: it has {len(row)} columns, not 23 to 26")
@@ -57,13 +57,13 @@ def read(text: str, name: str) -> Iterator[Exported]:
         elif logged is not None:
             if not logged["took"]:
                 running[row[_PID]] = logged["sql"].strip()
-            yield from _logged(logged["sql"], detail, at, sessions.setdefault(row[_PID], Session(Dialect.POSTGRES)))
+            yield from _logged(logged["sql"], detail, at, sessions.setdefault(row[_PID], Script(Dialect.POSTGRES)))
         elif not _failed(row[_SEVERITY], row[_STATE]):
             process = (row[_LEADER] if len(row) > _LEADER else "") or row[_PID]
             yield from _remarked(message, row[_QUERY].strip(), running.get(process, ""), at)
 
 
-def _logged(sql: str, detail: str, at: int, session: Session) -> Iterator[Exported]:
+def _logged(sql: str, detail: str, at: int, session: Script) -> Iterator[Exported]:
     """A statement with its parameters put back."""
     prepared = _PREPARED.match(detail)
     if prepared is not None:  # what EXECUTE runs, in this session
@@ -98,7 +98,7 @@ def _remarked(message: str, query: str, running: str, at: int) -> Iterator[Expor
             return
     if query:
         if query != running:
-            yield from _logged(query, values, at, Session(Dialect.POSTGRES))
+            yield from _logged(query, values, at, Script(Dialect.POSTGRES))
     elif _STEP.fullmatch(message) is None and _MAY_ASK.search(message):
         why = "a message that is not known and may hold a statement: set lc_messages = 'C' so that it can be read"
         yield faulty(message, at, why)
