@@ -17,72 +17,53 @@ from keyhole.predicate import (
     Opaque,
     Predicate,
     Scalar,
+    Truth,
     columns,
     evaluate,
     leaf_truth,
-    leaves,
 )
-from keyhole.query import Query, Statement
+from keyhole.reading.trial import Trial, constants
 from keyhole.schema import Column, Kind, Role, Schema
 
 Record = dict[str, Scalar | None]
 MOST = 10  # rows for one statement
+AGAIN = 7  # copies of the one that matches, if private columns are compared
 
 
-def conditions(statement: Statement) -> tuple[Predicate, ...]:
-    """Every condition of a statement, once."""
-    found: dict[Predicate, None] = {statement.where: None}
-    for query in (*statement.queries, *statement.tested):
-        found |= dict.fromkeys(query_conditions(query))
-    return tuple(found)
-
-
-def query_conditions(query: Query) -> Iterator[Predicate]:
-    """Every condition of a query."""
-    yield from (t.where for t in (*query.terms, *query.per))
-    yield from query.needs
-
-
-def private_constants(statement: Statement, schema: Schema) -> dict[str, list[Scalar]]:
-    """What private columns are compared with."""
-    secret = {c.name for c in schema.columns if c.secret}
-    found: dict[str, list[Scalar]] = {}
-    for leaf in dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement)))):
-        if not isinstance(leaf, Opaque) and leaf.column in secret:
-            found.setdefault(leaf.column, []).extend(_constants(leaf))
-    return found
-
-
-def deciding_rows(statement: Statement, schema: Schema, sample: Sequence[Record], turn: int) -> list[Record]:
+def deciding_rows(trial: Trial, schema: Schema, sample: Sequence[Record], turn: int) -> list[Record]:
     """A row that matches, as far as can be seen without an engine, and rows that differ from it in one column each.
 
     Those differ in the columns with conditions: below, at and above each constant, and NULL where there may be NULL.
-    Columns that an expression looks at keep values that occur, since an expression may fail on others.
+    Columns that an expression looks at keep values that occur, since an expression may fail on others. Where private
+    columns are compared, the row that matches is there several times, for values on both sides of each constant.
     """
+    statement = trial.statement
     public = {c.name: c for c in schema.columns if not c.secret}
-    asked = dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement))))
-    inside = {name for leaf in asked if isinstance(leaf, Opaque) for name in leaf.columns}
+    inside = {name for leaf in trial.leaves if isinstance(leaf, Opaque) for name in leaf.columns}
     inside |= {name for key in statement.keys if key.column is None for name in key.columns}
     by_column: dict[str, list[Leaf]] = {}
-    for leaf in asked:
+    private = False
+    for leaf in trial.leaves:
         if not isinstance(leaf, Opaque) and leaf.column in public:
             by_column.setdefault(leaf.column, []).append(leaf)
+        elif isinstance(leaf, Comparison | Membership | Like):
+            private = True
     if not by_column or not sample:
         return []
     record = _renamed(sample[turn % len(sample)], schema, 1000 + turn)
+    alone = _alone(statement.where)
     choices: dict[str, list[Scalar | None]] = {}
-    parts = statement.where.parts if isinstance(statement.where, And) else (statement.where,)
     for name, mine in by_column.items():
         real = [sample[(turn * 7 + i * 13) % len(sample)].get(name) for i in range(3)]
         about = [] if name in inside else list(chain.from_iterable(_about(leaf, public[name]) for leaf in mine))
         choices[name] = list(dict.fromkeys([*about, *real, *([None] if public[name].nullable else [])]))
-        alone = [p for p in parts if columns(p) == {name}]
-        record[name] = next((v for v in choices[name] if _all_true(alone, name, v)), record.get(name))
+        parts = alone.get(name, [])
+        record[name] = next((v for v in choices[name] if _all_true(parts, v)), record.get(name))
     found = [record]
     for name, values in choices.items():
         found += [{**record, name: value} for value in values if value != record[name]]
     step = max(1, -(-len(found) // MOST))
-    return found[::step]
+    return [*found[::step], *([record] * AGAIN if private else [])]
 
 
 def copies(sample: Sequence[Record], schema: Schema, least: int) -> list[Record]:
@@ -118,17 +99,24 @@ def _renamed(record: Record, schema: Schema, turn: int) -> Record:
     return other
 
 
-def _all_true(parts: Sequence[Predicate], name: str, value: Scalar | None) -> bool:
+def _alone(where: Predicate) -> dict[str, list[Predicate]]:
+    """The parts of a conjunction that look at one column each, by column."""
+    found: dict[str, list[Predicate]] = {}
+    for part in where.parts if isinstance(where, And) else (where,):
+        looked = {part.column} if isinstance(part, Comparison) else columns(part)
+        if len(looked) == 1:
+            found.setdefault(next(iter(looked)), []).append(part)
+    return found
+
+
+def _all_true(parts: Sequence[Predicate], value: Scalar | None) -> bool:
+    def truth(leaf: Leaf) -> Truth:
+        return leaf_truth(leaf, value)
+
     try:
-        return all(evaluate(p, lambda leaf: leaf_truth(leaf, value)) is True for p in parts)
+        return all((truth(p) if isinstance(p, Comparison) else evaluate(p, truth)) is True for p in parts)
     except TypeError:  # an expression, or values that do not compare
         return False
-
-
-def _constants(leaf: Leaf) -> Sequence[Scalar]:
-    if isinstance(leaf, Comparison):
-        return (leaf.value,)
-    return leaf.values if isinstance(leaf, Membership) else ()
 
 
 def _about(leaf: Leaf, column: Column) -> Iterator[Scalar | None]:
@@ -138,7 +126,7 @@ def _about(leaf: Leaf, column: Column) -> Iterator[Scalar | None]:
         yield leaf.pattern.replace("%", "").replace("_", "x")
         yield leaf.pattern.replace("%", "yz").replace("_", "x")
         return
-    for constant in _constants(leaf)[:3]:
+    for constant in constants(leaf)[:3]:
         yield constant
         if isinstance(constant, bool):
             yield not constant

@@ -1,0 +1,71 @@
+"""A statement that is to be checked, with what is looked up in it again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.predicate import Comparison, Leaf, Membership, Opaque, Predicate, Scalar, leaves
+from keyhole.query import Query, Statement
+from keyhole.reading.heads import head
+from keyhole.schema import Schema
+from keyhole.tables import AsWritten
+
+FEW = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """`leaves`: its single conditions, each once; `masks`: on which public rows its public conditions are true."""
+
+    statement: Statement
+    leaves: tuple[Leaf, ...]
+    asked: AsWritten
+    masks: list[tuple[Predicate, NDArray[np.bool_] | None]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, statement: Statement, schema: Schema) -> Trial:
+        """Read the conditions once."""
+        found = tuple(dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement)))))
+        start = "" if partly(statement) else head(statement.text, [c.name for c in schema.columns])
+        return cls(statement, found, AsWritten(statement.text, statement.table, len(statement.shown), start))
+
+    def private_constants(self, secret: frozenset[str]) -> dict[str, list[Scalar]]:
+        """What private columns are compared with."""
+        found: dict[str, list[Scalar]] = {}
+        for leaf in self.leaves:
+            if not isinstance(leaf, Opaque) and leaf.column in secret:
+                found.setdefault(leaf.column, []).extend(constants(leaf))
+        return found
+
+
+def conditions(statement: Statement) -> list[Predicate]:
+    """Every condition of a statement; once, if they are few."""
+    found: list[Predicate] = [statement.where]
+    for query in (*statement.queries, *statement.tested):
+        for condition in query_conditions(query):
+            if len(found) > FEW or condition not in found:
+                found.append(condition)
+    return found
+
+
+def query_conditions(query: Query) -> Iterator[Predicate]:
+    """Every condition of a query."""
+    yield from (t.where for t in (*query.terms, *query.per))
+    yield from query.needs
+
+
+def constants(leaf: Leaf) -> tuple[Scalar, ...]:
+    """What a single condition compares with."""
+    if isinstance(leaf, Comparison):
+        return (leaf.value,)
+    return leaf.values if isinstance(leaf, Membership) else ()
+
+
+def partly(statement: Statement) -> bool:
+    """Can some of its numbers be over nobody while others are not?"""
+    return bool(statement.keys or statement.having) or any(len(q.needs) > 1 for q in statement.queries)
