@@ -6,7 +6,7 @@ arithmetic group by group, NULL and HAVING as `keyhole.meaning` says. No atoms, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -136,8 +136,8 @@ def _numbers(query: Query, trial: Trial, names: Sequence[str], groups: Groups, f
     for g in range(groups.count):
         number = value(query, top[g], per[g], met=met[g])
         slack = (filled.n + 8) * _ULP * size[g]
-        if query.per and per[g]:
-            slack = (slack + abs(float(top[g] / per[g])) * (filled.n + 8) * _ULP * below[g]) / abs(float(per[g]))
+        if isinstance(number, Fraction) and query.per:
+            slack = (slack + abs(float(number)) * (filled.n + 8) * _ULP * below[g]) / abs(float(per[g]))
         found.append(_cell(query, number, slack))
     return found
 
@@ -160,21 +160,23 @@ def _totals(terms: Sequence[Term], trial: Trial, groups: Groups, filled: Filled)
     total, size = _NOTHING * groups.count, [0.0] * groups.count
     for term in terms if filled.n else ():
         summed = filled.summed(term)
+        factor, under = term.factor.numerator, term.factor.denominator * summed.over
         rows = np.flatnonzero(filled.true(trial, term.where))
-        if groups.of is None:
-            sums: Any = [summed.units[rows].sum()]
-            sizes: Any = [summed.sizes[rows].sum()]
-        else:
-            rows = rows[groups.of[rows] >= 0]
-            sums = np.zeros(groups.count, dtype=summed.units.dtype)
-            sizes = np.zeros(groups.count, dtype=summed.units.dtype)
-            np.add.at(sums, groups.of[rows], summed.units[rows])
-            np.add.at(sizes, groups.of[rows], summed.sizes[rows])
-        for g in range(groups.count):
-            if sizes[g]:
-                total[g] += term.factor * _whole(sums[g]) / summed.over
-                size[g] += abs(float(term.factor)) * float(sizes[g]) / summed.over
+        for g, some in ((0, rows),) if groups.of is None else _by_group(rows, groups.of):
+            units, sizes = summed.over_rows(some)
+            if sizes:
+                part = Fraction(factor * units, under)
+                total[g] = total[g] + part if total[g] else part
+                size[g] += abs(factor) * float(sizes) / under
     return total, size
+
+
+def _by_group(rows: Codes, of: Codes) -> Iterator[tuple[int, Codes]]:
+    """(group, its rows among these)."""
+    order = rows[np.argsort(of[rows], kind="stable")]
+    groups, starts = np.unique(of[order], return_index=True)
+    ends = [*starts[1:].tolist(), len(order)]
+    yield from ((g, order[a:b]) for g, a, b in zip(groups.tolist(), starts.tolist(), ends, strict=False) if g >= 0)
 
 
 def _cell(query: Query, number: Value, slack: float) -> FormAnswer:
@@ -226,7 +228,3 @@ def _figures(query: Query, names: Sequence[str], groups: Groups, filled: Filled)
     by_key = {row[:-1]: row[-1] for row in rows}
     found = [by_key.get(key) for key in groups.keys]
     return [FormAnswer(asks=True, truth=v) if query.test is not None else v for v in found]
-
-
-def _whole(total: Any) -> Any:
-    return total if isinstance(total, Fraction) else int(total)

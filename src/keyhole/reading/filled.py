@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from keyhole.meaning import OPERATIONS
 from keyhole.predicate import IsNull, Kleene, Leaf, Like, Membership, Opaque, Predicate, Truth, fold, leaves
 from keyhole.query import Term
-from keyhole.reading.trial import Trial
+from keyhole.reading.trial import Trial, looks_at
 from keyhole.schema import Column, Kind
 from keyhole.tables import ProbeTable
 
@@ -40,15 +40,11 @@ class Placed:
         self._weights: dict[str, list[Fraction]] = {}
         self._algebra = kleene(n, self.truth)
 
-    def private(self, leaf: Leaf) -> bool:
-        """Does it look at a private column?"""
-        return not self.secret.isdisjoint(leaf.columns if isinstance(leaf, Opaque) else (leaf.column,))
-
     def prepare(self, wanted: Iterable[Leaf]) -> None:
         """Look up the truths of public conditions; all that need the engine at once."""
         asked = []
         for leaf in wanted:
-            if leaf not in self._truths and not self.private(leaf):
+            if leaf not in self._truths:
                 simple = self._simple(leaf)
                 if simple is None:
                     asked.append(leaf)
@@ -68,7 +64,7 @@ class Placed:
         for known, mask in trial.masks:
             if known is predicate or known == predicate:
                 return mask
-        public = not any(self.private(leaf) for leaf in leaves(predicate))
+        public = not trial.private or not any(looks_at(leaf, self.secret) for leaf in leaves(predicate))
         mask = fold(predicate, self._algebra)[0] if public else None
         trial.masks.append((predicate, mask))
         return mask
@@ -131,11 +127,18 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summed:
-    """What a term sums, row by row, in units; `sizes` without their signs; `over` units are one."""
+    """What a term sums, row by row, in units; `sizes` without their signs; `over` units are one; `count`: all are 1."""
 
     units: NDArray[Any]
     sizes: NDArray[Any]
     over: int
+    count: bool = False
+
+    def over_rows(self, rows: NDArray[np.int64]) -> tuple[Any, Any]:
+        """(the sum over some rows, the sum of the sizes): Python's numbers, exact."""
+        if self.count:
+            return len(rows), len(rows)
+        return _number(self.units[rows].sum()), _number(self.sizes[rows].sum())
 
 
 class Filled:
@@ -152,7 +155,7 @@ class Filled:
 
     def prepare(self, wanted: Iterable[Leaf]) -> None:
         """Look up the truths of private conditions, all at once."""
-        asked = [leaf for leaf in wanted if self.placed.private(leaf) and leaf not in self._truths] if self.n else []
+        asked = [leaf for leaf in wanted if leaf not in self._truths] if self.n else []
         for leaf, found in self.placed.probe.truths(list(dict.fromkeys(asked)), public=False).items():
             self._truths[leaf] = self._spread(found == 1), self._spread(found == 0)
 
@@ -180,7 +183,7 @@ class Filled:
             if term.weight is not None:
                 weights = self.placed.weights(term.weight)
                 units = np.array([int(u) * w for u, w in zip(units, weights, strict=True)], dtype=object)
-            self._summed[key] = Summed(units, abs(units), over)
+            self._summed[key] = Summed(units, abs(units), over, count=term.column is None and term.weight is None)
         return self._summed[key]
 
     def present(self, name: str) -> Mask:
@@ -188,7 +191,7 @@ class Filled:
         return self._column(name)[1]
 
     def _truth(self, leaf: Leaf) -> Truths:
-        if not self.placed.private(leaf):
+        if not looks_at(leaf, self.placed.secret):
             return self.placed.truth(leaf)
         if leaf not in self._truths:
             self.prepare([leaf])
@@ -241,6 +244,10 @@ def _some(masks: Sequence[Mask]) -> Mask:
     for mask in masks[1:]:
         found = found | mask
     return found
+
+
+def _number(total: Any) -> Any:
+    return total if isinstance(total, Fraction) else int(total)
 
 
 def _fraction(found: Any) -> Fraction:

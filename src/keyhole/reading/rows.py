@@ -13,7 +13,6 @@ from keyhole.predicate import (
     IsNull,
     Leaf,
     Like,
-    Membership,
     Opaque,
     Predicate,
     Scalar,
@@ -39,15 +38,12 @@ def deciding_rows(trial: Trial, schema: Schema, sample: Sequence[Record], turn: 
     """
     statement = trial.statement
     public = {c.name: c for c in schema.columns if not c.secret}
-    inside = {name for leaf in trial.leaves if isinstance(leaf, Opaque) for name in leaf.columns}
+    inside = {name for leaf in trial.public if isinstance(leaf, Opaque) for name in leaf.columns}
     inside |= {name for key in statement.keys if key.column is None for name in key.columns}
     by_column: dict[str, list[Leaf]] = {}
-    private = False
-    for leaf in trial.leaves:
-        if not isinstance(leaf, Opaque) and leaf.column in public:
+    for leaf in trial.public:
+        if not isinstance(leaf, Opaque):
             by_column.setdefault(leaf.column, []).append(leaf)
-        elif isinstance(leaf, Comparison | Membership | Like):
-            private = True
     if not by_column or not sample:
         return []
     record = _renamed(sample[turn % len(sample)], schema, 1000 + turn)
@@ -63,7 +59,7 @@ def deciding_rows(trial: Trial, schema: Schema, sample: Sequence[Record], turn: 
     for name, values in choices.items():
         found += [{**record, name: value} for value in values if value != record[name]]
     step = max(1, -(-len(found) // MOST))
-    return [*found[::step], *([record] * AGAIN if private else [])]
+    return [*found[::step], *([record] * AGAIN if any(map(constants, trial.private)) else [])]
 
 
 def copies(sample: Sequence[Record], schema: Schema, least: int) -> list[Record]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -20,27 +21,36 @@ FEW = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """`leaves`: its single conditions, each once; `masks`: on which public rows its public conditions are true."""
+    """`public` and `private`: its single conditions, each once; `masks`: where its public conditions are true."""
 
     statement: Statement
-    leaves: tuple[Leaf, ...]
+    public: tuple[Leaf, ...]
+    private: tuple[Leaf, ...]
     asked: AsWritten
     masks: list[tuple[Predicate, NDArray[np.bool_] | None]] = field(default_factory=list)
 
     @classmethod
     def of(cls, statement: Statement, schema: Schema) -> Trial:
         """Read the conditions once."""
-        found = tuple(dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement)))))
+        secret = {c.name for c in schema.columns if c.secret}
+        found = dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement))))
+        private = tuple(leaf for leaf in found if looks_at(leaf, secret))
+        public = tuple(leaf for leaf in found if leaf not in private) if private else tuple(found)
         start = "" if partly(statement) else head(statement.text, [c.name for c in schema.columns])
-        return cls(statement, found, AsWritten(statement.text, statement.table, len(statement.shown), start))
+        return cls(statement, public, private, AsWritten(statement.text, statement.table, len(statement.shown), start))
 
-    def private_constants(self, secret: frozenset[str]) -> dict[str, list[Scalar]]:
+    def private_constants(self) -> dict[str, list[Scalar]]:
         """What private columns are compared with."""
         found: dict[str, list[Scalar]] = {}
-        for leaf in self.leaves:
-            if not isinstance(leaf, Opaque) and leaf.column in secret:
+        for leaf in self.private:
+            if not isinstance(leaf, Opaque):
                 found.setdefault(leaf.column, []).extend(constants(leaf))
         return found
+
+
+def looks_at(leaf: Leaf, names: AbstractSet[str]) -> bool:
+    """Does a single condition look at one of these columns?"""
+    return bool(names & leaf.columns) if isinstance(leaf, Opaque) else leaf.column in names
 
 
 def conditions(statement: Statement) -> list[Predicate]:

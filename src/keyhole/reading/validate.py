@@ -83,10 +83,10 @@ class Validator:
         placed = Placed(probe, probe.place(extra))
         constants: dict[str, list[Scalar]] = {}
         for trial in trials:
-            for name, values in trial.private_constants(placed.secret).items():
+            for name, values in trial.private_constants().items():
                 constants.setdefault(name, []).extend(values)
         with suppress(Exception):  # one condition that fails: each statement then looks up its own
-            placed.prepare(leaf for trial in trials for leaf in trial.leaves)
+            placed.prepare(leaf for trial in trials for leaf in trial.public)
         said = [""] * len(trials)
         for filling in Filling:
             some = [i for i, trial in enumerate(trials) if not said[i] and _asked(trial.statement, filling, schema)]
@@ -108,7 +108,7 @@ class Validator:
             known |= dict(zip(new, placed.probe.run(list(new.values())), strict=True))
         filled = Filled(placed, kept)
         with suppress(Exception):
-            filled.prepare(leaf for trial in trials for leaf in trial.leaves)
+            filled.prepare(leaf for trial in trials for leaf in trial.private)
         return [_reason(trial, known[key], filled) for key, trial in zip(alike, trials, strict=True)]
 
 
@@ -148,16 +148,15 @@ def _reason(trial: Trial, rows: Sequence[Sequence[Any]] | None, filled: Filled) 
 
 def agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bool:
     """Are these the same rows, in any order? Each row of the engine takes one of the claimed rows."""
-    if len(rows) != len(claimed):
+    if len(rows) != len(claimed) or any(len(row) != len(claimed[0]) for row in rows):
         return False
+    if len(rows) == 1:
+        return all(map(_same, rows[0], claimed[0]))
     left: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
     for claim in claimed:
         left.setdefault(_name(claim, claim), []).append(claim)
     for row in rows:
-        pattern = claimed[0]
-        if len(row) != len(pattern):
-            return False
-        mine = left.get(_name(row, pattern), [])
+        mine = left.get(_name(row, claimed[0]), [])
         at = next((i for i, claim in enumerate(mine) if all(map(_same, row, claim))), None)
         if at is None:
             return False
@@ -185,6 +184,8 @@ def _same(found: Any, claim: Any) -> bool:
         return found is None and claim.number is None
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal) or not isfinite(found):
         return False
+    if claim.digits is None and type(found) is int:
+        return bool(found == claim.number)
     exact = Fraction(found)
     if claim.digits is None:
         return exact == claim.number or (isinstance(found, float) and abs(exact - claim.number) <= claim.slack)
