@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -26,6 +26,7 @@ from keyhole.tables.duckdb.roster import closed
 SAMPLE = 300  # records of the real table whose public columns are taken; all if there are no more
 SECONDS = 10.0
 BATCH = 10  # statements that are run as one
+SHORT = 40  # rows that are spelled out
 ALIKE = 40  # the same, if their columns have the same types
 _TYPES = {
     Kind.INTEGER: "BIGINT",
@@ -41,10 +42,10 @@ _UNITS = {Kind.INTEGER: 1, Kind.DECIMAL: 100, Kind.DOUBLE: 4}
 _OWN = "keyhole_probe"
 _PUBLIC = f"memory.{_OWN}.public"
 _PLACE = "(hash(rowid) % 12)"  # by this, rows are in one filling and not in the other, or special in one of them
-# (rows that are in it, rows whose values may be special) for each filling
+# (rows that are in it, rows whose values may be special) for each filling; the latter of the rows with `_PLACE` beside
 _CLASSES = {
-    Filling.FIRST: ("TRUE", f"{_PLACE} < 6"),
-    Filling.SECOND: (f"{_PLACE} < 9", f"{_PLACE} >= 6"),
+    Filling.FIRST: ("TRUE", f"{_OWN} < 6"),
+    Filling.SECOND: (f"{_PLACE} < 9", f"{_OWN} >= 6"),
     Filling.FEW: ("FALSE", "TRUE"),  # but for `_few`
     Filling.NOBODY: ("FALSE", "TRUE"),
     Filling.EVEN_NULL: ("TRUE", "FALSE"),
@@ -72,7 +73,8 @@ class DuckDBProbe:
         described = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {_OWN}.taken)").fetchall()
         self._types = {str(name): str(kind) for name, kind in described}
         self._con = closed(con)
-        self._at, self._n = "", 0
+        self._at = ""
+        self._places: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._sample: list[dict[str, Scalar | None]] | None = None
         self._columns: dict[str, tuple[NDArray[Any], NDArray[np.bool_]] | None] = {}
         self._parsed: dict[str, duckdb.Statement] = {}
@@ -87,23 +89,43 @@ class DuckDBProbe:
 
     def place(self, extra: Sequence[Mapping[str, Scalar | None]]) -> int:
         """Public rows from now on: the sample, and these. What a column cannot hold is NULL, or its row is left out."""
-        self._columns.clear()
         self._parsed.clear()
         text = f"CREATE OR REPLACE TABLE {_PUBLIC} AS SELECT * FROM memory.{_OWN}.taken"
         if not extra or not self._public:
             self._con.execute(text)
         else:
             names = [c.name for c in self._public]
-            words = {f"c{i}": np.array(_texts(row.get(n) for row in extra), dtype=object) for i, n in enumerate(names)}
+            columns = [_texts(row.get(name) for row in extra) for name in names]
             made = [f"TRY_CAST(c{i} AS {self._types[name]})" for i, name in enumerate(names)]
             kept = [f"{m} IS NOT NULL" for m, c in zip(made, self._public, strict=True) if not c.nullable] or ["TRUE"]
-            self._con.register("keyhole_extra", words)
-            self._con.execute(
-                f"{text} UNION ALL SELECT {', '.join(made)} FROM keyhole_extra WHERE {' AND '.join(kept)}"
-            )
-            self._con.unregister("keyhole_extra")
-        self._n = int(self._con.execute(f"SELECT count(*) FROM {_PUBLIC}").fetchall()[0][0])
-        return self._n
+            with self._table(columns) as placed:
+                where = " AND ".join(kept)
+                self._con.execute(f"{text} UNION ALL SELECT {', '.join(made)} FROM {placed} WHERE {where}")
+        return self._look()
+
+    @contextmanager
+    def _table(self, columns: Sequence[Sequence[str | None]]) -> Iterator[str]:
+        """Columns of text as a table c0, c1, ... in SQL: spelled out if it is short, which is quicker then."""
+        if len(columns[0]) <= SHORT:
+            rows = ", ".join(f"({', '.join(map(literal, row))})" for row in zip(*columns, strict=True))
+            yield f"(VALUES {rows}) AS q({', '.join(f'c{i}' for i in range(len(columns)))})"
+            return
+        self._con.register("keyhole_extra", {f"c{i}": np.array(c, dtype=object) for i, c in enumerate(columns)})
+        yield "keyhole_extra"
+        self._con.unregister("keyhole_extra")
+
+    def _look(self) -> int:
+        """Fetch what is looked at again and again: where rows are in the fillings, and columns that are arrays."""
+        plain = [c for c in self._public if c.kind in (Kind.INTEGER, Kind.DATE, Kind.TEXT)]
+        listed = [f"{_PLACE}::TINYINT AS place", *(f"{quote_name(c.name)} AS c{i}" for i, c in enumerate(plain))]
+        self._columns = {}
+        try:
+            found = self._con.execute(f"SELECT {', '.join(listed)} FROM {_PUBLIC}").fetchnumpy()
+            self._columns = {c.name: _array(found[f"c{i}"], c.kind) for i, c in enumerate(plain)}
+        except (duckdb.Error, ValueError, OverflowError):  # days that Python has not: the engine looks at them then
+            found = self._con.execute(f"SELECT {listed[0]} FROM {_PUBLIC}").fetchnumpy()
+        self._places = np.asarray(found["place"], dtype=np.int8)
+        return len(self._places)
 
     def fill(
         self, filling: Filling, constants: Mapping[str, Sequence[Scalar]], names: Sequence[tuple[str, ...]]
@@ -122,13 +144,18 @@ class DuckDBProbe:
             name = quote_name(c.name)
             made = _made_up(c, filling, constants.get(c.name, ()), special) if c.secret else name
             listed.append(f"{made} AS {name}" if c.name not in without else f"CAST(NULL AS {_TYPES[c.kind]}) AS {name}")
-        made = f"SELECT {', '.join(listed)} FROM {_PUBLIC} WHERE {kept}"
+        drawn = [
+            f"hash(rowid, {filling:d}, {literal(c.name)}) AS {quote_name(f'{_OWN} {c.name}')}"
+            for c in self.schema.columns
+            if c.secret
+        ]
+        chosen = f"SELECT {', '.join(['*', f'{_PLACE} AS {_OWN}', *drawn])} FROM {_PUBLIC} WHERE {kept}"
+        made = f"SELECT {', '.join(listed)} FROM ({chosen})"
         stands = [place for table in dict.fromkeys(names) if (place := self._stand(table, made))]
         self._at = stands[0] if stands else self._stand(("memory", _OWN, "made_up"), made)
-        if filling not in (Filling.SECOND, Filling.FEW):
-            return np.full(self._n, filling is not Filling.NOBODY)
-        found = self._con.execute(f"SELECT {kept} AS kept FROM {_PUBLIC}").fetchnumpy()
-        return np.asarray(found["kept"], dtype=np.bool_)
+        if filling is Filling.FEW:
+            return np.isin(np.arange(len(self._places)), self._few())
+        return self._places < {Filling.SECOND: 9, Filling.NOBODY: 0}.get(filling, 12)
 
     def _few(self) -> list[int]:
         """Three records of the sample, each as unlike those before it as there are: so few groups have two of them."""
@@ -156,14 +183,8 @@ class DuckDBProbe:
         return place
 
     def column(self, column: Column) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
-        """A public column as an array, without the engine's help from then on; None where that may not be exact."""
-        if column.name not in self._columns:
-            found = None
-            with suppress(duckdb.Error, ValueError, OverflowError):
-                text = f"SELECT {quote_name(column.name)} AS v FROM {_PUBLIC}"
-                found = _array(self._con.execute(text).fetchnumpy()["v"], column.kind)
-            self._columns[column.name] = found
-        return self._columns[column.name]
+        """A public column as an array; None where that may not be exact."""
+        return self._columns.get(column.name)
 
     def truths(self, leaves: Sequence[Leaf], *, public: bool) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each condition on each row: 1 true, 0 false, -1 NULL."""
@@ -277,7 +298,7 @@ def _array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | N
 
 def _made_up(column: Column, seed: Filling, constants: Sequence[Scalar], special: str) -> str:
     """A value for each row, from its number: SQL. Where it is not `special`, a number is neither 0 nor NULL."""
-    number = f"hash(rowid, {seed:d}, {literal(column.name)})"
+    number = quote_name(f"{_OWN} {column.name}")
     kind, type_ = column.kind, _TYPES[column.kind]
     chosen: list[Scalar] = []
     if kind.numeric:
@@ -297,8 +318,8 @@ def _made_up(column: Column, seed: Filling, constants: Sequence[Scalar], special
         chosen = [v for c in constants for v in (str(c), str(c) + "x")]
     made = f"TRY_CAST({random} AS {type_})"
     if chosen:
-        words = ", ".join(literal(_text(v)) for v in chosen)
-        pick = f"list_extract([{words}], 1 + ({number} // 7 % {len(chosen)})::INT)"
+        cases = " ".join(f"WHEN {i} THEN {literal(_text(v))}" for i, v in enumerate(chosen))
+        pick = f"CASE {number} // 7 % {len(chosen)} {cases} END"
         often = f"{special} AND {number} // 5 % 6 <> 0" if kind.numeric else f"{number} // 5 % 2 = 0"
         made = f"CASE WHEN {often} THEN coalesce(TRY_CAST({pick} AS {type_}), {made}) ELSE {made} END"
     if kind is Kind.DOUBLE:  # sums of quarters are exact, in whatever order
