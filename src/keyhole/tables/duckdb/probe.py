@@ -281,6 +281,7 @@ class DuckDBProbe:
             yield
         finally:
             timer.cancel()
+            timer.join()  # a thread that holds the database when Python ends is reported as a leak
 
 
 def _array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
