@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.meaning import OPERATIONS
-from keyhole.predicate import IsNull, Kleene, Leaf, Like, Membership, Opaque, Predicate, Truth, fold, leaves
+from keyhole.predicate import And, IsNull, Kleene, Leaf, Like, Membership, Opaque, Predicate, Truth, fold, leaves
 from keyhole.query import Term
-from keyhole.reading.trial import Trial, looks_at
+from keyhole.reading.trial import Trial, looks_at, secrets
 from keyhole.schema import Column, Kind
 from keyhole.tables import ProbeTable
 
@@ -33,7 +33,7 @@ class Placed:
 
     def __init__(self, probe: ProbeTable, n: int) -> None:
         self.probe, self.n = probe, n
-        self.secret = frozenset(c.name for c in probe.schema.columns if c.secret)
+        self.secret = secrets(probe.schema)
         self._truths: dict[Leaf, Truths] = {}
         self._codes: dict[str, tuple[NDArray[np.int64], dict[str, int]]] = {}
         self._listed: dict[str, list[Any]] = {}
@@ -65,9 +65,15 @@ class Placed:
             if known is predicate or known == predicate:
                 return mask
         public = not trial.private or not any(looks_at(leaf, self.secret) for leaf in leaves(predicate))
-        mask = fold(predicate, self._algebra)[0] if public else None
+        mask = self._true(predicate) if public else None
         trial.masks.append((predicate, mask))
         return mask
+
+    def _true(self, predicate: Predicate) -> Mask:
+        """A conjunction is true where all its parts are: where they are false need not be known."""
+        if isinstance(predicate, And):
+            return _every([self._true(part) for part in predicate.parts])
+        return fold(predicate, self._algebra)[0]
 
     def listed(self, sql: str) -> list[Any]:
         """An expression over public columns, row by row."""

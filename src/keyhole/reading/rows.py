@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 
@@ -22,14 +22,16 @@ from keyhole.predicate import (
     leaf_truth,
 )
 from keyhole.reading.trial import Trial, constants
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.schema import Column, Kind
 
 Record = dict[str, Scalar | None]
 MOST = 10  # rows for one statement
 AGAIN = 7  # copies of the one that matches, if private columns are compared
 
 
-def deciding_rows(trial: Trial, schema: Schema, sample: Sequence[Record], turn: int) -> list[Record]:
+def deciding_rows(
+    trial: Trial, public: Mapping[str, Column], ids: Sequence[str], sample: Sequence[Record], turn: int
+) -> list[Record]:
     """A row that matches, as far as can be seen without an engine, and rows that differ from it in one column each.
 
     Those differ in the columns with conditions: below, at and above each constant, and NULL where there may be NULL.
@@ -37,7 +39,6 @@ def deciding_rows(trial: Trial, schema: Schema, sample: Sequence[Record], turn: 
     columns are compared, the row that matches is there several times, for values on both sides of each constant.
     """
     statement = trial.statement
-    public = {c.name: c for c in schema.columns if not c.secret}
     inside = {name for leaf in trial.public if isinstance(leaf, Opaque) for name in leaf.columns}
     inside |= {name for key in statement.keys if key.column is None for name in key.columns}
     by_column: dict[str, list[Leaf]] = {}
@@ -46,7 +47,7 @@ def deciding_rows(trial: Trial, schema: Schema, sample: Sequence[Record], turn: 
             by_column.setdefault(leaf.column, []).append(leaf)
     if not by_column or not sample:
         return []
-    record = _renamed(sample[turn % len(sample)], schema, 1000 + turn)
+    record = _renamed(sample[turn % len(sample)], ids, 1000 + turn)
     alone = _alone(statement.where)
     choices: dict[str, list[Scalar | None]] = {}
     for name, mine in by_column.items():
@@ -62,17 +63,16 @@ def deciding_rows(trial: Trial, schema: Schema, sample: Sequence[Record], turn: 
     return [*found[::step], *([record] * AGAIN if any(map(constants, trial.private)) else [])]
 
 
-def copies(sample: Sequence[Record], schema: Schema, least: int) -> list[Record]:
+def copies(sample: Sequence[Record], ids: Sequence[str], least: int) -> list[Record]:
     """The records again under other ids, until there are enough for made-up values to vary."""
     found: list[Record] = []
     while sample and len(sample) + len(found) < least:
-        found.append(_renamed(sample[len(found) % len(sample)], schema, len(found)))
+        found.append(_renamed(sample[len(found) % len(sample)], ids, len(found)))
     return found
 
 
-def with_ids_of_their_own(extra: Sequence[Record], sample: Sequence[Record], schema: Schema) -> list[Record]:
+def with_ids_of_their_own(extra: Sequence[Record], sample: Sequence[Record], ids: Sequence[str]) -> list[Record]:
     """The rows whose id nobody else has."""
-    ids = [c.name for c in schema.of_role(Role.ID)]
     seen = {tuple(row.get(name) for name in ids) for row in sample} if ids else set()
     kept = []
     for row in extra:
@@ -83,15 +83,15 @@ def with_ids_of_their_own(extra: Sequence[Record], sample: Sequence[Record], sch
     return kept
 
 
-def _renamed(record: Record, schema: Schema, turn: int) -> Record:
+def _renamed(record: Record, ids: Sequence[str], turn: int) -> Record:
     """The record under an id that nobody has."""
     other = dict(record)
-    for column in schema.of_role(Role.ID):
-        value = record.get(column.name)
+    for name in ids:
+        value = record.get(name)
         if isinstance(value, str):
-            other[column.name] = f"{value} {turn} made up"
+            other[name] = f"{value} {turn} made up"
         elif isinstance(value, int) and not isinstance(value, bool):
-            other[column.name] = -1 - turn - abs(value)
+            other[name] = -1 - turn - abs(value)
     return other
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import Comparison, Leaf, Membership, Opaque, Predicate, Scalar, leaves
+from keyhole.predicate import And, Comparison, Leaf, Membership, Opaque, Predicate, Scalar, leaves
 from keyhole.query import Query, Statement
 from keyhole.reading.heads import head
 from keyhole.schema import Schema
@@ -30,13 +30,12 @@ class Trial:
     masks: list[tuple[Predicate, NDArray[np.bool_] | None]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, statement: Statement, schema: Schema) -> Trial:
+    def of(cls, statement: Statement, schema: Schema, secret: AbstractSet[str]) -> Trial:
         """Read the conditions once."""
-        secret = {c.name for c in schema.columns if c.secret}
-        found = dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement))))
+        found = dict.fromkeys(chain.from_iterable(map(_leaves, conditions(statement))))
         private = tuple(leaf for leaf in found if looks_at(leaf, secret))
         public = tuple(leaf for leaf in found if leaf not in private) if private else tuple(found)
-        start = "" if partly(statement) else head(statement.text, [c.name for c in schema.columns])
+        start = "" if partly(statement) else head(statement.text, frozenset(c.name for c in schema.columns))
         return cls(statement, public, private, AsWritten(statement.text, statement.table, len(statement.shown), start))
 
     def private_constants(self) -> dict[str, list[Scalar]]:
@@ -46,6 +45,18 @@ class Trial:
             if not isinstance(leaf, Opaque):
                 found.setdefault(leaf.column, []).extend(constants(leaf))
         return found
+
+
+def _leaves(predicate: Predicate) -> tuple[Leaf, ...]:
+    """Every leaf; most conditions are conjunctions of comparisons, which need no walk."""
+    if type(predicate) is And and all(type(part) is Comparison for part in predicate.parts):
+        return predicate.parts  # type: ignore[return-value]
+    return leaves(predicate)
+
+
+def secrets(schema: Schema) -> frozenset[str]:
+    """The names of the private columns."""
+    return frozenset(c.name for c in schema.columns if c.secret)
 
 
 def looks_at(leaf: Leaf, names: AbstractSet[str]) -> bool:

@@ -24,8 +24,8 @@ from keyhole.query import Aggregate, Statement
 from keyhole.reading.answers import FREE, FormAnswer, rows_of
 from keyhole.reading.filled import Filled, Mask, Placed
 from keyhole.reading.rows import copies, deciding_rows, with_ids_of_their_own
-from keyhole.reading.trial import Trial, partly
-from keyhole.schema import Schema
+from keyhole.reading.trial import Trial, partly, secrets
+from keyhole.schema import Role, Schema
 from keyhole.tables import AsWritten, Filling, ProbeTable, Roster
 
 DIFFERS = "read differently from the engine; please report"
@@ -75,11 +75,15 @@ class Validator:
             self._made = self._roster.probe()
         probe, schema = self._made, self._made.schema
         sample = probe.sample()
-        trials = [Trial.of(s, schema) for s in batch]
-        extra = copies(sample, schema, ROWS)
-        extra += [row for turn, trial in enumerate(trials) for row in deciding_rows(trial, schema, sample, turn)]
+        secret = secrets(schema)
+        trials = [Trial.of(s, schema, secret) for s in batch]
+        public = {c.name: c for c in schema.columns if not c.secret}
+        ids = [c.name for c in schema.of_role(Role.ID)]
+        extra = copies(sample, ids, ROWS)
+        for turn, trial in enumerate(trials):
+            extra += deciding_rows(trial, public, ids, sample, turn)
         if any(map(_distinct, batch)):
-            extra = with_ids_of_their_own(extra, sample, schema)
+            extra = with_ids_of_their_own(extra, sample, ids)
         placed = Placed(probe, probe.place(extra))
         constants: dict[str, list[Scalar]] = {}
         for trial in trials:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -95,7 +95,7 @@ class DuckDBProbe:
             self._con.execute(text)
         else:
             names = [c.name for c in self._public]
-            columns = [_texts(row.get(name) for row in extra) for name in names]
+            columns = [_texts([row.get(name) for row in extra]) for name in names]
             made = [f"TRY_CAST(c{i} AS {self._types[name]})" for i, name in enumerate(names)]
             kept = [f"{m} IS NOT NULL" for m, c in zip(made, self._public, strict=True) if not c.nullable] or ["TRUE"]
             with self._table(columns) as placed:
@@ -239,8 +239,9 @@ class DuckDBProbe:
     def _together(self, batch: Sequence[AsWritten], *, by_name: bool) -> list[list[tuple[Any, ...]]] | None:
         parts, starts = [], [1]
         for at, one in enumerate(batch):
-            heads = ", ".join(f"c{at if by_name else 0}_{i}" for i in range(one.columns))
-            parts.append(f"SELECT {at} AS s, q.* FROM ({one.text}\n) AS q({heads})")
+            heads = ", ".join(f"c{at}_{i}" for i in range(one.columns))
+            named = f" AS q({heads})" if by_name else ""
+            parts.append(f"SELECT {at} AS s, * FROM ({one.text}\n){named}")
             starts.append(starts[-1] + one.columns)
         try:
             done = self._con.execute(self._statement(" UNION ALL BY NAME " if by_name else " UNION ALL ", parts))
@@ -337,7 +338,7 @@ def _text(value: Scalar | None) -> str | None:
     return None if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
-def _texts(values: Iterable[Scalar | None]) -> list[str | None]:
+def _texts(values: Sequence[Scalar | None]) -> list[str | None]:
     """The same for many."""
     return [v if v is None or type(v) is str else str(v) if type(v) is int else _text(v) for v in values]
 
