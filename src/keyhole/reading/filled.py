@@ -100,7 +100,9 @@ class Placed:
         column = self.probe.schema.find(leaf.column)
         if column is None or column.kind not in _PLAIN:
             return None
-        constants = () if isinstance(leaf, IsNull) else leaf.values if isinstance(leaf, Membership) else (leaf.value,)
+        constants: Sequence[Any] = ()
+        if not isinstance(leaf, IsNull):
+            constants = leaf.values if isinstance(leaf, Membership) else (leaf.value,)
         if any(type(c) is not _PLAIN[column.kind] or (isinstance(c, int) and abs(c) >= _EXACT) for c in constants):
             return None
         found = self.probe.column(column)
