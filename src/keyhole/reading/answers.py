@@ -100,7 +100,7 @@ def _shown(
     if any(item.sql == key.sql for key in statement.keys):
         return None  # rolled up
     whole = len(names) == len(statement.keys)
-    return filled.placed.listed(item.sql)[groups.at[g]] if item.sql and whole and filled.n else FREE
+    return filled.listed(item.sql)[groups.at[g]] if item.sql and whole and filled.n else FREE
 
 
 def _truth(tests: Mapping[Query, Sequence[FormAnswer]], g: int) -> Callable[[Query], Truth]:
@@ -108,8 +108,8 @@ def _truth(tests: Mapping[Query, Sequence[FormAnswer]], g: int) -> Callable[[Que
 
 
 def _groups(names: Sequence[str], inside: Mask, filled: Filled) -> Groups:
-    lists = [filled.placed.listed(name) for name in names]
-    apart = [filled.placed.told_apart(name) for name in names]
+    lists = [filled.listed(name) for name in names]
+    apart = [filled.told_apart(name) for name in names]
     of: Codes = np.full(filled.placed.n, -1, dtype=np.int64)
     known: dict[tuple[Any, ...], int] = {}
     at: list[int] = []

@@ -78,14 +78,8 @@ class Placed:
     def listed(self, sql: str) -> list[Any]:
         """An expression over public columns, row by row."""
         if sql not in self._listed:
-            self._listed[sql] = [row[0] for row in self.probe.listed([sql])]
+            self._listed[sql] = [row[0] for row in self.probe.listed([sql], public=True)]
         return self._listed[sql]
-
-    def told_apart(self, sql: str) -> list[Any]:
-        """The same, to be grouped by: times as text, since Python's have microseconds only."""
-        found = self.listed(sql)
-        timed = any(isinstance(v, dt.datetime) for v in found[:20])
-        return self.listed(f"CAST({sql} AS VARCHAR)") if timed else found
 
     def weights(self, sql: str) -> list[Fraction]:
         """A weight, row by row."""
@@ -159,6 +153,7 @@ class Filled:
         self._truths: dict[Leaf, Truths] = {}
         self._private: dict[str, tuple[NDArray[np.int64], Mask, int]] = {}
         self._summed: dict[tuple[str | None, int, str | None], Summed] = {}
+        self._listed: dict[str, list[Any]] = {}
         self._algebra = kleene(placed.n, self._truth)
 
     def prepare(self, wanted: Iterable[Leaf]) -> None:
@@ -193,6 +188,23 @@ class Filled:
                 units = np.array([int(u) * w for u, w in zip(units, weights, strict=True)], dtype=object)
             self._summed[key] = Summed(units, abs(units), over, count=term.column is None and term.weight is None)
         return self._summed[key]
+
+    def listed(self, sql: str) -> list[Any]:
+        """An expression, row by row; where it looks at private columns, None on the rows that are not filled."""
+        if sql in self._listed:
+            return self._listed[sql]
+        try:
+            return self.placed.listed(sql)
+        except Exception:  # private columns are in no public row
+            found = iter(self.placed.probe.listed([sql], public=False) if self.n else ())
+            self._listed[sql] = [next(found)[0] if kept else None for kept in self.kept.tolist()]
+            return self._listed[sql]
+
+    def told_apart(self, sql: str) -> list[Any]:
+        """The same, to be grouped by: times as text, since Python's have microseconds only."""
+        found = self.listed(sql)
+        timed = any(isinstance(v, dt.datetime) for v in found)
+        return self.listed(f"CAST({sql} AS VARCHAR)") if timed else found
 
     def present(self, name: str) -> Mask:
         """The rows on which a private column has a value."""

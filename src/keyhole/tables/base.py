@@ -107,8 +107,8 @@ class ProbeTable(Protocol):
     def values(self, column: Column) -> MadeUp:
         """A private numeric column, on the rows filled."""
 
-    def listed(self, expressions: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Expressions over public columns, on all public rows."""
+    def listed(self, expressions: Sequence[str], *, public: bool) -> list[tuple[Any, ...]]:
+        """Expressions over the columns: over public ones on all public rows, else on the rows filled."""
 
     def figures(self, keys: Sequence[str], item: str) -> list[tuple[Any, ...]]:
         """One aggregate for each value of the keys, behind them, over the rows filled."""

@@ -202,9 +202,9 @@ class DuckDBProbe:
         found = self._con.execute(text).fetchnumpy()
         return MadeUp(np.asarray(found["v"], dtype=np.int64), np.asarray(found["p"], dtype=np.bool_), over)
 
-    def listed(self, expressions: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Expressions over public columns, row by row."""
-        return self._con.execute(f"SELECT {', '.join(expressions)} FROM {_PUBLIC}").fetchall()
+    def listed(self, expressions: Sequence[str], *, public: bool) -> list[tuple[Any, ...]]:
+        """Expressions over the columns, row by row."""
+        return self._con.execute(f"SELECT {', '.join(expressions)} FROM {_PUBLIC if public else self._at}").fetchall()
 
     def figures(self, keys: Sequence[str], item: str) -> list[tuple[Any, ...]]:
         """One aggregate for each value of the keys, behind them."""
