@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis import Atoms
+from keyhole.basis import Atoms, Weights
 from keyhole.errors import DataError
 from keyhole.evidence import Constraint, Evidence, System
 from keyhole.forms import Feature, Part
@@ -58,9 +58,9 @@ def from_arrays(
         at, of, sizes = np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64), np.array([n])
     coefficients = A[:, at]
     masks = coefficients != 0
-    weights: tuple[tuple[Fraction, ...], ...] = ()
+    weights: tuple[Weights, ...] = ()
     if not binary:
-        weights = tuple(tuple(Fraction(str(c)) for c in row.tolist()) for row in coefficients)
+        weights = tuple(Weights.of(Fraction(str(c)) for c in row.tolist()) for row in coefficients)
     atoms = Atoms(
         of.astype(np.int32).ravel(), sizes.astype(np.int64), at.astype(np.int64),
         pack(masks) if m else np.zeros((0, 1), dtype=np.uint64), weights,

@@ -43,6 +43,25 @@ class Weights:
         over = lcm(*(w.denominator for w in listed))
         return cls(integers([w.numerator * (over // w.denominator) for w in listed]), over)
 
+    @classmethod
+    def reduced(cls, values: Ints, over: int) -> Weights:
+        """Machine integers over a denominator, without what all of them and it have in common.
+
+        >>> Weights.reduced(np.array([50, 300]), 100)[0]
+        Fraction(1, 2)
+        """
+        narrow = int(values.min(initial=0)) > -NARROW and int(values.max(initial=0)) < NARROW
+        exact: Integers = values if narrow else values.astype(object)
+        common = gcd(over, int(np.gcd.reduce(exact))) if over > 1 and len(exact) else 1
+        return cls(exact // common if common > 1 else exact, over // common)
+
+    def at(self, classes: Ints) -> Weights:
+        """The weights of some classes, in their order."""
+        return Weights(self.values[classes], self.over)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
     def __getitem__(self, k: int) -> Fraction:
         return Fraction(int(self.values[k]), self.over)
 

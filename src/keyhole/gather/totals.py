@@ -121,8 +121,7 @@ class Totals:
         weight: Weights = self._atoms.weight(part.weight)
         totals, _, absolute = self._atom_totals(part.feature)
         if absolute is None:
-            exact = int((weight.values[mask].astype(object) * totals[mask]).sum())
-            return Fraction(exact, weight.over), Fraction(0)
+            return Fraction(_dot(weight.values[mask], totals[mask]), weight.over), Fraction(0)
         factors = weight.values[mask].astype(np.float64) / weight.over
         size = Fraction(fsum(np.abs(factors) * absolute[mask]))
         return Fraction(fsum(factors * totals[mask])), size
@@ -203,3 +202,19 @@ def _by_atom(atoms: Atoms, units: NDArray[Any]) -> NDArray[Any]:
     wide = np.zeros(atoms.K, dtype=object)
     np.add.at(wide, atoms.of, units.astype(object))
     return wide
+
+
+def _dot(left: NDArray[Any], right: NDArray[Any]) -> int:
+    """The sum of products of integers, exactly: in machine integers 20 bits at a time while no sum can overflow.
+
+    >>> _dot(np.array([10**12, -3]), np.array([10**6, 7]))
+    999999999999999979
+    """
+    if left.dtype == object or right.dtype == object or int(np.abs(right).max(initial=0)) * len(right) >= 2**42:
+        return int((left.astype(object) * right).sum())
+    total, shift, rest = 0, 0, np.abs(left)
+    signed = np.where(left < 0, -right, right)
+    while rest.any():
+        total += int(((rest & 0xFFFFF) * signed).sum()) << shift
+        rest, shift = rest >> 20, shift + 20
+    return total

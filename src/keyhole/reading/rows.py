@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 
@@ -13,89 +13,66 @@ from keyhole.predicate import (
     IsNull,
     Leaf,
     Like,
-    Membership,
     Opaque,
     Predicate,
     Scalar,
+    Truth,
     columns,
     evaluate,
     leaf_truth,
-    leaves,
 )
-from keyhole.query import Query, Statement
-from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.reading.trial import Trial, constants
+from keyhole.schema import Column, Kind
 
 Record = dict[str, Scalar | None]
 MOST = 10  # rows for one statement
+AGAIN = 7  # copies of the one that matches, if private columns are compared
 
 
-def conditions(statement: Statement) -> tuple[Predicate, ...]:
-    """Every condition of a statement, once."""
-    found: dict[Predicate, None] = {statement.where: None}
-    for query in (*statement.queries, *statement.tested):
-        found |= dict.fromkeys(query_conditions(query))
-    return tuple(found)
-
-
-def query_conditions(query: Query) -> Iterator[Predicate]:
-    """Every condition of a query."""
-    yield from (t.where for t in (*query.terms, *query.per))
-    yield from query.needs
-
-
-def private_constants(statement: Statement, schema: Schema) -> dict[str, list[Scalar]]:
-    """What private columns are compared with."""
-    secret = {c.name for c in schema.columns if c.secret}
-    found: dict[str, list[Scalar]] = {}
-    for leaf in dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement)))):
-        if not isinstance(leaf, Opaque) and leaf.column in secret:
-            found.setdefault(leaf.column, []).extend(_constants(leaf))
-    return found
-
-
-def deciding_rows(statement: Statement, schema: Schema, sample: Sequence[Record], turn: int) -> list[Record]:
+def deciding_rows(
+    trial: Trial, public: Mapping[str, Column], ids: Sequence[str], sample: Sequence[Record], turn: int
+) -> list[Record]:
     """A row that matches, as far as can be seen without an engine, and rows that differ from it in one column each.
 
     Those differ in the columns with conditions: below, at and above each constant, and NULL where there may be NULL.
-    Columns that an expression looks at keep values that occur, since an expression may fail on others.
+    Columns that an expression looks at keep values that occur, since an expression may fail on others. Where private
+    columns are compared, the row that matches is there several times, for values on both sides of each constant.
     """
-    public = {c.name: c for c in schema.columns if not c.secret}
-    asked = dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement))))
-    inside = {name for leaf in asked if isinstance(leaf, Opaque) for name in leaf.columns}
+    statement = trial.statement
+    inside = {name for leaf in trial.public if isinstance(leaf, Opaque) for name in leaf.columns}
     inside |= {name for key in statement.keys if key.column is None for name in key.columns}
     by_column: dict[str, list[Leaf]] = {}
-    for leaf in asked:
-        if not isinstance(leaf, Opaque) and leaf.column in public:
+    for leaf in trial.public:
+        if not isinstance(leaf, Opaque):
             by_column.setdefault(leaf.column, []).append(leaf)
     if not by_column or not sample:
         return []
-    record = _renamed(sample[turn % len(sample)], schema, 1000 + turn)
+    record = _renamed(sample[turn % len(sample)], ids, 1000 + turn)
+    alone = _alone(statement.where)
     choices: dict[str, list[Scalar | None]] = {}
-    parts = statement.where.parts if isinstance(statement.where, And) else (statement.where,)
     for name, mine in by_column.items():
         real = [sample[(turn * 7 + i * 13) % len(sample)].get(name) for i in range(3)]
         about = [] if name in inside else list(chain.from_iterable(_about(leaf, public[name]) for leaf in mine))
         choices[name] = list(dict.fromkeys([*about, *real, *([None] if public[name].nullable else [])]))
-        alone = [p for p in parts if columns(p) == {name}]
-        record[name] = next((v for v in choices[name] if _all_true(alone, name, v)), record.get(name))
+        parts = alone.get(name, [])
+        record[name] = next((v for v in choices[name] if _all_true(parts, v)), record.get(name))
     found = [record]
     for name, values in choices.items():
         found += [{**record, name: value} for value in values if value != record[name]]
     step = max(1, -(-len(found) // MOST))
-    return found[::step]
+    return [*found[::step], *([record] * AGAIN if any(map(constants, trial.private)) else [])]
 
 
-def copies(sample: Sequence[Record], schema: Schema, least: int) -> list[Record]:
+def copies(sample: Sequence[Record], ids: Sequence[str], least: int) -> list[Record]:
     """The records again under other ids, until there are enough for made-up values to vary."""
     found: list[Record] = []
     while sample and len(sample) + len(found) < least:
-        found.append(_renamed(sample[len(found) % len(sample)], schema, len(found)))
+        found.append(_renamed(sample[len(found) % len(sample)], ids, len(found)))
     return found
 
 
-def with_ids_of_their_own(extra: Sequence[Record], sample: Sequence[Record], schema: Schema) -> list[Record]:
+def with_ids_of_their_own(extra: Sequence[Record], sample: Sequence[Record], ids: Sequence[str]) -> list[Record]:
     """The rows whose id nobody else has."""
-    ids = [c.name for c in schema.of_role(Role.ID)]
     seen = {tuple(row.get(name) for name in ids) for row in sample} if ids else set()
     kept = []
     for row in extra:
@@ -106,29 +83,36 @@ def with_ids_of_their_own(extra: Sequence[Record], sample: Sequence[Record], sch
     return kept
 
 
-def _renamed(record: Record, schema: Schema, turn: int) -> Record:
+def _renamed(record: Record, ids: Sequence[str], turn: int) -> Record:
     """The record under an id that nobody has."""
     other = dict(record)
-    for column in schema.of_role(Role.ID):
-        value = record.get(column.name)
+    for name in ids:
+        value = record.get(name)
         if isinstance(value, str):
-            other[column.name] = f"{value} {turn} made up"
+            other[name] = f"{value} {turn} made up"
         elif isinstance(value, int) and not isinstance(value, bool):
-            other[column.name] = -1 - turn - abs(value)
+            other[name] = -1 - turn - abs(value)
     return other
 
 
-def _all_true(parts: Sequence[Predicate], name: str, value: Scalar | None) -> bool:
+def _alone(where: Predicate) -> dict[str, list[Predicate]]:
+    """The parts of a conjunction that look at one column each, by column."""
+    found: dict[str, list[Predicate]] = {}
+    for part in where.parts if isinstance(where, And) else (where,):
+        looked = {part.column} if isinstance(part, Comparison) else columns(part)
+        if len(looked) == 1:
+            found.setdefault(next(iter(looked)), []).append(part)
+    return found
+
+
+def _all_true(parts: Sequence[Predicate], value: Scalar | None) -> bool:
+    def truth(leaf: Leaf) -> Truth:
+        return leaf_truth(leaf, value)
+
     try:
-        return all(evaluate(p, lambda leaf: leaf_truth(leaf, value)) is True for p in parts)
+        return all((truth(p) if isinstance(p, Comparison) else evaluate(p, truth)) is True for p in parts)
     except TypeError:  # an expression, or values that do not compare
         return False
-
-
-def _constants(leaf: Leaf) -> Sequence[Scalar]:
-    if isinstance(leaf, Comparison):
-        return (leaf.value,)
-    return leaf.values if isinstance(leaf, Membership) else ()
 
 
 def _about(leaf: Leaf, column: Column) -> Iterator[Scalar | None]:
@@ -138,7 +122,7 @@ def _about(leaf: Leaf, column: Column) -> Iterator[Scalar | None]:
         yield leaf.pattern.replace("%", "").replace("_", "x")
         yield leaf.pattern.replace("%", "yz").replace("_", "x")
         return
-    for constant in _constants(leaf)[:3]:
+    for constant in constants(leaf)[:3]:
         yield constant
         if isinstance(constant, bool):
             yield not constant

@@ -6,7 +6,7 @@ from itertools import chain
 
 from keyhole.predicate import Comparison, Membership, leaves, literal
 from keyhole.query import Statement
-from keyhole.reading.rows import conditions
+from keyhole.reading.trial import conditions
 from keyhole.schema import Kind, Role
 from keyhole.tables import Roster
 

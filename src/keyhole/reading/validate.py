@@ -8,44 +8,55 @@ and NULL against 0. What differs is not judged. The check depends on the text an
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import isfinite
 from typing import Any
 
+import numpy as np
+
 from keyhole.meaning import OVER_ZERO
-from keyhole.query import Statement
-from keyhole.reading.answers import FREE, Filled, FormAnswer, rows_of
-from keyhole.reading.rows import copies, deciding_rows, private_constants, with_ids_of_their_own
-from keyhole.tables import ProbeTable, Roster
+from keyhole.predicate import Scalar
+from keyhole.query import Aggregate, Statement
+from keyhole.reading.answers import FREE, FormAnswer, rows_of
+from keyhole.reading.filled import Filled, Mask, Placed
+from keyhole.reading.rows import copies, deciding_rows, with_ids_of_their_own
+from keyhole.reading.trial import Trial, partly, secrets
+from keyhole.schema import Role, Schema
+from keyhole.tables import AsWritten, Filling, ProbeTable, Roster
 
 DIFFERS = "read differently from the engine; please report"
 FAILS = "the engine refuses to run it as it is written"
 ROWS = 40  # a made-up table has at least so many
 BATCH = 250  # statements that share a made-up table
-SMALL = 8  # statements up to which one database is filled again and again
 REMEMBERED = 100_000
 
 
 class Validator:
-    """Checks readings against the engine; each text once. Cost: about two runs of the text on some hundred rows,
-    and one on a few."""
+    """Checks readings against the engine; each text once.
+
+    Cost: a text is parsed once and run twice, on some hundred rows with other private values each time; and over a few
+    rows if some of its numbers can be over nobody while others are not, else over none (one run for all of one head).
+    """
 
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
-        self._made: list[ProbeTable] = []
+        self._made: ProbeTable | None = None
         self._known: dict[str, str] = {}
+        self._nobody: dict[AsWritten, list[tuple[Any, ...]] | None] = {}
 
     def reasons(self, statements: Iterable[Statement]) -> list[str]:
         """Why each statement cannot be trusted to be read as the engine reads it; empty if it can."""
         asked = list(statements)
         if len(self._known) + len(asked) > REMEMBERED:
             self._known.clear()
-        new = [s for s in {s.text: s for s in asked}.values() if s.text not in self._known]
-        told_apart = [s for s in new if "distinct" in s.text.lower()]  # there it matters that an id is one record's
-        for some in (told_apart, [s for s in new if s not in told_apart]):
+            self._nobody.clear()
+        new = {s.text: s for s in asked if s.text not in self._known}
+        for told_apart in (True, False):  # where it matters that an id is one record's, or not
+            some = [s for s in new.values() if _distinct(s) is told_apart]
             for start in range(0, len(some), BATCH):
                 batch = some[start : start + BATCH]
                 for statement, reason in zip(batch, self._checked(batch), strict=True):
@@ -60,60 +71,80 @@ class Validator:
         return [reason and self._looked([s])[0] for s, reason in zip(batch, found, strict=True)]
 
     def _looked(self, batch: Sequence[Statement]) -> list[str]:
-        fillings = range(4)
-        probes = self._probes(1 if len(batch) <= SMALL else len(fillings))
-        sample, schema = probes[0].sample(), probes[0].schema
-        extra = copies(sample, schema, ROWS)
-        extra += [row for turn, s in enumerate(batch) for row in deciding_rows(s, schema, sample, turn)]
-        if any("distinct" in s.text.lower() for s in batch):
-            extra = with_ids_of_their_own(extra, sample, schema)
-        constants: dict[str, list[Any]] = {}
-        for statement in batch:
-            for name, values in private_constants(statement, schema).items():
+        if self._made is None:
+            self._made = self._roster.probe()
+        probe, schema = self._made, self._made.schema
+        sample = probe.sample()
+        secret = secrets(schema)
+        trials = [Trial.of(s, schema, secret) for s in batch]
+        public = {c.name: c for c in schema.columns if not c.secret}
+        ids = [c.name for c in schema.of_role(Role.ID)]
+        extra = copies(sample, ids, ROWS)
+        for turn, trial in enumerate(trials):
+            extra += deciding_rows(trial, public, ids, sample, turn)
+        if any(map(_distinct, batch)):
+            extra = with_ids_of_their_own(extra, sample, ids)
+        placed = Placed(probe, probe.place(extra))
+        constants: dict[str, list[Scalar]] = {}
+        for trial in trials:
+            for name, values in trial.private_constants().items():
                 constants.setdefault(name, []).extend(values)
-        few = 3 / max(3, len(sample) + len(extra))
-        shares = (1.0, 0.5, few, 0.0)  # of the rows; the last two are for sums over nobody
-        chosen = (batch, batch, [s for s in batch if _partly(s)], [s for s in batch if not _partly(s)])
+        with suppress(Exception):  # one condition that fails: each statement then looks up its own
+            placed.prepare(leaf for trial in trials for leaf in trial.public)
+        said = [""] * len(trials)
+        for filling in Filling:
+            some = [i for i, trial in enumerate(trials) if not said[i] and _asked(trial.statement, filling, schema)]
+            found = self._filled(filling, [trials[i] for i in some], placed, constants) if some else []
+            for i, reason in zip(some, found, strict=True):
+                said[i] = reason
+        return said
 
-        def one(seed: int) -> dict[str, str]:
-            some, probe = chosen[seed], probes[seed % len(probes)]
-            if not some:
-                return {}
-            if seed < len(probes):
-                probe.place(extra)
-            probe.fill(seed, constants, shares[seed])
-            filled = Filled(probe, len(probe.listed(["1"])))
-            with suppress(Exception):  # one condition that fails: each statement then looks up its own
-                filled.prepare(some)
-            texts = [(s.text, s.table, len(s.shown)) for s in some]
-            return {s.text: _reason(s, rows, filled) for s, rows in zip(some, probe.run(texts), strict=True)}
-
-        if len(probes) == 1:
-            found = [one(seed) for seed in fillings]
-        else:
-            from concurrent.futures import ThreadPoolExecutor
-
-            with ThreadPoolExecutor(len(probes)) as pool:  # each filling has a database of its own
-                found = list(pool.map(one, fillings))
-        return [next((said[s.text] for said in found if said.get(s.text)), "") for s in batch]
-
-    def _probes(self, count: int) -> list[ProbeTable]:
-        """Databases for made-up tables; few statements share one, which is filled again and again."""
-        self._made += [self._roster.probe() for _ in range(count - len(self._made))]
-        return self._made[:count]
+    def _filled(
+        self, filling: Filling, trials: Sequence[Trial], placed: Placed, constants: Mapping[str, Sequence[Scalar]]
+    ) -> list[str]:
+        """What there is to say against each trial on one filling."""
+        alike = [_alike(trial) if filling is Filling.NOBODY else trial.asked for trial in trials]
+        known = self._nobody if filling is Filling.NOBODY else {}
+        new = {key: trial.asked for key, trial in zip(alike, trials, strict=True) if key not in known}
+        kept: Mask = np.zeros(placed.n, dtype=np.bool_)
+        if new or any(_figured(trial.statement) for trial in trials):
+            kept = placed.probe.fill(filling, constants, [trial.asked.table for trial in trials])
+            known |= dict(zip(new, placed.probe.run(list(new.values())), strict=True))
+        filled = Filled(placed, kept)
+        with suppress(Exception):
+            filled.prepare(leaf for trial in trials for leaf in trial.private)
+        return [_reason(trial, known[key], filled) for key, trial in zip(alike, trials, strict=True)]
 
 
-def _partly(statement: Statement) -> bool:
-    """Can some of its numbers be over nobody while others are not?"""
-    return bool(statement.keys or statement.having) or any(len(q.needs) > 1 for q in statement.queries)
+def _asked(statement: Statement, filling: Filling, schema: Schema) -> bool:
+    """Is it run on that filling? Of those for sums over nobody, only on those that may show something."""
+    if filling <= Filling.SECOND:
+        return True
+    if filling in (Filling.FEW, Filling.NOBODY):
+        return partly(statement) is (filling is Filling.FEW)
+    without = filling.without(schema)
+    return partly(statement) and any(not q.columns.isdisjoint(without) for q in (*statement.queries, *statement.tested))
 
 
-def _reason(statement: Statement, rows: Sequence[Sequence[Any]] | None, filled: Filled) -> str:
+def _alike(trial: Trial) -> AsWritten:
+    """What a run over nobody is remembered by: the head, if there is one."""
+    return replace(trial.asked, text="") if trial.asked.head else trial.asked
+
+
+def _figured(statement: Statement) -> bool:
+    """Is something of it asked from the engine while it is compared?"""
+    return any(query.aggregate is Aggregate.PUBLIC for query in (*statement.queries, *statement.tested))
+
+
+def _distinct(statement: Statement) -> bool:
+    return "distinct" in statement.text.lower()
+
+
+def _reason(trial: Trial, rows: Sequence[Sequence[Any]] | None, filled: Filled) -> str:
     if rows is None:
         return FAILS
     try:
-        filled.prepare([statement])
-        claimed = rows_of(statement, filled)
+        claimed = rows_of(trial, filled)
     except Exception:  # whatever our side trips over, the statement was not checked
         return DIFFERS
     return "" if claimed is not None and agree(rows, claimed) else DIFFERS
@@ -121,16 +152,15 @@ def _reason(statement: Statement, rows: Sequence[Sequence[Any]] | None, filled: 
 
 def agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bool:
     """Are these the same rows, in any order? Each row of the engine takes one of the claimed rows."""
-    if len(rows) != len(claimed):
+    if len(rows) != len(claimed) or any(len(row) != len(claimed[0]) for row in rows):
         return False
+    if len(rows) == 1:
+        return all(map(_same, rows[0], claimed[0]))
     left: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
     for claim in claimed:
         left.setdefault(_name(claim, claim), []).append(claim)
     for row in rows:
-        pattern = claimed[0]
-        if len(row) != len(pattern):
-            return False
-        mine = left.get(_name(row, pattern), [])
+        mine = left.get(_name(row, claimed[0]), [])
         at = next((i for i, claim in enumerate(mine) if all(map(_same, row, claim))), None)
         if at is None:
             return False
@@ -158,6 +188,8 @@ def _same(found: Any, claim: Any) -> bool:
         return found is None and claim.number is None
     if isinstance(found, bool) or not isinstance(found, int | float | Decimal) or not isfinite(found):
         return False
+    if claim.digits is None and type(found) is int:
+        return bool(found == claim.number)
     exact = Fraction(found)
     if claim.digits is None:
         return exact == claim.number or (isinstance(found, float) and abs(exact - claim.number) <= claim.slack)

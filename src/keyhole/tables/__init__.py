@@ -1,14 +1,16 @@
 """The one door to the data: settings and a file to a `Table`; Query to rows, atoms, truth."""
 
-from keyhole.tables.base import GroupKey, MadeUp, PrivateValues, ProbeTable, Roster, Rows, Source
+from keyhole.tables.base import AsWritten, Filling, GroupKey, MadeUp, PrivateValues, ProbeTable, Roster, Rows, Source
 from keyhole.tables.duckdb.load import load, load_roster
 from keyhole.tables.duckdb.roster import DuckDBRoster
 from keyhole.tables.duckdb.source import DuckDBSource
 from keyhole.tables.open import Table, Use, open_table
 
 __all__ = [
+    "AsWritten",
     "DuckDBRoster",
     "DuckDBSource",
+    "Filling",
     "GroupKey",
     "MadeUp",
     "PrivateValues",

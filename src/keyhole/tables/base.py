@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import IntEnum
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -41,6 +42,41 @@ class MadeUp:
     over: int
 
 
+@dataclass(frozen=True, slots=True)
+class AsWritten:
+    """A text to run: the name of the table in it, and how many columns it should have.
+
+    Texts with the same `head` have the same words up to a WHERE that ends them, so the same columns and types; empty:
+    nothing is known about it.
+    """
+
+    text: str
+    table: tuple[str, ...]
+    columns: int
+    head: str = ""
+
+
+class Filling(IntEnum):
+    """The ways to make the private columns up: two with all kinds of values, the others for sums over nobody.
+
+    A row whose number is 0, NULL or about a constant in FIRST has a random one other than 0 in SECOND, and one that
+    SECOND leaves out has such a number in FIRST: whether a sum counts a row shows in one of the two. FEW has three
+    rows, NOBODY none. In EVEN_NULL every other column that may be NULL is NULL throughout, in ODD_NULL the others are.
+    """
+
+    FIRST = 0
+    SECOND = 1
+    FEW = 2
+    NOBODY = 3
+    EVEN_NULL = 4
+    ODD_NULL = 5
+
+    def without(self, schema: Schema) -> tuple[str, ...]:
+        """The private columns that are NULL in every row."""
+        names = tuple(c.name for c in schema.columns if c.secret and c.nullable)
+        return {Filling.EVEN_NULL: names[::2], Filling.ODD_NULL: names[1::2]}.get(self, ())
+
+
 class ProbeTable(Protocol):
     """A made-up table in a database of its own: real public values, made-up private ones; statements run as written."""
 
@@ -51,29 +87,34 @@ class ProbeTable(Protocol):
     def sample(self) -> list[GroupKey]:
         """Public columns of some records of the real table; all if there are few."""
 
-    def place(self, extra: Sequence[Mapping[str, Scalar | None]]) -> None:
-        """Public rows from now on: the sample, and these."""
+    def place(self, extra: Sequence[Mapping[str, Scalar | None]]) -> int:
+        """Public rows from now on: the sample, and these. Returns how many there are."""
 
-    def fill(self, seed: int, constants: Mapping[str, Sequence[Scalar]], share: float) -> None:
-        """Make the private columns up, another way for each seed; `constants` are what they are compared with.
+    def fill(
+        self, filling: Filling, constants: Mapping[str, Sequence[Scalar]], names: Sequence[tuple[str, ...]]
+    ) -> NDArray[np.bool_]:
+        """Make the private columns up; `constants` are what they are compared with, `names` those of the table.
 
-        About that share of the rows is kept: with few of them, many conditions hold for nobody.
+        Returns which of the public rows are in the table now.
         """
 
-    def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
-        """Each condition on each row: 1 true, 0 false, -1 NULL."""
+    def column(self, column: Column) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+        """(values, where there is one) of a public column of integers, days or text on all public rows, or None."""
+
+    def truths(self, leaves: Sequence[Leaf], *, public: bool) -> Mapping[Leaf, NDArray[np.int8]]:
+        """Each condition on each row: 1 true, 0 false, -1 NULL; on all public rows, or on those filled."""
 
     def values(self, column: Column) -> MadeUp:
-        """A private numeric column."""
+        """A private numeric column, on the rows filled."""
 
-    def listed(self, expressions: Sequence[str]) -> list[tuple[Any, ...]]:
-        """Expressions over the columns, row by row."""
+    def listed(self, expressions: Sequence[str], *, public: bool) -> list[tuple[Any, ...]]:
+        """Expressions over the columns: over public ones on all public rows, else on the rows filled."""
 
     def figures(self, keys: Sequence[str], item: str) -> list[tuple[Any, ...]]:
-        """One aggregate for each value of the keys, behind them."""
+        """One aggregate for each value of the keys, behind them, over the rows filled."""
 
-    def run(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None]:
-        """The rows of each statement (text, name of the table in it, columns it should have); None: it fails."""
+    def run(self, texts: Sequence[AsWritten]) -> list[list[tuple[Any, ...]] | None]:
+        """The rows of each statement; None: it fails."""
 
 
 class Roster(Protocol):

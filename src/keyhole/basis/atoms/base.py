@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,10 +27,9 @@ class Atoms:
     sizes: NDArray[np.int64]
     first: NDArray[np.int64]
     table: Words
-    weights: tuple[tuple[Fraction, ...], ...] = ()
+    weights: tuple[Weights, ...] = ()
     conditions: Mapping[str, int] = field(default_factory=dict)
     expressions: Mapping[str, int] = field(default_factory=dict)
-    _scaled: dict[str, Weights] = field(default_factory=dict, repr=False)
 
     @property
     def K(self) -> int:  # noqa: N802 - the letter of the literature
@@ -59,9 +57,7 @@ class Atoms:
 
     def weight(self, sql: str) -> Weights:
         """The value of a public weight on each atom."""
-        if sql not in self._scaled:
-            self._scaled[sql] = Weights.of(self.weights[self.expressions[sql]])
-        return self._scaled[sql]
+        return self.weights[self.expressions[sql]]
 
     def mask(self, where: Predicate) -> NDArray[np.bool_]:
         """Which atoms satisfy a condition."""
@@ -79,7 +75,7 @@ class Atoms:
         """Atoms that tell apart what either tells apart, with the conditions and weights of both."""
         made = refine(self.of, other.of)
         tables: list[Words] = []
-        weights: list[tuple[Fraction, ...]] = []
+        weights: list[Weights] = []
         conditions: dict[str, int] = {}
         expressions: dict[str, int] = {}
         for atoms, whence in ((self, made.left), (other, made.right)):
@@ -90,6 +86,6 @@ class Atoms:
             for sql, j in atoms.expressions.items():
                 if sql not in expressions:
                     expressions[sql] = len(weights)
-                    weights.append(tuple(atoms.weights[j][k] for k in whence.tolist()))
+                    weights.append(atoms.weights[j].at(whence))
         table = np.vstack(tables)
         return Atoms(made.of, made.sizes, made.first, table, tuple(weights), conditions, expressions)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis import Atoms
+from keyhole.basis import Atoms, Weights
 from keyhole.basis.atoms.plan import Leaves, Pick, Plan, Tree, decide, plan, settle
 from keyhole.basis.atoms.tables import Ints, Keys, Place, Words, join_tables, mask_table, packed
 from keyhole.errors import DataError
@@ -54,7 +53,7 @@ class _Prepared:
     starts: Ints
     tables: Words
     weighing: tuple[Place, ...]  # where the weights are in the keys
-    weights: tuple[tuple[Ints, list[Fraction]], ...]
+    weights: tuple[tuple[Ints, Weights], ...]
 
 
 def group(
@@ -169,10 +168,10 @@ def _direct(
 
 
 def _atoms(
-    of: NDArray[np.int32], first: Ints, bits: Words, weighed: Sequence[tuple[NDArray[np.int64], list[Fraction]]]
+    of: NDArray[np.int32], first: Ints, bits: Words, weighed: Sequence[tuple[NDArray[np.int64], Weights]]
 ) -> Atoms:
     sizes = np.bincount(of, minlength=len(first)).astype(np.int64)
-    per_atom = tuple(tuple(map(values.__getitem__, codes[first].tolist())) for codes, values in weighed)
+    per_atom = tuple(values.at(codes[first]) for codes, values in weighed)
     return Atoms(of, sizes, first, bits, per_atom)
 
 

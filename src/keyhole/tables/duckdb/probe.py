@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
@@ -19,13 +19,15 @@ from numpy.typing import NDArray
 
 from keyhole.predicate import Leaf, Scalar, literal, quote_name, to_sql
 from keyhole.schema import Column, Kind, Schema
-from keyhole.tables.base import MadeUp
+from keyhole.tables.base import AsWritten, Filling, MadeUp
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.roster import closed
 
 SAMPLE = 300  # records of the real table whose public columns are taken; all if there are no more
 SECONDS = 10.0
 BATCH = 10  # statements that are run as one
+SHORT = 40  # rows that are spelled out
+ALIKE = 40  # the same, if their columns have the same types
 _TYPES = {
     Kind.INTEGER: "BIGINT",
     Kind.DECIMAL: "DECIMAL(18,2)",
@@ -36,134 +38,232 @@ _TYPES = {
     Kind.TIMESTAMP: "TIMESTAMP",
     Kind.OTHER: "VARCHAR",
 }
-# plans are made for a few hundred rows: what improves them costs more than it saves, and changes no answer
-_PLAIN = (
-    "expression_rewriter,filter_pullup,filter_pushdown,join_order,unused_columns,statistics_propagation,"
-    "common_subexpressions,common_aggregate,column_lifetime,compressed_materialization,duplicate_groups,"
-    "reorder_filter,join_filter_pushdown,build_side_probe_side,late_materialization"
-)
 _UNITS = {Kind.INTEGER: 1, Kind.DECIMAL: 100, Kind.DOUBLE: 4}
-_PROBE = "keyhole_probe.made_up"
+_OWN = "keyhole_probe"
+_PUBLIC = f"memory.{_OWN}.public"
+_PLACE = "(hash(rowid) % 12)"  # by this, rows are in one filling and not in the other, or special in one of them
+# (rows that are in it, rows whose values may be special) for each filling; the latter of the rows with `_PLACE` beside
+_CLASSES = {
+    Filling.FIRST: ("TRUE", f"{_OWN} < 6"),
+    Filling.SECOND: (f"{_PLACE} < 9", f"{_OWN} >= 6"),
+    Filling.FEW: ("FALSE", "TRUE"),  # but for `_few`
+    Filling.NOBODY: ("FALSE", "TRUE"),
+    Filling.EVEN_NULL: ("TRUE", "FALSE"),
+    Filling.ODD_NULL: ("TRUE", "FALSE"),
+}
 
 
 class DuckDBProbe:
-    """The made-up table: filled, asked, filled again."""
+    """The made-up table: placed, filled, asked, filled again."""
 
     def __init__(self, people: duckdb.DuckDBPyConnection, n: int, schema: Schema) -> None:
         self.schema = schema
         self._public = [c for c in schema.columns if not c.secret]
         con = duckdb.connect(":memory:")
         con.execute("SET TimeZone = 'UTC'; SET threads = 1; SET memory_limit = '512MB'; SET temp_directory = ''")
-        con.execute(f"SET disabled_optimizers = '{_PLAIN}'")
+        # plans are made for a few hundred rows: what improves them costs more than it saves, and changes no answer
+        every = con.execute("SELECT string_agg(name, ',') FROM duckdb_optimizers()").fetchall()[0][0]
+        con.execute(f"SET disabled_optimizers = '{every}'")
         listed = ", ".join(quote_name(c.name) for c in self._public) or "1 AS one"
         some = f" WHERE rowid % {-(-n // SAMPLE)} = 0" if n > SAMPLE else ""
         copied(people, f"SELECT {listed} FROM people{some}", con, "sample")
-        con.execute("CREATE SCHEMA keyhole_probe")
-        con.execute("CREATE TABLE keyhole_probe.taken AS SELECT * FROM temp.sample")
+        con.execute(f"CREATE SCHEMA {_OWN}")
+        con.execute(f"CREATE TABLE {_OWN}.taken AS SELECT * FROM temp.sample")
         con.execute("DROP TABLE temp.sample")
-        described = con.execute("SELECT column_name, column_type FROM (DESCRIBE keyhole_probe.taken)").fetchall()
+        described = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {_OWN}.taken)").fetchall()
         self._types = {str(name): str(kind) for name, kind in described}
         self._con = closed(con)
-        self._known: set[tuple[str, ...]] = set()
+        self._at = ""
+        self._places: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._sample: list[dict[str, Scalar | None]] | None = None
+        self._columns: dict[str, tuple[NDArray[Any], NDArray[np.bool_]] | None] = {}
+        self._parsed: dict[str, duckdb.Statement] = {}
 
     def sample(self) -> list[dict[str, Scalar | None]]:
         """Public columns of some records."""
         if self._sample is None:
             names = [c.name for c in self._public]
-            rows = self._con.execute("SELECT * FROM keyhole_probe.taken").fetchall()
+            rows = self._con.execute(f"SELECT * FROM {_OWN}.taken").fetchall()
             self._sample = [dict(zip(names, map(_plain, row), strict=False)) for row in rows]
         return self._sample
 
-    def place(self, extra: Sequence[Mapping[str, Scalar | None]]) -> None:
+    def place(self, extra: Sequence[Mapping[str, Scalar | None]]) -> int:
         """Public rows from now on: the sample, and these. What a column cannot hold is NULL, or its row is left out."""
-        self._con.execute("CREATE OR REPLACE TABLE keyhole_probe.public AS SELECT * FROM keyhole_probe.taken")
-        columns = ", ".join(
-            f"{quote_name(c.name)} {_TYPES[c.kind] if c.secret else self._types[c.name]}" for c in self.schema.columns
-        )
-        self._con.execute(f"CREATE OR REPLACE TABLE {_PROBE} ({columns})")
+        self._parsed.clear()
+        text = f"CREATE OR REPLACE TABLE {_PUBLIC} AS SELECT * FROM memory.{_OWN}.taken"
         if not extra or not self._public:
+            self._con.execute(text)
+        else:
+            names = [c.name for c in self._public]
+            columns = [_texts([row.get(name) for row in extra]) for name in names]
+            made = [f"TRY_CAST(c{i} AS {self._types[name]})" for i, name in enumerate(names)]
+            kept = [f"{m} IS NOT NULL" for m, c in zip(made, self._public, strict=True) if not c.nullable] or ["TRUE"]
+            with self._table(columns) as placed:
+                where = " AND ".join(kept)
+                self._con.execute(f"{text} UNION ALL SELECT {', '.join(made)} FROM {placed} WHERE {where}")
+        return self._look()
+
+    @contextmanager
+    def _table(self, columns: Sequence[Sequence[str | None]]) -> Iterator[str]:
+        """Columns of text as a table c0, c1, ... in SQL: spelled out if it is short, which is quicker then."""
+        if len(columns[0]) <= SHORT:
+            rows = ", ".join(f"({', '.join(map(literal, row))})" for row in zip(*columns, strict=True))
+            yield f"(VALUES {rows}) AS q({', '.join(f'c{i}' for i in range(len(columns)))})"
             return
-        names = [c.name for c in self._public]
-        words = {f"c{i}": np.array([_text(row.get(n)) for row in extra], dtype=object) for i, n in enumerate(names)}
-        made = ", ".join(f"TRY_CAST(c{i} AS {self._types[name]})" for i, name in enumerate(names))
-        whole = [f"TRY_CAST(c{i} AS {self._types[c.name]}) IS NOT NULL" for i, c in enumerate(self._public)]
-        kept = " AND ".join(test for test, c in zip(whole, self._public, strict=True) if not c.nullable) or "TRUE"
-        self._con.register("keyhole_extra", words)
-        self._con.execute(f"INSERT INTO keyhole_probe.public SELECT {made} FROM keyhole_extra WHERE {kept}")
+        self._con.register("keyhole_extra", {f"c{i}": np.array(c, dtype=object) for i, c in enumerate(columns)})
+        yield "keyhole_extra"
         self._con.unregister("keyhole_extra")
 
-    def fill(self, seed: int, constants: Mapping[str, Sequence[Scalar]], share: float) -> None:
+    def _look(self) -> int:
+        """Fetch what is looked at again and again: where rows are in the fillings, and columns that are arrays."""
+        plain = [c for c in self._public if c.kind in (Kind.INTEGER, Kind.DATE, Kind.TEXT)]
+        listed = [f"{_PLACE}::TINYINT AS place", *(f"{quote_name(c.name)} AS c{i}" for i, c in enumerate(plain))]
+        self._columns = {}
+        try:
+            found = self._con.execute(f"SELECT {', '.join(listed)} FROM {_PUBLIC}").fetchnumpy()
+            self._columns = {c.name: _array(found[f"c{i}"], c.kind) for i, c in enumerate(plain)}
+        except (duckdb.Error, ValueError, OverflowError):  # days that Python has not: the engine looks at them then
+            found = self._con.execute(f"SELECT {listed[0]} FROM {_PUBLIC}").fetchnumpy()
+        self._places = np.asarray(found["place"], dtype=np.int8)
+        return len(self._places)
+
+    def fill(
+        self, filling: Filling, constants: Mapping[str, Sequence[Scalar]], names: Sequence[tuple[str, ...]]
+    ) -> NDArray[np.bool_]:
         """Make the private columns up: numbers at random, 0, negative ones, and values about the constants.
 
-        About that share of the rows is kept: with few of them, many conditions hold for nobody.
+        The table stands under each of the names: a view would cost every statement a third more. A name that cannot
+        be had is left out; then the statement fails, and is not judged.
         """
+        kept, special = _CLASSES[filling]
+        if filling is Filling.FEW:
+            kept = f"rowid IN ({', '.join(map(str, self._few()))})"
         listed = []
+        without = filling.without(self.schema)
         for c in self.schema.columns:
             name = quote_name(c.name)
-            listed.append(f"{_made_up(c, seed, constants.get(c.name, ()))} AS {name}" if c.secret else name)
-        some = f" WHERE hash(rowid, {seed}) % 10000 < {round(share * 10000)}" if share < 1 else ""
-        self._con.execute(f"DELETE FROM {_PROBE}")
-        self._con.execute(f"INSERT INTO {_PROBE} SELECT {', '.join(listed)} FROM keyhole_probe.public{some}")
+            made = _made_up(c, filling, constants.get(c.name, ()), special) if c.secret else name
+            listed.append(f"{made} AS {name}" if c.name not in without else f"CAST(NULL AS {_TYPES[c.kind]}) AS {name}")
+        drawn = [
+            f"hash(rowid, {filling:d}, {literal(c.name)}) AS {quote_name(f'{_OWN} {c.name}')}"
+            for c in self.schema.columns
+            if c.secret
+        ]
+        chosen = f"SELECT {', '.join(['*', f'{_PLACE} AS {_OWN}', *drawn])} FROM {_PUBLIC} WHERE {kept}"
+        made = f"SELECT {', '.join(listed)} FROM ({chosen})"
+        stands = [place for table in dict.fromkeys(names) if (place := self._stand(table, made))]
+        self._at = stands[0] if stands else self._stand(("memory", _OWN, "made_up"), made)
+        if filling is Filling.FEW:
+            return np.isin(np.arange(len(self._places)), self._few())
+        return self._places < {Filling.SECOND: 9, Filling.NOBODY: 0}.get(filling, 12)
 
-    def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
+    def _few(self) -> list[int]:
+        """Three records of the sample, each as unlike those before it as there are: so few groups have two of them."""
+        rows = [list(row.values()) for row in self.sample()]
+        found = [0]
+        while len(found) < min(3, len(rows)):
+            unlike = [min(sum(v != w for v, w in zip(row, rows[i], strict=True)) for i in found) for row in rows]
+            found.append(max(set(range(len(rows))) - set(found), key=lambda i: (unlike[i], -i)))
+        return found
+
+    def _stand(self, table: tuple[str, ...], made: str) -> str:
+        """Let the made-up table stand under a name; empty if it cannot."""
+        place = ".".join(map(quote_name, table))
+        ours = len(table) > 1 and table[-2].casefold() == _OWN
+        if not table or (ours and table != ("memory", _OWN, "made_up")):
+            return ""
+        try:
+            if len(table) == 3 and table[0].casefold() not in ("memory", "temp", "system"):
+                self._con.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {quote_name(table[0])}")
+            if len(table) > 1 and not ours:
+                self._con.execute(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(map(quote_name, table[:-1]))}")
+            self._con.execute(f"CREATE OR REPLACE TABLE {place} AS {made}")
+        except duckdb.Error:
+            return ""
+        return place
+
+    def column(self, column: Column) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+        """A public column as an array; None where that may not be exact."""
+        return self._columns.get(column.name)
+
+    def truths(self, leaves: Sequence[Leaf], *, public: bool) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each condition on each row: 1 true, 0 false, -1 NULL."""
         if not leaves:
             return {}
         listed = ", ".join(f"coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS c{i}" for i, leaf in enumerate(leaves))
-        found = self._con.execute(f"SELECT {listed} FROM {_PROBE}").fetchnumpy()
+        found = self._con.execute(f"SELECT {listed} FROM {_PUBLIC if public else self._at}").fetchnumpy()
         return {leaf: np.asarray(found[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
 
     def values(self, column: Column) -> MadeUp:
         """A private numeric column as units of a part of one, 0 where it is NULL."""
         over = _UNITS[column.kind]
         name = quote_name(column.name)
-        text = f"SELECT coalesce({name} * {over}, 0)::BIGINT AS v, {name} IS NOT NULL AS p FROM {_PROBE}"
+        text = f"SELECT coalesce({name} * {over}, 0)::BIGINT AS v, {name} IS NOT NULL AS p FROM {self._at}"
         found = self._con.execute(text).fetchnumpy()
         return MadeUp(np.asarray(found["v"], dtype=np.int64), np.asarray(found["p"], dtype=np.bool_), over)
 
-    def listed(self, expressions: Sequence[str]) -> list[tuple[Any, ...]]:
+    def listed(self, expressions: Sequence[str], *, public: bool) -> list[tuple[Any, ...]]:
         """Expressions over the columns, row by row."""
-        return self._con.execute(f"SELECT {', '.join(expressions)} FROM {_PROBE}").fetchall()
+        return self._con.execute(f"SELECT {', '.join(expressions)} FROM {_PUBLIC if public else self._at}").fetchall()
 
     def figures(self, keys: Sequence[str], item: str) -> list[tuple[Any, ...]]:
         """One aggregate for each value of the keys, behind them."""
         grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
-        return self._con.execute(f"SELECT {', '.join([*keys, item])} FROM {_PROBE}{grouped}").fetchall()
+        return self._con.execute(f"SELECT {', '.join([*keys, item])} FROM {self._at}{grouped}").fetchall()
 
-    def run(self, texts: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None]:
-        """The rows of each statement (text, name of the table in it, columns it should have); None: it fails.
+    def run(self, texts: Sequence[AsWritten]) -> list[list[tuple[Any, ...]] | None]:
+        """The rows of each statement; None: it fails.
 
-        Several are run as one where that works; a result with another number of columns is found one by one.
+        Several are run as one where that works: those of one head one below the other, others side by side, since
+        their types differ. A result with another number of columns is found one by one.
         """
-        for _, table, _ in texts:
-            self._name(table)
-        batches = [texts[start : start + BATCH] for start in range(0, len(texts), BATCH)]
+        alike: dict[tuple[str, int], list[int]] = {}
+        for i, text in enumerate(texts):
+            alike.setdefault((text.head, text.columns if text.head else 0), []).append(i)
+        found: list[list[tuple[Any, ...]] | None] = [None] * len(texts)
+        left: list[int] = []
         with self._limited():
-            found = [self._together(batch) if len(batch) > 1 else None for batch in batches]
-        return [
-            rows
-            for batch, together in zip(batches, found, strict=True)
-            for rows in (together if together is not None else [self._alone(text) for text, _, _ in batch])
-        ]
+            for (head, _), numbers in alike.items():
+                size = ALIKE if head else BATCH
+                for some in (numbers[start : start + size] for start in range(0, len(numbers), size)):
+                    together = self._together([texts[i] for i in some], by_name=not head) if len(some) > 1 else None
+                    if together is None:
+                        left += some
+                    else:
+                        for i, rows in zip(some, together, strict=True):
+                            found[i] = rows
+        for i in left:
+            found[i] = self._alone(texts[i].text)
+        return found
 
-    def _together(self, batch: Sequence[tuple[str, tuple[str, ...], int]]) -> list[list[tuple[Any, ...]] | None] | None:
+    def _together(self, batch: Sequence[AsWritten], *, by_name: bool) -> list[list[tuple[Any, ...]]] | None:
         parts, starts = [], [1]
-        for at, (text, _, columns) in enumerate(batch):
-            heads = ", ".join(f"c{at}_{i}" for i in range(columns))
-            parts.append(f"SELECT {at} AS s, q.* FROM ({text}\n) AS q({heads})")
-            starts.append(starts[-1] + columns)
+        for at, one in enumerate(batch):
+            heads = ", ".join(f"c{at}_{i}" for i in range(one.columns))
+            named = f" AS q({heads})" if by_name else ""
+            parts.append(f"SELECT {at} AS s, * FROM ({one.text}\n){named}")
+            starts.append(starts[-1] + one.columns)
         try:
-            done = self._con.execute(" UNION ALL BY NAME ".join(parts))
+            done = self._con.execute(self._statement(" UNION ALL BY NAME " if by_name else " UNION ALL ", parts))
             rows = done.fetchall()
         except (duckdb.Error, RuntimeError):
             return None
-        if len(done.description or ()) != starts[-1]:
+        if len(done.description or ()) != (starts[-1] if by_name else starts[1]):
             return None
         found: list[list[tuple[Any, ...]]] = [[] for _ in batch]
         for row in rows:
-            found[row[0]].append(row[starts[row[0]] : starts[row[0] + 1]])
-        return list(found)
+            found[row[0]].append(row[starts[row[0]] : starts[row[0] + 1]] if by_name else row[1:])
+        return found
+
+    def _statement(self, joint: str, parts: Sequence[str]) -> duckdb.Statement:
+        """Parsed once for all fillings: that is a third of what a run costs."""
+        text = joint.join(parts)
+        if text not in self._parsed:
+            several = self._con.extract_statements(text)
+            if len(several) != 1:
+                raise RuntimeError("a text that ends the statement around it")
+            self._parsed[text] = several[0]
+        return self._parsed[text]
 
     def _alone(self, text: str) -> list[tuple[Any, ...]] | None:
         try:
@@ -171,18 +271,6 @@ class DuckDBProbe:
                 return self._con.execute(text).fetchall()
         except (duckdb.Error, RuntimeError):
             return None
-
-    def _name(self, table: tuple[str, ...]) -> None:
-        """Let the made-up table be known under the name that a statement uses."""
-        if not table or table in self._known:
-            return
-        with suppress(duckdb.Error):  # then the statement fails, and is not judged
-            if len(table) == 3:
-                self._con.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {quote_name(table[0])}")
-            if len(table) > 1:
-                self._con.execute(f"CREATE SCHEMA IF NOT EXISTS {'.'.join(map(quote_name, table[:-1]))}")
-            self._con.execute(f"CREATE VIEW {'.'.join(map(quote_name, table))} AS SELECT * FROM memory.{_PROBE}")
-        self._known.add(table)
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
@@ -194,15 +282,29 @@ class DuckDBProbe:
             yield
         finally:
             timer.cancel()
+            timer.join()  # a thread that holds the database when Python ends is reported as a leak
 
 
-def _made_up(column: Column, seed: int, constants: Sequence[Scalar]) -> str:
-    """A value for each row, from its number: SQL."""
-    number = f"hash(rowid, {seed}, {literal(column.name)})"
+def _array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
+    """(values, where there is one), if the values came over as they are."""
+    present = ~np.ma.getmaskarray(found)
+    values = np.ma.getdata(found)
+    if kind is Kind.INTEGER and values.dtype.kind in "iu" and values.dtype != np.uint64:
+        return values.astype(np.int64), present
+    if kind is Kind.DATE and values.dtype.kind == "M":
+        return values, present
+    if kind is Kind.TEXT and values.dtype == object and all(isinstance(v, str) for v in values[present]):
+        return values, present
+    return None
+
+
+def _made_up(column: Column, seed: Filling, constants: Sequence[Scalar], special: str) -> str:
+    """A value for each row, from its number: SQL. Where it is not `special`, a number is neither 0 nor NULL."""
+    number = quote_name(f"{_OWN} {column.name}")
     kind, type_ = column.kind, _TYPES[column.kind]
     chosen: list[Scalar] = []
     if kind.numeric:
-        random = f"(({number} % 20011)::BIGINT - 10005)"
+        random = f"(({number} % 10007 + 1)::BIGINT * (1 - 2 * ({number} // 10007 % 2)::BIGINT))"
         random = {Kind.DECIMAL: f"({random} / 100)", Kind.DOUBLE: f"({random} / 4)"}.get(kind, random)
         step = {Kind.DECIMAL: Decimal("0.01"), Kind.DOUBLE: Decimal("0.25")}.get(kind, Decimal(1))
         cuts = [Decimal(c) for c in constants if isinstance(c, int | Decimal) and not isinstance(c, bool)]
@@ -218,20 +320,27 @@ def _made_up(column: Column, seed: int, constants: Sequence[Scalar]) -> str:
         chosen = [v for c in constants for v in (str(c), str(c) + "x")]
     made = f"TRY_CAST({random} AS {type_})"
     if chosen:
-        words = ", ".join(literal(_text(v)) for v in chosen)
-        pick = f"list_extract([{words}], 1 + ({number} // 7 % {len(chosen)})::INT)"
-        made = f"CASE WHEN {number} // 5 % 2 = 0 THEN coalesce(TRY_CAST({pick} AS {type_}), {made}) ELSE {made} END"
+        cases = " ".join(f"WHEN {i} THEN {literal(_text(v))}" for i, v in enumerate(chosen))
+        pick = f"CASE {number} // 7 % {len(chosen)} {cases} END"
+        often = f"{special} AND {number} // 5 % 6 <> 0" if kind.numeric else f"{number} // 5 % 2 = 0"
+        made = f"CASE WHEN {often} THEN coalesce(TRY_CAST({pick} AS {type_}), {made}) ELSE {made} END"
     if kind is Kind.DOUBLE:  # sums of quarters are exact, in whatever order
         made = f"round(({made}) * 4) / 4"
     if not column.nullable:
         return f"CAST({made} AS {type_})"
-    null = "<> 0" if seed > 1 else "= 0"  # where there are few rows, most are NULL
-    return f"CAST(CASE WHEN {number} // 11 % 3 {null} THEN NULL ELSE {made} END AS {type_})"
+    # where there are few rows, most are NULL
+    null = f"{number} // 11 % 3 <> 0" if seed is Filling.FEW else f"{special} AND {number} // 11 % 2 = 0"
+    return f"CAST(CASE WHEN {null} THEN NULL ELSE {made} END AS {type_})"
 
 
 def _text(value: Scalar | None) -> str | None:
     """A value as text that an engine casts back."""
     return None if value is None else f"{value:f}" if isinstance(value, Decimal) else str(value)
+
+
+def _texts(values: Sequence[Scalar | None]) -> list[str | None]:
+    """The same for many."""
+    return [v if v is None or type(v) is str else str(v) if type(v) is int else _text(v) for v in values]
 
 
 def _plain(value: Any) -> Scalar | None:

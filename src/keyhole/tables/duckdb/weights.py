@@ -10,15 +10,16 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.basis import Weights
 from keyhole.errors import DataError
 from keyhole.tables.duckdb.codes import scaled
 
 
-def weigh(con: duckdb.DuckDBPyConnection, table: str, weight: str) -> tuple[NDArray[np.int64], list[Fraction]]:
+def weigh(con: duckdb.DuckDBPyConnection, table: str, weight: str) -> tuple[NDArray[np.int64], Weights]:
     """`values[codes[r]]` is the weight of record r, exactly; NULL weighs nothing. The values are distinct.
 
     Integers and decimals of up to 18 digits are exact as they are; a double is the decimal that the engine prints
-    for it, so 0.1 is 1/10. Cost: a sort of the column, and one Fraction for each distinct value.
+    for it, so 0.1 is 1/10. Cost: a sort of the column; for doubles and text one Fraction for each distinct value too.
     """
     [described] = con.execute(f"DESCRIBE SELECT ({weight}) AS w FROM {table}").fetchall()
     type_ = str(described[1])
@@ -26,9 +27,7 @@ def weigh(con: duckdb.DuckDBPyConnection, table: str, weight: str) -> tuple[NDAr
     if form is not None:
         raw = con.execute(f"SELECT coalesce({form[0]}, 0) AS v FROM {table}").fetchnumpy()["v"]
         distinct, codes = _codes(np.asarray(raw, dtype=np.int64))
-        if form[1] == 1:
-            return codes, list(map(Fraction, distinct.tolist()))
-        return codes, [Fraction(v, form[1]) for v in distinct.tolist()]
+        return codes, Weights.reduced(distinct, form[1])
     if type_ in ("DOUBLE", "FLOAT"):
         raw = con.execute(f"SELECT coalesce({weight}, 0::{type_}) AS v FROM {table}").fetchnumpy()["v"]
         numbers, codes = _codes(np.asarray(raw))
@@ -41,7 +40,7 @@ def weigh(con: duckdb.DuckDBPyConnection, table: str, weight: str) -> tuple[NDAr
     # two texts may be one number: 1 and 1.0
     known: dict[Fraction, int] = {}
     same = np.array([known.setdefault(_exact(str(t), weight), len(known)) for t in texts], dtype=np.int64)
-    return same[codes] if len(same) else codes, list(known)
+    return same[codes] if len(same) else codes, Weights.of(known)
 
 
 def _codes(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
