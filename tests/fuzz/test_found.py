@@ -1,0 +1,26 @@
+"""What the fuzzers found, each once: the smallest log that showed it, and what must be said of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+import keyhole
+from keyhole.report.verdict import Verdict
+
+
+def audit(*log: Any, x: list[int | None], private: tuple[str, ...] = ("x",), **public: list[Any]) -> Verdict:
+    """A log about people A, B, C, ... with a private column x."""
+    names = [chr(ord("A") + i) for i in range(len(x))]
+    data = pa.table({"name": names, **{k: pa.array(v) for k, v in public.items()}, "x": pa.array(x, pa.int64())})
+    return keyhole.examine(list(log), data=data, private=private, id="name")
+
+
+def test_null_over_a_divisor_of_zero_does_not_say_that_nobody_matched() -> None:
+    """SUM(...) / NULLIF(0, 0) is NULL whoever matches: it was taken to say that nobody with x <> 2 is there."""
+    text = "SELECT SUM(IF(x = 2, NULL, h)) / NULLIF(COUNT(*) FILTER (WHERE h = 5), 0) FROM t"
+    verdict = audit(text, x=[2], h=[0])
+    assert (verdict.exit_code, verdict.findings) == (3, ())
+    given = audit({"sql": text, "answer": None}, x=[2], h=[0])
+    assert (given.exit_code, given.findings) == (3, ())
