@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 import keyhole
+from keyhole.checker import Outcome, replay
 from keyhole.report.verdict import Verdict
 
 
@@ -24,3 +26,14 @@ def test_null_over_a_divisor_of_zero_does_not_say_that_nobody_matched() -> None:
     assert (verdict.exit_code, verdict.findings) == (3, ())
     given = audit({"sql": text, "answer": None}, x=[2], h=[0])
     assert (given.exit_code, given.findings) == (3, ())
+
+
+def test_a_total_that_has_no_certificate_is_not_called_false(tmp_path: Path) -> None:
+    """The total of B and D rests on an average under a private condition: it cannot be replayed, and is true."""
+    text = "SELECT g, AVG(x) FROM t WHERE NOT (g = 'p' AND x > 3) GROUP BY g"
+    data = tmp_path / "t.csv"
+    data.write_text("name,g,x\nA,p,3\nB,q,3\nC,q,\nD,q,3\n", encoding="utf-8")
+    verdict = keyhole.examine([text], data=data, private=["x"], id="name", group_size=3)
+    assert [group.total for group in verdict.groups] == [6]
+    checked = replay(verdict.dumps(), data).checked
+    assert [each.outcome for each in checked if each.claim.status == "group"] == [Outcome.CANNOT]

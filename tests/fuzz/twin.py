@@ -226,10 +226,10 @@ class EveryTable:
         """What the engine answers on the true table."""
         return self.engine.run(made.sql, self.at)
 
-    def same(self, made: Made) -> set[int]:
-        """The tables on which the statement has the same answer as on the true one."""
-        found = [_canonical(self.engine.run(made.marked, k)) for k in range(len(self.tables))]
-        return {k for k, rows in enumerate(found) if rows == found[self.at]}
+    def same(self, made: Made, among: set[int]) -> set[int]:
+        """Those tables on which the statement has the same answer as on the true one."""
+        found = {k: _canonical(self.engine.run(made.marked, k)) for k in {self.at, *among}}
+        return {k for k, rows in found.items() if rows == found[self.at]}
 
 
 def _canonical(rows: Iterable[tuple[Any, ...]]) -> list[str]:
