@@ -17,7 +17,9 @@ LOGS = 12
 def play(seed: int) -> Counter[str]:
     """The logs of one seed, about one kind of private column."""
     found = play_setting(seed, SETTINGS[seed % len(SETTINGS)], LOGS)
-    return Counter({"enumeration": found["logs"], "exposures compared": found["findings"], "all clear": found["silent"]})
+    return Counter(
+        {"enumeration": found["logs"], "exposures compared": found["findings"], "all clear": found["silent"]}
+    )
 
 
 if __name__ == "__main__":

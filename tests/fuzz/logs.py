@@ -15,6 +15,11 @@ from fractions import Fraction
 from itertools import chain, islice
 from typing import Any
 
+from tests.fuzz.soak import FalseVerdict, run
+from tests.fuzz.statements import Made, log
+from tests.fuzz.twin import Engine, EveryTable, Failed, LinearTwin, Row, RowSpace
+from tests.fuzz.world import Unknown, World, make_world
+
 import keyhole
 from keyhole.audit import Exposure, Finding, Judge, Status
 from keyhole.gather import gather
@@ -22,10 +27,6 @@ from keyhole.gather.transcribe import checked, expanded, lowered
 from keyhole.knowledge import Columns, Config, PrivateColumn
 from keyhole.tables import DuckDBSource, load
 from keyhole.transcript import ABSENT, Line
-from tests.fuzz.soak import FalseVerdict, run
-from tests.fuzz.statements import Made, log
-from tests.fuzz.twin import Engine, EveryTable, Failed, LinearTwin, Row, RowSpace
-from tests.fuzz.world import Unknown, World, make_world
 
 LOGS = 12  # about one table
 FEW = range(3)  # private values where every table is tried
@@ -209,7 +210,7 @@ def _tallied(judged: Any, asked: list[Made]) -> Counter[str]:
     return Counter({"logs": 1, "statements": len(asked), "judged": len(asked) - len(_skipped(judged))})
 
 
-def _read(twin: LinearTwin, made: Made) -> tuple[Row, ...] | None | str:
+def _read(twin: LinearTwin, made: Made) -> tuple[Row, ...] | str | None:
     try:
         found = twin.read(made)
     except Failed:

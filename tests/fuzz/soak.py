@@ -19,6 +19,12 @@ class FalseVerdict(AssertionError):
     """What was said is not so; the words are all that is needed to see it again."""
 
 
+def say(text: str) -> None:
+    """One line to whoever watches."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 def attempt(play: Play, seed: int) -> tuple[Counter[str], str]:
     """The score of one seed, and what went wrong (else empty)."""
     try:
@@ -43,7 +49,7 @@ def line(name: str, score: Counter[str]) -> str:
 
 
 def main(name: str, play: Play) -> int:
-    """`python -m tests.fuzz.NAME [--first SEED] [--count N] [--state FILE]`; with a state file it goes on from there."""
+    """`python -m tests.fuzz.NAME [--first SEED] [--count N] [--state FILE]`; a state file is gone on from."""
     parser = argparse.ArgumentParser(prog=f"python -m tests.fuzz.{name}")
     parser.add_argument("--first", type=int, help="the first seed; fresh ones if left out")
     parser.add_argument("--count", type=int, default=1000, help="how many seeds in all")
@@ -54,22 +60,22 @@ def main(name: str, play: Play) -> int:
     if given.state is not None and given.state.exists():
         kept = json.loads(given.state.read_text(encoding="utf-8"))
         first, done, score = kept["first"], kept["done"], Counter(kept["score"])
-    print(f"{name}: seeds {first} to {first + given.count - 1}, {done} done", flush=True)
+    say(f"{name}: seeds {first} to {first + given.count - 1}, {done} done")
     said = time.monotonic()
     for seed in range(first + done, first + given.count):
         found, wrong = attempt(play, seed)
         score += found
         done += 1
         if wrong:
-            print(wrong, flush=True)
+            say(wrong)
         if time.monotonic() - said > 20 or wrong:
             said = time.monotonic()
             if given.state is not None:
                 given.state.write_text(json.dumps({"first": first, "done": done, "score": score}), encoding="utf-8")
-            print(f"  seed {seed}: {line(name, score)}", flush=True)
+            say(f"  seed {seed}: {line(name, score)}")
     if given.state is not None:
         given.state.write_text(json.dumps({"first": first, "done": done, "score": score}), encoding="utf-8")
-    print(line(name, score))
+    say(line(name, score))
     return 1 if score["false verdicts"] or score["crashes"] else 0
 
 

@@ -43,7 +43,7 @@ def leaf(rng: random.Random) -> str:
             f"h NOT BETWEEN 1 AND {h}",
             f"g IN ('a', '{c}')",
             f"h NOT IN ({h}, 2)",
-            f"g IN ('a', NULL)",
+            "g IN ('a', NULL)",
             f"h IS {rng.choice(('', 'NOT '))}NULL",
             f"x IS {rng.choice(('', 'NOT '))}NULL",
             "b",
@@ -64,7 +64,7 @@ def leaf(rng: random.Random) -> str:
             f"MONTH(day) = {rng.randrange(1, 3)}",
             f"day {op} '2026-02-01'",
             f"UPPER(g) {op} '{c.upper()}'",
-            f"h = w",
+            "h = w",
             f"w {op} h + 1",
             rng.choice(("TRUE", "FALSE", "NULL", "1 = 1")),
         )
@@ -123,8 +123,8 @@ def summand(rng: random.Random, private: float = 0.0) -> str:
             f"{x} / NULLIF(w, 0)",
             f"NULLIF(w, 1) * {x}",
             f"CAST({x} AS DOUBLE)",
-            f"x + y",
-            f"x - y * w",
+            "x + y",
+            "x - y * w",
         )
     )
 
@@ -133,7 +133,9 @@ def aggregate(rng: random.Random, private: float = 0.0) -> str:
     """One aggregate, or several joined by arithmetic."""
     inner = summand(rng, private)
     kept = f" FILTER (WHERE {condition(rng, 1, private)})" if rng.random() < 0.25 else ""
-    one = rng.choice((f"SUM({inner})", f"SUM({inner})", f"SUM({inner})", f"AVG({inner})", "COUNT(*)", f"COUNT({inner})"))
+    one = rng.choice(
+        (f"SUM({inner})", f"SUM({inner})", f"SUM({inner})", f"AVG({inner})", "COUNT(*)", f"COUNT({inner})")
+    )
     one += kept
     kind = rng.random()
     if kind < 0.6:
@@ -163,7 +165,7 @@ def aggregate(rng: random.Random, private: float = 0.0) -> str:
     )
 
 
-def test(rng: random.Random, private: float = 0.0) -> str:
+def having_test(rng: random.Random, private: float = 0.0) -> str:
     """A HAVING test."""
     one = rng.choice(
         (
@@ -176,12 +178,30 @@ def test(rng: random.Random, private: float = 0.0) -> str:
         )
     )
     if rng.random() < private:
-        one = rng.choice((f"SUM(x) > {rng.randrange(5)}", f"AVG(x) <= {rng.randrange(4)}", f"MAX(x) < {rng.randrange(4)}"))
+        one = rng.choice(
+            (f"SUM(x) > {rng.randrange(5)}", f"AVG(x) <= {rng.randrange(4)}", f"MAX(x) < {rng.randrange(4)}")
+        )
     kind = rng.random()
-    return one if kind < 0.6 else f"NOT {one}" if kind < 0.7 else f"{one} {rng.choice(('AND', 'OR'))} {test(rng, private)}"
+    return (
+        one
+        if kind < 0.6
+        else f"NOT {one}"
+        if kind < 0.7
+        else f"{one} {rng.choice(('AND', 'OR'))} {having_test(rng, private)}"
+    )
 
 
-KEYS = ("g", "h", "b", "h % 2", "UPPER(g)", "CASE WHEN h > 1 THEN 'hi' ELSE 'lo' END", "MONTH(day)", "day", "COALESCE(g, '?')")
+KEYS = (
+    "g",
+    "h",
+    "b",
+    "h % 2",
+    "UPPER(g)",
+    "CASE WHEN h > 1 THEN 'hi' ELSE 'lo' END",
+    "MONTH(day)",
+    "day",
+    "COALESCE(g, '?')",
+)
 
 
 def source(rng: random.Random, private: float) -> tuple[str, str]:
@@ -197,7 +217,7 @@ def source(rng: random.Random, private: float) -> tuple[str, str]:
             f"SELECT name, g, h, w, b, day, x, y FROM t{where}",
             f"SELECT name, g, h + 1 AS h, w, b, day, y AS x, x AS y FROM t{where}",
             f"SELECT *, h AS w FROM t{where}",
-            f"SELECT name, CASE WHEN h = 1 THEN 'a' ELSE g END AS g, h, w, b, day, 2 * x AS x, y - w AS y FROM t{where}",
+            f"SELECT name,CASE WHEN h = 1 THEN 'a' ELSE g END AS g, h, w, b, day, 2 * x AS x, y - w AS y FROM t{where}",
             f"SELECT * FROM (SELECT * FROM t WHERE {condition(rng, 0)}){where}",
         )
     )
@@ -234,7 +254,7 @@ def statement(rng: random.Random, private: float = 0.0) -> Made:
         items.insert(rng.randrange(len(items)), rng.choice(("NULL", "'x'", "7", "1 + 1")))
     if rng.random() < 0.2:
         items = [f"{item} AS {rng.choice(('c', 'x', 'g', 'total'))}{i}" for i, item in enumerate(items)]
-    having = f" HAVING {test(rng, private / 2)}" if rng.random() < 0.2 else ""
+    having = f" HAVING {having_test(rng, private / 2)}" if rng.random() < 0.2 else ""
     if rng.random() < 0.6:
         return Made(tuple(items), f"FROM {table}{where}{having}", before=before)
     chosen = tuple(rng.sample(KEYS[:3] if rng.random() < 0.6 else KEYS, rng.choice((1, 1, 2))))

@@ -18,7 +18,6 @@ from math import isclose, isfinite
 from typing import Any
 
 import duckdb
-
 from tests.fuzz.statements import Made
 from tests.fuzz.world import PUBLIC, Unknown, World
 
@@ -128,7 +127,22 @@ class LinearTwin:
     def read(self, made: Made) -> Affine | None:
         """What the statement says of private values; None if that is not affine."""
         width = len(made.items)
-        found = [_by_key(self.engine.run(made.marked, k), width) for k in range(len(self._fillings) - 1)]
+        runs = [self.engine.run(made.marked, k) for k in range(len(self._fillings) - 1)]
+        return self._affine([_by_key(rows, width) for rows in runs], width)
+
+    def read_text(self, sql: str) -> Affine | None:
+        """The same for any text: what is equal in all tables tells its rows apart; None also if nothing does."""
+        runs = [self.engine.run(sql, k) for k in range(len(self._fillings) - 1)]
+        if not all(runs) or max(map(len, runs)) == 1:
+            wide = len(runs[0][0]) if runs[0] else 0
+            return self._affine([_by_key(rows, wide) for rows in runs], wide)
+        columns = range(len(runs[0][0]))
+        columns_of = [[sorted(repr(row[c]) for row in rows) for c in columns] for rows in runs]
+        keys = [c for c in columns if all(of[c] == columns_of[0][c] for of in columns_of)]
+        moved = [[(*row, *(row[c] for c in keys)) for row in rows] for rows in runs]
+        return self._affine([_by_key(rows, len(columns)) for rows in moved], len(columns))
+
+    def _affine(self, found: list[Shown], width: int) -> Affine | None:
         zero, units, checks = found[0], found[1:-2], found[-2:]
         rows: list[Row] = []
         for key, shown in zero.items():
@@ -136,7 +150,7 @@ class LinearTwin:
                 return None
             for at in range(width):
                 cells = [other[key][0][at] for other in found]
-                if not all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) and isfinite(v) for v in cells):
+                if not all(map(_is_number, cells)):
                     if any(repr(v) != repr(cells[0]) for v in cells):
                         return None
                     continue
@@ -153,6 +167,10 @@ class LinearTwin:
         if any(set(other) != set(zero) for other in (*units, *checks)):
             return None
         return Affine(tuple(rows))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | Decimal) and not isinstance(value, bool) and isfinite(value)
 
 
 def _read_off(difference: Fraction, pair: Sequence[Unknown]) -> Row:
