@@ -1,6 +1,6 @@
 """Statements that a log may hold and a reader may trip over: each is judged right, or listed; none stops the others.
 
-`python -m tests.fuzz.nasty --first SEED --count N` takes some of them for each seed, with other data. Whatever is judged
+`python -m tests.fuzz.nasty --first SEED --count N` takes some of them for each seed, with other data. What is judged
 must be what the twin of `tests.fuzz.twin` reads by running it; what is not must be refused or unjudged.
 """
 

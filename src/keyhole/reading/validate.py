@@ -18,6 +18,7 @@ from typing import Any
 from keyhole.meaning import OVER_ZERO
 from keyhole.query import Statement
 from keyhole.reading.answers import FREE, Filled, FormAnswer, rows_of
+from keyhole.reading.keys import KeysThereAndBack
 from keyhole.reading.rows import copies, deciding_rows, private_constants, with_ids_of_their_own
 from keyhole.tables import ProbeTable, Roster
 
@@ -37,6 +38,7 @@ class Validator:
         self._roster = roster
         self._made: list[ProbeTable] = []
         self._known: dict[str, str] = {}
+        self._keys = KeysThereAndBack(roster)
 
     def reasons(self, statements: Iterable[Statement]) -> list[str]:
         """Why each statement cannot be trusted to be read as the engine reads it; empty if it can."""
@@ -50,7 +52,7 @@ class Validator:
                 batch = some[start : start + BATCH]
                 for statement, reason in zip(batch, self._checked(batch), strict=True):
                     self._known[statement.text] = reason
-        return [self._known[s.text] for s in asked]
+        return [self._known[s.text] or ("" if self._keys.hold(s) else DIFFERS) for s in asked]
 
     def _checked(self, batch: Sequence[Statement]) -> list[str]:
         """A statement that fails beside others is looked at again alone: their rows are not its own."""
