@@ -52,6 +52,29 @@ def test_keys_are_kept_apart_or_not_judged(kind: str, values: Sequence[str], kep
     assert str(keyhole.watch(data, private="pay", id="name").admit(TEXT).verdict) == ("deny" if kept else "refused")
 
 
+@pytest.mark.parametrize("kind", ["TIMESTAMP_NS", "BLOB", "INTERVAL"])
+def test_private_keys_are_kept_apart_or_not_judged(kind: str, tmp_path: Path) -> None:
+    """Groups by a private BLOB were about nobody, and by a private INTERVAL stopped the whole audit."""
+    data = table(tmp_path, kind, next(values for k, values, _ in KEYS if k == kind))
+    log = ["SELECT name, k, SUM(pay) FROM t GROUP BY name, k", "SELECT SUM(pay) FROM t WHERE name = 'A'"]
+    verdict = keyhole.examine(log, data=data, private=["pay", "k"], id="name")
+    found = [(f.who, f.column) for f in verdict.exposed]
+    assert found == ([(who, column) for who in "AB" for column in ("k", "pay")] if "NS" in kind else [("A", "pay")])
+    assert len([*verdict.unjudged, *verdict.refused]) == ("NS" not in kind)
+
+
+def test_a_private_uuid_can_be_loaded(tmp_path: Path) -> None:
+    """It was searched for the words of infinity as if it were text, and the audit stopped."""
+    uuids = [f"'00000000-0000-0000-0000-00000000000{i}'" for i in range(2)]
+    verdict = keyhole.examine(
+        ["SELECT name, k, COUNT(*) FROM t GROUP BY name, k"],
+        data=table(tmp_path, "UUID", uuids),
+        private=["k"],
+        id="name",
+    )
+    assert [f.who for f in verdict.exposed] == ["A", "B"]
+
+
 def test_keys_that_are_merged_on_the_way_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A liar: nanoseconds are fetched as Python's times, which have microseconds."""
     data = table(tmp_path, *KEYS[0][:2])
