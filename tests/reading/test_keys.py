@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import keyhole
-from keyhole.reading.validate import DIFFERS
+from keyhole.errors import DIFFERS
 from keyhole.tables.duckdb import roster
 
 TEXT = "SELECT k, SUM(pay) FROM t GROUP BY k"

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from keyhole.errors import LogError, ParseError, QueryError
+from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
 from keyhole.gather.having import named, told
 from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.reading import Spelling, Validator
-from keyhole.reading.validate import DIFFERS
 from keyhole.schema import Kind, Schema
 from keyhole.sql import carried, lower
 from keyhole.tables import GroupKey, Roster, Source

@@ -15,6 +15,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
+from keyhole.errors import DIFFERS
 from keyhole.meaning import OVER_ZERO
 from keyhole.query import Statement
 from keyhole.reading.answers import FREE, Filled, FormAnswer, rows_of
@@ -22,7 +23,6 @@ from keyhole.reading.keys import KeysThereAndBack
 from keyhole.reading.rows import copies, deciding_rows, private_constants, with_ids_of_their_own
 from keyhole.tables import ProbeTable, Roster
 
-DIFFERS = "read differently from the engine; please report"
 FAILS = "the engine refuses to run it as it is written"
 ROWS = 40  # a made-up table has at least so many
 BATCH = 250  # statements that share a made-up table
