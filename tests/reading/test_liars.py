@@ -122,7 +122,7 @@ def test_what_is_offered_for_a_report_has_no_constants(monkeypatch: pytest.Monke
     monkeypatch.setattr(importlib.import_module("keyhole.gather.transcribe"), "lower", lie)
     verdict = keyhole.examine([text], data=D, private=["pay", "bonus"], id="name")
     offered = verdict.to_json()["unjudged"][0]["report"]
-    assert offered == "SELECT SUM(pay) FROM t WHERE name = 'x' AND zip > 0  AND dept = 'x' AND age = 0 "
+    assert offered == "SELECT SUM(pay) FROM t WHERE name = 'x' AND zip > 0  AND dept = 'x' AND age = 0"
     assert offered in verdict.text()
 
 

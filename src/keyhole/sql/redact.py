@@ -19,9 +19,9 @@ def without_constants(text: str) -> str:
     """The text with every text constant as 'x' and every number as 0; comments are gone, since they may tell anything.
 
     >>> without_constants("SELECT SUM(x2) FROM t WHERE name = 'O''Neil' AND zip > 32.5e3 -- Neil's")
-    "SELECT SUM(x2) FROM t WHERE name = 'x' AND zip > 0 "
+    "SELECT SUM(x2) FROM t WHERE name = 'x' AND zip > 0"
     >>> without_constants("a = E'b' AND \"c 1\" = 0x1F AND d = $q$it's$q$ /* 5 */")
-    'a = \'x\' AND "c 1" = 0 AND d = \'x\' '
+    'a = \'x\' AND "c 1" = 0 AND d = \'x\''
     """
     shown = {"comment": "", "text": "'x'", "number": "0"}
 
@@ -29,4 +29,4 @@ def without_constants(text: str) -> str:
         kind = next(name for name in ("comment", "name", "text", "number") if match[name] is not None)
         return shown.get(kind, match[0])
 
-    return _PIECE.sub(replaced, text)
+    return _PIECE.sub(replaced, text).strip()
