@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import keyhole
 from keyhole.checker import Outcome, replay
@@ -37,3 +38,14 @@ def test_a_total_that_has_no_certificate_is_not_called_false(tmp_path: Path) -> 
     assert [group.total for group in verdict.groups] == [6]
     checked = replay(verdict.dumps(), data).checked
     assert [each.outcome for each in checked if each.claim.status == "group"] == [Outcome.CANNOT]
+
+
+@pytest.mark.parametrize("partner", ["SUM(2 * x) FROM t WHERE g = 'a'", "SUM(x) / 4 FROM t WHERE NOT g = 'b'"])
+def test_squares_find_their_sum_however_it_is_spelled(partner: str, tmp_path: Path) -> None:
+    """A and B are equal by sum and squares; with the sum written otherwise that ended in exit 3."""
+    data = tmp_path / "t.csv"
+    data.write_text("name,g,x\nA,a,3\nB,a,3\nC,b,5\n", encoding="utf-8")
+    log = [f"SELECT {partner}", "SELECT SUM(x * x) FROM t WHERE g = 'a'"]
+    verdict = keyhole.examine(log, data=data, private=["x"], id="name")
+    assert [(f.who, f.value) for f in verdict.exposed] == [("A", 3), ("B", 3)]
+    assert {each.outcome for each in replay(verdict.dumps(), data).checked} == {Outcome.HOLDS}
