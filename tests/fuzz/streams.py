@@ -2,7 +2,8 @@
 
 Whatever is said before an answer (decision, reason, whom it would expose and why, price, exit code, every printed byte)
 must be the same: else it tells something of private values by itself. The values differ in kind as well (40 and 40.5
-in a CSV), in size and in sign; which of them are NULL is public, and is the same.
+in a CSV), in size and in sign; which of them are NULL is public, and is the same. What was allowed must expose nobody,
+by the twin's reading of it; with insiders = 1 neither to any one other participant.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
+from fractions import Fraction
 from pathlib import Path
 
+from tests.fuzz.logs import engine
 from tests.fuzz.soak import FalseVerdict, run
 from tests.fuzz.statements import log
+from tests.fuzz.twin import LinearTwin, Row, RowSpace
 from tests.fuzz.world import World, make_world
 
 import keyhole
@@ -141,11 +145,38 @@ ledger = ":memory:"
 MILD = (("0", "1", "40", "12"), ("40.5", "0.25", "50", "3.75"))  # inside the declared range, since faults are loud
 
 
+def allowed(rng: random.Random, insiders: int) -> Counter[str]:
+    """What an auditor allows, read by the twin: it determines nobody's value."""
+    world = make_world(rng)
+    twin, rows, kept = LinearTwin(engine(), world, rng), list[Row](), list[str]()
+    asked = [made for _ in range(5) for made in log(rng)]
+    with closing(keyhole.watch(world.arrow(), private=["x", "y"], id="name", insiders=insiders)) as auditor:
+        for made in asked:
+            if not auditor.decide(made.sql).allowed:
+                auditor.seen()
+                continue
+            auditor.record(made.sql)
+            kept.append(made.sql)
+            read = twin.read(made)
+            if read is None:
+                raise FalseVerdict(f"allowed, and not affine: {made.sql}\n{world}")
+            rows.extend(read.rows)
+    outsider: list[list[Row]] = [[]]
+    knowing = [[{u: Fraction(1)} for u in world.unknowns if u[0] == i] for i in range(world.n)] if insiders else []
+    for known in outsider + knowing:
+        space, own = RowSpace([*rows, *known]), {u for row in known for u in row}
+        told = [u for u in world.unknowns if u not in own and space.holds({u: Fraction(1)})]
+        if told:
+            raise FalseVerdict(f"allowed, and {told} are determined (knowing {own}): {kept}\n{world}")
+    return Counter({"allowed": len(kept)})
+
+
 def play(seed: int, *, command: bool | None = None) -> Counter[str]:
     """One pair of tables, one stream."""
     rng = random.Random(seed)
     world, asked, insiders = make_world(rng), stream(rng), rng.randrange(2)
     score = Counter[str]({"streams": 1, "statements": len(asked)})
+    score += allowed(rng, insiders)
     with tempfile.TemporaryDirectory() as folder:
         one, two = neighbours(world, rng, Path(folder))
         first, second = said(one, asked, insiders), said(two, asked, insiders)
