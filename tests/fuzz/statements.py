@@ -129,6 +129,27 @@ def summand(rng: random.Random, private: float = 0.0) -> str:
     )
 
 
+def bent(rng: random.Random, kept: str) -> str:
+    """An aggregate that is not affine in the private values."""
+    k = rng.randrange(5)
+    return rng.choice(
+        (
+            f"SUM(x * x){kept}",
+            f"SUM(2 * x * x - x){kept}",
+            f"SUM(x){kept} {rng.choice(('>', '>=', '<', '=', '<>'))} {k}",
+            f"COUNT(*){kept} > {k}",
+            f"MIN(x){kept}",
+            f"MAX(x){kept}",
+            f"MEDIAN(x){kept}",
+            f"ROUND(AVG(x){kept}, 1)",
+            f"ROUND(SUM(x){kept} / 2, 0)",
+            f"VAR_POP(x){kept}",
+            f"STDDEV_SAMP(x){kept}",
+            f"COUNT(*){kept} / COUNT(*)",
+        )
+    )
+
+
 def aggregate(rng: random.Random, private: float = 0.0) -> str:
     """One aggregate, or several joined by arithmetic."""
     inner = summand(rng, private)
@@ -137,6 +158,8 @@ def aggregate(rng: random.Random, private: float = 0.0) -> str:
         (f"SUM({inner})", f"SUM({inner})", f"SUM({inner})", f"AVG({inner})", "COUNT(*)", f"COUNT({inner})")
     )
     one += kept
+    if private and rng.random() < 0.25:
+        return bent(rng, kept)
     kind = rng.random()
     if kind < 0.6:
         return one
