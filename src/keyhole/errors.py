@@ -22,6 +22,8 @@ An error message is an answer: it may depend on the query and the schema, never 
 
 from __future__ import annotations
 
+DIFFERS = "read differently from the engine; please report"  # why a statement is not judged: our reading is at fault
+
 
 class KeyholeError(Exception):
     """Root of everything Keyhole raises on purpose."""

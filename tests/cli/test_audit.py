@@ -54,6 +54,7 @@ def test_json_fields(folder: Path) -> None:
     assert set(verdict) == {
         "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed", "source",
         "exposed", "groups", "intervals", "unjudged", "refused", "contradictions",
+        "warnings",
     }  # fmt: skip
     assert verdict["assumed"] == {}  # the roster has no private column to read a kind off
     assert json.loads(audit(folder, "log.sql", "--data", "people.csv", *WHO, "--format", "json")[1])["assumed"] == {

@@ -204,6 +204,8 @@ def test_a_value_that_is_nearly_there_is_named(constant: str) -> None:
 def test_a_condition_that_nobody_matches_warns() -> None:
     verdict = audit("SELECT SUM(pay) FROM t WHERE dept = 'zz'")
     assert "nobody matches Q1" in sizes(verdict.plain)
+    text = "SELECT SUM(pay) FROM t WHERE dept = 'zz'"
+    assert verdict.to_json()["warnings"] == [{"query": "1", "sql": text, "reason": "nobody matches it"}]
 
 
 def test_an_id_that_is_nearly_there_is_not_named() -> None:

@@ -37,8 +37,8 @@ class Status(StrEnum):
 class SquareSums:
     """What a rule about squares rests on: `squares` answers factor * SUM(x*x) + plain * SUM(x) of those under `where`.
 
-    `kind` is equal, zero or roots; `total` is the query that answers their SUM(x), empty if none is needed. With
-    `variance` the query `squares` is their variance or standard deviation.
+    `kind` is equal, zero or roots; `total` is the query that answers `times` their SUM(x), empty if none is needed.
+    With `variance` the query `squares` is their variance or standard deviation.
     """
 
     kind: str
@@ -48,6 +48,7 @@ class SquareSums:
     factor: Fraction = Fraction(1)
     plain: Fraction = Fraction(0)
     variance: bool = False
+    times: Fraction = Fraction(1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,10 +177,10 @@ class OnlineAuditor:
         try:
             statement = self._statement(query)
             why = objection(statement, self.roster.schema, self._families, self._epoch)
-            forms = disclosed(statement, self._people) if why is None else []
             if why is None and statement.shown:  # it was read from a text: does the engine read it so?
                 doubt = self._validator.reasons([statement])[0]
                 why = Refused(doubt) if doubt else None
+            forms = disclosed(statement, self._people) if why is None else []
             if why is not None:
                 return Judged(Admission(number, text, Permission.REFUSED, why.reason), None, len(self._past))
         except QueryError as error:

@@ -148,7 +148,7 @@ class Checker:
             if claim.status not in ("exposed", "group") or (claim.status == "group" and kind == "part"):
                 raise Fails("a sum of answers proves a value or a total")
             self.sums.identity(claim, rows, part=kind == "part")
-        elif claim.status == "group":
+        elif claim.status == "group" and kind != "none":
             raise Fails("a total is proved by a sum of answers alone")
         elif kind == "square":
             self.sums.square(claim, rows[0])

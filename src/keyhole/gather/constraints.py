@@ -52,8 +52,7 @@ class Reader:
         if answer is None and self.known:
             found = self._computed(query, top, per)
             if found is OVER_ZERO:
-                if private_part(form.parts):
-                    self.notes.leave(entry, "a quotient over 0: what the engine answers then is not a number")
+                self._over_zero(asked)
                 return None
             answer = found
         elif answer is not None and self.known:
@@ -61,7 +60,7 @@ class Reader:
         if answer is not None:
             self.notes.answers[entry.number] = answer
         if answer is not None and answer.null:
-            return self._nobody(asked, top)
+            return self._nobody(asked, top, per)
         hidden_per = bool(private_part(form.per))
         if query.per and not hidden_per and per.public == 0:
             return None  # a quotient over nobody says nothing
@@ -89,10 +88,17 @@ class Reader:
             low, high = (Fraction(least), Fraction(most)) if least == most else (low, high)
         return Constraint(number, parts, scale, top.public, low, high, noise, said.exact, said.why)
 
-    def _nobody(self, asked: Asked, top: Evaluated) -> Constraint | None:
+    def _over_zero(self, asked: Asked) -> None:
+        if private_part((*asked.form.parts, *asked.empty)):
+            self.notes.leave(asked.entry, "a quotient over 0: what the engine answers then is not a number")
+
+    def _nobody(self, asked: Asked, top: Evaluated, per: Evaluated) -> Constraint | None:
         """NULL: one of its sums was over nobody. Under a private condition that is a count of zero."""
         number, query = asked.entry.number, asked.entry.query
         if asked.empty:
+            if query.per and not private_part(asked.form.per) and per.public == 0:
+                self._over_zero(asked)  # NULLIF(..., 0) makes it NULL, whoever matches
+                return None
             count, parts = self.totals.evaluate(asked.empty).public, private_part(asked.empty)
             return Constraint(number, parts, Fraction(0), count, -count, -count) if parts else None
         public, private = split_needs(query, self._secret())

@@ -18,17 +18,18 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.errors import DIFFERS
 from keyhole.meaning import OVER_ZERO
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate, Statement
 from keyhole.reading.answers import FREE, FormAnswer, rows_of
 from keyhole.reading.filled import Filled, Mask, Placed
+from keyhole.reading.keys import KeysThereAndBack
 from keyhole.reading.rows import copies, deciding_rows, with_ids_of_their_own
 from keyhole.reading.trial import Trial, partly, secrets
 from keyhole.schema import Role, Schema
 from keyhole.tables import AsWritten, Filling, ProbeTable, Roster
 
-DIFFERS = "read differently from the engine; please report"
 FAILS = "the engine refuses to run it as it is written"
 ROWS = 40  # a made-up table has at least so many
 BATCH = 250  # statements that share a made-up table
@@ -47,6 +48,7 @@ class Validator:
         self._made: ProbeTable | None = None
         self._known: dict[str, str] = {}
         self._nobody: dict[AsWritten, list[tuple[Any, ...]] | None] = {}
+        self._keys = KeysThereAndBack(roster)
 
     def reasons(self, statements: Iterable[Statement]) -> list[str]:
         """Why each statement cannot be trusted to be read as the engine reads it; empty if it can."""
@@ -61,7 +63,7 @@ class Validator:
                 batch = some[start : start + BATCH]
                 for statement, reason in zip(batch, self._checked(batch), strict=True):
                     self._known[statement.text] = reason
-        return [self._known[s.text] for s in asked]
+        return [self._known[s.text] or ("" if self._keys.hold(s) else DIFFERS) for s in asked]
 
     def _checked(self, batch: Sequence[Statement]) -> list[str]:
         """A statement that fails beside others is looked at again alone: their rows are not its own."""

@@ -11,6 +11,8 @@ from json.encoder import encode_basestring
 from math import isfinite
 from typing import Any
 
+from keyhole.errors import DIFFERS
+from keyhole.evidence import Unjudged
 from keyhole.predicate import Scalar
 from keyhole.report.plain import Argument, Case, Cited, Plain, Provenance, Record
 from keyhole.transcript import Answer, simplest_decimal
@@ -68,10 +70,20 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
             for case in verdict.groups
         ],
         "intervals": list(_intervals(verdict, everybody, proof)),
-        "unjudged": [{"query": u.number, "sql": u.sql, "reason": u.reason} for u in verdict.unjudged],
+        "unjudged": [{"query": u.number, "sql": u.sql, "reason": u.reason} | _report(u) for u in verdict.unjudged],
         "refused": [{"query": r.number, "sql": r.sql, "error": r.error} for r in verdict.refused],
         "contradictions": [{"queries": list(c.queries), "reason": c.reason} for c in verdict.contradictions],
+        "warnings": [{"query": w.number, "sql": w.sql, "reason": w.reason} for w in verdict.nobody],
     }
+
+
+def _report(unjudged: Unjudged) -> dict[str, Any]:
+    """What may be sent to us, where our reading is at fault: the statement without its constants."""
+    if unjudged.reason != DIFFERS:
+        return {}
+    from keyhole.sql.redact import without_constants
+
+    return {"report": without_constants(unjudged.sql)}
 
 
 def _source(source: Provenance) -> dict[str, Any]:

@@ -145,5 +145,6 @@ class Certifier:
         else:
             found |= {"factor": told.factor / scale, "plain": told.plain / scale, "shift": offset / scale}
         if told.total:
-            found |= {"sum": told.total, "scale": rows[told.total].scale, "offset": rows[told.total].offset}
+            said = rows[told.total]
+            found |= {"sum": told.total, "scale": said.scale / told.times, "offset": said.offset / told.times}
         return found

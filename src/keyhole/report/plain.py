@@ -149,7 +149,7 @@ class Plain:
     rank: int
     promise: str
     assumed: Mapping[str, str]
-    nobody: tuple[str, ...]  # numbers of the queries that nobody matches
+    nobody: tuple[Unjudged, ...]  # the queries that nobody matches: judged, and perhaps not what was meant
     complete: bool
     gap: str  # why it is not complete
     exit_code: int
@@ -192,7 +192,7 @@ def plain(exposure: Exposure) -> Plain:
         rank=exposure.rank,
         promise=exposure.promise,
         assumed=exposure.assumed,
-        nobody=tuple(dict.fromkeys(each.number for each in exposure.evidence.nobody)),
+        nobody=tuple({each.number: each for each in exposure.evidence.nobody}.values()),
         complete=exposure.complete,
         gap=exposure.gap,
         exit_code=exposure.exit_code,

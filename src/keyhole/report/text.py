@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from keyhole.audit.base import query_order, visible
+from keyhole.errors import DIFFERS
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Case, Cited, Plain, Step
 from keyhole.transcript import simplest_decimal
 
@@ -130,6 +131,10 @@ def troubles(verdict: Plain) -> Iterator[str]:
         yield f"Contradiction: {c.reason}"
     for u in verdict.unjudged[:SHOWN]:
         yield f"Not judged: Q{u.number} ({u.reason}): {_short(u.sql)}"
+        if u.reason == DIFFERS:
+            from keyhole.sql.redact import without_constants
+
+            yield f"  to report, without its constants: {without_constants(u.sql)}"
     for r in verdict.refused[:SHOWN]:
         yield f"Refused: Q{r.number}: {r.error}"
     listed = {"contradictions": verdict.contradictions, "not judged": verdict.unjudged, "refused": verdict.refused}
@@ -150,7 +155,7 @@ def sizes(verdict: Plain) -> str:
         f"Promise: {verdict.promise}."
     )
     if verdict.nobody:
-        named = ", ".join(f"Q{number}" for number in verdict.nobody[:SHOWN])
+        named = ", ".join(f"Q{each.number}" for each in verdict.nobody[:SHOWN])
         more = f" and {len(verdict.nobody) - SHOWN} more" if len(verdict.nobody) > SHOWN else ""
         said += f"\nWarning: nobody matches {named}{more}; is that what was meant?"
     if verdict.source.dialect != "duckdb":

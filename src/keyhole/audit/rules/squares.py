@@ -31,6 +31,15 @@ Ends = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
+class SumOf:
+    """A query that answers `times` the sum of some people, and between what that sum lies."""
+
+    number: str
+    ends: Ends
+    times: Fraction
+
+
+@dataclass(frozen=True, slots=True)
 class TwoMoments:
     """The sum and the sum of squares of the same people, and the queries that tell them."""
 
@@ -94,29 +103,38 @@ def _zero_squares(system: System) -> Iterator[tuple[Constraint, str, NDArray[np.
 
 def _moments(system: System, known: Known) -> Iterator[TwoMoments]:
     """Pairs of SUM(x) and SUM(x*x), or a variance, of the same people."""
-    linear: dict[tuple[str, Predicate], Constraint] = {}
-    for c in system.constraints:
-        if c.exact and c.lo is not None and c.hi is not None and len(c.parts) == 1:
-            part = c.parts[0]
-            feature = system.features[part.feature]
-            bare = feature.power == 1 and part.factor == 1 and part.weight is None
-            if feature.column is not None and bare and _whole(system, part.feature):
-                linear[feature.column, part.where] = c
-    zero = {equal.number for equal in system.equal}
+    zero, sums = {equal.number for equal in system.equal}, _sums(system)
     for c, factor, other, column, at in _sums_of_squares(system):
-        partner, inside = linear.get((column, at)), system.atoms.records(at)
-        if partner is None or partner.lo is None or partner.hi is None or not len(inside):
+        partner, inside = sums.get((column, system.atoms.bits(at).tobytes())), system.atoms.records(at)
+        if partner is None or not len(inside):
             continue
         assert c.lo is not None
         assert c.hi is not None
-        less = sorted((other * partner.lo, other * partner.hi))
+        less = sorted((other * partner.ends[0], other * partner.ends[1]))
         ends = sorted(((c.lo - less[1]) / factor, (c.hi - less[0]) / factor))
-        told = SquareSums("", at, c.number, partner.number, factor, other)
+        told = SquareSums("", at, c.number, partner.number, factor, other, times=partner.times)
         if c.scale == 0:  # a variance
-            told = SquareSums("equal" if c.number in zero else "", at, c.number, partner.number, variance=True)
-        names = (partner.number, c.number)
-        found = TwoMoments(column, inside, (partner.lo, partner.hi), (ends[0], ends[1]), names, told)
+            kind = "equal" if c.number in zero else ""
+            told = SquareSums(kind, at, c.number, partner.number, variance=True, times=partner.times)
+        found = TwoMoments(column, inside, partner.ends, (ends[0], ends[1]), (partner.number, c.number), told)
         yield found if known.exact(column) else _dusty(found)
+
+
+def _sums(system: System) -> dict[tuple[str, bytes], SumOf]:
+    """Queries that answer a multiple of SUM(x), by the column and the people, however these are described."""
+    found: dict[tuple[str, bytes], SumOf] = {}
+    for c in system.constraints:
+        if not c.exact or c.lo is None or c.hi is None or len(c.parts) != 1 or not c.parts[0].factor:
+            continue
+        part = c.parts[0]
+        feature = system.features[part.feature]
+        if feature.column is None or feature.power != 1 or part.weight is not None or not _whole(system, part.feature):
+            continue
+        lo, hi = sorted((c.lo / part.factor, c.hi / part.factor))
+        at = (feature.column, system.atoms.bits(part.where).tobytes())
+        if part.factor == 1 or at not in found:
+            found[at] = SumOf(c.number, (lo, hi), part.factor)
+    return found
 
 
 def _dusty(m: TwoMoments) -> TwoMoments:

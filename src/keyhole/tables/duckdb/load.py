@@ -393,7 +393,7 @@ def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple
 def _check_words(con: Connection, column: Column) -> None:
     """A column of numbers becomes text if some of them are written inf or nan."""
     name = quote_name(column.name)
-    words = f"lower({name}) IN ('inf', '-inf', '+inf', 'infinity', '-infinity', '+infinity', 'nan')"
+    words = f"lower({name}::VARCHAR) IN ('inf', '-inf', '+inf', 'infinity', '-infinity', '+infinity', 'nan')"
     row = con.execute(
         f"SELECT min(rowid) FILTER (WHERE {words}), count({name}), count(TRY_CAST({name} AS DOUBLE)) FROM loaded"
     ).fetchall()[0]

@@ -1,0 +1,51 @@
+"""What the fuzzers found, each once: the smallest log that showed it, and what must be said of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import keyhole
+from keyhole.checker import Outcome, replay
+from keyhole.report.verdict import Verdict
+
+
+def audit(*log: Any, x: list[int | None], private: tuple[str, ...] = ("x",), **public: list[Any]) -> Verdict:
+    """A log about people A, B, C, ... with a private column x."""
+    names = [chr(ord("A") + i) for i in range(len(x))]
+    data = pa.table({"name": names, **{k: pa.array(v) for k, v in public.items()}, "x": pa.array(x, pa.int64())})
+    return keyhole.examine(list(log), data=data, private=private, id="name")
+
+
+def test_null_over_a_divisor_of_zero_does_not_say_that_nobody_matched() -> None:
+    """SUM(...) / NULLIF(0, 0) is NULL whoever matches: it was taken to say that nobody with x <> 2 is there."""
+    text = "SELECT SUM(IF(x = 2, NULL, h)) / NULLIF(COUNT(*) FILTER (WHERE h = 5), 0) FROM t"
+    verdict = audit(text, x=[2], h=[0])
+    assert (verdict.exit_code, verdict.findings) == (3, ())
+    given = audit({"sql": text, "answer": None}, x=[2], h=[0])
+    assert (given.exit_code, given.findings) == (3, ())
+
+
+def test_a_total_that_has_no_certificate_is_not_called_false(tmp_path: Path) -> None:
+    """The total of B and D rests on an average under a private condition: it cannot be replayed, and is true."""
+    text = "SELECT g, AVG(x) FROM t WHERE NOT (g = 'p' AND x > 3) GROUP BY g"
+    data = tmp_path / "t.csv"
+    data.write_text("name,g,x\nA,p,3\nB,q,3\nC,q,\nD,q,3\n", encoding="utf-8")
+    verdict = keyhole.examine([text], data=data, private=["x"], id="name", group_size=3)
+    assert [group.total for group in verdict.groups] == [6]
+    checked = replay(verdict.dumps(), data).checked
+    assert [each.outcome for each in checked if each.claim.status == "group"] == [Outcome.CANNOT]
+
+
+@pytest.mark.parametrize("partner", ["SUM(2 * x) FROM t WHERE g = 'a'", "SUM(x) / 4 FROM t WHERE NOT g = 'b'"])
+def test_squares_find_their_sum_however_it_is_spelled(partner: str, tmp_path: Path) -> None:
+    """A and B are equal by sum and squares; with the sum written otherwise that ended in exit 3."""
+    data = tmp_path / "t.csv"
+    data.write_text("name,g,x\nA,a,3\nB,a,3\nC,b,5\n", encoding="utf-8")
+    log = [f"SELECT {partner}", "SELECT SUM(x * x) FROM t WHERE g = 'a'"]
+    verdict = keyhole.examine(log, data=data, private=["x"], id="name")
+    assert [(f.who, f.value) for f in verdict.exposed] == [("A", 3), ("B", 3)]
+    assert {each.outcome for each in replay(verdict.dumps(), data).checked} == {Outcome.HOLDS}

@@ -1,0 +1,69 @@
+"""The fuzzers with fixed seeds, short; and with fresh seeds for as long as `make soak` takes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.fuzz import conditions, enumeration, logs, nasty, streams
+from tests.fuzz.soak import Play, attempt, line
+
+LONG = {"logs": 600, "conditions": 200, "enumeration": 400, "streams": 200, "nasty": 60}
+
+
+def played(play: Play, seeds: range) -> Counter[str]:
+    """The score of some seeds; what went wrong is said with its seed."""
+    score = Counter[str]()
+    for seed in seeds:
+        found, wrong = attempt(play, seed)
+        assert not wrong, wrong
+        score += found
+    return score
+
+
+def test_random_logs_are_judged_as_the_twin_does() -> None:
+    score = played(logs.play, range(3))
+    assert score["exposures compared"] > 10
+    assert score["judged"] > score["statements"] / 2
+
+
+def test_conditions_without_parentheses_match_whom_the_engine_says() -> None:
+    score = played(conditions.play, range(2))
+    assert score["judged"] > score["statements"] / 3
+
+
+def test_what_is_said_before_an_answer_does_not_depend_on_private_values() -> None:
+    score = played(lambda seed: streams.play(seed, command=False), range(2))
+    assert score["denied"] > 0
+
+
+def test_the_command_prints_the_same_of_neighbouring_tables() -> None:
+    assert played(lambda seed: streams.play(seed, command=True), range(100, 101))["commands"] == 1
+
+
+def test_nasty_statements_are_judged_right_or_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(nasty.NASTY) > 300
+    score = played(lambda seed: nasty.play(seed, 100), range(1))
+    assert 0 < score["judged"] < score["statements"]
+    assert not list(tmp_path.iterdir())  # no statement wrote a file
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("name", "play"),
+    [
+        ("logs", logs.play),
+        ("conditions", conditions.play),
+        ("enumeration", enumeration.play),
+        ("streams", streams.play),
+        ("nasty", lambda seed: nasty.play(seed, None)),
+    ],
+    ids=lambda v: v if isinstance(v, str) else "",
+)
+def test_fresh_seeds(name: str, play: Play) -> None:
+    first = random.SystemRandom().randrange(10**9)
+    print(f"\nfirst seed {first}")  # noqa: T201 - so that a failure can be repeated
+    print(line(name, played(play, range(first, first + LONG[name]))))  # noqa: T201
