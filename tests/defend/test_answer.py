@@ -215,9 +215,7 @@ def test_the_prepaid_run_goes_on_in_a_second_process(box: Box) -> None:
     assert "released before (online-ic" in third["answers"][1]["how"]
 
 
-def test_a_crash_before_anything_is_shown_costs_nothing(
-    box: Box, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_before_anything_is_shown_costs_nothing(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     box.data(0, 200_000)
     options = ("--mechanism", "online-ic", "--epsilon", "300", "--horizon", "50")
 

@@ -99,12 +99,10 @@ def said(data: Path, asked: list[str], insiders: int) -> list[str]:
     found = []
     with closing(keyhole.watch(data, private=["x", "y"], id="name", insiders=insiders)) as auditor:
         for sql in asked:
-            admission = auditor.admit(sql)
-            found.append(json.dumps(admission.to_json(explain=True), default=str))
-            if admission.allowed:
-                found.append(auditor.record(sql))
-            else:
-                auditor.seen()
+            reply = auditor.ask(sql)
+            assert reply.admission is not None
+            found.append(json.dumps(reply.admission.to_json(explain=True), default=str))
+            found.append(f"{reply.outcome} {reply.reason} {reply.instead} {reply.entry}")
     return found
 
 
@@ -123,7 +121,9 @@ def printed(data: Path, asked: list[str]) -> tuple[int, str, str]:
 def priced(data: Path, asked: list[str]) -> list[object]:
     """What each private answer would cost and how far off it may be, and why it is refused."""
     told = Config.parse(DOMAINS)
-    found = keyhole.answer(asked, data=data, id="name", config=told, epsilon=5, dry_run=True)
+    found = keyhole.answer(
+        asked, data=data, id="name", config=told, epsilon=5, dry_run=True, ledger=data.with_name("none.keyhole")
+    )
     return [json.dumps(found.to_json()["answers"], default=str), str(found.spent), str(found.left)]
 
 
@@ -139,8 +139,6 @@ step = 0.25
 values = ["a", "b", "c"]
 [columns.public.h]
 values = [0, 1, 2, 7]
-[budget]
-ledger = ":memory:"
 """
 MILD = (("0", "1", "40", "12"), ("40.5", "0.25", "50", "3.75"))  # inside the declared range, since faults are loud
 
@@ -152,10 +150,8 @@ def allowed(rng: random.Random, insiders: int) -> Counter[str]:
     asked = [made for _ in range(5) for made in log(rng)]
     with closing(keyhole.watch(world.arrow(), private=["x", "y"], id="name", insiders=insiders)) as auditor:
         for made in asked:
-            if not auditor.decide(made.sql).allowed:
-                auditor.seen()
+            if not auditor.ask(made.sql).answered:
                 continue
-            auditor.record(made.sql)
             kept.append(made.sql)
             read = twin.read(made)
             if read is None:
