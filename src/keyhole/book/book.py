@@ -115,27 +115,25 @@ class Book:
             raise unfit(self.path, error) from None
         if layout is None or layout[0] != LAYOUT:
             raise BookError(f"{self.path} has the layout {layout and layout[0]!r}, this program reads {LAYOUT!r}")
+        state = BookState()  # believed only when all of it was checked
         before: BookEntry | None = None
         seen = self._witness.read() if self._witness is not None else None
         for entry in self.entries():
-            if (
-                not entry.whole()
-                or entry.seq != (before.seq + 1 if before else 1)
-                or (before and before.hash != entry.prev)
-            ):
+            if not entry.whole() or not entry.follows(before):
                 raise BookError(f"the book {self.path} is damaged at entry {entry.seq}: restore it from a backup")
             if seen is not None and seen[0] == entry.seq and seen[1] == entry.hash:
                 seen = None
-            self.state.take(entry)
+            state.take(entry)
             before = entry
         if seen is not None or before is None:
             known = f"its witness has seen entry {seen[0]}" if seen is not None else "it has no entry"
             raise BookError(
                 f"the book {self.path} is older than what was answered, or another one: {known} and it has "
-                f"{self.state.seq}. Restore the latest copy; nothing is answered from an older one"
+                f"{state.seq}. Restore the latest copy; nothing is answered from an older one"
             )
-        if totals != {who: (str(a), str(d)) for who, (a, d) in self.state.totals.items()} or sealed != self.state.runs:
+        if totals != {who: (str(a), str(d)) for who, (a, d) in state.totals.items()} or sealed != state.runs:
             raise BookError(f"the totals of the book {self.path} are not what its entries add up to: restore a backup")
+        self.state = state
 
     # --- pages --------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from keyhole.errors import BookError, QueryError
 from keyhole.knowledge import PrivateColumn
 from keyhole.query import Statement
 from keyhole.session.exact import exact
-from keyhole.session.reply import Exact, Ending, Reply
+from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
 from keyhole.sql.coarser import coarser
 from keyhole.tables import Source

@@ -8,7 +8,7 @@ from keyhole.audit.admission import Permission
 from keyhole.book import BookEntry, Mark
 from keyhole.errors import QueryError
 from keyhole.session.audited import Audited, Heard
-from keyhole.session.reply import Exact, Ending, Reply
+from keyhole.session.reply import Ending, Exact, Reply
 
 
 class Monitored(Audited):

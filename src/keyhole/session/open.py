@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from keyhole.audit.epochs import Changes
 from keyhole.book import Book
-from keyhole.book.state import WHOLE
+from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.defend.answering import Answering, Posed, Setting, Strategy
 from keyhole.defend.budget import Cap
 from keyhole.defend.ledger import Ledger
@@ -129,7 +129,7 @@ def _settled(given: Settings, config: Config | str | Path | None) -> bool:
 
 
 def _digests(opened: Table, key: bytes) -> dict[str, str]:
-    found = {"people and public values": fingerprint(opened.roster)}
+    found = {PUBLIC: fingerprint(opened.roster)}
     if opened.seal is not None:
         found |= {f"private values of {name!r}": mark for name, mark in opened.seal(key).items()}
     return found

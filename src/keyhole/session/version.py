@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from keyhole.book import Book, Mark
 from keyhole.book.book import MEMORY
-from keyhole.book.state import WHOLE
+from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.errors import BookError
 from keyhole.tables.seal import KEY_BYTES, key_file, make_key, read_key
 
@@ -41,11 +41,13 @@ def key_of(book: Book, label: str | None) -> bytes:
     """
     key = None if book.path == MEMORY else read_key(Path(book.path))
     known = any(label in (None, epoch["version"]) for epoch in book.state.epochs)
-    if key is None and book.state.data and known:
+    keyed = any(what != PUBLIC for _, what in book.state.data)
+    if key is None and (book.state.people or (keyed and known)):  # people are known by their keyed ids alone
+        other = "" if book.state.people else ", or write a new version = ... under [source]"
         raise BookError(
             f"the key {key_file(Path(book.path))} is missing, so nobody can say whether the data is still what the "
-            f"book {book.path} was kept for: restore it from a backup, beside the book, or write a new version = ... "
-            "under [source]. What was answered and spent still counts"
+            f"book {book.path} was kept for: restore it from a backup, beside the book{other}. What was answered and "
+            "spent still counts"
         )
     if key is not None:
         return key
