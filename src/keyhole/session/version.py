@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -32,6 +32,12 @@ class Version:
     label: str | None
     digests: Digests
     vouched: bool = False
+
+    def digested(self, book: Book) -> Version:
+        """The same, with the digests for this book made already: others need not wait while the data is passed over."""
+        key = key_of(book, self.label)
+        made = self.digests(key)
+        return replace(self, digests=lambda other: made if other == key else self.digests(other))
 
 
 def key_of(book: Book, label: str | None) -> bytes:

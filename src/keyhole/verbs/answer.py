@@ -106,6 +106,7 @@ def answered(
         assert isinstance(session.policy, Private)
         answering = session.policy.answering
         ledger, n = answering.setting.ledger, answering.setting.n
+        ledger.check_analyst(terms.analyst)
         if dry_run:
             answering.expect(asked, terms.analyst)
         prices = tuple(answering.dry_run(asked, terms.analyst)) if dry_run else ()
