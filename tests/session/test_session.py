@@ -341,7 +341,7 @@ def test_private_answers_are_paid_once_and_the_receipt_is_theirs(tmp_path: Path)
 def test_what_is_sealed_is_in_no_output(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     people = "".join(f"p{at},{'ab'[at % 2]},{at % 2},{at % 100}\n" for at in range(2000))
     (folder / "staff.csv").write_text("name,dept,level,pay\n" + people, encoding="utf-8")
-    how = ("-c", "private.toml", "--mechanism", "online-ic", "--epsilon", "30", "--horizon", "20")
+    how = ("-c", "private.toml", "--mechanism", "online-ic", "--epsilon", "100", "--accuracy", "0.5")
     code, _, err = call("answer", "q.sql", *how)
     assert code == 0, err
     with Book.open("private.keyhole") as book:
