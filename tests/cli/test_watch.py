@@ -39,11 +39,11 @@ WHO = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar")
 def test_the_hospital_log(folder: Path) -> None:
     code, out, err = watch("-c", "keyhole.toml")
     assert code == 3
-    assert [line.split(":")[0] for line in out.splitlines()] == ["Q1 allow", "Q2 allow", "Q3 deny"]
+    assert [line.split(":")[0] for line in out.splitlines()] == ["Q1 allow", "Q2 allow", "Q3 deny", "  allowed now"]
     assert "Jeremy" not in out
     assert "a new book begins" in err  # beside the settings
     code, again, err = watch("-c", "keyhole.toml")
-    assert (code, again.count("allow"), err) == (3, 2, "")
+    assert (code, again.count(" allow: "), err) == (3, 2, "")
     assert "--history" in watch(*WHO)[2]  # without settings nothing is kept, and it says so
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from session_world import (
     COUNT,
@@ -338,17 +338,20 @@ def test_private_answers_are_paid_once_and_the_receipt_is_theirs(tmp_path: Path)
         )
 
 
-def test_what_is_sealed_is_in_no_output(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_sealed_is_in_no_output(folder: Path) -> None:
     people = "".join(f"p{at},{'ab'[at % 2]},{at % 2},{at % 100}\n" for at in range(2000))
     (folder / "staff.csv").write_text("name,dept,level,pay\n" + people, encoding="utf-8")
-    how = ("-c", "private.toml", "--mechanism", "online-ic", "--epsilon", "100", "--accuracy", "0.5")
+    how = ("-c", "private.toml", "--mechanism", "online-ic", "--epsilon", "1000", "--accuracy", "0.5")
     code, _, err = call("answer", "q.sql", *how)
     assert code == 0, err
+    secret = "987654321987654321"
+    with sqlite3.connect("private.keyhole") as db:  # a threshold that stands out
+        ((name, fields),) = db.execute("SELECT name, fields FROM sealed").fetchall()
+        assert int(json.loads(fields)["level"])
+        db.execute("UPDATE sealed SET fields = ?", (json.dumps(json.loads(fields) | {"level": secret}),))
+    db.close()
     with Book.open("private.keyhole") as book:
-        ((_, _, _, fields, state),) = book._db.execute("SELECT * FROM sealed").fetchall()
-        secret = dict(json.loads(fields))
-        assert int(secret["level"]) != 0
-        assert len(np.frombuffer(state, dtype=np.uint8)) > 0
+        assert secret in str(book.unseal(name))
     outputs = [
         call("book", "show", "private.keyhole"),
         call("book", "show", "private.keyhole", "--format", "json"),
@@ -361,10 +364,10 @@ def test_what_is_sealed_is_in_no_output(folder: Path, capfd: pytest.CaptureFixtu
     for code, out, err in outputs:
         assert code in (0, 3), err
         assert out
-        assert secret["level"] not in out
-        assert '"level": "' not in out
+        assert secret not in out
         assert "NUMPY" not in out
-    assert sum(COUNT in out for _, out, _ in outputs) >= 3
+    assert [COUNT in out for _, out, _ in outputs[:2]] == [True, True]
+    assert len(outputs[2][1].splitlines()) == 1
 
 
 # --- monitored --------------------------------------------------------------------------------------------------------
