@@ -40,6 +40,7 @@ class Book:
 
     def __init__(self, path: str, db: sqlite3.Connection, witness: Witness | None = None) -> None:
         self.path, self._db, self._witness = path, db, witness
+        self.name = path  # what whoever opened it calls it
         self.lock = threading.RLock()  # one question at a time among threads; among processes a page sees to it
         self._depth = self._since = 0
         self._drawn = False  # was a sealed state changed on this page?
