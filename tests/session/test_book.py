@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from session_world import COUNT, NOT_ANN, WHOLE, audited, call, listed, private, raw, staff
 
@@ -105,6 +105,10 @@ TAMPERED = (
     "UPDATE entry SET analyst = NULL WHERE seq = 3",
     "UPDATE entry SET at = '2000-01-01T00:00:00+00:00' WHERE seq = 3",
     "UPDATE entry SET kind = 'told' WHERE seq = 3",
+    "UPDATE entry SET body = CAST(body AS BLOB) WHERE seq = 3",
+    "UPDATE entry SET body = CAST(x'7bff7d' AS TEXT) WHERE seq = 3",
+    "UPDATE entry SET analyst = x'00' WHERE seq = 3",
+    "UPDATE entry SET epoch = 'x' WHERE seq = 3",
     "UPDATE entry SET epoch = 7 WHERE seq = 3",
     "UPDATE entry SET prev = hash WHERE seq = 3",
     "DELETE FROM entry WHERE seq = 3",
@@ -130,7 +134,8 @@ def test_whatever_is_changed_is_noticed(tmp_path: Path, text: str) -> None:
         Book.open(tmp_path / "book.keyhole", "staff")
     with pytest.raises(BookError, match=r"damaged|add up|no entry"):
         Book.rehearsal(tmp_path / "book.keyhole")
-    assert call("book", "verify", str(tmp_path / "book.keyhole"))[0] == 2
+    code, _, err = call("book", "verify", str(tmp_path / "book.keyhole"))
+    assert (code, "question" in err) == (2, False)  # nothing of what it says is shown
 
 
 def test_an_entry_made_up_by_who_knows_the_rule_is_noticed_by_the_witness(tmp_path: Path) -> None:
@@ -149,6 +154,7 @@ def test_an_entry_made_up_by_who_knows_the_rule_is_noticed_by_the_witness(tmp_pa
 
 
 @given(at=st.integers(0, 10**9), value=st.integers(1, 255))
+@example(at=203_812, value=128)  # SQLite names a table in bytes that are no text
 @settings(max_examples=25)
 def test_a_changed_byte_is_noticed_or_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, at: int, value: int

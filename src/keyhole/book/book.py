@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from keyhole.book.chain import BookEntry, Mark
-from keyhole.book.file import LAYOUT, TABLES, connected, copied, touched, unfit
+from keyhole.book.file import FAULTS, LAYOUT, TABLES, connected, copied, touched, unfit
 from keyhole.book.state import BookState
 from keyhole.book.witness import Witness, there
 from keyhole.errors import BookError
@@ -112,7 +112,7 @@ class Book:
             layout = self._db.execute("SELECT value FROM about WHERE key = 'layout'").fetchone()
             totals = {who: (amount, delta) for who, amount, delta in self._db.execute("SELECT * FROM total")}
             sealed = {(e, n): g for e, n, g in self._db.execute("SELECT epoch, name, generation FROM sealed")}
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise unfit(self.path, error) from None
         if layout is None or layout[0] != LAYOUT:
             raise BookError(f"{self.path} has the layout {layout and layout[0]!r}, this program reads {LAYOUT!r}")
@@ -202,7 +202,7 @@ class Book:
         try:
             for row in self._db.execute(f"SELECT {FIELDS} FROM entry WHERE seq > ? ORDER BY seq", (after,)):
                 yield BookEntry(*row)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise unfit(self.path, error) from None
 
     def refusals(self) -> list[tuple[str, str | None, str, str, str]]:
@@ -254,7 +254,7 @@ class Book:
         """Wait for this process's turn, and read what others wrote before it."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise unfit(self.path, error) from None
         try:
             if self.state.last is not None:
@@ -277,7 +277,7 @@ class Book:
             return
         try:
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except FAULTS as error:
             self._undo()
             raise unfit(self.path, error) from None
         if self._witness is not None and last is not None:
@@ -286,5 +286,5 @@ class Book:
     def _run(self, text: str, values: tuple[object, ...]) -> None:
         try:
             self._db.execute(text, values)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise unfit(self.path, error) from None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from keyhole.book.book import Book
 from keyhole.book.chain import Mark
-from keyhole.book.file import reading
+from keyhole.book.file import FAULTS, reading
 from keyhole.book.history import read_history
 from keyhole.book.ledger import fill_from_ledger
 from keyhole.book.state import PUBLIC
@@ -71,7 +71,7 @@ def _fill(book: Book, path: Path) -> None:
             try:
                 with reading(path) as db:
                     fill_from_ledger(book, db)
-            except sqlite3.Error as error:
+            except FAULTS as error:
                 raise BookError(f"the ledger {path} cannot be read: {error}") from None
 
 
@@ -98,7 +98,7 @@ def _older(path: Path) -> bool:
     try:
         with reading(path) as db:
             names = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
-    except sqlite3.Error:
+    except FAULTS:
         return False  # opening it says what is wrong
     return {"charges", "totals"} <= names and "entry" not in names
 
@@ -155,7 +155,7 @@ def _unused(path: Path) -> None:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             finally:
                 os.close(handle)
-    except (sqlite3.Error, OSError):
+    except (*FAULTS, OSError):
         used = True
     if used:
         raise BookError(f"{path} is in use, so it is not converted now: try again when the other process has ended")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from keyhole.errors import BookError
 
+FAULTS = (sqlite3.Error, UnicodeDecodeError)  # a damaged file may name its own parts in bytes that are no text
 LAYOUT = "keyhole book 1"
 WAIT = 60.0  # seconds in the queue for another process that is asking
 ENTRY = "seq INTEGER PRIMARY KEY, prev TEXT NOT NULL, hash TEXT NOT NULL, at TEXT NOT NULL, kind TEXT NOT NULL"
@@ -52,7 +53,7 @@ def connected(path: str | Path) -> sqlite3.Connection:
         except BaseException:
             db.close()
             raise
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise unfit(path, error) from None
     return db
 
@@ -95,7 +96,7 @@ def copied(path: str | Path, copy: sqlite3.Connection) -> None:
         if alone and journal.exists():  # somebody came in between
             with reading(path) as origin:
                 origin.backup(copy)
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise unfit(path, error) from None
 
 
@@ -110,8 +111,8 @@ CURES = {
 }
 
 
-def unfit(path: str | Path, error: sqlite3.Error) -> BookError:
+def unfit(path: str | Path, error: Exception) -> BookError:
     """One clear sentence for what SQLite says."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # no code: no text, and it would show it
     what = CURES.get(code, str(error))
     return BookError(f"the book {path}: {what}. Nothing was answered or spent")
