@@ -385,7 +385,7 @@ def test_text_output_is_for_people(box: Box) -> None:
     assert result.exit_code == 3  # one of them is refused
     assert re.search(r"sex = F  \d+ ± 400, \d\.\d+ ± ", result.output)
     assert "refused: " in result.output
-    assert re.search(r"spent 0\.\d+ of epsilon 1 \(ledger .*b\.keyhole\)", result.output)
+    assert re.search(r"spent 0\.\d+ of epsilon 1 \(book .*b\.keyhole\)", result.output)
     assert "would cost" in box.call("--dry-run", "--accuracy", "0.001").output
 
 

@@ -12,12 +12,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from keyhole.book.chain import BookEntry, Mark
-from keyhole.book.file import LAYOUT, TABLES, WAIT, connected, touched, unfit
+from keyhole.book.file import FAULTS, LAYOUT, TABLES, connected, copied, touched, unfit
 from keyhole.book.state import BookState
-from keyhole.book.witness import Witness
+from keyhole.book.witness import Witness, there
 from keyhole.errors import BookError
 
 BLOCK = 4096  # an entry with an answer takes whole blocks, so that whether it fits does not depend on the answer
+MEMORY = ":memory:"  # the path of a book that was never a file
 FIELDS = "seq, prev, hash, at, kind, epoch, analyst, body"
 
 
@@ -39,11 +40,13 @@ class Book:
 
     def __init__(self, path: str, db: sqlite3.Connection, witness: Witness | None = None) -> None:
         self.path, self._db, self._witness = path, db, witness
-        self._lock = threading.RLock()
+        self.name = path  # what whoever opened it calls it
+        self.lock = threading.RLock()  # one question at a time among threads; among processes a page sees to it
         self._depth = self._since = 0
         self._drawn = False  # was a sealed state changed on this page?
         self.state = BookState()
         self.new = False
+        self.kept = True  # a rehearsal is not
 
     # --- opening ------------------------------------------------------------------------------------------------------
 
@@ -56,7 +59,7 @@ class Book:
         Refused if it is damaged, or older than its witness; if there is none (or an empty file) and the witness, or
         `begun`, or the lack of a population says that there was one.
         """
-        if _missing(path, population, witness, begun):
+        if not there(path, witness, begun=begun or population is None):
             touched(path)
         book = cls(str(path), connected(path), Witness(witness) if witness else None)
         try:
@@ -76,26 +79,19 @@ class Book:
         cls, path: str | Path | None, population: str = "", *, witness: Path | None = None, begun: bool = False
     ) -> Book:
         """A copy in memory of the book at `path` (an empty one if there is none): whatever is done, nothing is kept.
+        Refused where `open` refuses.
 
         >>> Book.rehearsal(None, "staff").state.population
         'staff'
         """
         copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        there = path is not None and not _missing(path, population, witness, begun)
-        book = cls(str(path) if there else ":memory:", copy)
-        if not there:
+        book = cls(MEMORY if path is None else str(path), copy)
+        book.kept = False
+        if path is None or not there(path, witness, begun=begun):
             with book.page():
                 book._begin(population)
             return book
-        assert path is not None
-        try:
-            origin = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True, timeout=WAIT)
-            try:
-                origin.backup(copy)
-            finally:
-                origin.close()
-        except sqlite3.Error as error:
-            raise unfit(path, error) from None
+        copied(path, copy)
         book._witness = Witness(witness) if witness else None
         book._check()
         book._witness = None  # it saw nothing of what is rehearsed
@@ -116,38 +112,36 @@ class Book:
             layout = self._db.execute("SELECT value FROM about WHERE key = 'layout'").fetchone()
             totals = {who: (amount, delta) for who, amount, delta in self._db.execute("SELECT * FROM total")}
             sealed = {(e, n): g for e, n, g in self._db.execute("SELECT epoch, name, generation FROM sealed")}
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise unfit(self.path, error) from None
         if layout is None or layout[0] != LAYOUT:
             raise BookError(f"{self.path} has the layout {layout and layout[0]!r}, this program reads {LAYOUT!r}")
+        state = BookState()  # believed only when all of it was checked
         before: BookEntry | None = None
         seen = self._witness.read() if self._witness is not None else None
         for entry in self.entries():
-            if (
-                not entry.whole()
-                or entry.seq != (before.seq + 1 if before else 1)
-                or (before and before.hash != entry.prev)
-            ):
+            if not entry.whole() or not entry.follows(before):
                 raise BookError(f"the book {self.path} is damaged at entry {entry.seq}: restore it from a backup")
             if seen is not None and seen[0] == entry.seq and seen[1] == entry.hash:
                 seen = None
-            self.state.take(entry)
+            state.take(entry)
             before = entry
         if seen is not None or before is None:
             known = f"its witness has seen entry {seen[0]}" if seen is not None else "it has no entry"
             raise BookError(
                 f"the book {self.path} is older than what was answered, or another one: {known} and it has "
-                f"{self.state.seq}. Restore the latest copy; nothing is answered from an older one"
+                f"{state.seq}. Restore the latest copy; nothing is answered from an older one"
             )
-        if totals != {who: (str(a), str(d)) for who, (a, d) in self.state.totals.items()} or sealed != self.state.runs:
+        if totals != {who: (str(a), str(d)) for who, (a, d) in state.totals.items()} or sealed != state.runs:
             raise BookError(f"the totals of the book {self.path} are not what its entries add up to: restore a backup")
+        self.state = state
 
     # --- pages --------------------------------------------------------------------------------------------------------
 
     @contextmanager
     def page(self) -> Iterator[Self]:
         """One transaction; nested pages are one. What other processes wrote meanwhile is in `state` when it begins."""
-        with self._lock:
+        with self.lock:
             if self._depth == 0:
                 self._turn()
             self._depth += 1
@@ -180,6 +174,13 @@ class Book:
     def _epoch(self, kind: Mark) -> int:
         return self.state.epoch + (kind is Mark.EPOCH)
 
+    def stays_in(self, epoch: int) -> None:
+        """Refuse to go on if another process has opened the next epoch: the data at hand is that of an earlier one."""
+        if self.state.epoch != epoch:
+            raise BookError(
+                f"the book {self.path} has gone on to another version of the data: start again with that one"
+            )
+
     def asked(self, sql: str, verdict: str, reason: str, analyst: str | None = None) -> None:
         """Note what was not answered: a log without chain that decides nothing."""
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
@@ -201,7 +202,7 @@ class Book:
         try:
             for row in self._db.execute(f"SELECT {FIELDS} FROM entry WHERE seq > ? ORDER BY seq", (after,)):
                 yield BookEntry(*row)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise unfit(self.path, error) from None
 
     def refusals(self) -> list[tuple[str, str | None, str, str, str]]:
@@ -253,7 +254,7 @@ class Book:
         """Wait for this process's turn, and read what others wrote before it."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise unfit(self.path, error) from None
         try:
             if self.state.last is not None:
@@ -276,7 +277,7 @@ class Book:
             return
         try:
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except FAULTS as error:
             self._undo()
             raise unfit(self.path, error) from None
         if self._witness is not None and last is not None:
@@ -285,23 +286,5 @@ class Book:
     def _run(self, text: str, values: tuple[object, ...]) -> None:
         try:
             self._db.execute(text, values)
-        except sqlite3.Error as error:
+        except FAULTS as error:
             raise unfit(self.path, error) from None
-
-
-def _missing(path: str | Path, population: str | None, witness: Path | None, begun: bool) -> bool:
-    """Is there no book yet? An error if there should be one."""
-    if Path(path).exists() and Path(path).stat().st_size > 0:
-        return False
-    seen = Witness(witness).read() if witness else None
-    if seen is not None:
-        raise BookError(
-            f"the witness {witness} knows a book with {seen[0]} entries, and there is none at {path}: restore the book "
-            "from a backup. To begin another for other people, give it a witness of its own"
-        )
-    if begun or population is None:
-        raise BookError(
-            f"there is no book at {path}, and there should be one (its key or the settings say so): restore it from a "
-            "backup; what was answered and spent still counts"
-        )
-    return True

@@ -84,6 +84,10 @@ class BookEntry:
 
     def whole(self) -> bool:
         """Is it what was written?"""
+        if not all(isinstance(part, str) for part in (self.prev, self.hash, self.at, self.kind, self.text)):
+            return False  # a damaged file may hold anything
+        if not isinstance(self.analyst, str | None):
+            return False
         return self.hash == digest(self.prev, self.seq, self.kind, self.epoch, self.at, self.analyst, self.text)
 
 

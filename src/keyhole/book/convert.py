@@ -14,8 +14,10 @@ from pathlib import Path
 
 from keyhole.book.book import Book
 from keyhole.book.chain import Mark
+from keyhole.book.file import FAULTS, reading
 from keyhole.book.history import read_history
 from keyhole.book.ledger import fill_from_ledger
+from keyhole.book.state import PUBLIC
 from keyhole.errors import BookError
 
 try:
@@ -39,6 +41,7 @@ def converted(path: Path, population: str, *, dry_run: bool = False) -> Book | N
     if dry_run:
         book = Book.rehearsal(None, population)
         _fill(book, path)
+        book.path = str(path)  # whose key is there
         return book
     with _alone(path):
         if not _older(path):  # another process was faster
@@ -56,7 +59,8 @@ def taken_in(book: Book, path: Path) -> None:
     """Take an older history or ledger into a book that goes on; the same file twice is refused."""
     if not _older(path):
         raise BookError(f"{path} is no history or ledger of an earlier version")
-    _fill(book, path)
+    with _alone(path):
+        _fill(book, path)
 
 
 def _fill(book: Book, path: Path) -> None:
@@ -64,13 +68,11 @@ def _fill(book: Book, path: Path) -> None:
         if _starts(path, HISTORY):
             _fill_from_history(book, path)
         else:
-            db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
             try:
-                fill_from_ledger(book, db)
-            except sqlite3.Error as error:
+                with reading(path) as db:
+                    fill_from_ledger(book, db)
+            except FAULTS as error:
                 raise BookError(f"the ledger {path} cannot be read: {error}") from None
-            finally:
-                db.close()
 
 
 def _fill_from_history(book: Book, path: Path) -> None:
@@ -81,7 +83,7 @@ def _fill_from_history(book: Book, path: Path) -> None:
             "it stands, and take the other file into it"
         )
     book.append(Mark.EPOCH, {"version": old.version})
-    digests = {"people and public values": old.fingerprint}
+    digests = {PUBLIC: old.fingerprint}
     book.append(Mark.DATA, digests | {f"private values of {name!r}": mark for name, mark in old.values.items()})
     kinds = {"answered": Mark.ANSWER, "published": Mark.PUBLISHED, "unjudged": Mark.UNJUDGED}
     for fields in old.past:
@@ -93,13 +95,11 @@ def _older(path: Path) -> bool:
         return True
     if not _starts(path, SQLITE):
         return False
-    db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
-        names = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
-    except sqlite3.Error:
+        with reading(path) as db:
+            names = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
+    except FAULTS:
         return False  # opening it says what is wrong
-    finally:
-        db.close()
     return {"charges", "totals"} <= names and "entry" not in names
 
 
@@ -114,16 +114,27 @@ def _starts(path: Path, mark: bytes) -> bool:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Nobody else converts or uses the older file meanwhile."""
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    name = Path(f"{path}.lock")
+    lock = _locked(name)
     try:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
         if _older(path):
             _unused(path)
         yield
     finally:
+        name.unlink(missing_ok=True)  # while it is held
         os.close(lock)
-        Path(f"{path}.lock").unlink(missing_ok=True)
+
+
+def _locked(name: Path) -> int:
+    """The lock file, held: the one that is there, not one that whoever held it before has just removed."""
+    while True:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+        if fcntl is None:  # pragma: no cover - see above
+            return lock
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if name.exists() and os.fstat(lock).st_ino == name.stat().st_ino:
+            return lock
+        os.close(lock)
 
 
 def _unused(path: Path) -> None:
@@ -144,7 +155,7 @@ def _unused(path: Path) -> None:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             finally:
                 os.close(handle)
-    except (sqlite3.Error, OSError):
+    except (*FAULTS, OSError):
         used = True
     if used:
         raise BookError(f"{path} is in use, so it is not converted now: try again when the other process has ended")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from keyhole.errors import BookError
 
+FAULTS = (sqlite3.Error, UnicodeDecodeError)  # a damaged file may name its own parts in bytes that are no text
 LAYOUT = "keyhole book 1"
 WAIT = 60.0  # seconds in the queue for another process that is asking
 ENTRY = "seq INTEGER PRIMARY KEY, prev TEXT NOT NULL, hash TEXT NOT NULL, at TEXT NOT NULL, kind TEXT NOT NULL"
@@ -50,7 +53,7 @@ def connected(path: str | Path) -> sqlite3.Connection:
         except BaseException:
             db.close()
             raise
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise unfit(path, error) from None
     return db
 
@@ -69,6 +72,34 @@ def _patiently(db: sqlite3.Connection, text: str) -> None:
         time.sleep(0.02)
 
 
+@contextmanager
+def reading(path: str | Path) -> Iterator[sqlite3.Connection]:
+    """A SQLite file, open to be read; the file and its folder stay as they are.
+
+    One that nobody has open is all there is, and may stand where nothing can be written. Else its journal is read too.
+    """
+    how = "" if Path(f"{path}-wal").exists() else "&immutable=1"
+    db = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro{how}", uri=True, timeout=WAIT)
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def copied(path: str | Path, copy: sqlite3.Connection) -> None:
+    """Everything that was committed to the file, into another database."""
+    journal = Path(f"{path}-wal")
+    try:
+        alone = not journal.exists()
+        with reading(path) as origin:
+            origin.backup(copy)
+        if alone and journal.exists():  # somebody came in between
+            with reading(path) as origin:
+                origin.backup(copy)
+    except FAULTS as error:
+        raise unfit(path, error) from None
+
+
 CURES = {
     sqlite3.SQLITE_FULL: "the disk is full: make room and ask again",
     sqlite3.SQLITE_READONLY: "it may not be written: mend the rights of the file and its folder",
@@ -80,8 +111,8 @@ CURES = {
 }
 
 
-def unfit(path: str | Path, error: sqlite3.Error) -> BookError:
+def unfit(path: str | Path, error: Exception) -> BookError:
     """One clear sentence for what SQLite says."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF  # no code: no text, and it would show it
     what = CURES.get(code, str(error))
     return BookError(f"the book {path}: {what}. Nothing was answered or spent")

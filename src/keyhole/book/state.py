@@ -10,6 +10,8 @@ from typing import TypeAlias
 from keyhole.book.chain import BookEntry, Mark
 
 EVERYBODY = "*"
+PUBLIC = "people and public values"  # a digest that needs no key
+WHOLE = "the whole table"  # the digest that noisy answers go by; exact ones go by the others
 Amount: TypeAlias = tuple[Fraction, Fraction]  # of the budget's unit, and of delta
 NOTHING: Amount = (Fraction(0), Fraction(0))
 
@@ -32,6 +34,7 @@ class BookState:
     totals: dict[str, Amount] = field(default_factory=dict)
     losses: dict[int, Amount] = field(default_factory=dict)  # of each charge
     told: dict[str, set[int]] = field(default_factory=dict)  # analyst -> charges
+    heard: dict[str, set[int]] = field(default_factory=dict)  # analyst -> entries of releases and answers
     releases: dict[tuple[int, str], list[int]] = field(default_factory=dict)  # (epoch, question) -> entries
     origins: dict[int, tuple[int, ...] | None] = field(default_factory=dict)  # of each release: its charges
     answers: list[int] = field(default_factory=list)  # entries that an auditor must account for
@@ -97,6 +100,7 @@ class BookState:
                 self._released(entry)
             case Mark.TOLD:
                 self._tell(entry.analyst, entry.body["of"])
+                self._hear(entry.analyst, entry.body.get("entry"))
             case Mark.CONVERTED:
                 for who, (amount, delta) in entry.body["totals"].items():
                     self._count(who, (Fraction(amount), Fraction(delta)))
@@ -105,6 +109,7 @@ class BookState:
         body = entry.body
         self.answers.append(entry.seq)
         self.asked = max(self.asked, int(body["query"]))
+        self._hear(entry.analyst, entry.seq)
         if "told" in body:
             self.rows[entry.seq] = entry.seq
         if mark := body.get("question"):
@@ -118,6 +123,11 @@ class BookState:
         if "run" in body:
             self.runs[entry.epoch, body["run"]] = body["generation"]
         self._tell(entry.analyst, body["of"] or ())
+        self._hear(entry.analyst, entry.seq)
+
+    def _hear(self, analyst: str | None, entry: int | None) -> None:
+        if analyst is not None and entry is not None:
+            self.heard.setdefault(analyst, set()).add(entry)
 
     def _tell(self, analyst: str | None, charges: Iterable[int]) -> None:
         if analyst is None:

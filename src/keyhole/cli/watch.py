@@ -113,7 +113,7 @@ def _announce(session: Watch, opened: Table) -> None:
     if session.book.path == ":memory:":
         warn("no history file, so what is allowed now is forgotten at the end: give --history FILE")
     elif session.book.new:
-        warn(f"a new book begins: {session.book.path}")
+        warn(f"a new book begins: {session.book.name}")
     for note in session.notes:
         warn(note)
     if opened.absent and session.book.path != ":memory:":
@@ -124,9 +124,7 @@ def _announce(session: Watch, opened: Table) -> None:
         )
     left = forgotten(session.auditing)
     if left:
-        count = "1 publication" if len(left) == 1 else f"{len(left)} publications"
-        named = ", ".join(f"Q{number}" for number in left[:10]) + (", ..." if len(left) > 10 else "")
-        warn(f"the book has {count} that no verdict accounts for ({named}; accepted with --accept-unjudged)")
+        warn(left)
 
 
 def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool) -> None:

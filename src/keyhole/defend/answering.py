@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
@@ -29,7 +29,7 @@ class Answered:
     """A statement's numbers, or why there are none. `cost` is what this statement charged, `left` what was left then.
 
     `beta` is for each number alone, unless `how` says that it is for all answers of a run together. `source` has
-    the noisy numbers it was made from.
+    the noisy numbers it was made from, `entry` is the number of the entry of the book that has them.
     """
 
     sql: str
@@ -43,6 +43,7 @@ class Answered:
     refused: Refused | None = None
     notes: tuple[str, ...] = ()
     source: ReleasedStatement | None = None
+    entry: int | None = None  # of the book, that has what was released
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,15 +234,16 @@ class Answering:
         if found is None:
             return None
         releases, kept = found
-        self.setting.ledger.tell(analyst, kept.of)
-        return self._answered(asked, releases, Fraction(0), analyst)
+        self.setting.ledger.tell(analyst, kept)
+        return replace(self._answered(asked, releases, Fraction(0), analyst), entry=kept.entry)
 
     def answer(self, asked: Posed, analyst: str | None) -> Answered:
         """Charge, read, write down; on the open page."""
         made = self._strategy.answer(asked.question, analyst)
         if isinstance(made, Refused):
             return self.refused(asked.sql, made, analyst)
-        return self._answered(asked, *made, analyst)
+        of = self.setting.ledger.entry_of(asked.question.fingerprint())
+        return replace(self._answered(asked, *made, analyst), entry=of)
 
     def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
         """A statement that got no numbers."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from keyhole.report.answer import answer_json, answer_lines, plain
+from keyhole.report.answer import answer_json, answer_lines, plain, price_json, price_lines
 from keyhole.report.as_json import number
 from keyhole.session.reply import Ending, Reply
 
@@ -16,6 +16,8 @@ def reply_json(reply: Reply, *, explain: bool = False) -> dict[str, Any]:
     found: dict[str, Any] = {"sql": reply.sql, "outcome": str(reply.outcome)}
     if reply.noisy is not None and reply.answered:
         found |= {k: v for k, v in answer_json(reply.noisy, None).items() if k != "sql"}
+    elif reply.price is not None and reply.answered:
+        found |= {k: v for k, v in price_json(reply.price).items() if k != "sql"}
     else:
         found["reason"] = reply.reason
     if reply.exact is not None:
@@ -39,6 +41,9 @@ def reply_lines(reply: Reply, *, explain: bool = False) -> Iterator[str]:
     """For people: the statement, its numbers or why there are none."""
     if reply.noisy is not None:
         yield from answer_lines(reply.noisy)
+        return
+    if reply.price is not None:
+        yield from price_lines(reply.price)
         return
     yield " ".join(reply.sql.split())
     if reply.exact is not None:

@@ -64,8 +64,9 @@ class Audited:
     ) -> None:
         self.book, self.auditor, self._columns, self._source = book, auditor, columns, source
         self._explain = explain
-        self._upto = book.state.seq  # entries that the auditor accounts for
         self._epoch = book.state.epoch
+        assert book.state.last is not None
+        self._upto, self._mark = book.state.last.seq, book.state.last.hash  # what the auditor accounts for
 
     # --- the policy ---------------------------------------------------------------------------------------------------
 
@@ -86,6 +87,8 @@ class Audited:
             return None
         entry = self.book.entry(found[0])
         self.auditor.seen()
+        if analyst not in (None, entry.analyst) and entry.seq not in self.book.state.heard.get(str(analyst), ()):
+            self.book.append(Mark.TOLD, {"of": [], "entry": entry.seq}, analyst=analyst)
         return self._reply(asked, parsed(entry.body["answer"]), "answered before", entry.seq, entry.hash)
 
     def admit(self, asked: Heard, analyst: str | None) -> Reply | None:
@@ -144,7 +147,7 @@ class Audited:
         """What was allowed counts, now that it is on disk."""
         if reply.entry is not None and reply.entry > self._upto:
             self.auditor.record(reply.sql)
-            self._upto = reply.entry
+            self._upto, self._mark = reply.entry, str(reply.receipt)
 
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """Each statement is decided by itself."""
@@ -160,14 +163,14 @@ class Audited:
             raise QueryError(why, sql)
         entry = self.write(kind, asked, answer, None)
         number = self.auditor.record(sql)
-        self._upto = entry.seq
+        self._upto, self._mark = entry.seq, entry.hash
         return number
 
     def unjudged(self, sql: str, why: str) -> Refusal:
         """A publication that no verdict can account for is written down; on an open page."""
         number = self.auditor.unjudged(sql)
         entry = self.book.append(Mark.UNJUDGED, {"query": number, "sql": sql, "error": why})
-        self._upto = entry.seq
+        self._upto, self._mark = entry.seq, entry.hash
         return Refusal(str(number), sql, why)
 
     # --- what was answered elsewhere ----------------------------------------------------------------------------------
@@ -175,14 +178,14 @@ class Audited:
     def catch_up(self) -> None:
         """Take into account what other processes answered meanwhile; on an open page."""
         state = self.book.state
-        if state.epoch != self._epoch:
-            raise BookError(
-                f"the book {self.book.path} has gone on to another version of the data: start again with that one"
-            )
+        self.book.stays_in(self._epoch)
+        if not self.book.has(self._upto, self._mark):  # a page with a publication failed
+            raise BookError(f"what was written into the book {self.book.path} last was not kept: start again")
         if state.answers and state.answers[-1] > self._upto:
-            entries = [e for e in self.book.entries(self._upto) if e.seq in set(state.answers)]
+            entries = [self.book.entry(seq) for seq in state.answers if seq > self._upto]
             self.auditor.resume([past(entry) for entry in entries], f"the book {self.book.path}")
-        self._upto = state.seq
+        assert state.last is not None
+        self._upto, self._mark = state.last.seq, state.last.hash
 
     def _reply(self, asked: Heard, answer: Exact | None, reason: str, entry: int, receipt: str) -> Reply:
         outcome = Ending.ALLOWED if answer is None else Ending.ANSWERED
@@ -225,14 +228,17 @@ def _bounded(column: PrivateColumn) -> bool:
 def told(answer: Exact) -> list[dict[str, Any]]:
     """An exact answer as JSON, every digit kept as text."""
     return [
-        {"key": {k: None if v is None else str(v) for k, v in key.items()}, "values": [_written(v) for v in values]}
-        for key, values in answer
+        {"key": {k: _key(v) for k, v in key.items()}, "values": [_written(v) for v in values]} for key, values in answer
     ]
 
 
 def parsed(kept: list[dict[str, Any]]) -> Exact:
-    """The inverse of `told`; keys stay text."""
+    """The inverse of `told`; keys that JSON has no word for stay text, as they are shown."""
     return tuple((dict(row["key"]), tuple(_number(v) for v in row["values"])) for row in kept)
+
+
+def _key(value: object) -> object:
+    return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
 def _written(value: Decimal | bool | None) -> str | bool | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keyhole.audit.admission import Permission
+from keyhole.book import BookEntry, Mark
 from keyhole.errors import QueryError
 from keyhole.session.audited import Audited, Heard
-from keyhole.session.reply import Ending, Reply
+from keyhole.session.reply import Ending, Exact, Reply
 
 
 class Monitored(Audited):
@@ -30,6 +31,11 @@ class Monitored(Audited):
         made = super().release(asked, analyst)
         return replace(made, reason="", admission=None)
 
+    def write(self, kind: Mark, asked: Heard, answer: Exact | None, analyst: str | None) -> BookEntry:
+        """What no auditor can account for is marked so, for whoever audits this population later."""
+        refused = self._said.verdict is Permission.REFUSED
+        return super().write(Mark.UNJUDGED if refused else kind, asked, answer, analyst)
+
     def settled(self, reply: Reply) -> None:
         """What an auditor can represent counts; the rest is counted as not judged."""
         if reply.entry is None or reply.entry <= self._upto:
@@ -38,7 +44,7 @@ class Monitored(Audited):
             self.auditor.record(reply.sql)
         except QueryError:
             self.auditor.unjudged(reply.sql)
-        self._upto = reply.entry
+        self._upto, self._mark = reply.entry, str(reply.receipt)
 
     def rows(self, asked: Heard) -> list[dict[str, object]]:
         """What it tells; nothing, where no auditor can say."""

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from keyhole.audit.epochs import Changes
 from keyhole.book import Book
+from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.defend.answering import Answering, Posed, Setting, Strategy
 from keyhole.defend.budget import Cap
 from keyhole.defend.ledger import Ledger
@@ -22,9 +23,9 @@ from keyhole.knowledge import BudgetTable, Config
 from keyhole.session.audited import Audited, Heard
 from keyhole.session.monitored import Monitored
 from keyhole.session.people import Deciding, arrivals, auditor_of
-from keyhole.session.private import Private
+from keyhole.session.private import Private, Quoted
 from keyhole.session.session import Session
-from keyhole.session.version import WHOLE, Version, enter
+from keyhole.session.version import Version, enter
 from keyhole.session.where import book_path, open_book
 from keyhole.settings import Settings
 from keyhole.tables.fingerprint import fingerprint
@@ -51,7 +52,7 @@ class Terms:
 def private_session(
     given: Settings, terms: Terms, config: Config | str | Path | None, *, dry_run: bool = False
 ) -> Session[Posed]:
-    """Answers with differential privacy. A dry run works on a copy of the book in memory."""
+    """Answers with differential privacy. A dry run works on a copy of the book in memory, and quotes prices alone."""
     told = given.config
     cap = _cap(told.budget, terms.epsilon, terms.delta)
     accuracy = _accuracy(terms, told.budget)
@@ -61,9 +62,10 @@ def private_session(
     histogram = count_cells(source, domain, told.budget.neighbours)
     book = open_book(_path(given, config, terms.ledger), given, opened.name, dry_run=dry_run)
     try:
-        enter(book, Version(opened.version, lambda key: {WHOLE: source.digest(key)}))
-        ledger = Ledger(book, cap, domain=domain.fingerprint())
-        ledger.check_analyst(terms.analyst)
+        version = Version(opened.version, lambda key: {WHOLE: source.digest(key)}).digested(book)
+        with book.page():  # a new version is not begun if anything else is refused
+            enter(book, version)
+            ledger = Ledger(book, cap, domain=domain.fingerprint())
         n = histogram.public_n if histogram.neighbours == "replace-one" else None
         writer = Releases(source.schema, domain, n)
         setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon, writer)
@@ -71,7 +73,7 @@ def private_session(
     except BaseException:
         book.close()
         raise
-    return Session(book, Private(answering))
+    return Session(book, (Quoted if dry_run else Private)(answering, book.state.epoch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,8 @@ def audited_session(
 ) -> tuple[Session[Heard], Table]:
     """Exact answers that expose nobody (`audited`), decisions alone (`watch`), or whatever is asked (`monitored`).
 
-    Where nothing says where the book is, decisions are kept in memory; exact answers are refused.
+    Where nothing says where the book is, decisions are kept in memory; exact answers are refused. A dry run decides on
+    a copy of the book in memory and has no secret in reach: what it told, nobody would have written down.
     """
     told, withheld = given.config, policy == "watch"
     opened = open_table(given, Use.WATCH if withheld else Use.EXACT)
@@ -105,16 +108,19 @@ def audited_session(
         raise ConfigError("no book: what was answered must be kept in one file; name it with path = ... under [book]")
     book = Book.rehearsal(None, opened.name) if path is None else open_book(path, given, opened.name, dry_run=dry_run)
     try:
-        key = enter(book, Version(opened.version, lambda key: _digests(opened, key), how.vouched))
+        version = Version(opened.version, lambda key: _digests(opened, key), how.vouched).digested(book)
         families = {name: column.family for name, column in given.columns.private.items()}
         insiders = how.insiders if how.insiders is not None else told.online.insiders
         written = None if told.book.written is None else Path(told.book.written)
         deciding = Deciding(insiders, families, Changes(told.book.changes), written)
         known = len(book.state.people)
-        auditor = auditor_of(book, opened.roster, key, deciding)
+        with book.page():  # a new version is not begun if anything else is refused
+            key = enter(book, version)
+            auditor = auditor_of(book, opened.roster, key, deciding)
         begun = arrivals(book, opened.roster) if len(book.state.people) > known else None
         kind = Monitored if policy == "monitored" else Audited
-        made = kind(book, auditor, given.columns.private, opened.source, explain=how.explain)
+        source = None if dry_run else opened.source
+        made = kind(book, auditor, given.columns.private, source, explain=how.explain)
     except BaseException:
         book.close()
         raise
@@ -128,7 +134,7 @@ def _settled(given: Settings, config: Config | str | Path | None) -> bool:
 
 
 def _digests(opened: Table, key: bytes) -> dict[str, str]:
-    found = {"people and public values": fingerprint(opened.roster)}
+    found = {PUBLIC: fingerprint(opened.roster)}
     if opened.seal is not None:
         found |= {f"private values of {name!r}": mark for name, mark in opened.seal(key).items()}
     return found

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from keyhole.audit.admission import Admission
-from keyhole.defend.answering import Answered
+from keyhole.defend.answering import Answered, Priced
 from keyhole.query import Refused
 from keyhole.tables import GroupKey
 
@@ -30,7 +30,8 @@ class Ending(StrEnum):
 class Reply:
     """One question's end: the numbers and what they cost, or why there are none.
 
-    `exact` has the groups of an exact answer with their numbers, `noisy` a private answer with bars and price,
+    `exact` has the groups of an exact answer with their numbers, `noisy` a private answer with bars and price, `price`
+    what a private answer would cost (a dry run has no other),
     `admission` the auditor's decision (with people's names: for the custodian). `instead` is a statement that would be
     allowed now. `entry` and `receipt` are number and digest of the entry of the book that says so.
     """
@@ -41,6 +42,7 @@ class Reply:
     exact: Exact | None = None
     grouped: bool = False
     noisy: Answered | None = None
+    price: Priced | None = None
     admission: Admission | None = None
     instead: str | None = None
     entry: int | None = None

@@ -79,8 +79,8 @@ def answer(
     is charged before anything is returned. The other words are those of the command.
 
     >>> import pyarrow as pa
-    >>> people = pa.table({"name": ["Ann", "Bob"], "sex": ["F", "M"]})
     >>> import tempfile
+    >>> people = pa.table({"name": ["Ann", "Bob"], "sex": ["F", "M"]})
     >>> told = Config.parse('[columns.public.sex]\\nvalues = ["F", "M"]')
     >>> found = answer(["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"],
     ...                data=people, id="name", config=told, epsilon=1, ledger=f"{tempfile.mkdtemp()}/book.keyhole")
@@ -106,9 +106,12 @@ def answered(
         assert isinstance(session.policy, Private)
         answering = session.policy.answering
         ledger, n = answering.setting.ledger, answering.setting.n
+        ledger.check_analyst(terms.analyst)
+        if dry_run:
+            answering.expect(asked, terms.analyst)
         prices = tuple(answering.dry_run(asked, terms.analyst)) if dry_run else ()
         replies = () if dry_run else session.ask_all(asked, terms.analyst)
         made = tuple(r.noisy or answering.refused(r.sql, Refused(r.reason), terms.analyst) for r in replies)
         lines = tuple(answering.lines(made))
         left, spent = ledger.left(terms.analyst), ledger.spent()
-        return Answers(made, prices, dry_run, spent, left, ledger.cap.total, session.book.path, n, lines)
+        return Answers(made, prices, dry_run, spent, left, ledger.cap.total, session.book.name, n, lines)
