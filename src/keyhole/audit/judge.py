@@ -9,14 +9,12 @@ from decimal import Decimal
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.rules import RULES
+from keyhole.audit.rules.order import unused
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.query import Aggregate
 from keyhole.tables import Roster
 
 _REASONS = {
-    Aggregate.MIN: "MIN: needs the order-statistic auditor",
-    Aggregate.MAX: "MAX: needs the order-statistic auditor",
-    Aggregate.MEDIAN: "MEDIAN: needs the order-statistic auditor",
     Aggregate.VAR: "a variance is judged where SUM or AVG of the same people was asked too",
     Aggregate.PUBLIC: "a public figure under a private condition is not linear in the private values",
 }
@@ -44,6 +42,7 @@ class Judge:
             known.rank,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             (*known.contradictions, *_outside(findings, known)),
+            shown=frozenset(known.shown),
         )
 
 
@@ -68,7 +67,9 @@ def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradictio
 def _unjudged(evidence: Evidence) -> Iterator[Unjudged]:
     for system in evidence.systems:
         for c in system.constraints:
-            if not c.exact and c.fact is None:
+            if not c.equation and c.fact is None:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: needs the interval auditor")
         for fact in system.order:
-            yield Unjudged(fact.number, evidence.sql_of(fact.number), _REASONS[fact.query.aggregate])
+            reason = _REASONS.get(fact.query.aggregate) or unused(fact)
+            if reason:
+                yield Unjudged(fact.number, evidence.sql_of(fact.number), reason)

@@ -15,7 +15,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from keyhole.meaning import OVER_ZERO
+from keyhole.meaning import OVER_ZERO, rounds
 from keyhole.query import Statement
 from keyhole.reading.answers import FREE, Filled, FormAnswer, rows_of
 from keyhole.reading.rows import copies, deciding_rows, private_constants, with_ids_of_their_own
@@ -163,7 +163,9 @@ def _same(found: Any, claim: Any) -> bool:
         return exact == claim.number or (isinstance(found, float) and abs(exact - claim.number) <= claim.slack)
     step = Fraction(1) / Fraction(10) ** claim.digits
     off = abs(exact / step - round(exact / step))
-    return abs(exact - claim.number) <= step / 2 + Fraction(claim.slack) and off <= Fraction(1, 10**6)
+    below, above = rounds(claim.rounding, exact, step)
+    near = exact - below - Fraction(claim.slack) <= claim.number <= exact + above + Fraction(claim.slack)
+    return near and off <= Fraction(1, 10**6)
 
 
 def _plain(value: Any) -> Any:

@@ -11,11 +11,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from keyhole.audit.base import Exposure, Proof, SquareSums
-from keyhole.evidence import Constraint, System
+from keyhole.audit.base import Exposure, OrderSteps, Proof, SquareSums
+from keyhole.evidence import ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
-from keyhole.query import Aggregate
+from keyhole.query import HALF, Aggregate
 from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
@@ -57,13 +57,24 @@ class Certifier:
         entry = self._index.entries.get(row.number)
         if entry is None:
             return {}
-        found = self._cell(entry)
+        found = self.cell(entry)
+        if row.judged_as == ROUNDED or (entry.query.digits is not None and row.exact):
+            found["rounded"] = self._blur(entry)
         partner = self._partner.get(row.number)
         if partner is not None and entry.query.aggregate is Aggregate.VAR:
             found["squares"] = self._squares(system, row, entry, partner)
         return found
 
-    def _cell(self, entry: Entry) -> dict[str, Any]:
+    def _blur(self, entry: Entry) -> Fraction:
+        """How far the true number may lie from the one that is shown."""
+        answer = entry.answer
+        if answer is not None and answer.noise is not None:
+            return answer.noise.scale
+        step = Fraction(1) / Fraction(10) ** (entry.query.digits or 0)
+        return step / 2 if entry.query.rounding == HALF else step
+
+    def cell(self, entry: Entry) -> dict[str, Any]:
+        """Which cell of the answer is meant, and what it is exactly where it is printed shorter."""
         found: dict[str, Any] = {}
         query = entry.query
         if query.key:
@@ -86,7 +97,7 @@ class Certifier:
         """A variance as a sum of squares: times * answer^power + (scale * sum - offset)^2 / people."""
         people = len(self._systems[system].atoms.records(row.parts[0].where))
         said = self._index.constraints[system].get(partner.number)
-        cited = {"query": partner.number, "sql": partner.sql, "answer": partner.answer, **self._cell(partner)}
+        cited = {"query": partner.number, "sql": partner.sql, "answer": partner.answer, **self.cell(partner)}
         return {
             "times": Fraction(people if "POP" in entry.query.label else people - 1),
             "power": 2 if entry.query.label.startswith("STDDEV") else 1,
@@ -101,6 +112,8 @@ class Certifier:
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
         if proof.moments is not None:
             return self._moments(proof.moments, rows)
+        if proof.order is not None:
+            return self._order(proof, proof.order)
         if proof.rule:
             return self._counts(system, proof.counts, rows) if proof.counts else {"kind": "none"}
         features = {system.features[u // system.atoms.K] for u in proof.target}
@@ -108,7 +121,43 @@ class Certifier:
             return self._counts(system, (proof.weights,), rows)
         if any(f.power == 2 for f in features):
             return {"kind": "square"} | self._declared(system)
-        return {"kind": "identity" if self._whole(system, proof) else "part"} | self._declared(system)
+        blurred = any(rows[q].judged_as == ROUNDED for q in proof.weights if q in rows)
+        stepped = {"step": step} if blurred and (step := self._step(system)) is not None else {}
+        return {"kind": "identity" if self._whole(system, proof) else "part"} | stepped | self._declared(system)
+
+    def column(self, proof: Proof) -> str:
+        """The column that a proof by order is about."""
+        assert proof.order is not None
+        entry = self._index.entries[proof.order.ranks[0].number]
+        return entry.query.terms[0].column or ""
+
+    def _order(self, proof: Proof, steps: OrderSteps) -> dict[str, Any]:
+        """Order statistics by rank, of whom, and what was declared of the column."""
+        told = [
+            {"query": r.number, "where": to_sql(r.where), "ranks": [r.j, r.k], "share": r.share} for r in steps.ranks
+        ]
+        column = self.column(proof)
+        facts = [
+            {"where": fact.where, "min": fact.lo, "max": fact.hi}
+            for number, fact in enumerate(self._exposure.evidence.knowledge.facts, 1)
+            if f"fact {number}" in proof.weights and fact.column == column
+        ]
+        for each in told:
+            factor = self._index.entries[each["query"]].query.terms[0].factor
+            each |= {} if factor == 1 else {"factor": factor}
+        found: dict[str, Any] = {"kind": "order", "facts": told}
+        found |= {"stated": facts} if facts else {}
+        return found | ({"declared": said} if (said := self._said(column)) else {})
+
+    def _step(self, system: System) -> Any:
+        """The declared step of the one column of a system."""
+        return self._exposure.evidence.prior(system.columns[0]).step if len(system.columns) == 1 else None
+
+    def _said(self, column: str) -> dict[str, Any]:
+        """What was declared of a column."""
+        prior = self._exposure.evidence.prior(column)
+        said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
+        return {k: v for k, v in said.items() if v is not None}
 
     def _whole(self, system: System, proof: Proof) -> bool:
         """Is it the value itself that is determined, wherever it lies?"""
@@ -131,10 +180,8 @@ class Certifier:
         if not system.partitions:
             return {}
         for name in self._private:
-            prior = self._exposure.evidence.prior(name)
-            said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
-            if any(v is not None for v in said.values()):
-                declared[name] = {k: v for k, v in said.items() if v is not None}
+            if said := self._said(name):
+                declared[name] = said
         return {"declared": declared} if declared else {}
 
     def _moments(self, told: SquareSums, rows: Mapping[str, Constraint]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sqlglot.expressions import DataType
 
 from keyhole.meaning import negated
 from keyhole.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
-from keyhole.query import Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
+from keyhole.query import CEIL, FLOOR, HALF, QUANTILES, ZERO, Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
@@ -30,6 +30,12 @@ _SPREAD: dict[type[exp.Expr], str] = {
     exp.StddevSamp: "STDDEV_SAMP",
     exp.StddevPop: "STDDEV_POP",
 }
+_PERCENTILE: dict[type[exp.Expr], Aggregate] = {
+    exp.PercentileCont: Aggregate.QUANTILE_CONT,
+    exp.PercentileDisc: Aggregate.QUANTILE_DISC,
+    exp.Quantile: Aggregate.QUANTILE_DISC,
+}
+_TO: dict[type[exp.Expr], str] = {exp.Round: HALF, exp.Floor: FLOOR, exp.Ceil: CEIL, exp.Trunc: ZERO}
 AGGREGATES = (exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup, exp.AggFunc)
 
 
@@ -84,7 +90,7 @@ class AggregateReader(LinearReader):
             return self._tested(self._query(difference, label, node, Fraction(0)), operator, shift, node)
         if not isinstance(bound, Fraction):
             raise self.refuse("an aggregate is compared with a number", right)
-        if isinstance(left, exp.Round | exp.Cast) or self._special(left):
+        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left):
             return self._tested(self._rounded(left, label), operator, bound, node)
         ratio = self._ratio(left)
         if ratio.per:
@@ -122,12 +128,14 @@ class AggregateReader(LinearReader):
         return replace(query, test=Threshold(operator, Decimal(number)))
 
     def _rounded(self, node: exp.Expr, label: str) -> Query:
-        if isinstance(node, exp.Round):
+        if type(node) in _TO:
             self.only(node, "this", "decimals")
             digits = Fraction(0) if node.args.get("decimals") is None else self.fold(node.args["decimals"])
             if not isinstance(digits, Fraction) or digits.denominator != 1 or abs(digits) > 30:
                 raise self.refuse("ROUND takes a constant number of digits", node)
-            return self._with_digits(self._rounded(bare(node.this), label), int(digits), node)
+            if digits and not isinstance(node, exp.Round):
+                raise self.refuse(f"{node.sql_name()} is judged without digits: use ROUND", node)
+            return self._with_digits(self._rounded(bare(node.this), label), int(digits), node, _TO[type(node)])
         if isinstance(node, exp.Cast) and node.to.this is _T.DECIMAL and node.to.expressions:
             inner = self._rounded(bare(node.this), label)
             digits_of = [int(p.name) for p in node.to.expressions if p.name.isdigit()]
@@ -136,12 +144,12 @@ class AggregateReader(LinearReader):
             return self._order(special, node, label)
         return self._query(self._ratio(node), label, node)
 
-    def _with_digits(self, query: Query, digits: int, node: exp.Expr) -> Query:
+    def _with_digits(self, query: Query, digits: int, node: exp.Expr, rounding: str = HALF) -> Query:
         if query.aggregate is Aggregate.PUBLIC:
             raise self.refuse("rounding a public figure is not carried: ask for it as it is", node)
         if query.digits is not None:
             raise self.refuse("rounding twice is not judged: round once", node)
-        return replace(query, digits=digits)
+        return replace(query, digits=digits, rounding=rounding)
 
     def _query(self, ratio: Ratio, label: str, node: exp.Expr, constant: Fraction | None = None) -> Query:
         if not ratio.per and ratio.constant and constant is None:
@@ -310,7 +318,7 @@ class AggregateReader(LinearReader):
     def _special(self, node: exp.Expr) -> exp.Expr | None:
         """The inner aggregate if this is an order statistic, a spread or a public figure, else None."""
         inner = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(inner, exp.WithinGroup | exp.PercentileCont) or type(inner) in (*_ORDER, *_SPREAD):
+        if isinstance(inner, exp.WithinGroup) or type(inner) in (*_ORDER, *_SPREAD, *_PERCENTILE):
             return inner
         if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct) and len(inner.this.expressions) == 1:
             item = bare(inner.this.expressions[0])
@@ -325,7 +333,9 @@ class AggregateReader(LinearReader):
         where = self.scope.where
         if isinstance(node, exp.Filter):
             where = conjunction(where, self.condition(node.expression.this))
-        kind, argument = self._statistic(inner)
+        kind, argument, level = self._statistic(inner)
+        if kind in QUANTILES and not self.touches_private(argument):
+            raise self.refuse("of the quantiles of public columns only the median is carried", inner)
         if not self.touches_private(argument):
             return self._public_figure(kind, argument, where, node, label)
         if isinstance(argument, exp.Distinct):
@@ -347,31 +357,47 @@ class AggregateReader(LinearReader):
         aggregate = Aggregate(kind)
         if factor < 0:  # the smallest of -x is the largest x
             aggregate = {Aggregate.MIN: Aggregate.MAX, Aggregate.MAX: Aggregate.MIN}.get(aggregate, aggregate)
-        return Query(aggregate, (Term(power.column, where, factor),), label=label)
+            level = 1 - level
+            if aggregate is Aggregate.QUANTILE_DISC:
+                raise self.refuse("QUANTILE_DISC of a negative multiple is not judged: ask for the column", node)
+        return Query(aggregate, (Term(power.column, where, factor),), label=label, level=level)
 
-    def _statistic(self, inner: exp.Expr) -> tuple[str, exp.Expr]:
+    def _statistic(self, inner: exp.Expr) -> tuple[str, exp.Expr, Fraction]:
+        """The name of a statistic, what it is taken of, and its level if it is a quantile."""
+        half = Fraction(1, 2)
         if inner.this is None:
             raise self.refuse("an argument is missing", inner)
         if isinstance(inner, exp.Count):
             self.only(inner, "this", "big_int")
-            return "COUNT", inner.this.expressions[0]
+            return "COUNT", inner.this.expressions[0], half
         if type(inner) in _ORDER:
             if inner.args.get("count"):
                 raise self.refuse(f"{_ORDER[type(inner)].value} takes one column", inner)
             self.only(inner, "this")
-            return _ORDER[type(inner)].value, inner.this
+            return _ORDER[type(inner)].value, inner.this, half
         if type(inner) in _SPREAD:
             self.only(inner, "this")
-            return _SPREAD[type(inner)], inner.this
-        half, argument = inner.args.get("expression"), inner.this
+            return _SPREAD[type(inner)], inner.this, half
+        said, argument, desc = inner.args.get("expression") or inner.args.get("quantile"), inner.this, False
+        named: exp.Expr = inner
         if isinstance(inner, exp.WithinGroup):
             ordered = inner.expression.expressions if isinstance(inner.expression, exp.Order) else []
-            if not isinstance(inner.this, exp.PercentileCont) or len(ordered) != 1:
-                raise self.refuse("of the percentiles only PERCENTILE_CONT(0.5) is judged", inner)
-            half, argument = inner.this.this, ordered[0].this
-        if half is None or self.fold(half) != Fraction(1, 2):
-            raise self.refuse("of the quantiles only the median (0.5) is judged", inner)
-        return Aggregate.MEDIAN.value, argument
+            if type(inner.this) not in _PERCENTILE or len(ordered) != 1:
+                raise self.refuse("WITHIN GROUP takes PERCENTILE_CONT or PERCENTILE_DISC, and one column", inner)
+            named, said, argument = inner.this, inner.this.this, ordered[0].this
+            desc = bool(ordered[0].args.get("desc"))
+        level, kind = self._level(said, inner), _PERCENTILE[type(named)]
+        if desc and kind is Aggregate.QUANTILE_DISC:
+            raise self.refuse("PERCENTILE_DISC is judged in ascending order: leave DESC out", inner)
+        level = 1 - level if desc else level
+        return (Aggregate.MEDIAN if kind is Aggregate.QUANTILE_CONT and level == half else kind).value, argument, level
+
+    def _level(self, node: exp.Expr | None, inner: exp.Expr) -> Fraction:
+        """A constant from 0 to 1 with few digits, so that the engine and we mean the same one."""
+        level = None if node is None else self.fold(node)
+        if not isinstance(level, Fraction) or not 0 <= level <= 1 or (level * 10**9).denominator != 1:
+            raise self.refuse("a quantile takes one constant level from 0 to 1, of at most nine decimals", inner)
+        return level
 
     def _public_figure(self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str) -> Query:
         if self.secrets(where):
