@@ -115,7 +115,7 @@ class Query:
     COUNT(*) is a term without column; AVG(x) is SUM(x) per COUNT(x). `digits` is the ROUND applied to the answer,
     `test` makes it a yes/no question. `key` is the GROUP BY key, `label` the SELECT item as written.
 
-    `rounding` is how `digits` are reached: half (ROUND, CAST), floor, ceil or zero (TRUNC). `level` is that of a quantile.
+    `rounding` is how `digits` are reached: half (ROUND, CAST), floor, ceil or zero (TRUNC); `level` is a quantile's.
 
     `needs` is what SQL's NULL depends on: one condition for each SUM that the item has, COALESCE(SUM(x), 0) aside. If
     nobody satisfies one of them, that sum was over nobody and the answer is NULL; so it is if `per` adds up to 0.

@@ -52,7 +52,7 @@ class SquareSums:
 
 @dataclass(frozen=True, slots=True)
 class RankUsed:
-    """An order statistic that a proof rests on: (1 - share) times the j-th and share times the k-th of those under `where`."""
+    """An order statistic that a proof rests on: 1 - share of the j-th and share of the k-th of those under `where`."""
 
     number: str
     where: Predicate
@@ -63,7 +63,7 @@ class RankUsed:
 
 @dataclass(frozen=True, slots=True)
 class OrderSteps:
-    """What a proof by order rests on: order statistics, and what was known before of single people (row -> lo, hi, proof).
+    """What a proof by order rests on: order statistics, and what was known of single people (row, lo, hi, proof).
 
     `pair`: two people share the least and the greatest value, and nobody says who has which.
     """

@@ -1,8 +1,8 @@
 """What an order statistic says of its column: MIN, MAX, MEDIAN and quantiles as intervals.
 
-MIN, MAX and QUANTILE_DISC are values of the column as they are. MEDIAN and QUANTILE_CONT interpolate: a DOUBLE result is
-off by dust, and of a DECIMAL column DuckDB cuts the result toward zero to the column's digits (and may cut one unit too
-much, since it interpolates in floating point), so that it lies between what is shown and one unit further from zero.
+MIN, MAX and QUANTILE_DISC are values of the column as they are. MEDIAN and QUANTILE_CONT interpolate: a DOUBLE result
+is off by dust, and of a DECIMAL column DuckDB cuts the result toward zero to the column's digits (and may cut one unit
+too much, since it interpolates in floating point): it lies between what is shown and one unit further from zero.
 """
 
 from __future__ import annotations
@@ -65,6 +65,9 @@ def _shown(query: Query, answer: Answer, kind: Kind, prior: Prior) -> Ends:
     unit = Fraction(1) / 10 ** max(0, -int(answer.value.normalize().as_tuple().exponent))
     slip = _dust(query, shown, kind, prior)
     cut = query.aggregate in CUT and kind is Kind.DECIMAL
+    whole = kind is Kind.INTEGER and query.aggregate not in CUT and query.terms[0].factor.denominator == 1
+    if whole and query.digits is not None and query.digits >= 0 and answer.noise is None:
+        return shown, shown, True  # nothing was rounded
     if query.digits is not None or answer.noise is not None:
         lo, hi = (answer.lo, answer.hi) if query.digits is None else around(query, shown, Fraction(0))
         step = Fraction(0) if query.digits is None else Fraction(1) / Fraction(10) ** query.digits

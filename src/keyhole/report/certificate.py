@@ -136,6 +136,9 @@ class Certifier:
         told = [
             {"query": r.number, "where": to_sql(r.where), "ranks": [r.j, r.k], "share": r.share} for r in steps.ranks
         ]
+        entries = [self._index.entries[r.number] for r in steps.ranks]
+        if any(e.query.digits is not None or e.query.test is not None for e in entries):
+            return {"kind": "none", "why": "a rounded or compared order statistic has no certificate"}
         column = self.column(proof)
         facts = [
             {"where": fact.where, "min": fact.lo, "max": fact.hi}

@@ -1,10 +1,10 @@
 """Who is open where the least and the greatest values of groups are told: a second table with the same answers.
 
 MAX alone: put everybody at his upper bound; who is not the only one to reach some answer may be lower. MIN alone the
-other way round. Both: every MAX needs somebody at his upper bound (a witness), every MIN somebody at his lower bound, and
-nobody is at both. Such a choice of witnesses is a table; who is no witness may have any value between his bounds, and who
-is one is open if another choice does without him. Finding a choice is hard in general (it is satisfiability); the
-search is greedy, and where it finds none nothing is promised.
+other way round. Both: every MAX needs somebody at his upper bound (a witness), every MIN somebody at his lower bound,
+and nobody is at both. Such a choice of witnesses is a table; who is no witness may have any value between his bounds,
+and who is one is open if another choice does without him. Finding a choice is hard in general (it is satisfiability);
+the search is greedy, and where it finds none nothing is promised.
 """
 
 from __future__ import annotations
