@@ -199,7 +199,7 @@ def test_the_one_who_reaches_the_largest_value_is_exposed(staff: Path) -> None:
     found = told("SELECT MAX(pay) FROM t; SELECT MAX(pay) FROM t WHERE name <> 'g'", staff)
     assert [(f.who, f.value) for f in found.exposure] == [("g", Decimal(77))]
     assert found.exposure.complete
-    assert "nobody else can reach it" in str(found)
+    assert "nobody else can reach it" in found.text()
 
 
 def test_a_tie_hides_who_has_the_largest_value(staff: Path) -> None:

@@ -22,9 +22,11 @@ from keyhole.audit.admission import Admission, Permission, Premise
 from keyhole.audit.base import Finding, Proof, Status
 from keyhole.audit.disclosed import Disclosed, People, disclosed, objection
 from keyhole.audit.history import ANSWERED, PUBLISHED, UNJUDGED, History, Past, write_history
+from keyhole.audit.minmax import MinMax
 from keyhole.basis import Row
 from keyhole.basis.bits import Words
 from keyhole.errors import ConfigError, LogError, QueryError
+from keyhole.knowledge import Knowledge
 from keyhole.predicate import quote_name
 from keyhole.query import Query, Refused, Statement
 from keyhole.reading import Validator
@@ -82,7 +84,8 @@ class OnlineAuditor:
     that earlier ones determine is always admitted. Everything whose answer could be extreme is refused
     (`disclosed.objection`). Guarantee: if only admitted queries are answered, nobody's value is determined by the
     answers, for values that range over all reals; with insiders = 1 neither by the answers and any one other value.
-    Bounded and 0/1 columns need more (see the interval auditor, or differential privacy). A false "safe" for numerical
+    MIN and MAX: `keyhole.audit.minmax`, for columns of that family. Bounded and 0/1 columns need more (see the interval
+    auditor, or differential privacy). A false "safe" for numerical
     reasons: see `OnlineRowSpace` (below 10^-5 for a whole history of 1,000). Cost of a decision: one engine pass and
     O(r^2 + n). One caller at a time: between `admit` and `record` nobody else may be answered.
 
@@ -106,6 +109,7 @@ class OnlineAuditor:
         families: Mapping[str, str] | None = None,
         history: History | None = None,
         space: Callable[[int, int], Space] | None = None,
+        knowledge: Knowledge | None = None,
     ) -> None:
         if insiders not in (0, 1):
             raise ConfigError(f"insiders = {insiders}: write 0 (outsiders only) or 1 (any one other participant)")
@@ -115,6 +119,7 @@ class OnlineAuditor:
         self._columns: dict[str, _Column] = {}
         self._past: list[Past] = []
         self._people = People(roster)
+        self._minmax = MinMax(self._people, self._families, knowledge or Knowledge(), insiders)
         self._validator = Validator(roster)
         self._asked = 0  # number of the latest statement seen
         self._plan: _Plan | None = None
@@ -221,6 +226,7 @@ class OnlineAuditor:
         families: Mapping[str, str] | None = None,
         values: Seal | None = None,
         vouched: bool = False,
+        knowledge: Knowledge | None = None,
     ) -> OnlineAuditor:
         """An auditor that goes on from a history file (or begins one), and appends to it.
 
@@ -229,7 +235,7 @@ class OnlineAuditor:
         """
         history = History.open(path, fingerprint, version, values=values, vouched=vouched)
         try:
-            return cls(roster, insiders=insiders, families=families, history=history)
+            return cls(roster, insiders=insiders, families=families, history=history, knowledge=knowledge)
         except BaseException:
             history.close()
             raise
@@ -246,6 +252,8 @@ class OnlineAuditor:
         text = self._text(query)
         try:
             statement = self._statement(query)
+            if self._minmax.concerns(statement):
+                return self._extreme(statement, number, text)
             why = objection(statement, self.roster.schema, self._families)
             forms = disclosed(statement, self._people) if why is None else []
             if why is None and statement.shown:  # it was read from a text: does the engine read it so?
@@ -257,6 +265,13 @@ class OnlineAuditor:
             return _Plan(Admission(number, text, Permission.REFUSED, str(error)), None, len(self._past))
         return _Plan(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)
 
+    def _extreme(self, statement: Statement, number: str, text: str) -> _Plan:
+        """A MIN or MAX of a column whose family these are."""
+        doubt = self._validator.reasons([statement])[0] if statement.shown else ""
+        permission, reason = (Permission.REFUSED, doubt) if doubt else self._minmax.decide(statement)
+        kept = None if permission is Permission.REFUSED else statement
+        return _Plan(Admission(number, text, permission, reason), kept, len(self._past))
+
     def _admit(self, query: Asked, prove: _Prover) -> Admission:
         plan = self._judge(query, str(self._asked + 1), prove)
         self._plan = plan if plan.verdict.allowed else None
@@ -264,7 +279,7 @@ class OnlineAuditor:
 
     def _judge(self, query: Asked, number: str, prove: _Prover) -> _Plan:
         plan = self._plan_of(query, number)
-        if plan.statement is None:
+        if plan.statement is None or self._minmax.concerns(plan.statement):
             return plan
         forms, text = plan.forms, plan.verdict.sql
         who: list[Finding] = []
@@ -360,7 +375,7 @@ class OnlineAuditor:
         past = Past(self._asked + 1, plan.verdict.sql, how, answer)
         if self._history is not None:
             self._history.append(past)  # durable first: an answer that counts must not be forgotten
-        self._take(plan)
+        self._take(plan, answer)
         self._past.append(past)
         self._asked += 1
         return plan.verdict.number
@@ -370,7 +385,9 @@ class OnlineAuditor:
         self._past.append(Past(self._asked, sql, UNJUDGED, None, error))
         return Refusal(str(self._asked), sql, error)
 
-    def _take(self, plan: _Plan) -> None:
+    def _take(self, plan: _Plan, answer: object) -> None:
+        if plan.statement is not None and self._minmax.concerns(plan.statement):
+            self._minmax.record(plan.statement, answer)
         self._columns.update(plan.forks)
         for name, decision, source in plan.moves:
             self._columns[name].space.commit(decision)
@@ -387,7 +404,7 @@ class OnlineAuditor:
                 f"{name}: statement {past.number} counts, but can no longer be read: {plan.verdict.reason}. "
                 "Go on with the version of keyhole that wrote it"
             )
-        self._take(plan)
+        self._take(plan, past.answer)
 
 
 _Prover: TypeAlias = Callable[[_Column, Any, Premise, list[Finding]], tuple[Finding, dict[str, Premise]] | None]

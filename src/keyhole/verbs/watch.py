@@ -47,7 +47,7 @@ def watched(
     known = insiders if insiders is not None else online.insiders
     path = history if history is not None else online.history
     if path is None:
-        return OnlineAuditor(opened.roster, insiders=known, families=families), opened
+        return OnlineAuditor(opened.roster, insiders=known, families=families, knowledge=given.knowledge()), opened
     auditor = OnlineAuditor.open(
         path,
         opened.roster,
@@ -57,5 +57,6 @@ def watched(
         families=families,
         values=opened.seal,
         vouched=vouched,
+        knowledge=given.knowledge(),
     )
     return auditor, opened
