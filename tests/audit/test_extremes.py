@@ -6,6 +6,7 @@ import random
 import secrets
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -46,9 +47,8 @@ def discloses(n: int, facts: Facts, low: End, high: End, insiders: int) -> bool 
 def by_candidates(n: int, facts: Facts, people: list[int], low: End, high: End, insiders: int) -> bool:
     """The 2 l + 1 candidates between and beside the answers, and the declared ends."""
     v = sorted({a for _, a in facts} | {end for end in (low, high) if end is not None})
-    tried = (
-        [Fraction(0)] if not v else [v[0] - 1, *v, *((a + b) / 2 for a, b in zip(v, v[1:], strict=False)), v[-1] + 1]
-    )
+    middles = [(a + b) / 2 for a, b in pairwise(v)]
+    tried = [v[0] - 1, *v, *middles, v[-1] + 1] if v else [Fraction(0)]
     return any(discloses(n, [*facts, (people, a)], low, high, insiders) for a in tried)
 
 

@@ -74,6 +74,21 @@ class OrderSteps:
 
 
 @dataclass(frozen=True, slots=True)
+class RestOfSum:
+    """What a proof rests on that takes known values off a sum: value = scale * answer - offset - sum of others * times.
+
+    `others` says how often each row counts beside the one person, `known` what was proved of them (row, lo, hi, proof).
+    """
+
+    column: str
+    number: str
+    scale: Fraction
+    offset: Fraction
+    others: Mapping[int, Fraction]
+    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """Why a value is determined.
 
@@ -90,6 +105,12 @@ class Proof:
     counts: tuple[Mapping[str, Fraction], ...] = ()
     moments: SquareSums | None = None
     order: OrderSteps | None = None
+    rest: RestOfSum | None = None
+
+    @property
+    def known(self) -> tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...]:
+        """What was proved of others before, and is used."""
+        return self.order.known if self.order is not None else self.rest.known if self.rest is not None else ()
 
     def verify(self, evidence: Evidence) -> bool:
         """Check a linear proof again in exact arithmetic, from the evidence alone.

@@ -117,4 +117,4 @@ class Extremes:
             block = self._stack[:, start:end] if len(active) == len(total) else self._stack[active, start:end]
             total[active] += np.bitwise_count(block & outside[start:end]).sum(axis=1, dtype=np.int64)
             active, start = active[total[active] < enough], end
-        return np.minimum(total, enough).tolist()
+        return [int(count) for count in np.minimum(total, enough)]

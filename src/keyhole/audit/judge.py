@@ -33,7 +33,8 @@ class Judge:
         while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
             pass  # until no rule narrows anything
         findings = known.findings(roster)
-        unjudged = (*evidence.unjudged, *_unjudged(evidence))
+        used = {q for f in findings if f.proof is not None for q in f.proof.weights}
+        unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence) if u.number not in used))
         return Exposure(
             evidence,
             roster,

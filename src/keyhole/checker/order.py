@@ -199,7 +199,7 @@ class Order:
         told = None if said is NOBODY else number(said)
         want = found.of(drawn)
         unit = Fraction(1, 10**6) if found.share and self.engine.types[column].startswith("DECIMAL") else 0
-        if told is None or abs(told - want) > unit + 16 * ULP * most * max(abs(found.factor), 1):
+        if told is None or abs(told - want) > unit + 16 * ULP * most * (1 + abs(found.factor)):
             raise Fails("a statement is not the order statistic that it is said to be")
 
 

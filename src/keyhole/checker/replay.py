@@ -16,6 +16,7 @@ from .engine import Cannot, Engine, Fails
 from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
+from .rest import Rest
 from .sums import Sums
 
 BITS = 50
@@ -89,6 +90,7 @@ class Checker:
         self.counts = Counts(engine, maker)
         self.moments = Moments(self.sums)
         self.order = Order(engine, maker)
+        self.rest = Rest(self.sums)
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:
@@ -158,6 +160,8 @@ class Checker:
             self.counts.check(claim, rows[0], rows=claim.certificate["rows"])
         elif kind == "order":
             self.order.check(claim, rows[0], self._before(claim))
+        elif kind == "rest":
+            self.rest.check(claim, rows[0], self._before(claim))
         elif kind in ("equal", "zero", "roots"):
             self.moments.check(claim, rows[0])
         else:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from .claims import Addend, Claimed, item, number
-from .engine import INTEGERS, NOBODY, Cannot, Engine, Fails
+from .engine import NOBODY, Cannot, Engine, Fails
 from .fillings import Maker, Span, constants, public_only, strange, trials
+from .rounding import Blurred, sole, within
 
 ULP = Fraction(1, 2**52)
 MOST_TRIALS = 2000
@@ -22,14 +23,6 @@ Made = tuple[dict[str, list[Any]], int]  # private values, and up to which numbe
 
 Wanted = Callable[[Mapping[str, Sequence[Any]]], Sequence[Fraction]]  # private values -> what may be answered then
 Declared = Mapping[str, Mapping[str, Any]] | None  # column -> min, max, step, values
-
-
-@dataclass(frozen=True)
-class Blurred:
-    """A number with how far floating point may have moved it."""
-
-    value: Fraction
-    dust: Fraction = Fraction(0)
 
 
 class Unmet(Exception):
@@ -274,7 +267,7 @@ class Sums:
             raise Fails("a sum of answers is no value of a column of this kind")
         proof = self._as_rounded(claim, want)
         if claim.status == "inferred":
-            self._within(claim, self.printed(proof, claim.column))
+            within(claim, self.printed(proof, claim.column))
             return
         value = number(claim.value)
         if claim.value is None:
@@ -284,7 +277,7 @@ class Sums:
         if value is None:
             raise Fails("the claimed value is no number")
         said = self.printed(proof, claim.column)
-        if any(c.rounded for c in proof) and not self._sole(claim, value, said):
+        if any(c.rounded for c in proof) and not sole(claim, value, said, self.engine):
             raise Cannot("the rounded answers alone leave several values")
         if part and abs(said.value) <= said.dust:
             raise Fails("the answers add up to 0, which does not say where the person is")
@@ -307,26 +300,6 @@ class Sums:
             self.holds(claim.proof, want, declared)
             return claim.proof
         return plain
-
-    def _within(self, claim: Claimed, said: Blurred) -> None:
-        """The claimed range holds all that the answers leave."""
-        lo, hi, room = number(claim.lo), number(claim.hi), Fraction(1, 10**9)
-        if claim.allowed or claim.excluded or (lo is None and hi is None):
-            raise Fails("a sum of answers proves a value, a range or a total")
-        if (lo is not None and lo > said.value - said.dust + room) or (
-            hi is not None and hi < said.value + said.dust - room
-        ):
-            raise Fails("the answers leave the person more than is claimed")
-
-    def _sole(self, claim: Claimed, value: Fraction, said: Blurred) -> bool:
-        """Is the claimed value the only one of the column that the answers leave?"""
-        step = number(claim.certificate.get("step"))
-        if step is None and self.engine.columns.get(claim.column) in INTEGERS:
-            step = Fraction(1)
-        if step is None:
-            return False
-        twice = 2 if any(c.known is not None for c in claim.proof) else 1  # a constant may be wrong by as much
-        return value - step < said.value - twice * said.dust and said.value + twice * said.dust < value + step
 
     def square(self, claim: Claimed, row: int) -> None:
         """The weighted answers are the square of the person's value."""

@@ -43,10 +43,10 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
         if isinstance(answer.value, Decimal):
             lo, hi = around(query, Fraction(answer.value), radius)
         return Interval(lo, hi, False, ROUNDED if answer.value is not None else "an interval")
-    if answer.noise is not None and answer.noise.kind == "rounded" and query.digits is None:
-        assert lo is not None
-        assert hi is not None
-        return Interval(lo - radius, hi + radius, False, ROUNDED)
+    if answer.noise is not None and answer.noise.kind == "rounded" and isinstance(answer.value, Decimal):
+        shown, off = Fraction(answer.value), answer.noise.scale + radius
+        lo, hi = (shown, shown) if query.digits is None else around(query, shown, radius)
+        return Interval(lo - off, hi + off, False, ROUNDED)
     if answer.noise is not None:
         return Interval(lo, hi, False, "a noisy answer")
     if answer.value is None:

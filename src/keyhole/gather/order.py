@@ -69,7 +69,8 @@ def _shown(query: Query, answer: Answer, kind: Kind, prior: Prior) -> Ends:
     if whole and query.digits is not None and query.digits >= 0 and answer.noise is None:
         return shown, shown, True  # nothing was rounded
     if query.digits is not None or answer.noise is not None:
-        lo, hi = (answer.lo, answer.hi) if query.digits is None else around(query, shown, Fraction(0))
+        lo, hi = (shown, shown) if query.digits is None else around(query, shown, Fraction(0))
+        slip += Fraction(0) if answer.noise is None else answer.noise.scale
         step = Fraction(0) if query.digits is None else Fraction(1) / Fraction(10) ** query.digits
         return _wider(lo, hi, slip + (max(unit, step) if cut else 0))
     if cut:

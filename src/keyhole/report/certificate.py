@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from keyhole.audit.base import Exposure, OrderSteps, Proof, SquareSums
+from keyhole.audit.base import Exposure, OrderSteps, Proof, RestOfSum, SquareSums
 from keyhole.evidence import ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
@@ -58,7 +58,7 @@ class Certifier:
         if entry is None:
             return {}
         found = self.cell(entry)
-        if row.judged_as == ROUNDED or (entry.query.digits is not None and row.exact):
+        if row.judged_as == ROUNDED or (row.exact and (entry.query.digits is not None or _noisy(entry))):
             found["rounded"] = self._blur(entry)
         partner = self._partner.get(row.number)
         if partner is not None and entry.query.aggregate is Aggregate.VAR:
@@ -68,10 +68,11 @@ class Certifier:
     def _blur(self, entry: Entry) -> Fraction:
         """How far the true number may lie from the one that is shown."""
         answer = entry.answer
-        if answer is not None and answer.noise is not None:
-            return answer.noise.scale
+        blur = answer.noise.scale if answer is not None and answer.noise is not None else Fraction(0)
+        if entry.query.digits is None:
+            return blur
         step = Fraction(1) / Fraction(10) ** (entry.query.digits or 0)
-        return step / 2 if entry.query.rounding == HALF else step
+        return blur + (step / 2 if entry.query.rounding == HALF else step)
 
     def cell(self, entry: Entry) -> dict[str, Any]:
         """Which cell of the answer is meant, and what it is exactly where it is printed shorter."""
@@ -114,6 +115,8 @@ class Certifier:
             return self._moments(proof.moments, rows)
         if proof.order is not None:
             return self._order(proof, proof.order)
+        if proof.rest is not None:
+            return self._rest(proof.rest)
         if proof.rule:
             return self._counts(system, proof.counts, rows) if proof.counts else {"kind": "none"}
         features = {system.features[u // system.atoms.K] for u in proof.target}
@@ -126,18 +129,20 @@ class Certifier:
         return {"kind": "identity" if self._whole(system, proof) else "part"} | stepped | self._declared(system)
 
     def column(self, proof: Proof) -> str:
-        """The column that a proof by order is about."""
+        """The column that a proof is about which rests on what is known of others."""
+        if proof.rest is not None:
+            return proof.rest.column
         assert proof.order is not None
         entry = self._index.entries[proof.order.ranks[0].number]
         return entry.query.terms[0].column or ""
 
     def _order(self, proof: Proof, steps: OrderSteps) -> dict[str, Any]:
         """Order statistics by rank, of whom, and what was declared of the column."""
-        told = [
+        told: list[dict[str, Any]] = [
             {"query": r.number, "where": to_sql(r.where), "ranks": [r.j, r.k], "share": r.share} for r in steps.ranks
         ]
         entries = [self._index.entries[r.number] for r in steps.ranks]
-        if any(e.query.digits is not None or e.query.test is not None for e in entries):
+        if any(e.query.digits is not None or e.query.test is not None or _noisy(e) for e in entries):
             return {"kind": "none", "why": "a rounded or compared order statistic has no certificate"}
         column = self.column(proof)
         facts = [
@@ -151,6 +156,14 @@ class Certifier:
         found: dict[str, Any] = {"kind": "order", "facts": told}
         found |= {"stated": facts} if facts else {}
         return found | ({"declared": said} if (said := self._said(column)) else {})
+
+    def _rest(self, steps: RestOfSum) -> dict[str, Any]:
+        """A sum of which known values are taken off."""
+        if self._index.entries[steps.number].query.test is not None:
+            return {"kind": "none", "why": "a comparison with a constant has no certificate"}
+        others = [{"row": row + 1, "times": times} for row, times in steps.others.items()]
+        found = {"kind": "rest", "query": steps.number, "scale": steps.scale, "offset": steps.offset, "others": others}
+        return found | ({"declared": said} if (said := self._said(steps.column)) else {})
 
     def _step(self, system: System) -> Any:
         """The declared step of the one column of a system."""
@@ -197,3 +210,7 @@ class Certifier:
         if told.total:
             found |= {"sum": told.total, "scale": rows[told.total].scale, "offset": rows[told.total].offset}
         return found
+
+
+def _noisy(entry: Entry) -> bool:
+    return entry.answer is not None and entry.answer.noise is not None

@@ -247,14 +247,14 @@ class _Cites:
             constant = Fraction(0) if proof.rule else proof.constant
             holds = self._holds(proof) if indicators else None
             quotient = any(step.cited.form.startswith(QUOTIENT) for step in steps)
-            certificate = RATIO if quotient and proof.order is None else self._certify.proof(proof)
+            certificate = RATIO if quotient and not proof.known else self._certify.proof(proof)
             known = Argument(steps, constant, proof.rule, holds, certificate, tuple(self._before(proof)))
             self._arguments[id(proof)] = known
         return known
 
     def _before(self, proof: Proof) -> Iterator[Case]:
         """What a proof by order rests on besides the answers: what was known of single people."""
-        used = () if proof.order is None else proof.order.known
+        used = proof.known
         records = self._roster.labels(np.array([row for row, *_ in used], dtype=np.int64)) if used else []
         for (row, lo, hi, why), record in zip(used, records, strict=True):
             status, value = (EXPOSED, lo) if lo is not None and lo == hi else (INFERRED, None)

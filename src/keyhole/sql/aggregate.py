@@ -17,24 +17,12 @@ from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
-from keyhole.sql.linear import LinearReader, LinearTerm
+from keyhole.sql.linear import LinearTerm
 from keyhole.sql.nobody import somewhere
+from keyhole.sql.statistic import ORDER, PERCENTILE, SPREAD, StatisticReader
 
 _T = DataType.Type
 SEPARATELY = "ask them separately"
-_ORDER: dict[type[exp.Expr], Aggregate] = {exp.Min: Aggregate.MIN, exp.Max: Aggregate.MAX, exp.Median: Aggregate.MEDIAN}
-_SPREAD: dict[type[exp.Expr], str] = {
-    exp.Variance: "VAR_SAMP",
-    exp.VariancePop: "VAR_POP",
-    exp.Stddev: "STDDEV_SAMP",
-    exp.StddevSamp: "STDDEV_SAMP",
-    exp.StddevPop: "STDDEV_POP",
-}
-_PERCENTILE: dict[type[exp.Expr], Aggregate] = {
-    exp.PercentileCont: Aggregate.QUANTILE_CONT,
-    exp.PercentileDisc: Aggregate.QUANTILE_DISC,
-    exp.Quantile: Aggregate.QUANTILE_DISC,
-}
 _TO: dict[type[exp.Expr], str] = {exp.Round: HALF, exp.Floor: FLOOR, exp.Ceil: CEIL, exp.Trunc: ZERO}
 AGGREGATES = (exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup, exp.AggFunc)
 
@@ -63,7 +51,7 @@ class Ratio:
         return replace(self, needs=tuple(needs))
 
 
-class AggregateReader(LinearReader):
+class AggregateReader(StatisticReader):
     """Reads what is computed over the matching records."""
 
     def aggregates(self, node: exp.Expr) -> bool:
@@ -134,7 +122,7 @@ class AggregateReader(LinearReader):
             if not isinstance(digits, Fraction) or digits.denominator != 1 or abs(digits) > 30:
                 raise self.refuse("ROUND takes a constant number of digits", node)
             if digits and not isinstance(node, exp.Round):
-                raise self.refuse(f"{node.sql_name()} is judged without digits: use ROUND", node)
+                raise self.refuse(f"{type(node).__name__.upper()} is judged without digits: use ROUND", node)
             return self._with_digits(self._rounded(bare(node.this), label), int(digits), node, _TO[type(node)])
         if isinstance(node, exp.Cast) and node.to.this is _T.DECIMAL and node.to.expressions:
             inner = self._rounded(bare(node.this), label)
@@ -318,7 +306,7 @@ class AggregateReader(LinearReader):
     def _special(self, node: exp.Expr) -> exp.Expr | None:
         """The inner aggregate if this is an order statistic, a spread or a public figure, else None."""
         inner = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(inner, exp.WithinGroup) or type(inner) in (*_ORDER, *_SPREAD, *_PERCENTILE):
+        if isinstance(inner, exp.WithinGroup) or type(inner) in (*ORDER, *SPREAD, *PERCENTILE):
             return inner
         if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct) and len(inner.this.expressions) == 1:
             item = bare(inner.this.expressions[0])
@@ -333,7 +321,7 @@ class AggregateReader(LinearReader):
         where = self.scope.where
         if isinstance(node, exp.Filter):
             where = conjunction(where, self.condition(node.expression.this))
-        kind, argument, level = self._statistic(inner)
+        kind, argument, level = self.statistic(inner)
         if kind in QUANTILES and not self.touches_private(argument):
             raise self.refuse("of the quantiles of public columns only the median is carried", inner)
         if not self.touches_private(argument):
@@ -350,7 +338,7 @@ class AggregateReader(LinearReader):
         if power.column is None or power.degree != 1 or power.weight is not None:
             raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
         where = conjunction(where, pieces[0].guard)
-        if kind in _SPREAD.values():
+        if kind in SPREAD.values():
             if factor != 1:
                 raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
             return Query(Aggregate.VAR, (Term(power.column, where),), label=f"{kind}({quote_name(power.column)})")
@@ -362,50 +350,13 @@ class AggregateReader(LinearReader):
                 raise self.refuse("QUANTILE_DISC of a negative multiple is not judged: ask for the column", node)
         return Query(aggregate, (Term(power.column, where, factor),), label=label, level=level)
 
-    def _statistic(self, inner: exp.Expr) -> tuple[str, exp.Expr, Fraction]:
-        """The name of a statistic, what it is taken of, and its level if it is a quantile."""
-        half = Fraction(1, 2)
-        if inner.this is None:
-            raise self.refuse("an argument is missing", inner)
-        if isinstance(inner, exp.Count):
-            self.only(inner, "this", "big_int")
-            return "COUNT", inner.this.expressions[0], half
-        if type(inner) in _ORDER:
-            if inner.args.get("count"):
-                raise self.refuse(f"{_ORDER[type(inner)].value} takes one column", inner)
-            self.only(inner, "this")
-            return _ORDER[type(inner)].value, inner.this, half
-        if type(inner) in _SPREAD:
-            self.only(inner, "this")
-            return _SPREAD[type(inner)], inner.this, half
-        said, argument, desc = inner.args.get("expression") or inner.args.get("quantile"), inner.this, False
-        named: exp.Expr = inner
-        if isinstance(inner, exp.WithinGroup):
-            ordered = inner.expression.expressions if isinstance(inner.expression, exp.Order) else []
-            if type(inner.this) not in _PERCENTILE or len(ordered) != 1:
-                raise self.refuse("WITHIN GROUP takes PERCENTILE_CONT or PERCENTILE_DISC, and one column", inner)
-            named, said, argument = inner.this, inner.this.this, ordered[0].this
-            desc = bool(ordered[0].args.get("desc"))
-        level, kind = self._level(said, inner), _PERCENTILE[type(named)]
-        if desc and kind is Aggregate.QUANTILE_DISC:
-            raise self.refuse("PERCENTILE_DISC is judged in ascending order: leave DESC out", inner)
-        level = 1 - level if desc else level
-        return (Aggregate.MEDIAN if kind is Aggregate.QUANTILE_CONT and level == half else kind).value, argument, level
-
-    def _level(self, node: exp.Expr | None, inner: exp.Expr) -> Fraction:
-        """A constant from 0 to 1 with few digits, so that the engine and we mean the same one."""
-        level = None if node is None else self.fold(node)
-        if not isinstance(level, Fraction) or not 0 <= level <= 1 or (level * 10**9).denominator != 1:
-            raise self.refuse("a quantile takes one constant level from 0 to 1, of at most nine decimals", inner)
-        return level
-
     def _public_figure(self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str) -> Query:
         if self.secrets(where):
             raise self.refuse(
                 f"{kind} of a public column under a {self.word} condition is not judged: ask COUNT(*) per value", node
             )
         made: Public = self.public(argument)
-        if (kind in (Aggregate.MEDIAN, *_SPREAD.values()) and not made.kind.numeric) or made.kind is Kind.OTHER:
+        if (kind in (Aggregate.MEDIAN, *SPREAD.values()) and not made.kind.numeric) or made.kind is Kind.OTHER:
             raise self.refuse(f"{kind} takes a number here", argument)
         text = f"COUNT(DISTINCT {made.sql})" if kind == "COUNT" else f"{kind}({made.sql})"
         return Query(Aggregate.PUBLIC, (Term(None, where, weight=text),), label=label)

@@ -5,8 +5,9 @@ from keyhole.audit.rules.counts import counts
 from keyhole.audit.rules.groups import groups
 from keyhole.audit.rules.linear import linear
 from keyhole.audit.rules.order import order
+from keyhole.audit.rules.rest import rest
 from keyhole.audit.rules.squares import squares
 
-RULES: Rules = (linear, squares, counts, order)
+RULES: Rules = (linear, squares, counts, order, rest)
 
-__all__ = ["RULES", "counts", "groups", "linear", "order", "squares"]
+__all__ = ["RULES", "counts", "groups", "linear", "order", "rest", "squares"]

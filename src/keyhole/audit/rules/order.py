@@ -75,7 +75,7 @@ def order(system: System, known: Known) -> Iterator[Claim | Contradiction | Show
         mine = [f for f in facts if f.query.terms[0].column == column and not unused(f)]
         if not mine:
             continue
-        judged = _Column(system, known, column, mine)
+        judged = _Ordered(system, known, column, mine)
         yield from judged.claims()
         opened = opened and judged.open
     if opened:
@@ -87,7 +87,7 @@ def _alone(system: System) -> bool:
     return not (system.partitions or system.constraints or system.equal)
 
 
-class _Column:
+class _Ordered:
     """The order statistics of one column, with all that is known of its values."""
 
     def __init__(self, system: System, known: Known, column: str, facts: Sequence[OrderFact]) -> None:

@@ -38,8 +38,7 @@ def everybody_open(bounds: RankBounds, facts: Sequence[Ranked], settled: NDArray
     """
     if any(f.j != f.k or f.k not in (1, f.n) for f in facts):
         return False
-    needs = [_need(bounds, f) for f in facts if f.n > 1]
-    needs = [n for n in needs if n is not None]
+    needs = [need for f in facts if f.n > 1 and (need := _need(bounds, f)) is not None]
     if len({n.top for n in needs}) < 2:
         return True
     cover = Cover(bounds.sizes, bounds.low < bounds.high, needs)
