@@ -110,7 +110,8 @@ class Known:
     def grid(self, name: str) -> Grid:
         """The numbers that a column can hold."""
         column = self._schema.find(name)
-        return Grid.of(Kind.DOUBLE if column is None else column.kind, self.evidence.prior(name))
+        prior = self.evidence.prior(name)
+        return Grid.of(Kind.DOUBLE, prior) if column is None else Grid.of(column.kind, prior, column.digits)
 
     def holds(self, name: str, lo: Decimal, hi: Decimal) -> bool:
         """Can a column hold some number from lo to hi?"""

@@ -19,6 +19,7 @@ from typing import Any
 from .claims import Addend, Claimed, number
 from .engine import INTEGERS, NOBODY, Cannot, Engine, Fails
 from .fillings import COMMENTS, WORDS, Maker
+from .rounding import step_of
 from .sums import ULP
 
 MOST_RUNS = 60_000
@@ -103,9 +104,7 @@ class Order:
         said = claim.certificate.get("declared") or {}
         lo, hi, step = (number(said.get(name)) for name in ("min", "max", "step"))
         base = Fraction(0) if step is None or lo is None else lo
-        if step is None and self.engine.columns.get(claim.column) in INTEGERS:
-            step = Fraction(1)
-        return step, base, [lo, hi]
+        return step or step_of(self.engine, claim.column), base, [lo, hi]
 
     def _stated(self, claim: Claimed) -> list[tuple[int, Ends]]:
         found: list[tuple[int, Ends]] = []

@@ -13,9 +13,9 @@ from math import ceil, floor
 from typing import Any
 
 from .claims import Addend, Claimed, number
-from .engine import INTEGERS, Cannot, Fails
+from .engine import Cannot, Fails
 from .order import Ends
-from .rounding import ROOM
+from .rounding import ROOM, step_of
 from .sums import Sums
 
 
@@ -67,8 +67,7 @@ class Rest:
         lo = least if lo is None or (least is not None and least > lo) else lo
         hi = most if hi is None or (most is not None and most < hi) else hi
         base = Fraction(0) if step is None or least is None else least
-        if step is None and self.sums.engine.columns.get(claim.column) in INTEGERS:
-            step = Fraction(1)
+        step = step or step_of(self.sums.engine, claim.column)
         if step is not None:
             lo = None if lo is None else base + step * ceil((lo - base) / step)
             hi = None if hi is None else base + step * floor((hi - base) / step)

@@ -19,6 +19,14 @@ class Blurred:
     dust: Fraction = Fraction(0)
 
 
+def step_of(engine: Engine, column: str) -> Fraction | None:
+    """Between two values of a column lies at least this, by its type; None where the type does not say."""
+    held = engine.columns.get(column, "")
+    if held in INTEGERS:
+        return Fraction(1)
+    return Fraction(1, 10 ** int(held.rstrip(")").split(",")[1])) if held.startswith("DECIMAL") else None
+
+
 def within(claim: Claimed, said: Blurred) -> None:
     """The claimed range holds all that the answers leave; Fails if not."""
     lo, hi = number(claim.lo), number(claim.hi)
@@ -32,9 +40,7 @@ def within(claim: Claimed, said: Blurred) -> None:
 
 def sole(claim: Claimed, value: Fraction, said: Blurred, engine: Engine) -> bool:
     """Is the claimed value the only one of the column that the answers leave?"""
-    step = number(claim.certificate.get("step"))
-    if step is None and engine.columns.get(claim.column) in INTEGERS:
-        step = Fraction(1)
+    step = number(claim.certificate.get("step")) or step_of(engine, claim.column)
     if step is None:
         return False
     dust = said.dust * (2 if any(c.known is not None for c in claim.proof) else 1)  # a constant may be off as much
