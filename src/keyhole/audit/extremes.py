@@ -12,7 +12,7 @@ answer of lo tells everybody in q, and is possible iff V0 is not above it. Nothi
 the rule is simulatable. Equal to trying all 2 l + 1 candidates between and beside the answers so far, and the declared
 ends. MIN is MAX of the negative values. People of whom a MIN was answered are not asked for a MAX, nor the other way:
 with ties allowed it is hard to say which answers are still possible then. Cost of a decision: O(answered x n / 64) at
-worst; the count of an E_k stops as soon as enough are left. References: [kenthapadi2005], [nabar2008].
+worst; mostly a look at some of each E_k is enough. References: [kenthapadi2005], [nabar2008].
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.bits import Words, pack, unpack
 
-BLOCKS = (64, 512, 1 << 40)  # words that are counted before it is looked whether enough are left
+SOME = 16  # members of each E_k that are looked at before it is counted
 
 
 @dataclass(slots=True, eq=False)
@@ -52,26 +52,27 @@ class Extremes:
     values: list[Fraction] = field(init=False)  # the different answers (and the greatest value), sorted
     mu: NDArray[np.int32] = field(init=False)  # place of mu in `values`, len(values) where there is none
     asked: Words = field(init=False)  # the people whom some answer was about
-    _stack: NDArray[np.uint64] = field(init=False)
+    _rows: NDArray[np.uint64] = field(init=False)  # E_k
+    _some: NDArray[np.int64] = field(init=False)  # some of E_k, n where there are fewer
 
     def __post_init__(self) -> None:
         self.mu = np.zeros(self.n, dtype=np.int32)
         self.values = [] if self.high is None else [self.high]
         self.asked = pack(np.zeros(self.n, dtype=np.bool_))
-        self._stack = np.zeros((0, (self.n + 63) // 64), dtype=np.uint64)
+        self._rows = np.zeros((0, (self.n + 63) // 64), dtype=np.uint64)
+        self._some = np.zeros((0, SOME), dtype=np.int64)
 
     def tells(self, q: Words) -> bool:
         """Could an answer to MAX over q tell somebody's value (or, with an insider, somebody's to him)?"""
         inside = unpack(q, self.n)
         if not inside.any():
             return False
-        left = self._left(q)
-        gone = [a for a, count in zip(self.answers, left, strict=True) if count == 0]
-        sure = max(gone, default=None)  # V0
+        left = self._left(q, inside)
+        sure = max((self.answers[k] for k in np.flatnonzero(left == 0)), default=None)  # V0
         if self.low is not None and (sure is None or sure <= self.low):
             return True
         few = 1 + self.insiders
-        if any(0 < count <= few and (sure is None or a > sure) for a, count in zip(self.answers, left, strict=True)):
+        if any(sure is None or self.answers[k] > sure for k in np.flatnonzero((left > 0) & (left <= few))):
             return True
         mu = self.mu[inside]
         return int((mu == mu.max()).sum()) <= few
@@ -85,13 +86,16 @@ class Extremes:
         if place == len(self.values) or self.values[place] != answer:
             insort(self.values, answer)
             self.mu[self.mu >= place] += 1
-        lower = inside & (self.mu > place)
-        self.mu[lower] = place
-        for row, a in zip(self._stack, self.answers, strict=True):
+        self.mu[inside & (self.mu > place)] = place
+        padded = np.append(inside, False)  # at n: nobody
+        for k, a in enumerate(self.answers):
             if a > answer:
-                row &= ~q
-        mine = pack(inside & (self.mu == place))
-        self._stack = np.vstack([self._stack, mine[None, :]])
+                self._rows[k] &= ~q
+                if padded[self._some[k]].any():
+                    self._some[k] = _spread(unpack(self._rows[k], self.n))
+        mine = inside & (self.mu == place)
+        self._rows = np.vstack([self._rows, pack(mine)[None, :]])
+        self._some = np.vstack([self._some, _spread(mine)[None, :]])
         self.answers.append(answer)
         self.asked = self.asked | q
         return True
@@ -102,19 +106,25 @@ class Extremes:
         largest = int(self.mu[inside].max())
         if largest < len(self.values) and self.values[largest] < answer:
             return False
-        return not any(count == 0 and a > answer for a, count in zip(self.answers, self._left(q), strict=True))
+        return not any(self.answers[k] > answer for k in np.flatnonzero(self._left(q, inside) == 0))
 
-    def _left(self, q: Words) -> list[int]:
-        """|E_k without q| for each answer so far, counted up to one more than matters."""
+    def _left(self, q: Words, inside: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """|E_k without q| for each answer so far, counted up to one more than matters.
+
+        Some of each E_k are looked at first: mostly enough of them are outside q.
+        """
         enough = 2 + self.insiders
-        total = np.zeros(len(self.answers), dtype=np.int64)
-        active, start = np.arange(len(self.answers)), 0
-        outside = ~q
-        for width in BLOCKS:
-            end = min(start + width, self._stack.shape[1])
-            if start >= end or not len(active):
-                break
-            block = self._stack[:, start:end] if len(active) == len(total) else self._stack[active, start:end]
-            total[active] += np.bitwise_count(block & outside[start:end]).sum(axis=1, dtype=np.int64)
-            active, start = active[total[active] < enough], end
-        return [int(count) for count in np.minimum(total, enough)]
+        outside = np.append(~inside, False)  # at n: nobody
+        total = outside[self._some].sum(axis=1, dtype=np.int64)
+        rest = np.flatnonzero(total < enough)
+        if len(rest):
+            total[rest] = np.bitwise_count(self._rows[rest] & ~q).sum(axis=1, dtype=np.int64)
+        return np.minimum(total, enough)
+
+
+def _spread(members: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Some members, far apart; filled up with n, which is nobody."""
+    found = np.flatnonzero(members)
+    if len(found) > SOME:
+        return found[np.linspace(0, len(found) - 1, SOME).astype(np.int64)]
+    return np.append(found, np.full(SOME - len(found), len(members)))
