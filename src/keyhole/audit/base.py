@@ -65,12 +65,12 @@ class RankUsed:
 class OrderSteps:
     """What a proof by order rests on: order statistics, and what was known of single people (row, lo, hi, proof).
 
-    `pair`: two people share the least and the greatest value, and nobody says who has which.
+    `cases`: it is shown by looking at all cases, not by narrowing bounds alone.
     """
 
     ranks: tuple[RankUsed, ...]
     known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
-    pair: bool = False
+    cases: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+from .cases import EVERYTHING, NOTHING, Held, sole
 from .claims import Addend, Claimed, number
 from .engine import INTEGERS, NOBODY, Cannot, Engine, Fails
 from .fillings import COMMENTS, WORDS, Maker
@@ -73,6 +74,12 @@ class Order:
             if at in bounds:
                 bounds[at] = [_most(bounds[at][0], ends[0], max), _most(bounds[at][1], ends[1], min)]
         narrowed(facts, bounds, step, base)
+        value = number(claim.value)
+        if claim.certificate.get("cases") and claim.status == "exposed" and value is not None:
+            held = [Held(f.rows, f.j, f.k, *_snapped(f, step, base)) for f in facts]
+            if not sole(row, value, held, bounds, step):
+                raise Fails("some table with these answers gives the person another value")
+            return
         self._left(claim, row, bounds, facts)
 
     def _left(
@@ -253,6 +260,15 @@ def narrowed(
                     bounds[r][1], changed = hi, True
     if any(_low(b) > _high(b) for b in bounds.values()):
         raise Cannot("the answers contradict each other")
+
+
+def _snapped(fact: Statistic, step: Fraction | None, base: Fraction) -> tuple[tuple[Any, int], tuple[Any, int]]:
+    """The ends of a statistic as values of the column."""
+    lo, hi = fact.lo, fact.hi
+    if step is not None:
+        lo = None if lo is None else base + step * ceil((lo - base) / step)
+        hi = None if hi is None else base + step * floor((hi - base) / step)
+    return NOTHING if lo is None else (lo, 0), EVERYTHING if hi is None else (hi, 0)
 
 
 def _low(ends: Sequence[Fraction | None]) -> Fraction | float:

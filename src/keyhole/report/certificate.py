@@ -153,7 +153,7 @@ class Certifier:
         for each in told:
             factor = self._index.entries[each["query"]].query.terms[0].factor
             each |= {} if factor == 1 else {"factor": factor}
-        found: dict[str, Any] = {"kind": "order", "facts": told}
+        found: dict[str, Any] = {"kind": "order", "facts": told} | ({"cases": True} if steps.cases else {})
         found |= {"stated": facts} if facts else {}
         return found | ({"declared": said} if (said := self._said(column)) else {})
 

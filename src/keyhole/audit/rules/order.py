@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from keyhole.audit.base import OrderSteps, Proof, RankUsed, Status, query_order
 from keyhole.audit.known import Claim, Known, ShownOpen
+from keyhole.audit.rules.order_cases import MEMBERS, GroupRank, Line, decided, rows_of
 from keyhole.audit.rules.order_open import everybody_open
 from keyhole.basis.bits import Words
 from keyhole.evidence import Contradiction, OrderFact, System
@@ -29,6 +30,7 @@ from keyhole.transcript import simplest_decimal
 LARGEST = "it is the largest of a group in which nobody else can reach it"
 SMALLEST = "it is the smallest of a group in which nobody else can be so low"
 BY_RANK = "what is known of the others of a group leaves one value"
+BY_CASES = "in every table that gives these answers it is the same"
 ALONE = "it is about one person alone"
 PAIR = "one of the two has the least value and the other the greatest"
 
@@ -153,6 +155,37 @@ class _Ordered:
             settled = np.zeros(len(self.bounds.sizes), dtype=np.bool_)
             settled[self.of[[c.row for c in paired]]] = True
             self.open = everybody_open(self.bounds, self.facts, settled)
+        if not self.open:
+            yield from self._cases(shown=ours and all(p.fact.exact for p in self.placed))
+
+    def _cases(self, *, shown: bool) -> Iterator[Claim | Contradiction]:
+        """What cases tell of few people; `shown`: the answers say no more than the facts."""
+        b, small = self.bounds, sum(p.n for p in self.placed) <= MEMBERS
+        if not small:
+            return
+        groups = [
+            GroupRank(rows_of(b.inside(f)[self.of]), p.j, p.k, p.lo, p.hi)
+            for p, f in zip(self.placed, self.facts, strict=True)
+        ]
+        named = {r for g in groups for r in g.rows}
+        ends = {r: (self._value(b.low[self.of[r]]), self._value(b.high[self.of[r]])) for r in named}
+        parts = list(decided(groups, ends, Line(self.values, self.grid)))
+        for part in parts:
+            touched = {r for i in part.facts for r in groups[i].rows}
+            by = {int(e[self.of[r]]) for r in touched for e in (b.low_by, b.high_by)}
+            proof = self._proof(tuple(by), BY_CASES, also=part.facts)
+            if part.clash:
+                names = tuple(proof.weights)
+                yield Contradiction(
+                    names, f"{', '.join('Q' + n for n in names)} cannot all be true: no table gives them"
+                )
+            for row, value in part.forced.items():
+                end = simplest_decimal(value, value)
+                yield Claim(row, self.column, Status.EXPOSED, end, end, end, proof)
+        self.open = shown and all(part.open for part in parts)
+
+    def _value(self, code: np.int64) -> Fraction | None:
+        return self.values[int(code) - 1] if 0 < code <= len(self.values) else None
 
     def _code(self, value: Fraction | None, none: int) -> int:
         return none if value is None else bisect_left(self.values, value) + 1
@@ -246,7 +279,9 @@ class _Ordered:
         numbers = {p.fact.number for p in used} | {q for c in held for q in c.proof.weights}
         numbers |= {f"fact {b.fact}" for b in stated}
         weights = dict.fromkeys(sorted(numbers, key=query_order), Fraction(1))
-        steps = OrderSteps(tuple(p.used for p in used), tuple((c.row, c.lo, c.hi, c.proof) for c in held), bool(also))
+        steps = OrderSteps(
+            tuple(p.used for p in used), tuple((c.row, c.lo, c.hi, c.proof) for c in held), words == BY_CASES
+        )
         return Proof(self.number, weights, rule=words, order=steps)
 
     def _contradiction(self, after: Iterable[int], fact: int | None = None) -> Contradiction:
