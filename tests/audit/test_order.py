@@ -226,6 +226,22 @@ def test_what_sums_told_narrows_the_largest(staff: Path) -> None:
     assert not found.exposure.complete
 
 
+def test_cases_tell_what_no_single_bound_does(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("name,pay\na,9\nb,1\nc,9\nd,5\n", encoding="utf-8")
+    pairs = [("MAX", "a", "b"), ("MAX", "b", "c"), ("MAX", "a", "c"), ("MIN", "a", "b")]
+    verdict = told([f"SELECT {f}(pay) FROM t WHERE name IN ('{x}', '{y}')" for f, x, y in pairs], path)
+    assert [(f.who, f.value, f.allowed) for f in verdict][2:] == [("c", Decimal(9), ())]  # else a and b were both 9
+    assert verdict.complete
+    text = verdict.dumps()
+    assert {c.outcome for c in replay(text, path, bits=16).checked} == {Outcome.HOLDS}
+    false = json.loads(text)
+    for claim in (*false["exposed"], *false["intervals"]):
+        if claim["status" if "status" in claim else "column"] in ("exposed", "pay"):
+            claim["certificate"]["facts"] = claim["certificate"]["facts"][:2]
+    assert Outcome.HOLDS not in {c.outcome for c in replay(json.dumps(false), path, bits=16).checked[:1]}
+
+
 def test_contradictory_order_statistics_are_named(staff: Path) -> None:
     log = [("SELECT MAX(pay) FROM t WHERE dept = 'z'", 5), ("SELECT MAX(pay) FROM t WHERE name IN ('e', 'f')", 7)]
     found = told(log, staff)

@@ -44,6 +44,7 @@ class Certifier:
             seen[head, str(entry.query.key)] += 1
             self._parts[head].append(entry)
         self._positions: dict[str, tuple[int, ...]] = {}
+        self._rounded = [frozenset(c.number for c in s.constraints if c.judged_as == ROUNDED) for s in self._systems]
 
     def item(self, system: int, row: Constraint) -> dict[str, Any]:
         """What one addend needs besides its weight: the cell of the answer, or what the fact says."""
@@ -124,7 +125,7 @@ class Certifier:
             return self._counts(system, (proof.weights,), rows)
         if any(f.power == 2 for f in features):
             return {"kind": "square"} | self._declared(system)
-        blurred = any(rows[q].judged_as == ROUNDED for q in proof.weights if q in rows)
+        blurred = self._rounded[proof.system] & proof.weights.keys()
         stepped = {"step": step} if blurred and (step := self._step(system)) is not None else {}
         return {"kind": "identity" if self._whole(system, proof) else "part"} | stepped | self._declared(system)
 
