@@ -119,7 +119,8 @@ class Extremes:
         rest = np.flatnonzero(total < enough)
         if len(rest):
             total[rest] = np.bitwise_count(self._rows[rest] & ~q).sum(axis=1, dtype=np.int64)
-        return np.minimum(total, enough)
+        found: NDArray[np.int64] = np.minimum(total, enough)
+        return found
 
 
 def _spread(members: NDArray[np.bool_]) -> NDArray[np.int64]:

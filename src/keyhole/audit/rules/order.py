@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from keyhole.audit.base import OrderSteps, Proof, RankUsed, Status, query_order
 from keyhole.audit.known import Claim, Known, ShownOpen
-from keyhole.audit.rules.order_cases import MEMBERS, GroupRank, Line, decided, rows_of
+from keyhole.audit.rules.order_cases import MEMBERS, CutLine, GroupRank, decided, rows_of
 from keyhole.audit.rules.order_open import everybody_open
 from keyhole.basis.bits import Words
 from keyhole.evidence import Contradiction, OrderFact, System
@@ -169,7 +169,7 @@ class _Ordered:
         ]
         named = {r for g in groups for r in g.rows}
         ends = {r: (self._value(b.low[self.of[r]]), self._value(b.high[self.of[r]])) for r in named}
-        parts = list(decided(groups, ends, Line(self.values, self.grid)))
+        parts = list(decided(groups, ends, CutLine(self.values, self.grid)))
         for part in parts:
             touched = {r for i in part.facts for r in groups[i].rows}
             by = {int(e[self.of[r]]) for r in touched for e in (b.low_by, b.high_by)}

@@ -54,7 +54,7 @@ class DecidedPart:
     clash: bool = False
 
 
-class Line:
+class CutLine:
     """The line cut at the answers, as cells in which a column has a value."""
 
     def __init__(self, values: Sequence[Fraction], grid: Grid) -> None:
@@ -80,7 +80,7 @@ class Line:
 
 
 def decided(
-    facts: Sequence[GroupRank], bounds: dict[int, tuple[Fraction | None, Fraction | None]], line: Line
+    facts: Sequence[GroupRank], bounds: dict[int, tuple[Fraction | None, Fraction | None]], line: CutLine
 ) -> Iterator[DecidedPart]:
     """Each component, decided by cases; `bounds` of all rows that a fact names. Nothing where there are too many."""
     if sum(len(f.rows) for f in facts) > MEMBERS:
@@ -110,7 +110,7 @@ def components(groups: Sequence[set[int]]) -> list[tuple[int, ...]]:
 
 
 def _part(
-    part: tuple[int, ...], rows: Sequence[int], facts: Sequence[GroupRank], cells: Bounds, line: Line
+    part: tuple[int, ...], rows: Sequence[int], facts: Sequence[GroupRank], cells: Bounds, line: CutLine
 ) -> DecidedPart | None:
     everybody = sorted({r for f in facts for r in f.rows})
     low, high = [cells[r][0] for r in everybody], [cells[r][1] for r in everybody]
@@ -143,7 +143,7 @@ def _other(cases: Cases, low: Sequence[int], high: Sequence[int], i: int, cell: 
     return None
 
 
-def _shown(cases: Cases, low: Sequence[int], high: Sequence[int], people: Sequence[int], line: Line) -> bool:
+def _shown(cases: Cases, low: Sequence[int], high: Sequence[int], people: Sequence[int], line: CutLine) -> bool:
     """Has each of these people two values in tables that give all answers?"""
     base = cases.table(low, high)
     if base is None:
@@ -151,12 +151,12 @@ def _shown(cases: Cases, low: Sequence[int], high: Sequence[int], people: Sequen
     return all(line.cells[base[i]].value is None or _other(cases, low, high, i, base[i]) is not None for i in people)
 
 
-def _case(fact: GroupRank, at: dict[int, int], line: Line) -> RankCase:
+def _case(fact: GroupRank, at: dict[int, int], line: CutLine) -> RankCase:
     members = tuple(at[r] for r in fact.rows)
     return RankCase(members, fact.j, fact.k, line.first(fact.lo), line.last(fact.hi))
 
 
-def _strict(fact: GroupRank, at: dict[int, int], line: Line) -> list[RankCase]:
+def _strict(fact: GroupRank, at: dict[int, int], line: CutLine) -> list[RankCase]:
     """The fact itself; of a quantile between two values that both are the answer. Empty if they cannot be."""
     case = _case(fact, at, line)
     if fact.j == fact.k:
