@@ -226,6 +226,11 @@ def test_what_sums_told_narrows_the_largest(staff: Path) -> None:
     assert not found.exposure.complete
 
 
+def test_a_compared_statistic_of_one_person_is_a_range(staff: Path) -> None:
+    found = told("SELECT MAX(pay) > 40 FROM t WHERE name = 'd'; SELECT MIN(pay) > 40 FROM t WHERE dept = 'z'", staff)
+    assert [(f.who, str(f.status), f.lo, f.hi) for f in found] == [("d", "inferred", Decimal(40), None)]
+
+
 def test_cases_tell_what_no_single_bound_does(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("name,pay\na,9\nb,1\nc,9\nd,5\n", encoding="utf-8")

@@ -14,6 +14,7 @@ from typing import Any
 
 from .engine import Cannot
 
+DEEP = 400  # splits one after the other
 LIMIT = 100_000  # branches of one proof
 
 Near = tuple[Any, int]  # a number (or infinity), and on which side of it
@@ -47,10 +48,10 @@ class Branches:
         """The least number greater than a value."""
         return (value, 1) if self.step is None else (value + self.step, 0)
 
-    def table(self, low: Mapping[int, Near], high: Mapping[int, Near]) -> bool:
+    def table(self, low: Mapping[int, Near], high: Mapping[int, Near], depth: int = 0) -> bool:
         """Is there a table between these bounds?"""
         self.left -= 1
-        if self.left < 0:
+        if self.left < 0 or depth > DEEP:
             raise Cannot(f"it takes more than {LIMIT} cases")
         lo, hi = dict(low), dict(high)
         if not self._narrow(lo, hi):
@@ -59,7 +60,7 @@ class Branches:
         if at is None:
             return True
         row, last, first = at
-        return self.table(lo | {row: first}, hi) or self.table(lo, hi | {row: last})
+        return self.table(lo | {row: first}, hi, depth + 1) or self.table(lo, hi | {row: last}, depth + 1)
 
     def _narrow(self, lo: dict[int, Near], hi: dict[int, Near]) -> bool:
         changed = True

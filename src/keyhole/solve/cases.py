@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+DEEP = 300  # splits one after the other
 LIMIT = 20_000  # branches of one search for everybody
 
 
@@ -42,11 +43,11 @@ class Cases:
     facts: Sequence[RankCase]
     left: int = field(default=LIMIT)
 
-    def table(self, low: Sequence[int], high: Sequence[int]) -> list[int] | None:
+    def table(self, low: Sequence[int], high: Sequence[int], depth: int = 0) -> list[int] | None:
         """A cell for everybody between the bounds such that all facts hold; None if there is none."""
         lo, hi = list(low), list(high)
         self.left -= 1
-        if self.left < 0:
+        if self.left < 0 or depth > DEEP:
             raise TooManyCases
         if not self._narrowed(lo, hi):
             return None
@@ -55,7 +56,7 @@ class Cases:
             return lo
         i, cell = at
         for part in ((cell, hi[i]), (lo[i], cell - 1)):
-            found = self.table([*lo[:i], part[0], *lo[i + 1 :]], [*hi[:i], part[1], *hi[i + 1 :]])
+            found = self.table([*lo[:i], part[0], *lo[i + 1 :]], [*hi[:i], part[1], *hi[i + 1 :]], depth + 1)
             if found is not None:
                 return found
         return None

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import OrderSteps, Proof, RankUsed, Status, query_order
+from keyhole.audit.base import OrderSteps, Proof, RankUsed, Status, outward, query_order
 from keyhole.audit.known import Claim, Known, ShownOpen
 from keyhole.audit.rules.order_cases import MEMBERS, CutLine, GroupRank, decided, rows_of
 from keyhole.audit.rules.order_open import everybody_open
@@ -108,6 +108,8 @@ class _Ordered:
         atoms = self.system.atoms
         bits = atoms.bits(fact.where)
         n = int(atoms.sizes[atoms.mask(fact.where)].sum())
+        if n == 0 and fact.query.test is not None:
+            return None  # a comparison with NULL is NULL, and hides a group as "no" does
         if (n == 0) is not fact.answer.null:
             said = f"{n} records match it" if n else "nobody matches it"
             answered = "NULL" if fact.answer.null else str(fact.answer.value)
@@ -148,6 +150,7 @@ class _Ordered:
             yield self._contradiction(clash.after, clash.fact)
             return
         yield from self._determined()
+        yield from self._ranges()
         paired = list(self._pairs())
         yield from paired
         ours = all(c.proof.order is not None for c in self.held)
@@ -193,7 +196,7 @@ class _Ordered:
     def _start(self) -> None:
         """Numbers as places in a sorted list, and what is known before any order statistic, class by class."""
         atoms = self.system.atoms
-        sources = [(np.array([c.row]), *_ends(c)) for c in self.held]
+        sources = [(np.array([c.row]), *self._ends(c)) for c in self.held]
         for bound in self.stated:
             lo, hi = self.grid.between(bound.lo, bound.hi) or (bound.lo, bound.hi)
             sources.append((atoms.records(bound.where), lo, hi))
@@ -212,6 +215,15 @@ class _Ordered:
         self.of, self.bounds = classes(atoms.of, start)
         self.bounds.made = [Narrowing(len(self.facts) + i) for i in range(len(sources))]
 
+    def _ends(self, claim: Claim) -> tuple[Fraction | None, Fraction | None]:
+        """What is known of a person; of an identity of DOUBLE sums with all its dust, though it is shown without."""
+        if not claim.proof.rule and not self.known.exact(self.column) and claim.proof.system == self.number:
+            told = claim.proof.ends(self.known.solved(self.system).by_number)
+            if told is not None:
+                return told
+        lo, hi = (None if end is None else Fraction(end) for end in (claim.lo, claim.hi))
+        return lo, hi
+
     # -- what follows -------------------------------------------------------------------------------------------------
 
     def _determined(self) -> Iterator[Claim]:
@@ -229,6 +241,16 @@ class _Ordered:
             proof = self._proof(by, self._words(by))
             for row in members[c]:
                 yield Claim(row, self.column, Status.EXPOSED, value, value, value, proof)
+
+    def _ranges(self) -> Iterator[Claim]:
+        """One person alone under a rounded or compared statistic: a range, beyond what is declared."""
+        for i, p in enumerate(self.placed):
+            if p.n > 1 or p.lo == p.hi:
+                continue
+            (row,) = rows_of(self.bounds.inside(self.facts[i])[self.of])
+            lo, hi = (None if end is None else outward(end, end)[k] for k, end in enumerate((p.lo, p.hi)))
+            if (p.lo, p.hi) != self.grid.between(None, None):
+                yield Claim(row, self.column, Status.INFERRED, None, lo, hi, self._proof((), ALONE, also=(i,)))
 
     def _words(self, by: Sequence[int]) -> str:
         """Why one value is left, by the last fact that said so."""
@@ -303,11 +325,6 @@ def classes(of: NDArray[np.int32], start: NDArray[np.int64]) -> tuple[NDArray[np
     low, high, low_by, high_by = (part[first].copy() for part in start)
     found = RankBounds(of[first].astype(np.int64), sizes.astype(np.int64), low, high, low_by, high_by)
     return inverse.ravel().astype(np.int64), found
-
-
-def _ends(claim: Claim) -> tuple[Fraction | None, Fraction | None]:
-    lo, hi = (None if end is None else Fraction(end) for end in (claim.lo, claim.hi))
-    return lo, hi
 
 
 def _members(of: NDArray[np.int64], wanted: NDArray[np.int64]) -> dict[int, list[int]]:
