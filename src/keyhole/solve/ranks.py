@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis.bits import Words, unpack
 
+KEPT = 20_000_000  # members of facts that are kept as numbers
 Codes = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
@@ -70,6 +71,12 @@ class RankBounds:
     low_by: Codes
     high_by: Codes
     made: list[Narrowing] = field(default_factory=list)
+    plain: bool = field(init=False)  # the classes are the atoms
+    _kept: dict[int, Codes] = field(default_factory=dict)
+    _room: int = KEPT
+
+    def __post_init__(self) -> None:
+        self.plain = bool((self.whence == np.arange(len(self.whence))).all())
 
     @classmethod
     def open(cls, whence: Codes, sizes: Codes, codes: int) -> RankBounds:
@@ -84,16 +91,27 @@ class RankBounds:
         while changed:
             changed = False
             for i, fact in enumerate(facts):
-                inside = self.inside(fact)
+                inside = self._members(i, fact)
                 for narrowed in (self._least(i, fact, inside), self._most(i, fact, inside), self._one(i, fact, inside)):
                     if isinstance(narrowed, Clash):
                         return narrowed
                     changed |= narrowed
         return None
 
+    def _members(self, i: int, fact: Ranked) -> Codes:
+        """The classes of fact i, by number; kept while there is room, since every pass needs them."""
+        found = self._kept.get(i)
+        if found is None:
+            found = np.flatnonzero(self.inside(fact))
+            if len(found) <= self._room:
+                self._room -= len(found)
+                self._kept[i] = found
+        return found
+
     def inside(self, fact: Ranked) -> Mask:
         """The classes that a fact is about."""
-        return unpack(fact.bits, int(self.whence.max(initial=-1)) + 1)[self.whence]
+        mask = unpack(fact.bits, 64 * len(fact.bits))
+        return mask[: len(self.whence)] if self.plain else mask[self.whence]
 
     def count(self, classes: Mask) -> int:
         """How many records."""
@@ -107,40 +125,38 @@ class RankBounds:
         """Those who can be at most hi."""
         return inside & (self.low <= fact.hi)
 
-    def _least(self, i: int, fact: Ranked, inside: Mask) -> bool | Clash:
+    def _least(self, i: int, fact: Ranked, inside: Codes) -> bool | Clash:
         """At least n - k + 1 of them are at least lo."""
         if fact.lo == 0:
             return False
-        can = self.reaching(fact, inside)
-        found, needed = self.count(can), fact.n - fact.k + 1
+        able = self.high[inside] >= fact.lo
+        can = inside[able]
+        found, needed = int(self.sizes[can].sum()), fact.n - fact.k + 1
         if found > needed:
             return False
-        others = self._reasons(self.high_by[inside & ~can])
-        if found < needed:
-            return Clash(i, others)
-        return self._raise(can, fact.lo, Narrowing(i, others))
+        others = self._reasons(self.high_by[inside[~able]])
+        return Clash(i, others) if found < needed else self._raise(can, fact.lo, Narrowing(i, others))
 
-    def _most(self, i: int, fact: Ranked, inside: Mask) -> bool | Clash:
+    def _most(self, i: int, fact: Ranked, inside: Codes) -> bool | Clash:
         """At least j of them are at most hi."""
-        can = self.below(fact, inside)
-        found, needed = self.count(can), fact.j
+        able = self.low[inside] <= fact.hi
+        can = inside[able]
+        found, needed = int(self.sizes[can].sum()), fact.j
         if found > needed:
             return False
-        others = self._reasons(self.low_by[inside & ~can])
-        if found < needed:
-            return Clash(i, others)
-        return self._lower(can, fact.hi, Narrowing(i, others))
+        others = self._reasons(self.low_by[inside[~able]])
+        return Clash(i, others) if found < needed else self._lower(can, fact.hi, Narrowing(i, others))
 
-    def _one(self, i: int, fact: Ranked, inside: Mask) -> bool | Clash:
+    def _one(self, i: int, fact: Ranked, inside: Codes) -> bool | Clash:
         """One of them is what is shown: somebody is from lo to hi."""
         if fact.j != fact.k or fact.k in (1, fact.n):
             return False  # of the least and the greatest the other two say it
-        can = self.reaching(fact, inside) & (self.low <= fact.hi)
-        found, apart = self.count(can), inside & ~can
+        above, below = self.high[inside] < fact.lo, self.low[inside] > fact.hi
+        can = inside[~above & ~below]
+        found = int(self.sizes[can].sum())
         if found > 1:
             return False
-        others = self._reasons(self.high_by[apart & (self.high < fact.lo)])
-        others |= self._reasons(self.low_by[apart & (self.low > fact.hi)])
+        others = self._reasons(self.high_by[inside[above]]) | self._reasons(self.low_by[inside[below]])
         if not found:
             return Clash(i, others)
         why = Narrowing(i, others)
@@ -150,15 +166,15 @@ class RankBounds:
         lowered = self._lower(can, fact.hi, why)
         return lowered if isinstance(lowered, Clash) else raised or lowered
 
-    def _raise(self, classes: Mask, code: int, why: Narrowing) -> bool | Clash:
-        hit = np.flatnonzero(classes & (self.low < code))
+    def _raise(self, classes: Codes, code: int, why: Narrowing) -> bool | Clash:
+        hit = classes[self.low[classes] < code]
         if not len(hit):
             return False
         self.low[hit], self.low_by[hit] = code, len(self.made)
         return self._narrowed(hit, why)
 
-    def _lower(self, classes: Mask, code: int, why: Narrowing) -> bool | Clash:
-        hit = np.flatnonzero(classes & (self.high > code))
+    def _lower(self, classes: Codes, code: int, why: Narrowing) -> bool | Clash:
+        hit = classes[self.high[classes] > code]
         if not len(hit):
             return False
         self.high[hit], self.high_by[hit] = code, len(self.made)
