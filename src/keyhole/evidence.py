@@ -19,6 +19,8 @@ from keyhole.predicate import Predicate
 from keyhole.query import Query
 from keyhole.transcript import Answer, Noise, Transcript
 
+ROUNDED = "a rounded answer"
+
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
@@ -39,18 +41,27 @@ class Constraint:
     judged_as: str = ""
     fact: int | None = None
 
+    @property
+    def equation(self) -> bool:
+        """Is it an equation up to a stated radius: that of floating-point sums, or of rounding?"""
+        return self.exact or (self.judged_as == ROUNDED and self.lo is not None and self.hi is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class OrderFact:
-    """A MIN, MAX, MEDIAN or VAR answer over the records of one condition: carried for the auditors that judge them.
+    """A MIN, MAX, quantile or VAR answer over the records of one condition: carried for the auditors that judge them.
 
-    `where` is None under a private condition.
+    `where` is None under a private condition. The statistic of the column itself lies in [lo, hi] (None: unbounded);
+    `exact`: the answer says this, and nothing more.
     """
 
     number: str
     query: Query
     where: Predicate | None
     answer: Answer | None
+    lo: Fraction | None = None
+    hi: Fraction | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,13 @@ class Grid:
     hi: Fraction | None = None
 
     @classmethod
-    def of(cls, kind: Kind, prior: Prior) -> Grid:
-        """Of a column: integers are whole, decimals and doubles are not unless a step was declared."""
+    def of(cls, kind: Kind, prior: Prior, digits: int | None = None) -> Grid:
+        """Of a column: integers are whole, decimals have the `digits` of their type; else a step must be declared."""
         lo, hi = (None if end is None else Fraction(end) for end in (prior.lo, prior.hi))
         if prior.step is not None:
             return cls(Fraction(prior.step), lo or Fraction(0), lo, hi)
+        if kind is Kind.DECIMAL and digits is not None:
+            return cls(Fraction(1, 10**digits), Fraction(0), lo, hi)
         return cls(Fraction(1) if kind in _WHOLE else None, Fraction(0), lo, hi)
 
     @property

@@ -8,15 +8,16 @@ HAVING shows a group only if its test is true.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from enum import Enum
 from fractions import Fraction
+from math import ceil, floor
 from operator import eq, ge, gt, le, lt, ne
 from typing import Final, Literal, TypeAlias
 
 from keyhole.predicate import Truth, kleene_and, kleene_or
-from keyhole.query import Aggregate, AllOf, AnyOf, Query, Test
+from keyhole.query import CEIL, FLOOR, HALF, ORDERED, Aggregate, AllOf, AnyOf, Query, Test
 
 NEGATED = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 OPERATIONS = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
@@ -47,6 +48,64 @@ def value(query: Query, top: Fraction, per: Fraction, *, met: bool) -> Value:
     if not query.per:
         return top
     return top / per if per else OVER_ZERO
+
+
+def ranks(query: Query, n: int) -> tuple[int, int, Fraction]:
+    """Which of n sorted values an order statistic is: (1 - f) times the j-th and f times the k-th, as (j, k, f).
+
+    QUANTILE_DISC(q) is the max(1, ceil(q n))-th; MEDIAN and QUANTILE_CONT(q) interpolate at (n - 1) q.
+
+    >>> from keyhole.query import Aggregate, Term
+    >>> ranks(Query(Aggregate.MEDIAN, (Term("pay"),)), 4), ranks(Query(Aggregate.MAX, (Term("pay"),)), 4)
+    ((2, 3, Fraction(1, 2)), (4, 4, Fraction(0, 1)))
+    """
+    assert query.aggregate in ORDERED
+    if query.aggregate in (Aggregate.MIN, Aggregate.MAX):
+        k = 1 if query.aggregate is Aggregate.MIN else n
+    elif query.aggregate is Aggregate.QUANTILE_DISC:
+        k = max(1, ceil(query.level * n))
+    else:
+        at = (n - 1) * query.level
+        j = floor(at) + 1
+        return (j, j, Fraction(0)) if at.denominator == 1 else (j, j + 1, at - floor(at))
+    return k, k, Fraction(0)
+
+
+def quantile(values: Sequence[Fraction], query: Query) -> Fraction:
+    """The order statistic of sorted values, before an engine cuts its digits."""
+    j, k, f = ranks(query, len(values))
+    return (1 - f) * values[j - 1] + f * values[k - 1]
+
+
+def rounds(rounding: str, shown: Fraction, step: Fraction) -> tuple[Fraction, Fraction]:
+    """How far a number may lie below and above what is shown of it, rounded to multiples of `step`; ends included.
+
+    ROUND and CAST go to the nearest one (a half away from zero), FLOOR down, CEIL up, TRUNC toward zero.
+
+    >>> rounds(HALF, Fraction(5), Fraction(1)), rounds(FLOOR, Fraction(5), Fraction(1))
+    ((Fraction(1, 2), Fraction(1, 2)), (Fraction(0, 1), Fraction(1, 1)))
+    """
+    none = Fraction(0)
+    if rounding == HALF:
+        return step / 2, step / 2
+    if rounding in (FLOOR, CEIL):
+        return (none, step) if rounding == FLOOR else (step, none)
+    return (step if shown <= 0 else none), (step if shown >= 0 else none)
+
+
+def rounded(number: Fraction, rounding: str, step: Fraction) -> Fraction:
+    """A number as it is shown, rounded to a multiple of `step`.
+
+    >>> [str(rounded(Fraction(-5, 2), how, Fraction(1))) for how in (HALF, FLOOR, CEIL, "zero")]
+    ['-3', '-3', '-2', '-2']
+    """
+    units = number / step
+    if rounding == FLOOR:
+        return floor(units) * step
+    if rounding == CEIL:
+        return ceil(units) * step
+    size = floor(abs(units) + (Fraction(1, 2) if rounding == HALF else 0))
+    return (size if number >= 0 else -size) * step
 
 
 def compared(query: Query, found: Value) -> Truth:

@@ -37,15 +37,26 @@ class Refused:
         return self.reason
 
 
+HALF, FLOOR, CEIL, ZERO = "half", "floor", "ceil", "zero"  # where a rounded number goes: to the nearest, down, up, to 0
+_ROUNDED = {HALF: "ROUND({}, {})", FLOOR: "FLOOR({})", CEIL: "CEIL({})", ZERO: "TRUNC({})"}
+
+
 class Aggregate(StrEnum):
     """What is computed over the matching records. SUM covers COUNT and AVG too: see `Query`."""
 
     SUM = "SUM"
     MIN = "MIN"
     MAX = "MAX"
-    MEDIAN = "MEDIAN"
+    MEDIAN = "MEDIAN"  # QUANTILE_CONT at level 1/2
+    QUANTILE_CONT = "QUANTILE_CONT"  # at Query.level, between two values
+    QUANTILE_DISC = "QUANTILE_DISC"  # at Query.level, one of the values
     VAR = "VAR"  # Query.terms hold the column; Query.label tells sample from population
     PUBLIC = "PUBLIC"  # public columns under public conditions: the term's weight is the whole aggregate; no secret
+
+
+QUANTILES = (Aggregate.QUANTILE_CONT, Aggregate.QUANTILE_DISC)
+CUT = (Aggregate.MEDIAN, Aggregate.QUANTILE_CONT)  # of DECIMAL, DuckDB cuts them toward zero to the column's digits
+ORDERED = (Aggregate.MIN, Aggregate.MAX, Aggregate.MEDIAN, *QUANTILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +115,8 @@ class Query:
     COUNT(*) is a term without column; AVG(x) is SUM(x) per COUNT(x). `digits` is the ROUND applied to the answer,
     `test` makes it a yes/no question. `key` is the GROUP BY key, `label` the SELECT item as written.
 
+    `rounding` is how `digits` are reached: half (ROUND, CAST), floor, ceil or zero (TRUNC); `level` is a quantile's.
+
     `needs` is what SQL's NULL depends on: one condition for each SUM that the item has, COALESCE(SUM(x), 0) aside. If
     nobody satisfies one of them, that sum was over nobody and the answer is NULL; so it is if `per` adds up to 0.
     """
@@ -116,6 +129,8 @@ class Query:
     key: tuple[tuple[str, Scalar | None], ...] = ()
     label: str = ""
     needs: tuple[Predicate, ...] = ()
+    rounding: str = HALF
+    level: Fraction = Fraction(1, 2)
 
     @property
     def columns(self) -> frozenset[str]:
@@ -144,7 +159,8 @@ class Query:
             term = self.terms[0]
             where = f" FILTER (WHERE {to_sql(term.where)})" if term.where != TRUE else ""
             name = self.label.split("(")[0] if self.aggregate is Aggregate.VAR else self.aggregate.value
-            text = f"{name}({quote_name(term.column or '')}){where}"
+            at = f", {_decimal(self.level)}" if self.aggregate in QUANTILES else ""
+            text = f"{name}({quote_name(term.column or '')}{at}){where}"
             if self.aggregate is Aggregate.PUBLIC:
                 text = f"{term.weight}{where}"
             if term.factor != 1:
@@ -152,7 +168,7 @@ class Query:
         else:
             text = self._sum()
         if self.digits is not None:
-            text = f"ROUND({text}, {self.digits})"
+            text = _ROUNDED[self.rounding].format(text, self.digits)
         if self.test is not None:
             text = f"({text}) {self.test.op} {self.test.value}"
         return text
@@ -168,6 +184,11 @@ class Query:
             met = " AND ".join(f"COUNT(*) FILTER (WHERE {to_sql(need)}) > 0" for need in needs)
             text = f"CASE WHEN {met} THEN {text} END"
         return text
+
+
+def _decimal(level: Fraction) -> str:
+    """A level as it is written; `lower` takes finite decimals alone."""
+    return f"{Decimal(level.numerator) / Decimal(level.denominator):f}"
 
 
 @dataclass(frozen=True, slots=True)

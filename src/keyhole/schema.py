@@ -51,12 +51,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name as the table spells it, its kind, its role, and whether it holds any NULL."""
+    """One column: its name as the table spells it, its kind, its role, and whether it holds any NULL.
+
+    `digits` are those after the point that its declared type DECIMAL(p, s) has; None if its type says nothing.
+    """
 
     name: str
     kind: Kind
     role: Role = Role.PUBLIC
     nullable: bool = True
+    digits: int | None = None
 
     @property
     def secret(self) -> bool:

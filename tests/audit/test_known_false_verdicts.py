@@ -205,10 +205,10 @@ def test_equality_with_a_printed_average_is_as_blurred_as_the_average() -> None:
     assert not verdict.contradictions
 
 
-def test_a_rounded_sum_of_huge_numbers_is_listed_and_stops_nothing() -> None:
+def test_a_rounded_sum_of_huge_numbers_is_judged_and_stops_nothing() -> None:
     people = pa.table({"n": ["A", "B"], "x": pa.array([Decimal(10**36), Decimal(7)], pa.decimal128(38, 0))})
     verdict = judged("SELECT ROUND(SUM(x), 2), SUM(x) FROM t", data=people, private="x", id="n")
-    assert [u.number for u in verdict.unjudged] == ["1.1"]
+    assert not verdict.unjudged
     assert not verdict.contradictions
 
 
@@ -302,7 +302,8 @@ ILL = pa.table({"n": ["A", "B", "C", "D"], "age": [30, 41, 52, 38], "ill": ["flu
         (["SELECT AVG(age) FROM t WHERE age > 20"], "age", 3),
         (["SELECT COUNT(*) FROM t"], "age:0..120", 0),
         (["SET x = 1"], "age", 3),
-        (["SELECT MAX(age) FROM t"], "age", 3),
+        (["SELECT MAX(age) FROM t"], "age", 0),
+        (["SELECT MAX(age), SUM(age) FROM t"], "age", 3),
         (["SELECT SUM(age) FROM t WHERE n = 'A'"], "age", 1),
     ],
 )

@@ -21,7 +21,7 @@ LOGS = {
     "session.sql": SESSION,
     "history.csv": "QUERY_TEXT,EXECUTION_STATUS\nUSE WAREHOUSE small,SUCCESS\nSET x = 1,SUCCESS\n",
     "statements.csv": "query,calls\nBEGIN,3\nSHOW search_path,1\n",
-    "smallest.sql": "SELECT MIN(pay) FROM t",
+    "smallest.sql": "SELECT MIN(pay) FROM t WHERE pay > 1",
     "other.csv": "query,calls\nSELECT SUM(pay) FROM t WHERE age / 2 > 10,1\n",
     "changes.sql": "DELETE FROM t",
 }

@@ -22,7 +22,7 @@ from keyhole.report.sarif import RULES, sarif
 from keyhole.report.verdict import Verdict
 
 TROUBLE = """
-SELECT MAX("Blood sugar") FROM people;
+SELECT MAX("Blood sugar") FROM people WHERE "Blood sugar" < 6;
 SELECT SUM("Blood sugr") FROM people;
 """
 

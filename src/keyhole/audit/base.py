@@ -52,6 +52,44 @@ class SquareSums:
 
 
 @dataclass(frozen=True, slots=True)
+class RankUsed:
+    """An order statistic that a proof rests on: 1 - share of the j-th and share of the k-th of those under `where`."""
+
+    number: str
+    where: Predicate
+    j: int
+    k: int
+    share: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class OrderSteps:
+    """What a proof by order rests on: order statistics, and what was known of single people (row, lo, hi, proof).
+
+    `cases`: it is shown by looking at all cases, not by narrowing bounds alone.
+    """
+
+    ranks: tuple[RankUsed, ...]
+    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+    cases: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RestOfSum:
+    """What a proof rests on that takes known values off a sum: value = scale * answer - offset - sum of others * times.
+
+    `others` says how often each row counts beside the one person, `known` what was proved of them (row, lo, hi, proof).
+    """
+
+    column: str
+    number: str
+    scale: Fraction
+    offset: Fraction
+    others: Mapping[int, Fraction]
+    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
     """Why a value is determined.
 
@@ -67,6 +105,13 @@ class Proof:
     rule: str = ""
     counts: tuple[Mapping[str, Fraction], ...] = ()
     moments: SquareSums | None = None
+    order: OrderSteps | None = None
+    rest: RestOfSum | None = None
+
+    @property
+    def known(self) -> tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...]:
+        """What was proved of others before, and is used."""
+        return self.order.known if self.order is not None else self.rest.known if self.rest is not None else ()
 
     def verify(self, evidence: Evidence) -> bool:
         """Check a linear proof again in exact arithmetic, from the evidence alone.
@@ -79,7 +124,7 @@ class Proof:
         total: dict[int, Fraction] = {}
         rows = {row.number: row for row in system.constraints if row.number in self.weights}
         for number, weight in self.weights.items():
-            if number not in rows or not rows[number].exact:
+            if number not in rows or not rows[number].equation:
                 return False
             for at, c in system.row(rows[number]).items().items():
                 total[at] = total.get(at, Fraction(0)) + weight * c
@@ -159,6 +204,7 @@ class Exposure:
     assumed: Mapping[str, str] = field(default_factory=dict)  # private columns whose kind was read off their values
     version: str | None = None
     dialect: str = "duckdb"
+    shown: frozenset[int] = frozenset()  # systems in which a rule showed everybody else open by a second table
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     promise: str = field(init=False, repr=False)  # what holds of those who are not listed, and why it is not more
@@ -225,7 +271,8 @@ class Exposure:
             return "some statement was not judged"
         if self.contradictions:
             return "some answers contradict each other or the data"
-        return next((why for system in self.evidence.systems if (why := _beyond_rank(system, self.evidence))), "")
+        left = (s for i, s in enumerate(self.evidence.systems) if i not in self.shown)
+        return next((why for system in left if (why := _beyond_rank(system, self.evidence))), "")
 
     @property
     def exit_code(self) -> int:
@@ -264,7 +311,9 @@ def _beyond_rank(system: System, evidence: Evidence) -> str:
                 f"what is declared of {name} (a range, a step or its values) can give away more than the equations do, "
                 "and that was not searched"
             )
-    inexact = system.order or not all(row.exact for row in system.constraints)
+    if system.order:
+        return "some answer is an order statistic, and the rules for these can miss something here"
+    inexact = not all(row.equation for row in system.constraints)
     return "some answer is no equation" if inexact else ""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from keyhole.knowledge import Config
 from keyhole.logs.open import Log, as_log
 from keyhole.settings import Names, settings, with_private
 from keyhole.tables.open import Use, compared_with_text, open_table
-from keyhole.transcript import ABSENT, Transcript
+from keyhole.transcript import ABSENT, Noise, Transcript
 
 Progress = Callable[[str, int, int], None]
 
@@ -31,6 +33,7 @@ def examine(
     table: str | None = None,
     view: str | None = None,
     group_size: int = 1,
+    rounding: str | int | Decimal | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
     progress: Progress | None = None,
@@ -42,7 +45,8 @@ def examine(
     `data` is a path or a pandas, polars or Arrow frame; `private` names columns as on the command line
     ("salary", or ["salary", "sugar:3..10:0.1"]). Answers that the log lacks are computed from the data. `config` (a
     `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
-    written for ("postgres"; default: what the export says, else DuckDB).
+    written for ("postgres"; default: what the export says, else DuckDB). `rounding`: the answers of the log were
+    rounded to multiples of it.
 
     >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     >>> import pyarrow as pa
@@ -61,7 +65,7 @@ def examine(
     opened = open_table(given, Use.ANSWERED if answered else Use.AUDIT, text=text)
     roster, source = opened.roster, opened.source
     knowledge = given.knowledge()
-    transcript = transcribe(lines, roster, source=source)
+    transcript = transcribe(lines, roster, source=source, noise=_rounded(rounding, answered=answered))
     if read.refused or read.unjudged:
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
         unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
@@ -70,3 +74,18 @@ def examine(
     rules = RULES if group_size == 1 else (*RULES, groups(group_size))
     found = Judge(rules, progress).examine(evidence, roster)
     return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect)
+
+
+def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise | None:
+    """The law of answers that were rounded to multiples of a step: off by half of it at most."""
+    if rounding is None:
+        return None
+    try:
+        step = Fraction(str(rounding))
+    except (ValueError, ZeroDivisionError):
+        raise ConfigError(f"rounding {rounding!r} is not a number") from None
+    if step <= 0:
+        raise ConfigError(f"rounding {rounding} must be above 0")
+    if not answered:
+        raise ConfigError("--rounding is about the answers of the log, and some statement of this one has none")
+    return Noise("rounded", step / 2)

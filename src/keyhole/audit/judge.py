@@ -9,14 +9,12 @@ from decimal import Decimal
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.rules import RULES
+from keyhole.audit.rules.order import unused
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.query import Aggregate
 from keyhole.tables import Roster
 
 _REASONS = {
-    Aggregate.MIN: "MIN: needs the order-statistic auditor",
-    Aggregate.MAX: "MAX: needs the order-statistic auditor",
-    Aggregate.MEDIAN: "MEDIAN: needs the order-statistic auditor",
     Aggregate.VAR: "a variance is judged where SUM or AVG of the same people was asked too",
     Aggregate.PUBLIC: "a public figure under a private condition is not linear in the private values",
 }
@@ -35,7 +33,8 @@ class Judge:
         while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
             pass  # until no rule narrows anything
         findings = known.findings(roster)
-        unjudged = (*evidence.unjudged, *_unjudged(evidence))
+        used = {q for f in findings if f.proof is not None for q in f.proof.weights}
+        unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence) if u.number not in used))
         return Exposure(
             evidence,
             roster,
@@ -44,6 +43,7 @@ class Judge:
             known.rank,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             (*known.contradictions, *_outside(findings, known)),
+            shown=frozenset(known.shown),
         )
 
 
@@ -68,7 +68,9 @@ def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradictio
 def _unjudged(evidence: Evidence) -> Iterator[Unjudged]:
     for system in evidence.systems:
         for c in system.constraints:
-            if not c.exact and c.fact is None:
+            if not c.equation and c.fact is None:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: needs the interval auditor")
         for fact in system.order:
-            yield Unjudged(fact.number, evidence.sql_of(fact.number), _REASONS[fact.query.aggregate])
+            reason = _REASONS.get(fact.query.aggregate) or unused(fact)
+            if reason:
+                yield Unjudged(fact.number, evidence.sql_of(fact.number), reason)

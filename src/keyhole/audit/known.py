@@ -62,6 +62,13 @@ class Claim:
         return (higher or lower) and not wider and not known.allowed
 
 
+@dataclass(frozen=True, slots=True)
+class ShownOpen:
+    """Everybody of a system of whom nothing is claimed has another value in a second table with the same answers."""
+
+    system: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
     """The equations of one system, factorised: shared by all rules that need the row space."""
@@ -83,6 +90,7 @@ class Known:
         self._claims: dict[tuple[int, str], Claim] = {}
         self._groups: dict[tuple[str, tuple[int, ...]], Group] = {}
         self._contradictions: dict[Contradiction, None] = dict.fromkeys(evidence.contradictions)
+        self.shown: set[int] = set()  # systems in which everybody else is open, by a second table
 
     @classmethod
     def prior(cls, evidence: Evidence, roster: Roster, progress: Progress | None = None) -> Known:
@@ -102,7 +110,8 @@ class Known:
     def grid(self, name: str) -> Grid:
         """The numbers that a column can hold."""
         column = self._schema.find(name)
-        return Grid.of(Kind.DOUBLE if column is None else column.kind, self.evidence.prior(name))
+        prior = self.evidence.prior(name)
+        return Grid.of(Kind.DOUBLE, prior) if column is None else Grid.of(column.kind, prior, column.digits)
 
     def holds(self, name: str, lo: Decimal, hi: Decimal) -> bool:
         """Can a column hold some number from lo to hi?"""
@@ -121,7 +130,7 @@ class Known:
         """The row space of a system's equations; factorised once."""
         number = self.number(system)
         if number not in self._solved:
-            built = system_matrix(system, [c for c in system.constraints if c.exact and c.parts])
+            built = system_matrix(system, [c for c in system.constraints if c.equation and c.parts])
             space = RowSpace(built.matrix, progress=self._progress)
             fixed = frozenset(built.unknown(int(column)) for column in space.determined())
             self._solved[number] = Solved(built, space, fixed, {c.number: c for c in system.constraints})
@@ -139,6 +148,10 @@ class Known:
             if c.column == column and c.status is Status.EXPOSED and not c.proof.rule and len(c.proof.target) > 0
         }
 
+    def claims(self, column: str) -> list[Claim]:
+        """All that is known of the values of a column, in the order of the table."""
+        return sorted((c for c in self._claims.values() if c.column == column), key=lambda c: c.row)
+
     @property
     def groups(self) -> tuple[Group, ...]:
         """Groups with a determined total."""
@@ -154,7 +167,7 @@ class Known:
         """Independent equations, added up over the systems."""
         return sum(solved.space.rank for solved in self._solved.values())
 
-    def learn(self, said: Iterable[Claim | Group | Contradiction]) -> bool:
+    def learn(self, said: Iterable[Claim | Group | Contradiction | ShownOpen]) -> bool:
         """Take claims in; True if something was news. What a fact says by itself is not."""
         news = False
         for each in said:
@@ -165,6 +178,8 @@ class Known:
                 at = (each.column, each.rows)
                 news |= at not in self._groups
                 self._groups.setdefault(at, each)
+            elif isinstance(each, ShownOpen):
+                self.shown.add(each.system)
             elif not all(q.startswith("fact") for q in each.proof.weights):
                 key = (each.row, each.column)
                 if each.narrows(self._claims.get(key)):
@@ -191,5 +206,5 @@ class Known:
         ]
 
 
-Rule: TypeAlias = Callable[[System, Known], Iterable[Claim | Group | Contradiction]]
+Rule: TypeAlias = Callable[[System, Known], Iterable[Claim | Group | Contradiction | ShownOpen]]
 Rules: TypeAlias = Sequence[Rule]

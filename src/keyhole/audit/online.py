@@ -18,9 +18,11 @@ from keyhole.audit.admission import Admission, Permission, Premise
 from keyhole.audit.base import Finding
 from keyhole.audit.disclosed import Disclosed, People, disclosed, objection
 from keyhole.audit.epochs import Epochs, ToldRow
+from keyhole.audit.minmax import MinMax
 from keyhole.audit.participants import Participants
 from keyhole.audit.ruling import ColumnState, Judged, Prover, Space, each_once, proved, ruling, unproved
 from keyhole.errors import ConfigError, LogError, QueryError
+from keyhole.knowledge import Knowledge
 from keyhole.predicate import quote_name
 from keyhole.query import Query, Refused, Statement
 from keyhole.reading import Validator
@@ -51,7 +53,8 @@ class OnlineAuditor:
     that earlier ones determine is always admitted. Everything whose answer could be extreme is refused
     (`disclosed.objection`). Guarantee: if only admitted queries are answered, nobody's value is determined by the
     answers, for values that range over all reals; with insiders = 1 neither by the answers and any one other value.
-    Bounded and 0/1 columns need more (see the interval auditor, or differential privacy). A false "safe" for numerical
+    MIN and MAX: `keyhole.audit.minmax`, for columns of that family. Bounded and 0/1 columns need more (see the interval
+    auditor, or differential privacy). A false "safe" for numerical
     reasons: see `OnlineRowSpace` (below 10^-5 for a whole history of 1,000). Cost of a decision: one engine pass and
     O(r^2 + n). One caller at a time: between `admit` and `record` nobody else may be answered. With `epochs` (a table
     that changes) what was told in earlier epochs counts, by the rules of docs/epochs.md.
@@ -76,6 +79,7 @@ class OnlineAuditor:
         families: Mapping[str, str] | None = None,
         space: Callable[[int, int], Space] | None = None,
         epochs: Epochs | None = None,
+        knowledge: Knowledge | None = None,
     ) -> None:
         if insiders not in (0, 1):
             raise ConfigError(f"insiders = {insiders}: write 0 (outsiders only) or 1 (any one other participant)")
@@ -85,6 +89,7 @@ class OnlineAuditor:
         self._columns: dict[str, ColumnState] = {}
         self._past: list[Past] = []
         self._people = People(roster)
+        self._minmax = MinMax(self._people, self._families, knowledge or Knowledge(), insiders)
         self._validator = Validator(roster)
         self._asked = 0 if epochs is None else epochs.asked  # number of the latest statement seen
         self._plan: Judged | None = None
@@ -154,7 +159,7 @@ class OnlineAuditor:
         """
         plan = self._ready(query)
         self._plan = None
-        self._take(plan)
+        self._take(plan, answer)
         self._past.append(Past(self._asked + 1, plan.verdict.sql, answer=answer))
         self._asked += 1
         return plan.verdict.number
@@ -164,6 +169,13 @@ class OnlineAuditor:
         self._asked += 1
         self._past.append(Past(self._asked, sql, judged=False))
         return self._asked
+
+    def extreme(self, sql: str, answer: object) -> None:
+        """A MIN or MAX that was answered before counts; other statements are passed over, for their rows are told."""
+        with suppress(QueryError):
+            statement = lower(sql, self.roster.schema)
+            if self._minmax.concerns(statement):
+                self._minmax.record(statement, answer)
 
     def objection(self, query: Asked) -> str | None:
         """Why a statement cannot be taken into account, None if it can; changes nothing."""
@@ -177,6 +189,8 @@ class OnlineAuditor:
         text = self._text(query)
         try:
             statement = self._statement(query)
+            if self._epoch == 1 and self._minmax.concerns(statement):
+                return self._extreme(statement, number, text)
             why = objection(statement, self.roster.schema, self._families, self._epoch)
             if why is None and statement.shown:  # it was read from a text: does the engine read it so?
                 doubt = self._validator.reasons([statement])[0]
@@ -188,6 +202,13 @@ class OnlineAuditor:
             return Judged(Admission(number, text, Permission.REFUSED, str(error)), None, len(self._past))
         return Judged(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)
 
+    def _extreme(self, statement: Statement, number: str, text: str) -> Judged:
+        """A MIN or MAX of a column whose family these are."""
+        doubt = self._validator.reasons([statement])[0] if statement.shown else ""
+        permission, reason = (Permission.REFUSED, doubt) if doubt else self._minmax.decide(statement)
+        kept = None if permission is Permission.REFUSED else statement
+        return Judged(Admission(number, text, permission, reason), kept, len(self._past))
+
     def _admit(self, query: Asked, prove: Prover) -> Admission:
         plan = self._judge(query, str(self._asked + 1), prove)
         self._plan = plan if plan.verdict.allowed else None
@@ -195,7 +216,7 @@ class OnlineAuditor:
 
     def _judge(self, query: Asked, number: str, prove: Prover) -> Judged:
         plan = self._plan_of(query, number)
-        if plan.statement is None:
+        if plan.statement is None or self._minmax.concerns(plan.statement):
             return plan
         forms, text = plan.forms, plan.verdict.sql
         who: list[Finding] = []
@@ -279,7 +300,9 @@ class OnlineAuditor:
             raise QueryError(plan.verdict.reason, plan.verdict.sql)
         return plan
 
-    def _take(self, plan: Judged) -> None:
+    def _take(self, plan: Judged, answer: object) -> None:
+        if plan.statement is not None and self._minmax.concerns(plan.statement):
+            self._minmax.record(plan.statement, answer)
         self._columns.update(plan.forks)
         for name, decision, source in plan.moves:
             self._columns[name].space.commit(decision)
@@ -296,4 +319,4 @@ class OnlineAuditor:
                 f"{name}: statement {past.number} counts, but can no longer be read: {plan.verdict.reason}. "
                 "Go on with the version of keyhole that wrote it"
             )
-        self._take(plan)
+        self._take(plan, past.answer)

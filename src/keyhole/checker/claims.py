@@ -32,6 +32,7 @@ class Addend:
     fact: Mapping[str, Any] | None = None
     known: Fraction | None = None
     exactly: Fraction | None = None
+    rounded: Fraction | None = None  # how far the true number may lie from the answer
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,15 @@ def _people(exposed: Sequence[Mapping[str, Any]], intervals: Sequence[Mapping[st
         )
 
 
+def known_before(claim: Claimed) -> Iterator[Claimed]:
+    """The claims about others that a proof rests on, with their own proofs."""
+    for e in claim.certificate.get("known") or ():
+        value = e["value"] if e["status"] == "exposed" else None
+        yield Claimed(
+            e["status"], (e["record"],), e["row"], e["column"], value, e["lo"], e["hi"], (), (), *_proof(e["proof"], e)
+        )
+
+
 def _name(entry: Mapping[str, Any]) -> str:
     return json.dumps([entry["record"], entry["column"]], default=str, sort_keys=True)
 
@@ -165,4 +175,5 @@ def item(raw: Mapping[str, Any]) -> Addend:
         raw.get("squares"),
         raw.get("besides"),
         exactly=Fraction(raw["exactly"]) if "exactly" in raw else None,
+        rounded=Fraction(raw["rounded"]) if "rounded" in raw else None,
     )

@@ -10,11 +10,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .claims import Addend, Claimed, Claims, Unreadable, number, parse
+from .claims import Addend, Claimed, Claims, Unreadable, known_before, number, parse
 from .counts import Counts, allows
 from .engine import Cannot, Engine, Fails
 from .fillings import Maker
 from .moments import Moments
+from .order import Ends, Order
+from .rest import Rest
 from .sums import Sums
 
 BITS = 50
@@ -87,6 +89,8 @@ class Checker:
         self.sums = Sums(engine, maker, bits, verdict.priors)
         self.counts = Counts(engine, maker)
         self.moments = Moments(self.sums)
+        self.order = Order(engine, maker)
+        self.rest = Rest(self.sums)
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:
@@ -145,7 +149,7 @@ class Checker:
         if any(c.sql is None and c.query for c in claim.proof):
             raise Cannot("a statement is not in the verdict: give --log")
         if kind in ("identity", "part"):
-            if claim.status not in ("exposed", "group") or (claim.status == "group" and kind == "part"):
+            if claim.status != "exposed" and kind == "part":
                 raise Fails("a sum of answers proves a value or a total")
             self.sums.identity(claim, rows, part=kind == "part")
         elif claim.status == "group" and kind != "none":
@@ -154,10 +158,26 @@ class Checker:
             self.sums.square(claim, rows[0])
         elif kind == "counts":
             self.counts.check(claim, rows[0], rows=claim.certificate["rows"])
+        elif kind == "order":
+            self.order.check(claim, rows[0], self._before(claim))
+        elif kind == "rest":
+            self.rest.check(claim, rows[0], self._before(claim))
         elif kind in ("equal", "zero", "roots"):
             self.moments.check(claim, rows[0])
         else:
             raise Cannot(str(claim.certificate.get("why") or "the proof carries no certificate"))
+
+    def _before(self, claim: Claimed) -> dict[int, Ends]:
+        """What a proof rests on besides its own answers: claims about others, each replayed."""
+        found: dict[int, Ends] = {}
+        for each in known_before(claim):
+            each = replace(each, proof=tuple(self._with_text(c) for c in each.proof))
+            if each.column != claim.column:
+                raise Fails("what is known of another column is used")
+            rows = self._rows(each)
+            self._replay(each, rows)
+            found[rows[0]] = (number(each.lo), number(each.hi))
+        return found
 
     def _true_of_the_data(self, claim: Claimed, rows: list[int]) -> None:
         """Where the printed answers are those of the data, what is claimed must be true of the data."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from .claims import Addend, Claimed, item, number
 from .engine import NOBODY, Cannot, Engine, Fails
 from .fillings import Maker, Span, constants, public_only, strange, trials
+from .rounding import Blurred, sole, within
 
 ULP = Fraction(1, 2**52)
 MOST_TRIALS = 2000
@@ -22,14 +23,6 @@ Made = tuple[dict[str, list[Any]], int]  # private values, and up to which numbe
 
 Wanted = Callable[[Mapping[str, Sequence[Any]]], Sequence[Fraction]]  # private values -> what may be answered then
 Declared = Mapping[str, Mapping[str, Any]] | None  # column -> min, max, step, values
-
-
-@dataclass(frozen=True)
-class Blurred:
-    """A number with how far floating point may have moved it."""
-
-    value: Fraction
-    dust: Fraction = Fraction(0)
 
 
 class Unmet(Exception):
@@ -94,7 +87,8 @@ class Sums:
             raise Cannot("a quotient of private sums has no certificate")
         if cited.squares is not None:
             return self._squares(cited)
-        return self.read(cited)
+        found = self.read(cited)
+        return Blurred(found.value, found.dust + (cited.rounded or 0))
 
     def read(self, cited: Addend) -> Blurred:
         """The number in a cell of a statement."""
@@ -243,7 +237,7 @@ class Sums:
                 raise Fails("an answer is not what it is said to be exactly")
             value = cited.exactly
         if cited.squares is None:
-            return Blurred(value, self._blur(column, value))
+            return Blurred(value, self._blur(column, value) + (cited.rounded or 0))
         how = cited.squares
         partner = self._answered(item({**how["sum"], "weight": "1"}), column)
         summed = Fraction(str(how["scale"])) * partner.value - Fraction(str(how["offset"]))
@@ -271,7 +265,10 @@ class Sums:
 
         if not self.engine.numeric(claim.column):
             raise Fails("a sum of answers is no value of a column of this kind")
-        self.holds(claim.proof, want, claim.certificate.get("declared"))
+        proof = self._as_rounded(claim, want)
+        if claim.status == "inferred":
+            within(claim, self.printed(proof, claim.column))
+            return
         value = number(claim.value)
         if claim.value is None:
             if any(c.answered for c in claim.proof) and claim.status != "exposed":
@@ -279,7 +276,9 @@ class Sums:
             return
         if value is None:
             raise Fails("the claimed value is no number")
-        said = self.printed(claim.proof, claim.column)
+        said = self.printed(proof, claim.column)
+        if any(c.rounded for c in proof) and not sole(claim, value, said, self.engine):
+            raise Cannot("the rounded answers alone leave several values")
         if part and abs(said.value) <= said.dust:
             raise Fails("the answers add up to 0, which does not say where the person is")
         if abs(said.value - value) > said.dust + (PRINTED if value.denominator > 10**11 else 0):
@@ -287,6 +286,20 @@ class Sums:
         lo, hi = number(claim.lo), number(claim.hi)
         if (lo is not None and lo > value) or (hi is not None and hi < value):
             raise Fails("the claimed value lies outside its own range")
+
+    def _as_rounded(self, claim: Claimed, want: Wanted) -> Sequence[Addend]:
+        """The proof as it holds: with its answers as they are if rounding changes none, else within their rounding."""
+        declared = claim.certificate.get("declared")
+        plain = [replace(c, rounded=None) for c in claim.proof]
+        if not any(c.rounded for c in claim.proof):
+            self.holds(plain, want, declared)
+            return plain
+        try:
+            self.holds(plain, want, declared)
+        except (Fails, Cannot):
+            self.holds(claim.proof, want, declared)
+            return claim.proof
+        return plain
 
     def square(self, claim: Claimed, row: int) -> None:
         """The weighted answers are the square of the person's value."""

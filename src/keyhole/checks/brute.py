@@ -43,7 +43,7 @@ def determined_rows(evidence: Evidence) -> set[int]:
         of = system.atoms.of
         rows = []
         for constraint in system.constraints:
-            if constraint.exact:
+            if constraint.equation:
                 coefficients = system.row(constraint).items()
                 rows.append([coefficients.get(int(k), Fraction(0)) for k in of])
         before = rank(rows)

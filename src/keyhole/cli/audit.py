@@ -57,6 +57,7 @@ def audit(
     log_format: str,
     dialect: str | None,
     group_size: int,
+    rounding: str | None,
     baseline: Path | None,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
@@ -87,6 +88,7 @@ def audit(
             table=table,
             view=view,
             group_size=group_size,
+            rounding=rounding,
             config=config,
             progress=progress,
         )
@@ -145,6 +147,7 @@ command = click.Command(
         options.LOG_FORMAT,
         options.DIALECT,
         options.GROUP_SIZE,
+        options.ROUNDING,
         options.BASELINE,
         options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT),
         options.OUT,

@@ -170,6 +170,10 @@ SAME_VALUES = flag(
 ACCEPT_UNJUDGED = flag("--accept-unjudged", "Go on although no verdict accounts for some of --load.")
 EXPLAIN = flag("--explain", "Also say whom and by which proof; for the custodian, not the analyst.")
 
+ROUNDING = click.Option(
+    ["--rounding"], metavar="STEP", help="The answers of the log were rounded to multiples of this, such as 1 or 0.01."
+)
+
 # attack
 ROSTER = click.Option(["--roster"], type=FILE, help="Another name of --data: the public half of the table suffices.")
 KNOWLEDGE = click.Option(["-k", "--knowledge"], type=FILE, help="Another name of --config.")

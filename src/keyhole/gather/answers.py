@@ -8,8 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
+from keyhole.evidence import ROUNDED
 from keyhole.knowledge import Knowledge
-from keyhole.meaning import compared
+from keyhole.meaning import compared, rounded, rounds
 from keyhole.query import Query
 from keyhole.schema import Kind, Schema
 from keyhole.transcript import NULL_ANSWER, Answer, shifted, simplest_decimal
@@ -33,16 +34,19 @@ class Interval:
 def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
     """What an answer says of the true value; `radius` is how far a printed number may lie from it."""
     if answer is None:
-        why = THRESHOLD if query.test is not None else "a rounded answer" if query.digits is not None else ""
+        why = THRESHOLD if query.test is not None else ROUNDED if query.digits is not None else ""
         return Interval(None, None, not why, why)
     if query.test is not None:
         return _threshold(query, answer, radius)
     lo, hi = answer.lo, answer.hi
-    if query.digits is not None:
-        half = Fraction(1, 2) / Fraction(10) ** query.digits
-        if isinstance(answer.value, Decimal) and lo == hi:
-            lo, hi = Fraction(answer.value) - half, Fraction(answer.value) + half
-        return Interval(lo, hi, False, "a rounded answer")
+    if query.digits is not None and answer.noise is None:
+        if isinstance(answer.value, Decimal):
+            lo, hi = around(query, Fraction(answer.value), radius)
+        return Interval(lo, hi, False, ROUNDED if answer.value is not None else "an interval")
+    if answer.noise is not None and answer.noise.kind == "rounded" and isinstance(answer.value, Decimal):
+        shown, off = Fraction(answer.value), answer.noise.scale + radius
+        lo, hi = (shown, shown) if query.digits is None else around(query, shown, radius)
+        return Interval(lo - off, hi + off, False, ROUNDED)
     if answer.noise is not None:
         return Interval(lo, hi, False, "a noisy answer")
     if answer.value is None:
@@ -50,6 +54,19 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
     if lo is not None and lo == hi:
         lo, hi = lo - radius, lo + radius
     return Interval(lo, hi, True)
+
+
+def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, Fraction]:
+    """Between what a number lies that is shown rounded; a DOUBLE may round the other way next to a half.
+
+    >>> from keyhole.query import Term
+    >>> around(Query(Aggregate.SUM, (Term("pay"),), digits=2), Fraction(5), Fraction(0))
+    (Fraction(999, 200), Fraction(1001, 200))
+    """
+    assert query.digits is not None
+    below, above = rounds(query.rounding, shown, Fraction(1) / Fraction(10) ** query.digits)
+    dust = radius + 4 * ULP * abs(shown) if radius or query.per else Fraction(0)
+    return shown - below - dust, shown + above + dust
 
 
 def _threshold(query: Query, answer: Answer, radius: Fraction) -> Interval:
@@ -115,9 +132,8 @@ def finish(value: Fraction | None, spread: Fraction, query: Query) -> Answer:
         return Answer(compared(query, value), None, None)
     if query.digits is not None:
         step = Fraction(1) / Fraction(10) ** query.digits
-        units = floor(abs(value) / step + Fraction(1, 2)) * (1 if value >= 0 else -1)
-        rounded = shifted(units, query.digits)
-        return Answer(rounded, units * step - step / 2, units * step + step / 2)
+        shown = rounded(value, query.rounding, step)
+        return Answer(shifted(int(shown / step), query.digits), *around(query, shown, spread))
     near = min(spread, abs(value) / 10**9)  # dust is not printed, but a wide radius does not round the answer
     return Answer(simplest_decimal(value - near, value + near), value - spread, value + spread)
 

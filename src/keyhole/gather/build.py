@@ -17,6 +17,7 @@ from keyhole.gather.answers import finish
 from keyhole.gather.constraints import Asked, Reader, split_needs, zero_counts
 from keyhole.gather.facts import KnownFact, known_facts
 from keyhole.gather.notes import Notes
+from keyhole.gather.order import order_fact
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.squares import square_constraint, variances
 from keyhole.gather.tied import TiedQueries, admissible, blocks_of
@@ -24,6 +25,7 @@ from keyhole.gather.totals import Totals
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import IsNull, Predicate, negation
 from keyhole.query import Aggregate, Query, Term
+from keyhole.schema import Kind
 from keyhole.tables import Roster, Source
 from keyhole.transcript import NULL_ANSWER, Entry, Transcript
 
@@ -96,7 +98,7 @@ def _system(
         column = schema.find(name)
         if column is not None and column.nullable:
             present[name] = negation(IsNull(name))
-    order = _order(entries, {v.entry.number for v in paired}, source, secret, notes)
+    order = _order(entries, {v.entry.number for v in paired}, source, roster, knowledge, notes)
     parts = [p for a in asked for p in (*a.form.parts, *a.empty)] + [p for _, each in squares for p in each]
     conditions: dict[Predicate, None] = dict.fromkeys(p.where for p in parts)
     conditions |= dict.fromkeys([*present.values(), *(f.guard for f in unknowns.features if f.guard is not None)])
@@ -151,20 +153,29 @@ def _counting(entry: Entry, secret: frozenset[str]) -> list[Term]:
 
 
 def _order(
-    entries: Sequence[Entry], done: set[str], source: Source | None, secret: frozenset[str], notes: Notes
+    entries: Sequence[Entry],
+    done: set[str],
+    source: Source | None,
+    roster: Roster,
+    knowledge: Knowledge,
+    notes: Notes,
 ) -> list[OrderFact]:
     """Order statistics, and variances without their sum."""
+    secret = frozenset(c.name for c in roster.schema.columns if c.secret)
     found = []
     for e in entries:
         if e.query.aggregate is Aggregate.SUM or e.number in done:
             continue
         if e.query.aggregate is Aggregate.PUBLIC and not conditional(e.query, secret):
             continue  # public knowledge
-        where = e.query.terms[0].where
+        term = e.query.terms[0]
         answer = e.answer
         if answer is None and source is not None:
             value = source.evaluate(replace(e.query, test=None, digits=None))
             answer = finish(None if value is None else Fraction(value), Fraction(0), e.query)
             notes.answers[e.number] = answer
-        found.append(OrderFact(e.number, e.query, None if private_leaves(where, secret) else where, answer))
+        where = None if private_leaves(term.where, secret) else term.where
+        column = roster.schema.find(term.column or "")
+        kind = Kind.DOUBLE if column is None else column.kind
+        found.append(order_fact(e, where, answer, kind, knowledge.prior(term.column or "")))
     return found

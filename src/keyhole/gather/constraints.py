@@ -9,16 +9,16 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Literal
 
-from keyhole.evidence import Constraint, Unjudged
+from keyhole.evidence import ROUNDED, Constraint, Unjudged
 from keyhole.forms import Form, Part, combined, conditional, private_leaves, private_part
 from keyhole.gather.answers import Interval, described, finish, interval, radius
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
 from keyhole.knowledge import Knowledge
-from keyhole.meaning import OVER_ZERO, NoNumber, value
+from keyhole.meaning import OVER_ZERO, NoNumber, rounded, value
 from keyhole.predicate import And, IsNull, Predicate, conjunction, negation
-from keyhole.query import Query
+from keyhole.query import HALF, Query
 from keyhole.schema import Schema
 from keyhole.transcript import Answer, Entry, simplest_decimal
 
@@ -83,10 +83,29 @@ class Reader:
                 self.notes.contradict(f"Q{number} asks only public things, and its answer is not what they are", number)
             return None
         noise = answer.noise if answer is not None else None
-        if said.exact and low is not None and high is not None and low < high and self.quotients.whole(parts):
+        exact, why = said.exact, said.why
+        told = exact or why == ROUNDED
+        if told and low is not None and high is not None and low < high and self.quotients.whole(parts):
             least, most = ceil(low), floor(high)  # a sum of integers is one
-            low, high = (Fraction(least), Fraction(most)) if least == most else (low, high)
-        return Constraint(number, parts, scale, top.public, low, high, noise, said.exact, said.why)
+            if why and most - least < 2:
+                least, most = self._rounding_to(
+                    asked, answer, [(s, (s + top.public) / scale) for s in range(least, most + 1)]
+                )
+            if least == most:
+                low, high, exact, why = Fraction(least), Fraction(most), True, ""
+        return Constraint(number, parts, scale, top.public, low, high, noise, exact, why)
+
+    def _rounding_to(
+        self, asked: Asked, answer: Answer | None, sums: Sequence[tuple[int, Fraction]]
+    ) -> tuple[int, int]:
+        """The least and the greatest whole sum that is shown as it was; next to a half a DOUBLE may go either way."""
+        query = asked.entry.query
+        if answer is None or answer.value is None or query.digits is None or not sums:
+            return (sums[0][0], sums[-1][0]) if sums else (0, -1)
+        step = Fraction(1) / Fraction(10) ** query.digits
+        either = query.rounding == HALF and bool(query.per)
+        kept = [s for s, value in sums if either or rounded(value, query.rounding, step) == answer.value]
+        return (kept[0], kept[-1]) if kept else (sums[0][0], sums[-1][0])
 
     def _over_zero(self, asked: Asked) -> None:
         if private_part((*asked.form.parts, *asked.empty)):

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.meaning import Value, compared, passed, value
+from keyhole.meaning import Value, compared, passed, quantile, value
 from keyhole.predicate import Truth
-from keyhole.query import Aggregate, Query, Shown, Statement, Term
+from keyhole.query import CUT, HALF, ZERO, Aggregate, Query, Shown, Statement, Term
 from keyhole.reading.filled import Filled, Mask
 from keyhole.reading.trial import Trial
+from keyhole.schema import Kind
 
 Codes = NDArray[np.int64]
 _ULP = 2.0**-50
@@ -39,6 +40,7 @@ class FormAnswer:
     asks: bool = False
     truth: Truth = None
     close: bool = False
+    rounding: str = HALF
 
 
 class Free:
@@ -181,17 +183,17 @@ def _by_group(rows: Codes, of: Codes) -> Iterator[tuple[int, Codes]]:
 
 def _cell(query: Query, number: Value, slack: float) -> FormAnswer:
     if query.test is None:
-        return FormAnswer(number, slack, query.digits)
+        return FormAnswer(number, slack, query.digits, rounding=query.rounding)
     whole = all(t.factor.denominator == 1 and t.weight is None for t in query.terms)
     exact = query.aggregate is Aggregate.SUM and whole and not query.per and query.digits is None
-    half = Fraction(1, 2) / Fraction(10) ** query.digits if query.digits is not None else Fraction(0)
+    half = Fraction(1) / Fraction(10) ** query.digits if query.digits is not None else Fraction(0)
     near = isinstance(number, Fraction) and abs(number - Fraction(query.test.value)) <= Fraction(slack) + half
     close = near and not exact
     return FormAnswer(number, asks=True, truth=compared(query, number), close=close)
 
 
 def _statistic(query: Query, trial: Trial, filled: Filled, inside: Mask) -> FormAnswer:
-    """MIN, MAX, MEDIAN or a spread of one private column."""
+    """MIN, MAX, a quantile or a spread of one private column."""
     term = query.terms[0]
     plain = replace(term, factor=Fraction(1), weight=None)
     summed = filled.summed(plain)
@@ -203,10 +205,13 @@ def _statistic(query: Query, trial: Trial, filled: Filled, inside: Mask) -> Form
         return _spread(query, values)
     if not values:
         return _cell(query, None, slack)
-    half = len(values) // 2
-    middle = values[half] if len(values) % 2 else (values[half - 1] + values[half]) / 2
-    found = {Aggregate.MIN: values[0], Aggregate.MAX: values[-1], Aggregate.MEDIAN: middle}[query.aggregate]
-    return _cell(query, term.factor * found, slack)
+    found = term.factor * quantile(values, query)
+    column = filled.placed.probe.schema.find(term.column or "")
+    if column is not None and column.kind is Kind.DECIMAL and query.aggregate in CUT:
+        if query.digits is None and query.test is None:
+            return FormAnswer(found, slack, len(str(summed.over)) - 1, rounding=ZERO)  # cut to the digits of the column
+        slack += float(abs(term.factor)) / summed.over
+    return _cell(query, found, slack)
 
 
 def _spread(query: Query, values: Sequence[Fraction]) -> FormAnswer:

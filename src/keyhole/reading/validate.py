@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.errors import DIFFERS
-from keyhole.meaning import OVER_ZERO
+from keyhole.meaning import OVER_ZERO, rounds
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate, Statement
 from keyhole.reading.answers import FREE, FormAnswer, rows_of
@@ -197,7 +197,9 @@ def _same(found: Any, claim: Any) -> bool:
         return exact == claim.number or (isinstance(found, float) and abs(exact - claim.number) <= claim.slack)
     step = Fraction(1) / Fraction(10) ** claim.digits
     off = abs(exact / step - round(exact / step))
-    return abs(exact - claim.number) <= step / 2 + Fraction(claim.slack) and off <= Fraction(1, 10**6)
+    below, above = rounds(claim.rounding, exact, step)
+    near = exact - below - Fraction(claim.slack) <= claim.number <= exact + above + Fraction(claim.slack)
+    return near and off <= Fraction(1, 10**6)
 
 
 def _plain(value: Any) -> Any:

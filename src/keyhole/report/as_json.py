@@ -150,7 +150,25 @@ def _items(argument: Argument) -> Iterator[dict[str, Any]]:
 
 def certificate(argument: Argument) -> Any:
     """What a replay needs besides the proof."""
-    return plainly(argument.certificate)
+    found = plainly(argument.certificate)
+    if argument.known:
+        found["known"] = [_known(case) for case in argument.known]
+    return found
+
+
+def _known(case: Case) -> dict[str, Any]:
+    """A claim that another proof rests on, with its own proof."""
+    return {
+        "record": _record(case.records[0]),
+        "row": case.rows[0],
+        "column": case.column,
+        "status": case.status,
+        "value": number(case.value),
+        "lo": number(case.lo),
+        "hi": number(case.hi),
+        "proof": list(_items(case.argument)),
+        "certificate": certificate(case.argument),
+    }
 
 
 def plainly(data: Any) -> Any:

@@ -11,11 +11,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from keyhole.audit.base import Exposure, Proof, SquareSums
-from keyhole.evidence import Constraint, System
+from keyhole.audit.base import Exposure, OrderSteps, Proof, RestOfSum, SquareSums
+from keyhole.evidence import ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
-from keyhole.query import Aggregate
+from keyhole.query import HALF, Aggregate
 from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
@@ -44,6 +44,7 @@ class Certifier:
             seen[head, str(entry.query.key)] += 1
             self._parts[head].append(entry)
         self._positions: dict[str, tuple[int, ...]] = {}
+        self._rounded = [frozenset(c.number for c in s.constraints if c.judged_as == ROUNDED) for s in self._systems]
 
     def item(self, system: int, row: Constraint) -> dict[str, Any]:
         """What one addend needs besides its weight: the cell of the answer, or what the fact says."""
@@ -57,13 +58,25 @@ class Certifier:
         entry = self._index.entries.get(row.number)
         if entry is None:
             return {}
-        found = self._cell(entry)
+        found = self.cell(entry)
+        if row.judged_as == ROUNDED or (row.exact and (entry.query.digits is not None or _noisy(entry))):
+            found["rounded"] = self._blur(entry)
         partner = self._partner.get(row.number)
         if partner is not None and entry.query.aggregate is Aggregate.VAR:
             found["squares"] = self._squares(system, row, entry, partner)
         return found
 
-    def _cell(self, entry: Entry) -> dict[str, Any]:
+    def _blur(self, entry: Entry) -> Fraction:
+        """How far the true number may lie from the one that is shown."""
+        answer = entry.answer
+        blur = answer.noise.scale if answer is not None and answer.noise is not None else Fraction(0)
+        if entry.query.digits is None:
+            return blur
+        step = Fraction(1) / Fraction(10) ** (entry.query.digits or 0)
+        return blur + (step / 2 if entry.query.rounding == HALF else step)
+
+    def cell(self, entry: Entry) -> dict[str, Any]:
+        """Which cell of the answer is meant, and what it is exactly where it is printed shorter."""
         found: dict[str, Any] = {}
         query = entry.query
         if query.key:
@@ -86,7 +99,7 @@ class Certifier:
         """A variance as a sum of squares: times * answer^power + (scale * sum - offset)^2 / people."""
         people = len(self._systems[system].atoms.records(row.parts[0].where))
         said = self._index.constraints[system].get(partner.number)
-        cited = {"query": partner.number, "sql": partner.sql, "answer": partner.answer, **self._cell(partner)}
+        cited = {"query": partner.number, "sql": partner.sql, "answer": partner.answer, **self.cell(partner)}
         return {
             "times": Fraction(people if "POP" in entry.query.label else people - 1),
             "power": 2 if entry.query.label.startswith("STDDEV") else 1,
@@ -101,6 +114,10 @@ class Certifier:
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
         if proof.moments is not None:
             return self._moments(proof.moments, rows)
+        if proof.order is not None:
+            return self._order(proof, proof.order)
+        if proof.rest is not None:
+            return self._rest(proof.rest)
         if proof.rule:
             return self._counts(system, proof.counts, rows) if proof.counts else {"kind": "none"}
         features = {system.features[u // system.atoms.K] for u in proof.target}
@@ -108,7 +125,56 @@ class Certifier:
             return self._counts(system, (proof.weights,), rows)
         if any(f.power == 2 for f in features):
             return {"kind": "square"} | self._declared(system)
-        return {"kind": "identity" if self._whole(system, proof) else "part"} | self._declared(system)
+        blurred = self._rounded[proof.system] & proof.weights.keys()
+        stepped = {"step": step} if blurred and (step := self._step(system)) is not None else {}
+        return {"kind": "identity" if self._whole(system, proof) else "part"} | stepped | self._declared(system)
+
+    def column(self, proof: Proof) -> str:
+        """The column that a proof is about which rests on what is known of others."""
+        if proof.rest is not None:
+            return proof.rest.column
+        assert proof.order is not None
+        entry = self._index.entries[proof.order.ranks[0].number]
+        return entry.query.terms[0].column or ""
+
+    def _order(self, proof: Proof, steps: OrderSteps) -> dict[str, Any]:
+        """Order statistics by rank, of whom, and what was declared of the column."""
+        told: list[dict[str, Any]] = [
+            {"query": r.number, "where": to_sql(r.where), "ranks": [r.j, r.k], "share": r.share} for r in steps.ranks
+        ]
+        entries = [self._index.entries[r.number] for r in steps.ranks]
+        if any(e.query.digits is not None or e.query.test is not None or _noisy(e) for e in entries):
+            return {"kind": "none", "why": "a rounded or compared order statistic has no certificate"}
+        column = self.column(proof)
+        facts = [
+            {"where": fact.where, "min": fact.lo, "max": fact.hi}
+            for number, fact in enumerate(self._exposure.evidence.knowledge.facts, 1)
+            if f"fact {number}" in proof.weights and fact.column == column
+        ]
+        for each in told:
+            factor = self._index.entries[each["query"]].query.terms[0].factor
+            each |= {} if factor == 1 else {"factor": factor}
+        found: dict[str, Any] = {"kind": "order", "facts": told} | ({"cases": True} if steps.cases else {})
+        found |= {"stated": facts} if facts else {}
+        return found | ({"declared": said} if (said := self._said(column)) else {})
+
+    def _rest(self, steps: RestOfSum) -> dict[str, Any]:
+        """A sum of which known values are taken off."""
+        if self._index.entries[steps.number].query.test is not None:
+            return {"kind": "none", "why": "a comparison with a constant has no certificate"}
+        others = [{"row": row + 1, "times": times} for row, times in steps.others.items()]
+        found = {"kind": "rest", "query": steps.number, "scale": steps.scale, "offset": steps.offset, "others": others}
+        return found | ({"declared": said} if (said := self._said(steps.column)) else {})
+
+    def _step(self, system: System) -> Any:
+        """The declared step of the one column of a system."""
+        return self._exposure.evidence.prior(system.columns[0]).step if len(system.columns) == 1 else None
+
+    def _said(self, column: str) -> dict[str, Any]:
+        """What was declared of a column."""
+        prior = self._exposure.evidence.prior(column)
+        said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
+        return {k: v for k, v in said.items() if v is not None}
 
     def _whole(self, system: System, proof: Proof) -> bool:
         """Is it the value itself that is determined, wherever it lies?"""
@@ -131,10 +197,8 @@ class Certifier:
         if not system.partitions:
             return {}
         for name in self._private:
-            prior = self._exposure.evidence.prior(name)
-            said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
-            if any(v is not None for v in said.values()):
-                declared[name] = {k: v for k, v in said.items() if v is not None}
+            if said := self._said(name):
+                declared[name] = said
         return {"declared": declared} if declared else {}
 
     def _moments(self, told: SquareSums, rows: Mapping[str, Constraint]) -> dict[str, Any]:
@@ -148,3 +212,7 @@ class Certifier:
             said = rows[told.total]
             found |= {"sum": told.total, "scale": said.scale / told.times, "offset": said.offset / told.times}
         return found
+
+
+def _noisy(entry: Entry) -> bool:
+    return entry.answer is not None and entry.answer.noise is not None

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from keyhole.audit.base import Exposure, Finding, Group, Proof, name_of, query_order
 from keyhole.evidence import Constraint, Contradiction, Unjudged
@@ -75,6 +77,7 @@ class Argument:
     rule: str = ""
     holds: int | None = None
     certificate: Mapping[str, Any] = field(default_factory=dict)
+    known: tuple[Case, ...] = ()  # what was proved of others before, and is used
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -227,6 +230,7 @@ class _Cites:
 
     def __init__(self, exposure: Exposure) -> None:
         self._index = exposure.index
+        self._roster = exposure.roster
         self._systems = exposure.evidence.systems
         self._certify = Certifier(exposure)
         self._cited: dict[tuple[int, str], Cited] = {}
@@ -243,9 +247,19 @@ class _Cites:
             constant = Fraction(0) if proof.rule else proof.constant
             holds = self._holds(proof) if indicators else None
             quotient = any(step.cited.form.startswith(QUOTIENT) for step in steps)
-            known = Argument(steps, constant, proof.rule, holds, RATIO if quotient else self._certify.proof(proof))
+            certificate = RATIO if quotient and not proof.known else self._certify.proof(proof)
+            known = Argument(steps, constant, proof.rule, holds, certificate, tuple(self._before(proof)))
             self._arguments[id(proof)] = known
         return known
+
+    def _before(self, proof: Proof) -> Iterator[Case]:
+        """What a proof by order rests on besides the answers: what was known of single people."""
+        used = proof.known
+        records = self._roster.labels(np.array([row for row, *_ in used], dtype=np.int64)) if used else []
+        for (row, lo, hi, why), record in zip(used, records, strict=True):
+            status, value = (EXPOSED, lo) if lo is not None and lo == hi else (INFERRED, None)
+            column = self._certify.column(proof)
+            yield Case(status, (record,), (row + 1,), column, value, lo, hi, self.argument(why))
 
     def _sorted(self, numbers: Iterable[str]) -> list[str]:
         for number in numbers:
@@ -256,8 +270,14 @@ class _Cites:
     def _step(self, system: int, number: str, weight: Fraction) -> Step:
         cited = self._cited.get((system, number))
         if cited is None:
-            row = self._index.constraints[system][number]
-            cited = replace(_cite(row, self._index.entries.get(number)), replayed=self._certify.item(system, row))
+            row, entry = self._index.constraints[system].get(number), self._index.entries.get(number)
+            if row is not None:
+                cited = replace(_cite(row, entry), replayed=self._certify.item(system, row))
+            elif entry is not None:  # an order statistic
+                cell = self._certify.cell(entry)
+                cited = Cited(number, Fraction(1), None, None, entry.sql, entry.query.key, entry.answer, "", cell)
+            else:
+                cited = Cited(number, Fraction(1), None, int(number.split()[1]))
             self._cited[system, number] = cited
         return Step(cited, weight if cited.scale == 1 else weight * cited.scale)
 

@@ -146,7 +146,7 @@ class Audited:
     def settled(self, reply: Reply) -> None:
         """What was allowed counts, now that it is on disk."""
         if reply.entry is not None and reply.entry > self._upto:
-            self.auditor.record(reply.sql)
+            self.auditor.record(reply.sql, None if reply.exact is None else one_number(told(reply.exact)))
             self._upto, self._mark = reply.entry, str(reply.receipt)
 
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
@@ -204,7 +204,19 @@ def past(entry: BookEntry) -> Past:
     """A statement of the book that counts."""
     body = entry.body
     judged = entry.kind != Mark.UNJUDGED
-    return Past(int(body["query"]), str(body["sql"]), judged, body.get("answer"))
+    return Past(int(body["query"]), str(body["sql"]), judged, one_number(body.get("answer")))
+
+
+def one_number(answer: Any) -> str | bool | None:
+    """What a MIN or MAX was answered with, from what the book keeps; None if it is not one number.
+
+    >>> one_number([{"key": {}, "values": ["5.2"]}]), one_number([])
+    ('5.2', None)
+    """
+    if isinstance(answer, list):
+        values = [value for row in answer for value in row["values"]]
+        return values[0] if len(values) == 1 else None
+    return answer if isinstance(answer, str) else None
 
 
 def two_valued(column: PrivateColumn) -> bool:

@@ -112,7 +112,7 @@ def audited_session(
         families = {name: column.family for name, column in given.columns.private.items()}
         insiders = how.insiders if how.insiders is not None else told.online.insiders
         written = None if told.book.written is None else Path(told.book.written)
-        deciding = Deciding(insiders, families, Changes(told.book.changes), written)
+        deciding = Deciding(insiders, families, Changes(told.book.changes), written, given.knowledge())
         known = len(book.state.people)
         with book.page():  # a new version is not begun if anything else is refused
             key = enter(book, version)

@@ -12,6 +12,7 @@ from keyhole.audit.online import OnlineAuditor
 from keyhole.audit.population import Epoch, Population, id_key, person_keys
 from keyhole.book import Book, Mark
 from keyhole.errors import BookError, ConfigError, LogError, QueryError
+from keyhole.knowledge import Knowledge
 from keyhole.schema import Role
 from keyhole.session.audited import past
 from keyhole.tables import Roster
@@ -25,6 +26,7 @@ class Deciding:
     families: Mapping[str, str] | None = None
     changes: Changes = Changes.SECRET
     written: Path | None = None
+    knowledge: Knowledge | None = None
 
 
 def auditor_of(book: Book, roster: Roster, key: bytes, how: Deciding) -> OnlineAuditor:
@@ -43,8 +45,14 @@ def auditor_of(book: Book, roster: Roster, key: bytes, how: Deciding) -> OnlineA
             population = Population([*population.epochs, epoch])
         rows = tuple(_rows(book))
         epochs = Epochs(population, keys, rows, how.changes, book.state.asked)
-        auditor = OnlineAuditor(roster, insiders=how.insiders, families=how.families, epochs=epochs)
+        auditor = OnlineAuditor(
+            roster, insiders=how.insiders, families=how.families, epochs=epochs, knowledge=how.knowledge
+        )
         _without_rows(book, auditor)
+        if "minmax" in (how.families or {}).values():
+            for entry in map(book.entry, book.state.answers):
+                if entry.epoch == book.state.epoch and entry.seq in book.state.rows:
+                    auditor.extreme(past(entry).sql, past(entry).answer)
     return auditor
 
 
@@ -55,7 +63,7 @@ def _one_epoch(book: Book, roster: Roster, how: Deciding) -> OnlineAuditor:
             f"the book {book.path} has answers about an earlier version of the data, and people are matched across "
             "versions by their id: declare one (id = [...] under [columns])"
         )
-    auditor = OnlineAuditor(roster, insiders=how.insiders, families=how.families)
+    auditor = OnlineAuditor(roster, insiders=how.insiders, families=how.families, knowledge=how.knowledge)
     auditor.resume([past(entry) for entry in entries], f"the book {book.path}")
     return auditor
 

@@ -11,25 +11,19 @@ from sqlglot.expressions import DataType
 
 from keyhole.meaning import negated
 from keyhole.predicate import MIRRORED, TRUE, Opaque, Predicate, conjunction, leaves, negation, quote_name
-from keyhole.query import Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
+from keyhole.query import CEIL, FLOOR, HALF, QUANTILES, ZERO, Aggregate, AllOf, AnyOf, Query, Term, Test, Threshold
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
-from keyhole.sql.linear import LinearReader, LinearTerm
+from keyhole.sql.linear import LinearTerm
 from keyhole.sql.nobody import somewhere
+from keyhole.sql.statistic import ORDER, PERCENTILE, SPREAD, StatisticReader
 
 _T = DataType.Type
 SEPARATELY = "ask them separately"
-_ORDER: dict[type[exp.Expr], Aggregate] = {exp.Min: Aggregate.MIN, exp.Max: Aggregate.MAX, exp.Median: Aggregate.MEDIAN}
-_SPREAD: dict[type[exp.Expr], str] = {
-    exp.Variance: "VAR_SAMP",
-    exp.VariancePop: "VAR_POP",
-    exp.Stddev: "STDDEV_SAMP",
-    exp.StddevSamp: "STDDEV_SAMP",
-    exp.StddevPop: "STDDEV_POP",
-}
+_TO: dict[type[exp.Expr], str] = {exp.Round: HALF, exp.Floor: FLOOR, exp.Ceil: CEIL, exp.Trunc: ZERO}
 AGGREGATES = (exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup, exp.AggFunc)
 
 
@@ -57,7 +51,7 @@ class Ratio:
         return replace(self, needs=tuple(needs))
 
 
-class AggregateReader(LinearReader):
+class AggregateReader(StatisticReader):
     """Reads what is computed over the matching records."""
 
     def aggregates(self, node: exp.Expr) -> bool:
@@ -84,7 +78,7 @@ class AggregateReader(LinearReader):
             return self._tested(self._query(difference, label, node, Fraction(0)), operator, shift, node)
         if not isinstance(bound, Fraction):
             raise self.refuse("an aggregate is compared with a number", right)
-        if isinstance(left, exp.Round | exp.Cast) or self._special(left):
+        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left):
             return self._tested(self._rounded(left, label), operator, bound, node)
         ratio = self._ratio(left)
         if ratio.per:
@@ -122,12 +116,14 @@ class AggregateReader(LinearReader):
         return replace(query, test=Threshold(operator, Decimal(number)))
 
     def _rounded(self, node: exp.Expr, label: str) -> Query:
-        if isinstance(node, exp.Round):
+        if type(node) in _TO:
             self.only(node, "this", "decimals")
             digits = Fraction(0) if node.args.get("decimals") is None else self.fold(node.args["decimals"])
             if not isinstance(digits, Fraction) or digits.denominator != 1 or abs(digits) > 30:
                 raise self.refuse("ROUND takes a constant number of digits", node)
-            return self._with_digits(self._rounded(bare(node.this), label), int(digits), node)
+            if digits and not isinstance(node, exp.Round):
+                raise self.refuse(f"{type(node).__name__.upper()} is judged without digits: use ROUND", node)
+            return self._with_digits(self._rounded(bare(node.this), label), int(digits), node, _TO[type(node)])
         if isinstance(node, exp.Cast) and node.to.this is _T.DECIMAL and node.to.expressions:
             inner = self._rounded(bare(node.this), label)
             digits_of = [int(p.name) for p in node.to.expressions if p.name.isdigit()]
@@ -136,12 +132,12 @@ class AggregateReader(LinearReader):
             return self._order(special, node, label)
         return self._query(self._ratio(node), label, node)
 
-    def _with_digits(self, query: Query, digits: int, node: exp.Expr) -> Query:
+    def _with_digits(self, query: Query, digits: int, node: exp.Expr, rounding: str = HALF) -> Query:
         if query.aggregate is Aggregate.PUBLIC:
             raise self.refuse("rounding a public figure is not carried: ask for it as it is", node)
         if query.digits is not None:
             raise self.refuse("rounding twice is not judged: round once", node)
-        return replace(query, digits=digits)
+        return replace(query, digits=digits, rounding=rounding)
 
     def _query(self, ratio: Ratio, label: str, node: exp.Expr, constant: Fraction | None = None) -> Query:
         if not ratio.per and ratio.constant and constant is None:
@@ -310,7 +306,7 @@ class AggregateReader(LinearReader):
     def _special(self, node: exp.Expr) -> exp.Expr | None:
         """The inner aggregate if this is an order statistic, a spread or a public figure, else None."""
         inner = node.this if isinstance(node, exp.Filter) else node
-        if isinstance(inner, exp.WithinGroup | exp.PercentileCont) or type(inner) in (*_ORDER, *_SPREAD):
+        if isinstance(inner, exp.WithinGroup) or type(inner) in (*ORDER, *SPREAD, *PERCENTILE):
             return inner
         if isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct) and len(inner.this.expressions) == 1:
             item = bare(inner.this.expressions[0])
@@ -325,7 +321,9 @@ class AggregateReader(LinearReader):
         where = self.scope.where
         if isinstance(node, exp.Filter):
             where = conjunction(where, self.condition(node.expression.this))
-        kind, argument = self._statistic(inner)
+        kind, argument, level = self.statistic(inner)
+        if kind in QUANTILES and not self.touches_private(argument):
+            raise self.refuse("of the quantiles of public columns only the median is carried", inner)
         if not self.touches_private(argument):
             return self._public_figure(kind, argument, where, node, label)
         if isinstance(argument, exp.Distinct):
@@ -340,38 +338,17 @@ class AggregateReader(LinearReader):
         if power.column is None or power.degree != 1 or power.weight is not None:
             raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
         where = conjunction(where, pieces[0].guard)
-        if kind in _SPREAD.values():
+        if kind in SPREAD.values():
             if factor != 1:
                 raise self.refuse(f"{kind} is judged for a {self.word} column alone: {kind}(column)", node)
             return Query(Aggregate.VAR, (Term(power.column, where),), label=f"{kind}({quote_name(power.column)})")
         aggregate = Aggregate(kind)
         if factor < 0:  # the smallest of -x is the largest x
             aggregate = {Aggregate.MIN: Aggregate.MAX, Aggregate.MAX: Aggregate.MIN}.get(aggregate, aggregate)
-        return Query(aggregate, (Term(power.column, where, factor),), label=label)
-
-    def _statistic(self, inner: exp.Expr) -> tuple[str, exp.Expr]:
-        if inner.this is None:
-            raise self.refuse("an argument is missing", inner)
-        if isinstance(inner, exp.Count):
-            self.only(inner, "this", "big_int")
-            return "COUNT", inner.this.expressions[0]
-        if type(inner) in _ORDER:
-            if inner.args.get("count"):
-                raise self.refuse(f"{_ORDER[type(inner)].value} takes one column", inner)
-            self.only(inner, "this")
-            return _ORDER[type(inner)].value, inner.this
-        if type(inner) in _SPREAD:
-            self.only(inner, "this")
-            return _SPREAD[type(inner)], inner.this
-        half, argument = inner.args.get("expression"), inner.this
-        if isinstance(inner, exp.WithinGroup):
-            ordered = inner.expression.expressions if isinstance(inner.expression, exp.Order) else []
-            if not isinstance(inner.this, exp.PercentileCont) or len(ordered) != 1:
-                raise self.refuse("of the percentiles only PERCENTILE_CONT(0.5) is judged", inner)
-            half, argument = inner.this.this, ordered[0].this
-        if half is None or self.fold(half) != Fraction(1, 2):
-            raise self.refuse("of the quantiles only the median (0.5) is judged", inner)
-        return Aggregate.MEDIAN.value, argument
+            level = 1 - level
+            if aggregate is Aggregate.QUANTILE_DISC:
+                raise self.refuse("QUANTILE_DISC of a negative multiple is not judged: ask for the column", node)
+        return Query(aggregate, (Term(power.column, where, factor),), label=label, level=level)
 
     def _public_figure(self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str) -> Query:
         if self.secrets(where):
@@ -379,7 +356,7 @@ class AggregateReader(LinearReader):
                 f"{kind} of a public column under a {self.word} condition is not judged: ask COUNT(*) per value", node
             )
         made: Public = self.public(argument)
-        if (kind in (Aggregate.MEDIAN, *_SPREAD.values()) and not made.kind.numeric) or made.kind is Kind.OTHER:
+        if (kind in (Aggregate.MEDIAN, *SPREAD.values()) and not made.kind.numeric) or made.kind is Kind.OTHER:
             raise self.refuse(f"{kind} takes a number here", argument)
         text = f"COUNT(DISTINCT {made.sql})" if kind == "COUNT" else f"{kind}({made.sql})"
         return Query(Aggregate.PUBLIC, (Term(None, where, weight=text),), label=label)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ def examine(
     table: str | None = None,
     view: str | None = None,
     group_size: int = 1,
+    rounding: str | int | Decimal | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
     progress: Progress | None = None,
@@ -33,8 +35,9 @@ def examine(
     statement, or a pair of statement and answer). What an export has besides statements is listed as refused.
     `data` is a path or a pandas, polars or Arrow frame; `private`, `id` and `hidden` name one column or several, the
     private as on the command line ("salary", "sugar:3..10:0.1"). Answers that the log lacks are computed from the data.
-    `config` (a `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the
-    statements were written for ("postgres", "sqlite", ...; default: what the export says, else DuckDB).
+    `rounding`: the answers of the log were rounded to multiples of it. `config` (a `Config` or the path of a
+    keyhole.toml) gives what the arguments do not. `dialect` is what the statements were written for ("postgres",
+    "sqlite", ...; default: what the export says, else DuckDB).
 
     >>> import pyarrow as pa
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
@@ -52,6 +55,7 @@ def examine(
         table=table,
         view=view,
         group_size=group_size,
+        rounding=rounding,
         config=config,
         dialect=dialect,
         progress=progress,

@@ -133,7 +133,7 @@ def _extremes(ruling: Possible, number: int) -> None:
     counted = [
         c
         for c in system.constraints
-        if c.exact
+        if c.equation
         and c.lo is not None
         and c.hi is not None
         and c.parts

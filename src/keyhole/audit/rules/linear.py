@@ -45,7 +45,8 @@ def linear(system: System, known: Known) -> Iterator[Claim | Contradiction]:
                 continue
             proof = _whole(number, system, solved, column, k) or _in_a_cell(number, system, solved, k, features)
             if proof is not None:
-                yield settled(row, column, proof.ends(solved.by_number), proof, known.grid(column))
+                blurred = any(solved.by_number[q].judged_as for q in proof.weights)
+                yield settled(row, column, proof.ends(solved.by_number), proof, known.grid(column), rounded=blurred)
 
 
 def linear_proof(number: int, built: SystemMatrix, weights: dict[int, Fraction], target: dict[int, int]) -> Proof:

@@ -15,11 +15,25 @@ FINE = Fraction(1, 10**9)  # of a value: dust below it is not shown
 ROOT_DIGITS = 20
 
 
-def settled(row: int, column: str, ends: tuple[Fraction, Fraction] | None, proof: Proof, grid: Grid) -> Claim:
-    """A claim about a value that lies between `ends` by an identity, blurred by floating-point sums and nothing else.
+def settled(
+    row: int,
+    column: str,
+    ends: tuple[Fraction, Fraction] | None,
+    proof: Proof,
+    grid: Grid,
+    *,
+    rounded: bool = False,
+) -> Claim:
+    """A claim about a value that lies between `ends` by an identity, blurred by floating-point sums or by rounding.
 
-    Exposed, if one number of the column is left or the range is below 1 % of the value; else inferred. Without answers
-    (`ends` None) the value is determined, and not at hand.
+    Exposed, if one number of the column is left, or if nothing is `rounded` and the range is below 1 % of the value;
+    else inferred. Without answers (`ends` None) the value is determined, and not at hand.
+
+    >>> proof, pay = Proof(0, {"1": Fraction(1)}), (Fraction("4.995"), Fraction("5.005"))
+    >>> str(settled(0, "pay", pay, proof, Grid(Fraction(1)), rounded=True).value)
+    '5'
+    >>> str(settled(0, "pay", pay, proof, Grid(None), rounded=True).status)
+    'inferred'
     """
     if ends is None:
         return Claim(row, column, Status.EXPOSED, None, None, None, proof)
@@ -31,7 +45,7 @@ def settled(row: int, column: str, ends: tuple[Fraction, Fraction] | None, proof
     low, high = (value, value) if Fraction(value) == lo == hi else outward(lo, hi)
     if width == 0:
         return Claim(row, column, Status.EXPOSED, value, low, high, proof)
-    if width >= SHARE * abs(lo + hi) / 2:
+    if rounded or width >= SHARE * abs(lo + hi) / 2:
         return Claim(row, column, Status.INFERRED, None, low, high, proof)
     if width <= max(Fraction(1), abs(lo)) * FINE:
         low = high = value

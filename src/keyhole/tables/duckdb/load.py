@@ -315,7 +315,8 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
             else Role.PUBLIC
         )
         has_null = bool(scalar(con, f"SELECT count(*) - count({quote_name(name)}) > 0 FROM loaded"))
-        found.append(Column(name, kind, role, has_null))
+        digits = None if name in kinds or kind is not Kind.DECIMAL else int(str(raw_type).rstrip(")").split(",")[1])
+        found.append(Column(name, kind, role, has_null, digits))
     return found
 
 

@@ -1,0 +1,87 @@
+"""Proofs by what is left: a sum of people of whom all but one are known.
+
+That scale * answer - offset is the person's value and `times` that of each of the others is tried on made-up values, as
+for every sum of answers. What is known of the others was replayed before; the rest is arithmetic of intervals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import Any
+
+from .claims import Addend, Claimed, number
+from .engine import Cannot, Fails
+from .order import Ends
+from .rounding import ROOM, step_of
+from .sums import Sums
+
+
+class Rest:
+    """Replays proofs that take known values off a sum."""
+
+    def __init__(self, sums: Sums) -> None:
+        self.sums = sums
+
+    def check(self, claim: Claimed, row: int, known: Mapping[int, Ends]) -> None:
+        """`known`: what was proved of others before, by row."""
+        how, engine = claim.certificate, self.sums.engine
+        if row in engine.null[claim.column] or not engine.numeric(claim.column):
+            raise Fails("somebody who has no value is said to have one")
+        cited = next((c for c in claim.proof if c.query == str(how["query"])), None)
+        if cited is None:
+            raise Fails("the certificate names a query that the proof does not name")
+        times = {int(o["row"]) - 1: Fraction(str(o["times"])) for o in how["others"]}
+        if row in times or any(r not in known for r in times):
+            raise Fails("somebody is taken off the sum of whom nothing is known")
+        scale, offset = Fraction(str(how["scale"])), Fraction(str(how["offset"]))
+
+        def want(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
+            values = made[claim.column]
+            return [Fraction(values[row]) + sum((t * Fraction(values[r]) for r, t in times.items()), Fraction(0))]
+
+        summed = replace(cited, weight=scale)
+        self.sums.holds((summed, Addend(Fraction(-1), known=offset)), want)
+        lo, hi = self._told(claim, cited, scale, offset)
+        for r, t in times.items():
+            ends = [None if end is None else t * end for end in known[r]]
+            least, most = ends if t > 0 else ends[::-1]
+            lo = None if lo is None or most is None else lo - most
+            hi = None if hi is None or least is None else hi - least
+        self._left(claim, lo, hi)
+
+    def _told(self, claim: Claimed, cited: Addend, scale: Fraction, offset: Fraction) -> Ends:
+        """scale * answer - offset, as far as the printed answer tells it."""
+        if isinstance(cited.answer, Mapping):
+            ends = [number(cited.answer.get(name)) for name in ("lo", "hi")]
+            ends = [None if end is None else scale * end - offset for end in (ends if scale > 0 else ends[::-1])]
+            return ends[0], ends[1]
+        said = self.sums.printed([replace(cited, weight=scale)], claim.column)
+        return said.value - offset - said.dust, said.value - offset + said.dust
+
+    def _left(self, claim: Claimed, lo: Fraction | None, hi: Fraction | None) -> None:
+        declared = claim.certificate.get("declared") or {}
+        least, most, step = (number(declared.get(name)) for name in ("min", "max", "step"))
+        lo = least if lo is None or (least is not None and least > lo) else lo
+        hi = most if hi is None or (most is not None and most < hi) else hi
+        base = Fraction(0) if step is None or least is None else least
+        step = step or step_of(self.sums.engine, claim.column)
+        if step is not None:
+            lo = None if lo is None else base + step * ceil((lo - base) / step)
+            hi = None if hi is None else base + step * floor((hi - base) / step)
+        if lo is not None and hi is not None and lo > hi:
+            raise Cannot("the answers contradict each other")
+        if claim.status == "exposed":
+            value = number(claim.value)
+            if value is None or lo is None or hi is None or not value - ROOM <= lo <= hi <= value + ROOM:
+                raise Fails("what is known of the others does not leave the claimed value")
+            return
+        first, last = number(claim.lo), number(claim.hi)
+        if (first is None and last is None) or claim.allowed or claim.excluded:
+            raise Fails("what is left of a sum is a value or a range")
+        if (first is not None and (lo is None or lo < first - ROOM)) or (
+            last is not None and (hi is None or hi > last + ROOM)
+        ):
+            raise Fails("what is known of the others leaves more than is claimed")

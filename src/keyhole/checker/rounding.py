@@ -1,0 +1,47 @@
+"""Numbers that are known up to rounding: which range they leave, and whether one value of the column is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from .claims import Claimed, number
+from .engine import INTEGERS, Engine, Fails
+
+ROOM = Fraction(1, 10**9)  # ends are printed with nine decimals, outwards
+
+
+@dataclass(frozen=True)
+class Blurred:
+    """A number with how far floating point may have moved it."""
+
+    value: Fraction
+    dust: Fraction = Fraction(0)
+
+
+def step_of(engine: Engine, column: str) -> Fraction | None:
+    """Between two values of a column lies at least this, by its type; None where the type does not say."""
+    held = engine.columns.get(column, "")
+    if held in INTEGERS:
+        return Fraction(1)
+    return Fraction(1, 10 ** int(held.rstrip(")").split(",")[1])) if held.startswith("DECIMAL") else None
+
+
+def within(claim: Claimed, said: Blurred) -> None:
+    """The claimed range holds all that the answers leave; Fails if not."""
+    lo, hi = number(claim.lo), number(claim.hi)
+    if claim.allowed or claim.excluded or (lo is None and hi is None):
+        raise Fails("a sum of answers proves a value, a range or a total")
+    if lo is not None and lo > said.value - said.dust + ROOM:
+        raise Fails("the answers leave the person less than is claimed")
+    if hi is not None and hi < said.value + said.dust - ROOM:
+        raise Fails("the answers leave the person more than is claimed")
+
+
+def sole(claim: Claimed, value: Fraction, said: Blurred, engine: Engine) -> bool:
+    """Is the claimed value the only one of the column that the answers leave?"""
+    step = number(claim.certificate.get("step")) or step_of(engine, claim.column)
+    if step is None:
+        return False
+    dust = said.dust * (2 if any(c.known is not None for c in claim.proof) else 1)  # a constant may be off as much
+    return value - step < said.value - dust and said.value + dust < value + step

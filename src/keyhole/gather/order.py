@@ -1,0 +1,97 @@
+"""What an order statistic says of its column: MIN, MAX, MEDIAN and quantiles as intervals.
+
+MIN, MAX and QUANTILE_DISC are values of the column as they are. MEDIAN and QUANTILE_CONT interpolate: a DOUBLE result
+is off by dust, and of a DECIMAL column DuckDB cuts the result toward zero to the column's digits (and may cut one unit
+too much, since it interpolates in floating point): it lies between what is shown and one unit further from zero.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+from keyhole.evidence import OrderFact
+from keyhole.gather.answers import ULP, around, interval
+from keyhole.knowledge import Prior
+from keyhole.predicate import Predicate
+from keyhole.query import CUT, ORDERED, Query
+from keyhole.schema import Kind
+from keyhole.transcript import Answer, Entry
+
+Ends = tuple[Fraction | None, Fraction | None, bool]
+SURE = 2**50  # half of an integer below this is a DOUBLE
+
+
+def order_fact(entry: Entry, where: Predicate | None, answer: Answer | None, kind: Kind, prior: Prior) -> OrderFact:
+    """An answered order statistic (or a variance, of which no interval is told here)."""
+    lo, hi, exact = ends(entry.query, answer, kind, prior)
+    return OrderFact(entry.number, entry.query, where, answer, lo, hi, exact)
+
+
+def ends(query: Query, answer: Answer | None, kind: Kind, prior: Prior) -> Ends:
+    """Between what the statistic of the column lies, its factor divided out; and is this all that the answer says?
+
+    >>> from keyhole.query import Aggregate, Term
+    >>> median = Query(Aggregate.MEDIAN, (Term("pay"),))
+    >>> ends(median, Answer.exact(Decimal("1.01")), Kind.DECIMAL, Prior())
+    (Fraction(101, 100), Fraction(51, 50), False)
+    >>> ends(median, Answer.exact(Decimal("1.5")), Kind.INTEGER, Prior())
+    (Fraction(3, 2), Fraction(3, 2), True)
+    """
+    nothing: Ends = (None, None, False)
+    if query.aggregate not in ORDERED or answer is None or answer.null:
+        return nothing
+    if answer.noise is not None and answer.noise.kind != "rounded":
+        return nothing
+    lo, hi, exact = _shown(query, answer, kind, prior)
+    factor = query.terms[0].factor
+    low, high = (None if end is None else end / factor for end in (lo, hi))
+    return (high, low, exact) if factor < 0 else (low, high, exact)
+
+
+def _shown(query: Query, answer: Answer, kind: Kind, prior: Prior) -> Ends:
+    """The same of the number that is shown."""
+    if query.test is not None:
+        said = interval(query, answer, Fraction(0))
+        slip = (
+            Fraction(1)
+            if query.aggregate in CUT and kind is Kind.DECIMAL
+            else _dust(query, said.lo or said.hi, kind, prior)
+        )
+        return _wider(said.lo, said.hi, slip)
+    if not isinstance(answer.value, Decimal):
+        return answer.lo, answer.hi, False
+    shown = Fraction(answer.value)
+    unit = Fraction(1) / 10 ** max(0, -int(answer.value.normalize().as_tuple().exponent))
+    slip = _dust(query, shown, kind, prior)
+    cut = query.aggregate in CUT and kind is Kind.DECIMAL
+    whole = kind is Kind.INTEGER and query.aggregate not in CUT and query.terms[0].factor.denominator == 1
+    if whole and query.digits is not None and query.digits >= 0 and answer.noise is None:
+        return shown, shown, True  # nothing was rounded
+    if query.digits is not None or answer.noise is not None:
+        lo, hi = (shown, shown) if query.digits is None else around(query, shown, Fraction(0))
+        slip += Fraction(0) if answer.noise is None else answer.noise.scale
+        step = Fraction(0) if query.digits is None else Fraction(1) / Fraction(10) ** query.digits
+        return _wider(lo, hi, slip + (max(unit, step) if cut else 0))
+    if cut:
+        return shown - (unit if shown <= 0 else 0) - slip, shown + (unit if shown >= 0 else 0) + slip, False
+    return shown - slip, shown + slip, slip == 0
+
+
+def _wider(lo: Fraction | None, hi: Fraction | None, slip: Fraction) -> Ends:
+    return None if lo is None else lo - slip, None if hi is None else hi + slip, False
+
+
+def _dust(query: Query, shown: Fraction | None, kind: Kind, prior: Prior) -> Fraction:
+    """How far floating-point arithmetic may have moved a statistic."""
+    factor = query.terms[0].factor
+    exact = abs(factor) == 1 or (kind is not Kind.DOUBLE and factor.denominator == 1)
+    if exact and query.aggregate not in CUT:
+        return Fraction(0)
+    size = abs(shown or Fraction(0))
+    if exact and kind is Kind.INTEGER and query.level == Fraction(1, 2) and size < SURE:
+        return Fraction(0)
+    if exact and kind is Kind.DECIMAL and query.level == Fraction(1, 2):
+        return Fraction(0)
+    told = [abs(Fraction(end) * factor) for end in (prior.lo, prior.hi) if end is not None]
+    return 8 * ULP * max([size, *told])
