@@ -21,6 +21,10 @@ COMPLETE = (
     "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
     "known ranges, grids and 0/1 values may give away more"
 )
+SHOWN_OPEN = (
+    "complete: everybody who is not listed is shown to be open, by the rank of the equations or by a second table that "
+    "gives the same answers, checked in exact arithmetic"
+)
 SOUND = "sound, not complete: everything listed is proved, but"
 NOTHING = "none: nothing was judged"
 
@@ -51,8 +55,39 @@ class SquareSums:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundUsed:
+    """Values that a proof puts in for people it does not add up to zero: `people` at their `bound`, `each`, by weight.
+
+    `fact` says which fact gives the bound (None: the column's own); `of` is a query of the proof that all of them are
+    in, empty if there is none; `row` is the person where it is one, `own` whether it is the one the proof is about.
+    """
+
+    bound: str  # min or max
+    each: Fraction
+    weight: Fraction
+    people: int
+    fact: int | None = None
+    of: str = ""
+    row: int | None = None
+    own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EndProof:
+    """Why a value is at least (`side` lo) or at most (hi) `end`: weights on rows, and bounds for what they leave."""
+
+    side: str
+    end: Fraction
+    weights: Mapping[str, Fraction]
+    bounds: tuple[BoundUsed, ...] = ()
+    constant: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
 class Proof:
-    """Why a value is determined.
+    """Why a value is determined, or lies in a range.
+
+    Of a range: `sides` has a proof for each finite end, and `weights` names the rows of both.
 
     Linear: the rows of `system`, times `weights`, add up to the functional `target` (unknown -> coefficient); then
     value = sum of weight * scale * answer, plus `constant`. By `rule` (not empty): sums of counts, each in `counts` as
@@ -66,15 +101,18 @@ class Proof:
     rule: str = ""
     counts: tuple[Mapping[str, Fraction], ...] = ()
     moments: SquareSums | None = None
+    sides: tuple[EndProof, ...] = ()
 
     def verify(self, evidence: Evidence) -> bool:
-        """Check a linear proof again in exact arithmetic, from the evidence alone.
+        """Check a linear proof, or that of a range, again in exact arithmetic, from the evidence alone.
 
         False for a proof by `rule`: it is not checked here. `keyhole verify` replays it from its certificate.
         """
         if self.rule:
             return False
         system = evidence.systems[self.system]
+        if self.sides:
+            return all(proved(system, evidence, next(iter(self.target)), side) for side in self.sides)
         total: dict[int, Fraction] = {}
         rows = {row.number: row for row in system.constraints if row.number in self.weights}
         for number, weight in self.weights.items():
@@ -86,6 +124,9 @@ class Proof:
 
     def interval(self, system: System) -> tuple[Fraction, Fraction] | None:
         """The value: the proof applied to the answers; None if an answer is missing. Cost: a pass over all."""
+        if self.sides:
+            ends = {side.side: side.end for side in self.sides}
+            return (ends["lo"], ends["hi"]) if len(ends) == 2 else None
         return self.ends({row.number: row for row in system.constraints if row.number in self.weights})
 
     def ends(self, rows: Mapping[str, Constraint]) -> tuple[Fraction, Fraction] | None:
@@ -100,6 +141,51 @@ class Proof:
             ends = (weight * row.lo, weight * row.hi)
             lo, hi = lo + min(ends), hi + max(ends)
         return lo, hi
+
+
+def proved(system: System, evidence: Evidence, unknown: int, claimed: EndProof) -> bool:
+    """Do weights on rows, with the bounds of whoever they leave, prove an end? Recomputed from the evidence alone."""
+    K, sign = system.atoms.K, 1 if claimed.side == "hi" else -1
+    rows = {row.number: row for row in system.constraints if row.number in claimed.weights}
+    total, left = Fraction(0), {unknown: Fraction(0)}
+    for number, weight in claimed.weights.items():
+        end = None if number not in rows else rows[number].hi if weight * sign > 0 else rows[number].lo
+        if end is None:
+            return False
+        total += weight * end
+        for at, c in system.row(rows[number]).items().items():
+            left[at] = left.get(at, Fraction(0)) - weight * c
+    for at, w in left.items():
+        mine = int(at == unknown)
+        for people, weight in ((int(system.atoms.sizes[at % K]) - mine, w), (mine, w + 1)):
+            if not people or not weight:
+                continue
+            end = known_ends(system, evidence, at)[1 if weight * sign > 0 else 0]
+            if end is None:
+                return False
+            total += people * weight * end
+    return total <= claimed.end if sign > 0 else total >= claimed.end
+
+
+Knowing = tuple[str, str]  # ("min" or "max", column), or ("fact", its number)
+
+
+def known_ends(
+    system: System, evidence: Evidence, unknown: int, without: frozenset[Knowing] = frozenset()
+) -> tuple[Fraction | None, Fraction | None]:
+    """Between what each record of an unknown lies beforehand: what is declared of its column, and facts about it."""
+    f, k = divmod(unknown, system.atoms.K)
+    column = system.features[f].column or ""
+    if column in system.present and not system.atoms.holds(system.present[column], k):
+        return Fraction(0), Fraction(0)  # nobody there has a value: they add nothing
+    prior = evidence.prior(column)
+    said = [("min", column, prior.lo, None), ("max", column, None, prior.hi)]
+    facts = (b for b in system.bounds if b.column == column and system.atoms.holds(b.where, k))
+    ends = [(lo, hi) for word, name, lo, hi in said if (word, name) not in without]
+    told = [(b.lo, b.hi) for b in facts if ("fact", str(b.fact)) not in without]
+    low = [Fraction(lo) for lo, _ in (*ends, *told) if lo is not None]
+    high = [Fraction(hi) for _, hi in (*ends, *told) if hi is not None]
+    return max(low, default=None), min(high, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +207,7 @@ class Finding:
     excluded: tuple[Scalar, ...] = ()
     allowed: tuple[Scalar, ...] = ()
     insider: Mapping[str, Scalar | None] | None = None  # whoever knows this one's value, and only he
+    tight: bool = True  # are the ends of a range shown to be reached?
 
     @property
     def who(self) -> str:
@@ -143,6 +230,8 @@ class Group:
 class Exposure:
     """What an audit proved, as plain data: iterate it for the findings. `keyhole.report` says it in words and files.
 
+    `ranges` are those who stay open, and of whom a narrower range is proved than was known.
+
     `version` is that of the data, `dialect` the SQL that the log is written in; `index` finds the rows and the queries
     that a proof names.
     """
@@ -157,6 +246,8 @@ class Exposure:
     assumed: Mapping[str, str] = field(default_factory=dict)  # private columns whose kind was read off their values
     version: str | None = None
     dialect: str = "duckdb"
+    ranges: tuple[Finding, ...] = ()
+    searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     promise: str = field(init=False, repr=False)  # what holds of those who are not listed, and why it is not more
@@ -168,7 +259,8 @@ class Exposure:
         object.__setattr__(self, "index", Index.of(self.evidence))
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
-        promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else COMPLETE
+        complete = SHOWN_OPEN if self.searched else COMPLETE
+        promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else complete
         object.__setattr__(self, "promise", promise)
 
     def __iter__(self) -> Iterator[Finding]:
@@ -211,8 +303,9 @@ class Exposure:
     def complete(self) -> bool:
         """Is everybody who is not listed *shown* to be open? Only then, and if nobody is listed, is the exit code 0.
 
-        By the rank theorem: every statement was judged, at least one, as an equation under public conditions, and
-        nothing is declared that narrows the reals (ranges, grids, categories, facts about single people).
+        Every statement was judged, at least one, under public conditions. Then by the rank theorem, where all are
+        equations and nothing is declared that narrows the reals (ranges, grids, categories, facts about single people);
+        else by a second table with the same answers, checked in exact arithmetic.
         """
         return not self.gap
 
@@ -223,7 +316,8 @@ class Exposure:
             return "some statement was not judged"
         if self.contradictions:
             return "some answers contradict each other or the data"
-        return next((why for system in self.evidence.systems if (why := _beyond_rank(system, self.evidence))), "")
+        systems = enumerate(self.evidence.systems)
+        return next((why for i, s in systems if (why := _beyond_rank(s, self.evidence, self.searched.get(i)))), "")
 
     @property
     def exit_code(self) -> int:
@@ -242,8 +336,11 @@ class Exposure:
         )
 
 
-def _beyond_rank(system: System, evidence: Evidence) -> str:
-    """What of a system the rank theorem does not speak of, as the end of a sentence; empty if nothing."""
+def _beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str:
+    """What of a system neither the rank theorem nor second tables decide, as the end of a sentence; empty if nothing.
+
+    `searched` is why second tables do not show everybody open (empty: they do), None if none were looked for.
+    """
     if system.partitions:
         names = ", ".join(part.column.name for part in system.partitions)
         return (
@@ -252,18 +349,21 @@ def _beyond_rank(system: System, evidence: Evidence) -> str:
         )
     if system.equal or any(feature.power != 1 for feature in system.features):
         return "there are squares or variances of private values, and the rules for them can miss something"
-    if system.bounds:
-        return "facts about single people are known, and what follows from them was not searched"
     if not system.constraints and not system.order:
         return ""  # no answer said anything of a private value
+    if system.order:
+        return "some answer is no equation"
+    if searched is not None:
+        return searched
+    if system.bounds:
+        return "facts about single people are known, and what follows from them was not searched"
     for name in system.columns:
         if evidence.prior(name) != Prior():
             return (
                 f"what is declared of {name} (a range, a step or its values) can give away more than the equations do, "
                 "and that was not searched"
             )
-    inexact = system.order or not all(row.exact for row in system.constraints)
-    return "some answer is no equation" if inexact else ""
+    return "" if all(row.exact for row in system.constraints) else "some answer is no equation"
 
 
 class Auditor(Protocol):

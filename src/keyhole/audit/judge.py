@@ -9,9 +9,10 @@ from decimal import Decimal
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.rules import RULES
+from keyhole.audit.rules.interval import unshown
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.query import Aggregate
-from keyhole.tables import Roster
+from keyhole.tables import Roster, Source
 
 _REASONS = {
     Aggregate.MIN: "MIN: needs the order-statistic auditor",
@@ -28,14 +29,15 @@ class Judge:
 
     rules: Rules = RULES
     progress: Progress | None = None
+    source: Source | None = None
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         """Who is exposed, and what is known of the others."""
-        known = Known.prior(evidence, roster, self.progress)
+        known = Known.prior(evidence, roster, self.progress, self.source)
         while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
             pass  # until no rule narrows anything
-        findings = known.findings(roster)
-        unjudged = (*evidence.unjudged, *_unjudged(evidence))
+        findings = known.findings(roster, Status.EXPOSED, Status.INFERRED)
+        unjudged = (*evidence.unjudged, *_unjudged(evidence, known))
         return Exposure(
             evidence,
             roster,
@@ -44,6 +46,8 @@ class Judge:
             known.rank,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             (*known.contradictions, *_outside(findings, known)),
+            ranges=tuple(known.findings(roster, Status.OPEN)),
+            searched={number: unshown(known, number) for number in known.searched},
         )
 
 
@@ -65,10 +69,11 @@ def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradictio
             yield Contradiction(names, f"the answers give {f.who}'s {f.column} = {f.value}, which it cannot be")
 
 
-def _unjudged(evidence: Evidence) -> Iterator[Unjudged]:
-    for system in evidence.systems:
+def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:
+    for i, system in enumerate(evidence.systems):
+        used = {c.number for c in known.searched[i].bounded.constraints} if i in known.searched else set()
         for c in system.constraints:
-            if not c.exact and c.fact is None:
+            if not c.exact and c.fact is None and c.number not in used:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: needs the interval auditor")
         for fact in system.order:
             yield Unjudged(fact.number, evidence.sql_of(fact.number), _REASONS[fact.query.aggregate])

@@ -49,19 +49,28 @@ class Certifier:
         """What one addend needs besides its weight: the cell of the answer, or what the fact says."""
         if row.fact is not None:
             fact = self._exposure.evidence.knowledge.facts[row.fact - 1]
-            return {
-                "where": fact.where,
-                "column": fact.column,
-                "total": None if row.lo is None else simplest_decimal(row.lo, row.lo),
-            }
+            about = {"where": fact.where, "column": fact.column}
+            if row.lo is not None and row.lo == row.hi:
+                return about | {"total": simplest_decimal(row.lo, row.lo)}
+            return about | {"ends": [_text(row.lo), _text(row.hi)]}
         entry = self._index.entries.get(row.number)
         if entry is None:
             return {}
         found = self._cell(entry)
+        if not row.exact and row.scale:
+            ends = [None if end is None else (end + row.offset) / row.scale for end in (row.lo, row.hi)]
+            found["ends"] = [_text(end) for end in (ends if row.scale > 0 else reversed(ends))]
         partner = self._partner.get(row.number)
         if partner is not None and entry.query.aggregate is Aggregate.VAR:
             found["squares"] = self._squares(system, row, entry, partner)
         return found
+
+    def fact(self, number: int | None) -> dict[str, Any]:
+        """What a fact says of single people."""
+        if number is None:
+            return {}
+        fact = self._exposure.evidence.knowledge.facts[number - 1]
+        return {"where": fact.where, "column": fact.column}
 
     def _cell(self, entry: Entry) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -99,6 +108,8 @@ class Certifier:
     def proof(self, proof: Proof) -> dict[str, Any]:
         """The certificate of a proof: its kind, and what that kind needs."""
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
+        if proof.sides:
+            return self._range(system, proof, rows)
         if proof.moments is not None:
             return self._moments(proof.moments, rows)
         if proof.rule:
@@ -109,6 +120,22 @@ class Certifier:
         if any(f.power == 2 for f in features):
             return {"kind": "square"} | self._declared(system)
         return {"kind": "identity" if self._whole(system, proof) else "part"} | self._declared(system)
+
+    def _range(self, system: System, proof: Proof, rows: Mapping[str, Constraint]) -> dict[str, Any]:
+        """Whom each answer adds up, as public conditions, and what was declared of the columns."""
+        people = {}
+        for number in proof.weights:
+            people[number] = [
+                {
+                    "column": system.features[part.feature].column,
+                    "where": to_sql(part.where),
+                    "factor": part.factor / (rows[number].scale or 1),
+                    **({} if part.weight is None else {"times": part.weight}),
+                }
+                for part in rows[number].parts
+            ]
+        declared = {name: self._said(name) for name in system.columns}
+        return {"kind": "range", "people": people, "declared": declared}
 
     def _whole(self, system: System, proof: Proof) -> bool:
         """Is it the value itself that is determined, wherever it lies?"""
@@ -131,11 +158,14 @@ class Certifier:
         if not system.partitions:
             return {}
         for name in self._private:
-            prior = self._exposure.evidence.prior(name)
-            said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
-            if any(v is not None for v in said.values()):
-                declared[name] = {k: v for k, v in said.items() if v is not None}
+            if said := self._said(name):
+                declared[name] = said
         return {"declared": declared} if declared else {}
+
+    def _said(self, name: str) -> dict[str, Any]:
+        prior = self._exposure.evidence.prior(name)
+        said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
+        return {k: v for k, v in said.items() if v is not None}
 
     def _moments(self, told: SquareSums, rows: Mapping[str, Constraint]) -> dict[str, Any]:
         scale, offset = (rows[told.squares].scale or Fraction(1)), rows[told.squares].offset
@@ -147,3 +177,8 @@ class Certifier:
         if told.total:
             found |= {"sum": told.total, "scale": rows[told.total].scale, "offset": rows[told.total].offset}
         return found
+
+
+def _text(end: Fraction | None) -> str | None:
+    """An end as p/q."""
+    return None if end is None else str(end)

@@ -3,9 +3,10 @@
 from keyhole.audit.known import Rules
 from keyhole.audit.rules.counts import counts
 from keyhole.audit.rules.groups import groups
+from keyhole.audit.rules.interval import Within, interval
 from keyhole.audit.rules.linear import linear
 from keyhole.audit.rules.squares import squares
 
-RULES: Rules = (linear, squares, counts)
+RULES: Rules = (linear, squares, counts, interval())
 
-__all__ = ["RULES", "counts", "groups", "linear", "squares"]
+__all__ = ["RULES", "Within", "counts", "groups", "interval", "linear", "squares"]

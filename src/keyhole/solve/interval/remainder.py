@@ -66,7 +66,7 @@ def with_remainders(polytope: Polytope, tables: Sequence[Sequence[int]]) -> Plus
             plain[i] = _Plain(polytope.columns[at], *polytope.rows[i], {i: Fraction(1)})
     families = [family for table in tables for family in _disjoint([i for i in table if i in plain], plain, polytope.K)]
     seen = {np.sort(row.columns).tobytes() for row in plain.values()}
-    rows, added = list(plain.values()), []
+    rows, added = list(plain.values()), list[_Plain]()
     for share in SHARES:
         fresh = []
         for cell_of, cells in families:
