@@ -9,7 +9,9 @@ from typing import Any
 
 from keyhole.audit.base import Exposure, query_order
 from keyhole.audit.judge import Judge
+from keyhole.audit.known import Rules
 from keyhole.audit.rules import RULES, groups
+from keyhole.audit.rules.interval import SECONDS, Within, interval
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config
@@ -31,6 +33,8 @@ def examine(
     table: str | None = None,
     view: str | None = None,
     group_size: int = 1,
+    within: str | None = None,
+    time_limit: float | None = None,
     config: Config | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Exposure:
@@ -40,7 +44,8 @@ def examine(
     statement, or a pair of statement and answer). What an export has besides statements is listed as refused.
     `data` is a path or a pandas, polars or Arrow frame; `private` names columns as on the command line
     ("salary", or ["salary", "sugar:3..10:0.1"]). Answers that the log lacks are computed from the data. `config` (a
-    `Config` or the path of a keyhole.toml) gives what the arguments do not.
+    `Config` or the path of a keyhole.toml) gives what the arguments do not. A proved range of at most `within` ("0.5",
+    or a share: "5%") counts as inferred; ranges are searched for `time_limit` seconds in each system.
 
     >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     >>> import pyarrow as pa
@@ -64,5 +69,11 @@ def examine(
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
         transcript = Transcript(transcript.entries, tuple(refused), transcript.unjudged)
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
-    rules = RULES if group_size == 1 else (*RULES, groups(group_size))
-    return replace(Judge(rules, progress).examine(evidence, roster), version=opened.version, assumed=opened.assumed)
+    judge = Judge(_rules(group_size, within, time_limit), progress, source)
+    return replace(judge.examine(evidence, roster), version=opened.version, assumed=opened.assumed)
+
+
+def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:
+    """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
+    ranges = interval(None if within is None else Within.parse(within), time_limit or SECONDS)
+    return (*RULES[:-1], ranges, *(() if group_size == 1 else (groups(group_size),)))

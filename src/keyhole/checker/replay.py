@@ -15,6 +15,7 @@ from .counts import Counts, allows
 from .engine import Cannot, Engine, Fails
 from .fillings import Maker
 from .moments import Moments
+from .ranges import RangeProofs
 from .sums import Sums
 
 BITS = 50
@@ -87,6 +88,7 @@ class Checker:
         self.sums = Sums(engine, maker, bits, verdict.priors)
         self.counts = Counts(engine, maker)
         self.moments = Moments(self.sums)
+        self.ranges = RangeProofs(self.sums)
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:
@@ -150,6 +152,10 @@ class Checker:
             self.sums.identity(claim, rows, part=kind == "part")
         elif claim.status == "group":
             raise Fails("a total is proved by a sum of answers alone")
+        elif kind == "range":
+            self.ranges.check(claim, rows[0])
+        elif claim.status == "open":
+            raise Fails("this proof says more than that somebody is open")
         elif kind == "square":
             self.sums.square(claim, rows[0])
         elif kind == "counts":

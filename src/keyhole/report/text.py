@@ -76,7 +76,8 @@ def range_sentence(end: EndArgument, case: Case, who: str) -> str:
     blurred = [f"Q{q} lies in [{_end(e[0], '-∞')}, {_end(e[1], '∞')}]" for q, e in ends.items() if e is not None]
     clauses = [said, *blurred, *(_bound_clause(each, who) for each in end.bounds)]
     word = "at most" if end.side == "hi" else "at least"
-    return f"{'; '.join(clauses)}; so {who}'s {case.column} is {word} {_number(end.end)}."
+    whose = f"{who}'s {case.column}" if who == case.who else f"{case.column} of {who}"
+    return f"{'; '.join(clauses)}; so {whose} is {word} {_number(end.end)}."
 
 
 def _bound_clause(each: Bounding, subject: str) -> str:
@@ -284,7 +285,7 @@ def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
     for case in shown:
         shared.setdefault(id(case.argument), []).append(case)
     for cases in shared.values():
-        who = cases[0].who if len(cases) == 1 else f"each of {', '.join(case.who for case in cases)}"
+        who = cases[0].who if len(cases) == 1 else f"any of {', '.join(case.who for case in cases)}"
         yield from ((f"  {range_sentence(end, cases[0], who)}", "dim") for end in cases[0].argument.ends if end.steps)
     yield from ((f"  {line}", "dim") for line in legend(shown))
 

@@ -23,6 +23,8 @@ def examine(
     table: str | None = None,
     view: str | None = None,
     group_size: int = 1,
+    within: str | None = None,
+    time_limit: float | None = None,
     config: Config | str | Path | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
@@ -32,7 +34,8 @@ def examine(
     statement, or a pair of statement and answer). What an export has besides statements is listed as refused.
     `data` is a path or a pandas, polars or Arrow frame; `private`, `id` and `hidden` name one column or several, the
     private as on the command line ("salary", "sugar:3..10:0.1"). Answers that the log lacks are computed from the data.
-    `config` (a `Config` or the path of a keyhole.toml) gives what the arguments do not.
+    `config` (a `Config` or the path of a keyhole.toml) gives what the arguments do not. A proved range of at most
+    `within` ("0.5", or a share: "5%") counts as inferred; ranges are searched for `time_limit` seconds in each system.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
@@ -50,6 +53,8 @@ def examine(
         table=table,
         view=view,
         group_size=group_size,
+        within=within,
+        time_limit=time_limit,
         config=config,
         progress=progress,
     )

@@ -172,7 +172,8 @@ class _Part:
 
     def _reached(self, k: int, side: Side) -> bool:
         known = self.found.of[k]
-        inner = known.inner if known.inner is not None or k not in self.waiting else self.waiting[k]
+        waits = self.between and k in self.waiting
+        inner = _hull(known.inner, self.waiting[k]) if waits else known.inner
         at = 0 if side == "lo" else 1
         return inner is not None and inner[at] == (known.lo, known.hi)[at]
 
