@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.audit.base import BoundUsed, EndProof, known_ends
+from keyhole.basis import Row
 from keyhole.evidence import Constraint, Evidence, System
 from keyhole.grid import Grid
 from keyhole.solve.interval import Polytope, Question
@@ -35,6 +36,7 @@ class Bounded:
     constraints: tuple[Constraint, ...]
     scales: tuple[Fraction, ...]
     unknowns: tuple[int, ...]
+    used: frozenset[str]  # the numbers of all constraints, those included that repeat another
 
     def column(self, j: int) -> str:
         """The private column that column j of the polytope is about."""
@@ -47,7 +49,7 @@ class Bounded:
     @property
     def whole(self) -> bool:
         """Are all answers of the system at hand?"""
-        return len(self.constraints) == len(self.system.constraints)
+        return len(self.used) == len(self.system.constraints)
 
     def with_truth(self, totals: Mapping[int, list[Fraction]] | None) -> Bounded:
         """The same, with the true total of each feature over each atom as a table that is possible."""
@@ -118,15 +120,17 @@ def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> Bo
     known = any(b.column in columns for b in system.bounds)
     if not rows or not (declared or known or not all(c.exact for c in rows)):
         return None
-    made = [(c, system.row(c)) for c in rows]
+    made = _distinct([(c, system.row(c)) for c in rows])
     listed = [row.sparse() for _, row in made]
     unknowns = np.unique(np.concatenate([at for at, _ in listed])) if listed else np.zeros(0, dtype=np.int64)
     unknowns = unknowns[_present(system, unknowns)]
     polytope = _polytope(system, evidence, listed, unknowns, [_ends(c, row.scale) for c, row in made])
     names = [system.features[u // K].column or "" for u in unknowns.tolist()]
+    used = frozenset(c.number for c in rows)
+    rows = [c for c, _ in made]
     strict = frozenset(i for i, c in enumerate(rows) if not c.exact and c.fact is None and c.judged_as != GIVEN)
     question = Question(polytope, [grids[name] for name in names], strict, _tables(rows))
-    return Bounded(system, question, tuple(rows), tuple(row.scale for _, row in made), tuple(unknowns.tolist()))
+    return Bounded(system, question, tuple(rows), tuple(row.scale for _, row in made), tuple(unknowns.tolist()), used)
 
 
 def _whole(system: System, grids: Mapping[str, Grid]) -> set[int]:
@@ -137,6 +141,16 @@ def _whole(system: System, grids: Mapping[str, Grid]) -> set[int]:
         if feature.column in grids and feature.power == 1 and alone:
             found.add(f)
     return found
+
+
+def _distinct(made: list[tuple[Constraint, Row]]) -> list[tuple[Constraint, Row]]:
+    """Without constraints that say the same of the same people."""
+    found: dict[tuple[object, ...], tuple[Constraint, Row]] = {}
+    for c, row in made:
+        at, values = row.sparse()
+        entries = tuple(values.tolist()) if row.wide else values.tobytes()
+        found.setdefault((at.tobytes(), entries, *_ends(c, row.scale), c.exact), (c, row))
+    return list(found.values())
 
 
 def _present(system: System, unknowns: NDArray[np.int64]) -> NDArray[np.bool_]:

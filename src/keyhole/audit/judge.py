@@ -71,7 +71,7 @@ def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradictio
 
 def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:
     for i, system in enumerate(evidence.systems):
-        used = {c.number for c in known.searched[i].bounded.constraints} if i in known.searched else set()
+        used = known.searched[i].bounded.used if i in known.searched else frozenset()
         for c in system.constraints:
             if not c.exact and c.fact is None and c.number not in used:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: needs the interval auditor")
