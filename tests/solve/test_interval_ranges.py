@@ -123,6 +123,26 @@ def test_what_is_impossible_is_refuted_by_weights_that_prove_it(seed: int) -> No
         assert (low is not None and low > 0) or (high is not None and high < 0)
 
 
+@pytest.mark.parametrize("seed", range(500, 560))
+def test_whoever_is_shown_to_move_has_a_range(seed: int) -> None:
+    P, truth = world(random.Random(seed), bounded=False)
+    question = Question(P, [REALS] * P.K, truth=truth, equations=frozenset(range(0, P.m, 2)))
+    exact, large = ranges(question), ranges(question, small=0)
+    for k, found in enumerate(large.of):
+        assert not found.moves or exact.of[k].wider(Fraction(0))
+        assert not found.wider(Fraction(1)) or exact.of[k].wider(Fraction(1))
+
+
+def test_inside_its_bounds_the_rank_decides() -> None:
+    """Three people of one sum, all inside their bounds: all move. One of them alone in a row: he does not."""
+    rows = [({0: 1, 1: 1, 2: 1}, Fraction(9), Fraction(9)), ({0: 1}, Fraction(2), Fraction(2))]
+    P = Polytope.of(rows, [(Fraction(0), Fraction(10))] * 3)
+    found = ranges(Question(P, [REALS] * 3, truth=[Fraction(2), Fraction(3), Fraction(4)]), small=0)
+    assert [r.moves for r in found.of] == [False, True, True]
+    whole = Question(P, [Grid(Fraction(1))] * 3, truth=[Fraction(2), Fraction(3), Fraction(4)])
+    assert not any(r.moves for r in ranges(whole, small=0).of)  # on a grid small steps do not exist
+
+
 def hospital(first: Fraction | None = Fraction(3)) -> Polytope:
     """Atoms: x1, x2, x5 and the three women; x1 <= 5, all at least `first`."""
     ends = [Fraction(s) for s in ("32.1", "15.5", "11.4")]

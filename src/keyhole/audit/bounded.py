@@ -130,6 +130,7 @@ def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> Bo
     rows = [c for c, _ in made]
     strict = frozenset(i for i, c in enumerate(rows) if not c.exact and c.fact is None and c.judged_as != GIVEN)
     question = Question(polytope, [grids[name] for name in names], strict, _tables(rows))
+    question = replace(question, equations=frozenset(i for i, c in enumerate(rows) if c.exact))
     return Bounded(system, question, tuple(rows), tuple(row.scale for _, row in made), tuple(unknowns.tolist()), used)
 
 

@@ -2,6 +2,7 @@
 
     propagate            rows one by one; with remainder rows where a part is large          (outer ends, with weights)
     walk                 small parts: the exact simplex to each end that no table reached    (ends, weights, tables)
+    move                 large parts, real numbers: who can move away from the true table    (a second table exists)
     see                  what every table found gives each record                            (inner ends)
 
 An outer end holds whatever happens: it is re-evaluated from its weights alone. An inner end is a table checked in exact
@@ -18,6 +19,7 @@ from fractions import Fraction
 from time import monotonic
 
 from keyhole.grid import Grid
+from keyhole.solve.interval.interior import movable
 from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, room
 from keyhole.solve.interval.propagate import Propagation
 from keyhole.solve.interval.remainder import with_remainders
@@ -37,13 +39,15 @@ class _Stop(Exception):
 class Range:
     """What is proved of each record of a column: [lo, hi] by weights on rows; {} where it was known beforehand.
 
-    `inner` is what tables give: None if no table was seen, else ends that they reach (None: they have no end).
+    `inner` is what tables give: None if no table was seen, else ends that they reach (None: they have no end). `moves`:
+    a second table is known to exist, without its ends.
     """
 
     lo: End
     hi: End
     weights: dict[Side, Weights] = field(default_factory=lambda: {"lo": {}, "hi": {}})
     inner: tuple[End, End] | None = None
+    moves: bool = False
 
     @property
     def tight(self) -> bool:
@@ -53,9 +57,9 @@ class Range:
     def wider(self, width: Fraction) -> bool:
         """Do two tables give values more than `width` apart?"""
         if self.inner is None:
-            return False
+            return self.moves and width == 0
         low, high = self.inner
-        return low is None or high is None or high - low > width
+        return low is None or high is None or high - low > width or (self.moves and width == 0)
 
 
 @dataclass(slots=True)
@@ -72,7 +76,7 @@ class Ranges:
 class Question:
     """A polytope with what is needed besides: the grid of each column, rows that are strict, tables of a GROUP BY.
 
-    `truth` is a table that is known to be possible, if any.
+    `truth` is a table that is said to be possible, if any.
     """
 
     polytope: Polytope
@@ -80,6 +84,7 @@ class Question:
     strict: frozenset[int] = frozenset()
     tables: Sequence[Sequence[int]] = ()
     truth: Sequence[Fraction] | None = None
+    equations: frozenset[int] = frozenset()  # rows that are equations, blurred by floating-point sums at most
 
 
 def ranges(question: Question, seconds: float | None = None, small: int = SMALL_CELLS) -> Ranges:
@@ -101,10 +106,13 @@ def ranges(question: Question, seconds: float | None = None, small: int = SMALL_
             return found
         for rows, columns in parts:
             part = _Part(question, found, rows, columns)
-            if question.truth is not None and P.holds(question.truth, rows, columns):
+            known = question.truth is not None and P.holds(question.truth, rows, columns)
+            if known and question.truth is not None:
                 part.see({k: question.truth[k] for k in columns})
             if len(rows) * len(columns) <= small:
                 part.walk(end)
+            elif known:
+                part.move()
             part.settle()
     except _Stop:
         found.stopped = LIMIT
@@ -170,6 +178,15 @@ class _Part:
                     _take(P, self.found.of[k], k, side, simplex.weights(k))
                 self.see({j: simplex.value(j) for j in self.columns}, None if ends else (k, side))
 
+    def move(self) -> None:
+        """Who has a second value near the true table."""
+        truth = self.question.truth
+        if truth is None or not self.real or not all(self._inside(i, truth) for i in self.strict):
+            return
+        P, equations = self.question.polytope, self.question.equations
+        for k in movable(P, truth, self.rows, self.columns, equations):
+            self.found.of[k].moves = True
+
     def _reached(self, k: int, side: Side) -> bool:
         known = self.found.of[k]
         waits = self.between and k in self.waiting
@@ -210,7 +227,7 @@ class _Part:
             for k, seen in self.waiting.items():
                 self.found.of[k].inner = _hull(self.found.of[k].inner, seen)
 
-    def _inside(self, i: int, table: Mapping[int, Fraction]) -> bool:
+    def _inside(self, i: int, table: Mapping[int, Fraction] | Sequence[Fraction]) -> bool:
         said, (lo, hi) = self.question.polytope.said(i, table), self.question.polytope.rows[i]
         return (lo is None or said > lo) and (hi is None or said < hi)
 
