@@ -25,7 +25,8 @@ from keyhole.solve.interval.propagate import Propagation
 from keyhole.solve.interval.remainder import with_remainders
 from keyhole.solve.interval.simplex import Simplex
 
-SMALL_CELLS = 250_000  # rows x columns of a part up to which every end is walked to
+SMALL_CELLS = 30_000  # rows x columns of a part up to which every end is walked to
+TINY_CELLS = 1_000  # and up to which walks alone say who can move
 SIDES: tuple[Side, Side] = ("lo", "hi")
 LIMIT = "the time limit was reached"
 INTERRUPTED = "it was interrupted"
@@ -108,14 +109,14 @@ def ranges(question: Question, seconds: float | None = None, small: int = SMALL_
             part = _Part(question, found, rows, columns)
             known = question.truth is not None and P.holds(question.truth, rows, columns)
             if known and question.truth is not None:
-                part.see({k: question.truth[k] for k in columns})
-            if len(rows) * len(columns) <= small:
-                part.walk(end)
-            elif known:
+                part.start = {k: question.truth[k] for k in columns}
+                part.see(part.start)
+            cells = len(rows) * len(columns)
+            if known and cells > min(small, TINY_CELLS):
                 part.move()
+            if cells <= small and not found.stopped:
+                found.stopped = part.walk(end)
             part.settle()
-    except _Stop:
-        found.stopped = LIMIT
     except KeyboardInterrupt:
         found.stopped = INTERRUPTED
     return found
@@ -155,16 +156,25 @@ class _Part:
         self.waiting: dict[int, tuple[End, End]] = {}  # seen on the edge of a strict row
         self.sum: list[Fraction] = [Fraction(0)] * len(columns)
         self.tables = 0
+        self.loose = list(columns)  # columns with an end that no table has reached
+        self.start: dict[int, Fraction] | None = None  # a table that is possible
 
-    def walk(self, end: float | None) -> None:
-        """To every end that no table has reached yet."""
+    def walk(self, end: float | None) -> str:
+        """To every end that no table has reached yet; why it stopped early, if it did."""
+        try:
+            self._walk(end)
+        except _Stop:
+            return LIMIT
+        return ""
+
+    def _walk(self, end: float | None) -> None:
 
         def tick() -> None:
             if end is not None and monotonic() > end:
                 raise _Stop
 
         P = self.question.polytope
-        simplex = Simplex(P, self.rows, self.columns, tick)
+        simplex = Simplex(P, self.rows, self.columns, tick, self.start)
         refuted = simplex.infeasible()
         if refuted is not None:
             self.found.refuted.append(refuted)
@@ -206,10 +216,9 @@ class _Part:
             self.tables += 1
             self.sum = [s + table[k] for s, k in zip(self.sum, self.columns, strict=True)]
         self.between |= strictly
-        for k in self.columns:
+        self.loose = [k for k in self.loose if not self.found.of[k].tight]
+        for k in self.loose:
             known = self.found.of[k]
-            if known.tight:
-                continue
             low, high = room(self.held[k], P.sizes[k], table[k])
             if endless is not None and endless[0] == k:
                 low, high = (None, high) if endless[1] == "lo" else (low, None)

@@ -11,7 +11,7 @@ operations a pivot. Reference: [bland1977], [bareiss1968].
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -25,7 +25,9 @@ PATIENCE = 40  # degenerate steps in a row before Bland's rule
 
 
 class Simplex:
-    """The vertices of a polytope, walked. Columns and rows are those of `polytope`, or of a part of it.
+    """The tables of a polytope, walked. Columns and rows are those of `polytope`, or of a part of it.
+
+    `start` is a table to begin at; non-basic variables may rest between their ends until a step moves them.
 
     >>> P = Polytope.of([({0: 1, 1: 1}, Fraction(11), Fraction(11))], [(Fraction(3), Fraction(5)), (None, None)])
     >>> walk = Simplex(P)
@@ -41,6 +43,7 @@ class Simplex:
         rows: Iterable[int] | None = None,
         columns: Iterable[int] | None = None,
         tick: Callable[[], None] = lambda: None,
+        start: Mapping[int, Fraction] | None = None,
     ) -> None:
         self.rows = list(range(polytope.m) if rows is None else rows)
         self.columns = list(range(polytope.K) if columns is None else columns)
@@ -57,10 +60,15 @@ class Simplex:
         self._nonbasic, self._basic = list(range(K)), list(range(K, K + m))
         self._place = [*range(K), *range(m)]  # variable -> its column or row of T
         self._is_basic = [False] * K + [True] * m
-        self._x: list[Fraction] = [lo if lo is not None else hi if hi is not None else Fraction(0) for lo, hi in ends]
+        self._x: list[Fraction] = [_middle(lo, hi) for lo, hi in ends]
+        if start is not None:
+            self._x[:K] = [start[k] for k in self.columns]
         for i, r in enumerate(self.rows):
             self._x[K + i] = sum((a * self._x[self.at[k]] for k, a in zip(*polytope.row(r), strict=True)), Fraction(0))
         self._stalled = 0
+        self._up, self._down = np.zeros(K, dtype=np.bool_), np.zeros(K, dtype=np.bool_)
+        for j in range(K):
+            self._note(j)
 
     # --- what is asked -----------------------------------------------------------------------------------------------
 
@@ -123,14 +131,18 @@ class Simplex:
 
     def _entering(self, gain: NDArray[Any]) -> tuple[int, int] | None:
         """A non-basic place whose move raises what is gained, and its direction."""
-        open_ = [j for j in np.flatnonzero(gain).tolist() if self._free(self._nonbasic[j], 1 if gain[j] > 0 else -1)]
-        if not open_:
+        able = np.flatnonzero(((gain > 0) & self._up) | ((gain < 0) & self._down))
+        if not len(able):
             return None
         if self._stalled > PATIENCE:
-            j = min(open_, key=lambda j: self._nonbasic[j])
+            j = min(able.tolist(), key=lambda j: self._nonbasic[j])
         else:
-            j = max(open_, key=lambda j: abs(gain[j]))
+            j = int(able[np.argmax(np.abs(gain[able]))])
         return j, (1 if gain[j] > 0 else -1)
+
+    def _note(self, j: int) -> None:
+        """Which ways the variable at a non-basic place can go."""
+        self._up[j], self._down[j] = self._free(self._nonbasic[j], 1), self._free(self._nonbasic[j], -1)
 
     def _move(self, j: int, sign: int) -> bool:
         """Move a non-basic variable as far as everybody's ends allow; False if nothing stops it."""
@@ -139,8 +151,8 @@ class Simplex:
         column = self._T[:, j]
         touched = np.flatnonzero(column).tolist()
         rates = {i: Fraction(sign * int(column[i]), self._d) for i in touched}
-        lo, hi = self._lo[v], self._hi[v]
-        best = None if lo is None or hi is None else hi - lo
+        end = self._hi[v] if sign > 0 else self._lo[v]
+        best = None if end is None else abs(end - self._x[v])
         leaving = -1
         for i, rate in rates.items():
             room = self._room(self._basic[i], rate)
@@ -156,6 +168,7 @@ class Simplex:
         self._x[v] += sign * best
         if leaving >= 0:
             self._pivot(leaving, j)
+        self._note(j)
         return True
 
     def _before(self, i: int, leaving: int) -> bool:
@@ -190,3 +203,9 @@ class Simplex:
         self._basic[r], self._nonbasic[c] = enters, leaves
         self._place[enters], self._place[leaves] = r, c
         self._is_basic[enters], self._is_basic[leaves] = True, False
+
+
+def _middle(lo: Fraction | None, hi: Fraction | None) -> Fraction:
+    if lo is None or hi is None:
+        return lo if lo is not None else hi if hi is not None else Fraction(0)
+    return (lo + hi) / 2
