@@ -10,7 +10,7 @@ from itertools import combinations
 import pytest
 
 from keyhole.grid import Grid
-from keyhole.solve.interval import Polytope, Question, ranges
+from keyhole.solve.interval import Polytope, RangeProblem, ranges
 from keyhole.solve.interval.polytope import End, room
 from keyhole.solve.interval.propagate import Propagation
 from keyhole.solve.interval.remainder import with_remainders
@@ -78,7 +78,7 @@ def vertices(P: Polytope) -> Iterator[list[Fraction]]:
 def test_ranges_are_those_of_all_vertices(seed: int) -> None:
     P, truth = world(random.Random(seed))
     rooms = [[room(P.records[k], P.sizes[k], v[k]) for v in vertices(P)] for k in range(P.K)]
-    found = ranges(Question(P, [REALS] * P.K, truth=truth))
+    found = ranges(RangeProblem(P, [REALS] * P.K, truth=truth))
     assert not found.refuted
     touched = {k for _, columns in P.parts() for k in columns}
     for k in touched:
@@ -95,7 +95,7 @@ def test_ranges_are_those_of_all_vertices(seed: int) -> None:
 def test_propagation_and_remainders_are_outer_and_prove_themselves(seed: int) -> None:
     """Where no part is walked the ends are looser at most, and the truth is inside."""
     P, truth = world(random.Random(seed), bounded=False)
-    question = Question(P, [REALS] * P.K, tables=[range(P.m)], truth=truth)
+    question = RangeProblem(P, [REALS] * P.K, tables=[range(P.m)], truth=truth)
     outer, exact = ranges(question, small=0), ranges(question)
     assert not outer.refuted
     for k in range(P.K):
@@ -116,7 +116,7 @@ def test_what_is_impossible_is_refuted_by_weights_that_prove_it(seed: int) -> No
     more = (rows[-1][0], *(None if end is None else end + off for end in rows[-1][1:]))
     Q = Polytope.of([*rows, more], P.records, P.sizes)
     possible = any(True for _ in vertices(Q))
-    found = ranges(Question(Q, [REALS] * Q.K))
+    found = ranges(RangeProblem(Q, [REALS] * Q.K))
     assert bool(found.refuted) == (not possible)
     for weights in found.refuted:
         low, high = Q.bound(weights, None, "lo"), Q.bound(weights, None, "hi")
@@ -126,7 +126,7 @@ def test_what_is_impossible_is_refuted_by_weights_that_prove_it(seed: int) -> No
 @pytest.mark.parametrize("seed", range(500, 560))
 def test_whoever_is_shown_to_move_has_a_range(seed: int) -> None:
     P, truth = world(random.Random(seed), bounded=False)
-    question = Question(P, [REALS] * P.K, truth=truth, equations=frozenset(range(0, P.m, 2)))
+    question = RangeProblem(P, [REALS] * P.K, truth=truth, equations=frozenset(range(0, P.m, 2)))
     exact, large = ranges(question), ranges(question, small=0)
     for k, found in enumerate(large.of):
         assert not found.moves or exact.of[k].wider(Fraction(0))
@@ -137,9 +137,9 @@ def test_inside_its_bounds_the_rank_decides() -> None:
     """Three people of one sum, all inside their bounds: all move. One of them alone in a row: he does not."""
     rows = [({0: 1, 1: 1, 2: 1}, Fraction(9), Fraction(9)), ({0: 1}, Fraction(2), Fraction(2))]
     P = Polytope.of(rows, [(Fraction(0), Fraction(10))] * 3)
-    found = ranges(Question(P, [REALS] * 3, truth=[Fraction(2), Fraction(3), Fraction(4)]), small=0)
+    found = ranges(RangeProblem(P, [REALS] * 3, truth=[Fraction(2), Fraction(3), Fraction(4)]), small=0)
     assert [r.moves for r in found.of] == [False, True, True]
-    whole = Question(P, [Grid(Fraction(1))] * 3, truth=[Fraction(2), Fraction(3), Fraction(4)])
+    whole = RangeProblem(P, [Grid(Fraction(1))] * 3, truth=[Fraction(2), Fraction(3), Fraction(4)])
     assert not any(r.moves for r in ranges(whole, small=0).of)  # on a grid small steps do not exist
 
 
@@ -151,10 +151,10 @@ def hospital(first: Fraction | None = Fraction(3)) -> Polytope:
 
 
 def test_known_answers_of_the_hospital() -> None:
-    found = ranges(Question(hospital(), [REALS] * 4)).of
+    found = ranges(RangeProblem(hospital(), [REALS] * 4)).of
     assert [(float(r.lo or 0), float(r.hi or 0)) for r in found] == [(3, 5), (5.2, 5.2), (6.4, 8.4), (3, 9.5)]
     assert all(r.tight for r in found)
-    found = ranges(Question(hospital(None), [REALS] * 4)).of
+    found = ranges(RangeProblem(hospital(None), [REALS] * 4)).of
     assert [(r.lo, r.hi) for r in found] == [
         (None, 5),
         (Fraction("5.2"), Fraction("5.2")),
@@ -172,7 +172,7 @@ def test_a_wrong_sign_never_proves_what_is_false(seed: int) -> None:
     """Any weights prove: with one sign turned, the bound is recomputed, and holds in every vertex."""
     P, _ = world(random.Random(seed))
     points = list(vertices(P))
-    found = ranges(Question(P, [REALS] * P.K))
+    found = ranges(RangeProblem(P, [REALS] * P.K))
     for k, r in enumerate(found.of):
         for i in r.weights["hi"]:
             lie = {**r.weights["hi"], i: -r.weights["hi"][i]}
@@ -198,32 +198,32 @@ def test_an_inner_table_is_not_sold_as_a_bound() -> None:
         [(Fraction(0), Fraction(1))] * 3,
     )
     half = [Fraction(1, 2)] * 3
-    found = ranges(Question(P, [REALS] * 3, truth=half), small=0)
+    found = ranges(RangeProblem(P, [REALS] * 3, truth=half), small=0)
     assert [(r.lo, r.hi, r.inner, r.tight) for r in found.of] == [(0, 1, (half[0], half[0]), False)] * 3
-    assert [(r.lo, r.hi, r.tight) for r in ranges(Question(P, [REALS] * 3)).of] == [(half[0], half[0], True)] * 3
-    whole = ranges(Question(P, [Grid(Fraction(1))] * 3))
+    assert [(r.lo, r.hi, r.tight) for r in ranges(RangeProblem(P, [REALS] * 3)).of] == [(half[0], half[0], True)] * 3
+    whole = ranges(RangeProblem(P, [Grid(Fraction(1))] * 3))
     assert all(r.inner is None for r in whole.of)  # no table of whole numbers is possible, so none is shown
 
 
 def test_a_table_on_the_edge_of_a_threshold_needs_one_inside() -> None:
     """x > 3 is answered yes: 3 itself is not possible, but everything above it is."""
     P = Polytope.of([({0: 1}, Fraction(3), None)], [(Fraction(0), Fraction(4))])
-    assert ranges(Question(P, [REALS], frozenset({0}))).of[0].inner == (3, 4)
+    assert ranges(RangeProblem(P, [REALS], frozenset({0}))).of[0].inner == (3, 4)
     one = Polytope.of([({0: 1}, Fraction(4), None)], [(Fraction(0), Fraction(4))])
-    assert ranges(Question(one, [REALS], frozenset({0}))).of[0].inner is None
-    assert ranges(Question(P, [Grid(Fraction(1))], frozenset({0}))).of[0].inner == (4, 4)
+    assert ranges(RangeProblem(one, [REALS], frozenset({0}))).of[0].inner is None
+    assert ranges(RangeProblem(P, [Grid(Fraction(1))], frozenset({0}))).of[0].inner == (4, 4)
 
 
 def test_a_wrong_truth_is_not_seen() -> None:
     P = Polytope.of([({0: 1, 1: 1}, Fraction(5), Fraction(5))], [(Fraction(0), Fraction(9))] * 2)
-    found = ranges(Question(P, [REALS] * 2, truth=[Fraction(9), Fraction(9)]), small=0)
+    found = ranges(RangeProblem(P, [REALS] * 2, truth=[Fraction(9), Fraction(9)]), small=0)
     assert all(r.inner is None for r in found.of)
 
 
 def test_entries_beyond_64_bits() -> None:
     big = 10**30
     P = Polytope.of([({0: big, 1: 1}, Fraction(big), Fraction(big))], [(Fraction(0), None), (Fraction(0), Fraction(1))])
-    found = ranges(Question(P, [REALS] * 2)).of
+    found = ranges(RangeProblem(P, [REALS] * 2)).of
     assert (found[0].lo, found[0].hi) == (1 - Fraction(1, big), 1)
 
 
@@ -240,7 +240,7 @@ def test_remainders_find_what_propagation_misses() -> None:
     weights = plus.given(Propagation(plus.polytope).weights(8, "lo"))
     assert weights == {0: 1, 1: -1, 2: -1}
     assert P.bound(weights, 8, "lo") == 8
-    assert ranges(Question(P, [REALS] * 10, tables=[[1, 2]]), small=0).of[8].lo == 8
+    assert ranges(RangeProblem(P, [REALS] * 10, tables=[[1, 2]]), small=0).of[8].lo == 8
 
 
 def test_the_walk_keeps_its_dictionary_exact_beyond_64_bits() -> None:
@@ -263,6 +263,6 @@ def test_the_walk_keeps_its_dictionary_exact_beyond_64_bits() -> None:
 
 
 def test_a_limit_keeps_what_is_proved() -> None:
-    found = ranges(Question(hospital(), [REALS] * 4), seconds=-1.0)
+    found = ranges(RangeProblem(hospital(), [REALS] * 4), seconds=-1.0)
     assert found.stopped == "the time limit was reached"
     assert [r.hi for r in found.of][2] == Fraction("8.4")

@@ -17,22 +17,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import BoundUsed, EndProof, known_ends
+from keyhole.audit.end_proof import BoundUsed, EndProof, known_ends
 from keyhole.basis import Row
 from keyhole.evidence import Constraint, Evidence, System
 from keyhole.grid import Grid
-from keyhole.solve.interval import Polytope, Question
+from keyhole.solve.interval import Polytope, RangeProblem
 from keyhole.solve.interval.polytope import End, Side, Weights
 
 GIVEN = "an interval"  # answers whose ends are possible answers themselves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bounded:
+class BoundedSystem:
     """The polytope of a system: row i is `scales[i]` times constraint i, column j is unknown `unknowns[j]`."""
 
     system: System
-    question: Question
+    question: RangeProblem
     constraints: tuple[Constraint, ...]
     scales: tuple[Fraction, ...]
     unknowns: tuple[int, ...]
@@ -51,7 +51,7 @@ class Bounded:
         """Are all answers of the system at hand?"""
         return len(self.used) == len(self.system.constraints)
 
-    def with_truth(self, totals: Mapping[int, list[Fraction]] | None) -> Bounded:
+    def with_truth(self, totals: Mapping[int, list[Fraction]] | None) -> BoundedSystem:
         """The same, with the true total of each feature over each atom as a table that is possible."""
         if totals is None:
             return self
@@ -106,7 +106,7 @@ class Bounded:
         return self.constraints[min(found, key=lambda i: len(P.row(i)[0]))].number if found else ""
 
 
-def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> Bounded | None:
+def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> BoundedSystem | None:
     """The polytope of a system; None where nothing bounds anything, so that the rank theorem says all there is.
 
     `grids` has the numeric columns.
@@ -129,9 +129,11 @@ def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> Bo
     used = frozenset(c.number for c in rows)
     rows = [c for c, _ in made]
     strict = frozenset(i for i, c in enumerate(rows) if not c.exact and c.fact is None and c.judged_as != GIVEN)
-    question = Question(polytope, [grids[name] for name in names], strict, _tables(rows))
+    question = RangeProblem(polytope, [grids[name] for name in names], strict, _tables(rows))
     question = replace(question, equations=frozenset(i for i, c in enumerate(rows) if c.exact))
-    return Bounded(system, question, tuple(rows), tuple(row.scale for _, row in made), tuple(unknowns.tolist()), used)
+    return BoundedSystem(
+        system, question, tuple(rows), tuple(row.scale for _, row in made), tuple(unknowns.tolist()), used
+    )
 
 
 def _whole(system: System, grids: Mapping[str, Grid]) -> set[int]:

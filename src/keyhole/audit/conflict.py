@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
-from keyhole.audit.base import Knowing, known_ends, query_order
-from keyhole.audit.bounded import Bounded
+from keyhole.audit.base import query_order
+from keyhole.audit.bounded import BoundedSystem
+from keyhole.audit.end_proof import Knowing, known_ends
 from keyhole.evidence import Contradiction, Evidence
 from keyhole.solve.interval import Polytope
 from keyhole.solve.interval.polytope import Weights
@@ -21,7 +22,7 @@ from keyhole.solve.interval.simplex import Simplex
 MOST_CELLS = 2_000_000  # rows x columns of a conflict up to which it is made irreducible
 
 
-def conflict(made: Bounded, evidence: Evidence, refuted: Weights) -> Contradiction:
+def conflict(made: BoundedSystem, evidence: Evidence, refuted: Weights) -> Contradiction:
     """The statements, facts and declared ends that cannot all be true. Cost: one walk for each of them."""
     P = made.question.polytope
     rows = sorted(refuted)
@@ -50,7 +51,7 @@ def refutation(P: Polytope, rows: list[int], columns: list[int]) -> Weights | No
     return weights
 
 
-def _knowing(made: Bounded, columns: Iterable[int]) -> list[Knowing]:
+def _knowing(made: BoundedSystem, columns: Iterable[int]) -> list[Knowing]:
     """All that was known beforehand of the people of a conflict; facts first, so that they are dropped first."""
     atoms = {(made.column(j), made.atom(j)) for j in columns}
     names = sorted({name for name, _ in atoms})
@@ -62,7 +63,7 @@ def _knowing(made: Bounded, columns: Iterable[int]) -> list[Knowing]:
     return [*facts, *((word, name) for name in names for word in ("min", "max"))]
 
 
-def _without(made: Bounded, evidence: Evidence, columns: Iterable[int], kept: list[Knowing]) -> Polytope:
+def _without(made: BoundedSystem, evidence: Evidence, columns: Iterable[int], kept: list[Knowing]) -> Polytope:
     dropped = frozenset(_knowing(made, columns)) - frozenset(kept)
     records = list(made.question.polytope.records)
     for j in columns:
@@ -70,12 +71,12 @@ def _without(made: Bounded, evidence: Evidence, columns: Iterable[int], kept: li
     return replace(made.question.polytope, records=tuple(records))
 
 
-def _names(made: Bounded, rows: list[int], known: list[Knowing]) -> tuple[str, ...]:
+def _names(made: BoundedSystem, rows: list[int], known: list[Knowing]) -> tuple[str, ...]:
     facts = {f"fact {name}" for word, name in known if word == "fact"}
     return tuple(sorted({made.constraints[i].number for i in rows} | facts, key=query_order))
 
 
-def _reason(made: Bounded, evidence: Evidence, rows: list[int], known: list[Knowing]) -> str:
+def _reason(made: BoundedSystem, evidence: Evidence, rows: list[int], known: list[Knowing]) -> str:
     said = [n if n.startswith("fact") else f"Q{n}" for n in _names(made, rows, known)]
     for word, name in known:
         end: Decimal | None = evidence.prior(name).lo if word == "min" else evidence.prior(name).hi

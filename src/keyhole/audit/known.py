@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from keyhole.audit.base import Finding, Group, Proof, Status
-from keyhole.audit.bounded import Bounded
+from keyhole.audit.bounded import BoundedSystem
 from keyhole.audit.matrix import SystemMatrix, system_matrix
 from keyhole.evidence import Constraint, Contradiction, Evidence, System
 from keyhole.gather.totals import Totals
@@ -23,7 +23,7 @@ from keyhole.grid import Grid
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import Scalar
 from keyhole.schema import Kind, Schema
-from keyhole.solve.interval import Range, Ranges
+from keyhole.solve.interval import Ranges, ValueRange
 from keyhole.solve.rowspace import RowSpace
 from keyhole.tables import Roster, Source
 
@@ -81,9 +81,9 @@ class Solved:
 class Searched:
     """The ranges of one system, and how far apart two values must be for a person to count as open."""
 
-    bounded: Bounded
+    bounded: BoundedSystem
     ranges: Ranges
-    apart: Callable[[Range], Fraction]
+    apart: Callable[[ValueRange], Fraction]
 
 
 class Known:

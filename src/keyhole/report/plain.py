@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.audit.base import BoundUsed, EndProof, Exposure, Finding, Group, Proof, name_of, query_order
+from keyhole.audit.base import Exposure, Finding, Group, Proof, name_of, query_order
+from keyhole.audit.end_proof import BoundUsed, EndProof
 from keyhole.evidence import Constraint, Contradiction, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar

@@ -17,13 +17,13 @@ from math import ceil, floor
 import numpy as np
 
 from keyhole.audit.base import Proof, Status, query_order
-from keyhole.audit.bounded import Bounded, bounded
+from keyhole.audit.bounded import BoundedSystem, bounded
 from keyhole.audit.conflict import conflict
 from keyhole.audit.known import Claim, Known, Rule, Searched
 from keyhole.audit.rules.settle import settled
 from keyhole.errors import ConfigError
 from keyhole.evidence import Contradiction, System
-from keyhole.solve.interval import Range, ranges
+from keyhole.solve.interval import ValueRange, ranges
 from keyhole.solve.interval.polytope import End
 from keyhole.solve.interval.ranges import SIDES
 from keyhole.transcript import shifted
@@ -69,7 +69,7 @@ class Within:
 def interval(within: Within | None = None, seconds: float | None = SECONDS) -> Rule:
     """The rule: exposed where one value is left, inferred within a width, else open with its range."""
 
-    def apart(found: Range) -> Fraction:
+    def apart(found: ValueRange) -> Fraction:
         return Fraction(0) if within is None else within.width(found.lo, found.hi, *(found.inner or ()))
 
     def rule(system: System, known: Known) -> Iterator[Claim | Contradiction]:
@@ -94,7 +94,7 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
     return rule
 
 
-def _no_value(made: Bounded) -> Iterator[Contradiction]:
+def _no_value(made: BoundedSystem) -> Iterator[Contradiction]:
     """Facts about one person that leave no value between them."""
     for j, (lo, hi) in enumerate(made.question.polytope.records):
         if lo is not None and hi is not None and lo > hi:
@@ -120,7 +120,7 @@ def _claims(number: int, known: Known, searched: Searched) -> Iterator[Claim | C
         yield from (replace(claim, row=int(r)) for r in order[starts[k] : starts[k + 1]])
 
 
-def _told(made: Bounded, j: int, known: Known) -> bool:
+def _told(made: BoundedSystem, j: int, known: Known) -> bool:
     """Does a fact say more of these records than is declared of their column?"""
     prior = known.evidence.prior(made.column(j))
     ends = tuple(None if end is None else Fraction(end) for end in (prior.lo, prior.hi))
@@ -152,7 +152,7 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
     return Claim(-1, column, status, None, _decimal(lo, floor), _decimal(hi, ceil), proof, tight=tight)
 
 
-def _dust(made: Bounded, found: Range) -> Fraction:
+def _dust(made: BoundedSystem, found: ValueRange) -> Fraction:
     """How much of a width is floating-point sums: what the radii of the equations used add up to."""
     total = Fraction(0)
     for weights in found.weights.values():

@@ -1,6 +1,6 @@
 """Proved ranges of linear functionals over lo <= A x <= hi, l <= x <= u: propagation, exact simplex, second tables."""
 
 from keyhole.solve.interval.polytope import Polytope
-from keyhole.solve.interval.ranges import Question, Range, Ranges, ranges
+from keyhole.solve.interval.ranges import RangeProblem, Ranges, ValueRange, ranges
 
-__all__ = ["Polytope", "Question", "Range", "Ranges", "ranges"]
+__all__ = ["Polytope", "RangeProblem", "Ranges", "ValueRange", "ranges"]

@@ -32,12 +32,12 @@ LIMIT = "the time limit was reached"
 INTERRUPTED = "it was interrupted"
 
 
-class _Stop(Exception):
+class _TimeIsUp(Exception):
     """Time is up."""
 
 
 @dataclass(slots=True)
-class Range:
+class ValueRange:
     """What is proved of each record of a column: [lo, hi] by weights on rows; {} where it was known beforehand.
 
     `inner` is what tables give: None if no table was seen, else ends that they reach (None: they have no end). `moves`:
@@ -67,14 +67,14 @@ class Range:
 class Ranges:
     """`of[k]` for each column; weights that refute the whole (`refuted`); why it was not finished (`stopped`)."""
 
-    of: list[Range]
+    of: list[ValueRange]
     refuted: list[Weights] = field(default_factory=list)
     stopped: str = ""
     large: list[tuple[list[int], list[int]]] = field(default_factory=list)  # parts that were not walked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class RangeProblem:
     """A polytope with what is needed besides: the grid of each column, rows that are strict, tables of a GROUP BY.
 
     `truth` is a table that is said to be possible, if any.
@@ -88,17 +88,17 @@ class Question:
     equations: frozenset[int] = frozenset()  # rows that are equations, blurred by floating-point sums at most
 
 
-def ranges(question: Question, seconds: float | None = None, small: int = SMALL_CELLS) -> Ranges:
+def ranges(question: RangeProblem, seconds: float | None = None, small: int = SMALL_CELLS) -> Ranges:
     """All ranges. Cost: propagation over all rows; then for each small part up to two walks a column.
 
     >>> P = Polytope.of([({0: 1, 1: 1}, Fraction(11), Fraction(11))], [(Fraction(3), Fraction(5)), (None, None)])
-    >>> found = ranges(Question(P, [Grid(None)] * 2))
+    >>> found = ranges(RangeProblem(P, [Grid(None)] * 2))
     >>> [(str(r.lo), str(r.hi), r.tight) for r in found.of]
     [('3', '5', True), ('6', '8', True)]
     """
     P = question.polytope
     end = None if seconds is None else monotonic() + seconds
-    found = Ranges([Range(*P.records[k]) for k in range(P.K)])
+    found = Ranges([ValueRange(*P.records[k]) for k in range(P.K)])
     parts = P.parts()
     found.large = [part for part in parts if len(part[0]) * len(part[1]) > small]
     try:
@@ -122,7 +122,7 @@ def ranges(question: Question, seconds: float | None = None, small: int = SMALL_
     return found
 
 
-def _propagated(question: Question, found: Ranges) -> None:
+def _propagated(question: RangeProblem, found: Ranges) -> None:
     P = question.polytope
     plus = with_remainders(P, question.tables if found.large else ())
     narrowed = Propagation(plus.polytope)
@@ -133,7 +133,7 @@ def _propagated(question: Question, found: Ranges) -> None:
         _take(P, found.of[k], k, side, plus.given(narrowed.weights(k, side)))
 
 
-def _take(P: Polytope, known: Range, k: int, side: Side, weights: Weights) -> None:
+def _take(P: Polytope, known: ValueRange, k: int, side: Side, weights: Weights) -> None:
     """Take an end over if its weights prove more than is known."""
     end = P.bound(weights, k, side)
     if end is None:
@@ -147,7 +147,7 @@ def _take(P: Polytope, known: Range, k: int, side: Side, weights: Weights) -> No
 class _Part:
     """One connected part: walks, and the tables that were seen."""
 
-    def __init__(self, question: Question, found: Ranges, rows: list[int], columns: list[int]) -> None:
+    def __init__(self, question: RangeProblem, found: Ranges, rows: list[int], columns: list[int]) -> None:
         self.question, self.found, self.rows, self.columns = question, found, rows, columns
         self.held = {k: _on(question.grids[k], question.polytope.records[k]) for k in columns}
         self.real = all(question.grids[k].step is None for k in columns)
@@ -163,7 +163,7 @@ class _Part:
         """To every end that no table has reached yet; why it stopped early, if it did."""
         try:
             self._walk(end)
-        except _Stop:
+        except _TimeIsUp:
             return LIMIT
         return ""
 
@@ -171,7 +171,7 @@ class _Part:
 
         def tick() -> None:
             if end is not None and monotonic() > end:
-                raise _Stop
+                raise _TimeIsUp
 
         P = self.question.polytope
         simplex = Simplex(P, self.rows, self.columns, tick, self.start)
