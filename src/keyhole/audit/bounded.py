@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -151,8 +152,9 @@ def _distinct(made: list[tuple[Constraint, Row]]) -> list[tuple[Constraint, Row]
     found: dict[tuple[object, ...], tuple[Constraint, Row]] = {}
     for c, row in made:
         at, values = row.sparse()
-        entries = tuple(values.tolist()) if row.wide else values.tobytes()
-        found.setdefault((at.tobytes(), entries, *_ends(c, row.scale), c.exact), (c, row))
+        entries = repr(values.tolist()).encode() if row.wide else values.tobytes()
+        same = blake2b(at.tobytes() + entries).digest()
+        found.setdefault((same, *_ends(c, row.scale), c.exact), (c, row))
     return list(found.values())
 
 

@@ -6,6 +6,7 @@ run in a row, again and again, until none of them narrows anything: see `keyhole
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -162,6 +163,11 @@ class Known:
     def of(self, row: int, column: str) -> Claim | None:
         """What is known of one value."""
         return self._claims.get((row, column))
+
+    def listed(self, system: System) -> Counter[tuple[int, str]]:
+        """How many people of each atom are exposed or inferred, by column."""
+        claims = (c for c in self._claims.values() if c.status is not Status.OPEN and c.column in system.columns)
+        return Counter((int(system.atoms.of[c.row]), c.column) for c in claims)
 
     def identities(self, column: str) -> dict[int, Proof]:
         """The records whose value is an identity over answers, with that identity."""

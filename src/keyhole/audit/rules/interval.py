@@ -185,7 +185,7 @@ def unshown(known: Known, number: int) -> str:
         return "some answers contradict each other or the data"
     if not made.whole:
         return "some answer is not at hand, and what is declared can give away more with it"
-    P, people = made.question.polytope, 0
+    P, people, listed = made.question.polytope, 0, known.listed(made.system)
     for j, each in enumerate(found.of):
         width = searched.apart(each)
         prior = P.records[j]
@@ -193,8 +193,7 @@ def unshown(known: Known, number: int) -> str:
             continue
         if each.lo == each.hi and each.lo is not None and all(map(made.beforehand, each.weights.values())):
             continue
-        rows = np.flatnonzero(made.system.atoms.of == made.atom(j)).tolist()
-        people += sum((c := known.of(r, made.column(j))) is None or c.status is Status.OPEN for r in rows)
+        people += P.sizes[j] - listed[made.atom(j), made.column(j)]
     if not people:
         return ""
     who = "1 person is" if people == 1 else f"{people} people are"

@@ -38,9 +38,10 @@ def movable(
     free = [k for k in columns if _between(table[k], polytope.total(k))]
     place = np.full(polytope.K, -1, dtype=np.int64)
     place[free] = np.arange(len(free))
-    held = [i for i in rows if i in equations or not _between(polytope.said(i, table), polytope.rows[i])]
     if not free:
         return set()
+    said = polytope.products(table)
+    held = [i for i in rows if i in equations or not _between(said[i], polytope.rows[i])]
     entries = []
     for i in held:
         at = slice(int(polytope.start[i]), int(polytope.start[i + 1]))

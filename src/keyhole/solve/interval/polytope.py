@@ -11,9 +11,10 @@ false. An infinite end under a weight that is not zero proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import lcm
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -119,42 +120,66 @@ class Polytope:
         return total
 
     def parts(self) -> list[tuple[list[int], list[int]]]:
-        """Connected components as (rows, columns); columns that no row touches are in none."""
-        parent = list(range(self.K))
+        """Connected components as (rows, columns); columns that no row touches are in none.
 
-        def find(k: int) -> int:
-            while parent[k] != k:
-                parent[k] = parent[parent[k]]
-                k = parent[k]
-            return k
-
-        for i in range(self.m):
-            touched = self.row(i)[0]
-            for k in touched[1:]:
-                parent[find(k)] = find(touched[0])
+        Every column takes the least label of its rows, until nothing changes. Cost: a few passes over the entries.
+        """
+        full = np.flatnonzero(np.diff(self.start))
+        if not len(full):
+            return []
+        at, counts = self.start[full], np.diff(self.start)[full]
+        labels, before = np.arange(self.K), np.zeros(0, dtype=np.int64)
+        while not np.array_equal(labels, before):
+            before = labels.copy()
+            least = np.minimum.reduceat(labels[self.columns], at)
+            np.minimum.at(labels, self.columns, np.repeat(least, counts))
+            labels = labels[labels]
+        touched = np.zeros(self.K, dtype=np.bool_)
+        touched[self.columns] = True
         groups: dict[int, tuple[list[int], list[int]]] = {}
-        for i in range(self.m):
-            if touched := self.row(i)[0]:
-                groups.setdefault(find(touched[0]), ([], []))[0].append(i)
-        for k in range(self.K):
-            if find(k) in groups:
-                groups[find(k)][1].append(k)
+        for i, label in zip(full.tolist(), labels[self.columns[at]].tolist(), strict=True):
+            groups.setdefault(label, ([], []))[0].append(i)
+        for k in np.flatnonzero(touched).tolist():
+            groups[int(labels[k])][1].append(k)
         return list(groups.values())
+
+    def products(self, table: Sequence[Fraction]) -> list[Fraction]:
+        """What every row is on a table of totals: A x, in machine integers where they fit."""
+        unit = lcm(*(x.denominator for x in table))
+        units = [x.numerator * (unit // x.denominator) for x in table]
+        full = np.flatnonzero(np.diff(self.start))
+        found = [Fraction(0)] * self.m
+        if not len(full):
+            return found
+        widest = int(np.diff(self.start).max()) * max(map(abs, units), default=0)
+        entries = self.entries
+        if entries.dtype != object:
+            widest *= int(np.abs(entries).max())
+        wide = entries.dtype == object or widest >= 1 << 62
+        values: NDArray[Any] = np.array(units, dtype=object if wide else np.int64)
+        sums = np.add.reduceat(entries * values[self.columns], self.start[full])
+        for i, said in zip(full.tolist(), sums.tolist(), strict=True):
+            found[i] = Fraction(said, unit)
+        return found
 
     def said(self, i: int, table: Sequence[Fraction] | Mapping[int, Fraction]) -> Fraction:
         """What row i is on a table of totals."""
         return sum((a * table[k] for k, a in zip(*self.row(i), strict=True)), Fraction(0))
 
-    def holds(
-        self,
-        table: Sequence[Fraction] | Mapping[int, Fraction],
-        rows: Iterable[int] | None = None,
-        columns: Iterable[int] | None = None,
-    ) -> bool:
-        """Is a table of totals inside all rows and all bounds, or inside these?"""
-        ends = [(table[k], self.total(k)) for k in (range(self.K) if columns is None else columns)]
-        ends += [(self.said(i, table), self.rows[i]) for i in (range(self.m) if rows is None else rows)]
-        return all((lo is None or x >= lo) and (hi is None or x <= hi) for x, (lo, hi) in ends)
+    def holds(self, table: Sequence[Fraction]) -> bool:
+        """Is a table of totals inside all rows and all bounds?"""
+        return self.broken(table) == (set(), set())
+
+    def broken(self, table: Sequence[Fraction]) -> tuple[set[int], set[int]]:
+        """The rows and the columns of which a table of totals is outside."""
+        rows = {i for i, x in enumerate(self.products(table)) if not inside(x, self.rows[i])}
+        return rows, {k for k, x in enumerate(table) if not inside(x, self.total(k))}
+
+
+def inside(x: Fraction, ends: tuple[End, End]) -> bool:
+    """Is a number between ends, or on one?"""
+    lo, hi = ends
+    return (lo is None or x >= lo) and (hi is None or x <= hi)
 
 
 def room(record: tuple[End, End], size: int, total: Fraction) -> tuple[End, End]:

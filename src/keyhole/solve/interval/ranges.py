@@ -105,9 +105,12 @@ def ranges(question: RangeProblem, seconds: float | None = None, small: int = SM
         _propagated(question, found)
         if found.refuted:
             return found
+        wrong = set[int](), set[int]()
+        if question.truth is not None:
+            wrong = P.broken(question.truth)
         for rows, columns in parts:
             part = _Part(question, found, rows, columns)
-            known = question.truth is not None and P.holds(question.truth, rows, columns)
+            known = question.truth is not None and wrong[0].isdisjoint(rows) and wrong[1].isdisjoint(columns)
             if known and question.truth is not None:
                 part.start = {k: question.truth[k] for k in columns}
                 part.see(part.start)
