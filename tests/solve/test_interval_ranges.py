@@ -139,6 +139,14 @@ def test_inside_its_bounds_the_rank_decides() -> None:
     P = Polytope.of(rows, [(Fraction(0), Fraction(10))] * 3)
     found = ranges(RangeProblem(P, [REALS] * 3, truth=[Fraction(2), Fraction(3), Fraction(4)]), small=0)
     assert [r.moves for r in found.of] == [False, True, True]
+    edge = ranges(RangeProblem(P, [REALS] * 3, truth=[Fraction(2), Fraction(0), Fraction(7)]), small=0)
+    assert [r.moves for r in edge.of] == [
+        False,
+        True,
+        True,
+    ]  # who sits at a bound moves inwards, and takes another along
+    corner = ranges(RangeProblem(P, [REALS] * 3, truth=[Fraction(2), Fraction(3), Fraction(3)]), small=0)
+    assert not any(r.moves for r in corner.of)  # no possible table: it is not believed
     whole = RangeProblem(P, [Grid(Fraction(1))] * 3, truth=[Fraction(2), Fraction(3), Fraction(4)])
     assert not any(r.moves for r in ranges(whole, small=0).of)  # on a grid small steps do not exist
 
