@@ -6,9 +6,9 @@ A d = 0 and d_k != 0, so table + t d is possible too for small t of either sign:
 factorisation decides it for all columns of F.
 
 **At a bound.** A column k that sits at one of its ends moves if its column of A lies in the span of those of F: then
-some d on F has A d = -A_k, and e_k + d, or its negative, goes inwards. That is so for all of them at once if they do not
-raise the rank; else it is asked of halves. A little of all these directions gives a table with more columns inside, and
-the test is repeated from there. It speaks of real numbers; on a grid small steps do not exist.
+some d on F has A d = -A_k, and e_k + d, or its negative, goes inwards. That is so for all of them at once if they do
+not raise the rank; else it is asked of halves. A little of all these directions gives a table with more columns inside,
+and the test is repeated from there. It speaks of real numbers; on a grid small steps do not exist.
 """
 
 from __future__ import annotations

@@ -70,8 +70,9 @@ def with_remainders(polytope: Polytope, tables: Sequence[Sequence[int]]) -> Plus
     for share in SHARES:
         fresh = []
         for cell_of, cells in families:
+            sizes = np.array([len(cell.columns) for cell in cells])
             for row in rows:
-                left = _left(row, cell_of, cells, share)
+                left = _left(row, cell_of, cells, sizes, share)
                 if left is not None and (key := np.sort(left.columns).tobytes()) not in seen:
                     seen.add(key)
                     fresh.append(left)
@@ -96,11 +97,13 @@ def _disjoint(table: list[int], plain: dict[int, _Plain], K: int) -> list[_Famil
     return [family for family in families if len(family[1]) > 1 or len(table) == 1]
 
 
-def _left(row: _Plain, cell_of: NDArray[np.int64], cells: list[_Plain], share: Fraction) -> _Plain | None:
+def _left(
+    row: _Plain, cell_of: NDArray[np.int64], cells: list[_Plain], sizes: NDArray[np.int64], share: Fraction
+) -> _Plain | None:
     """What is left of a row without the cells wholly inside it; None if nothing, too much, or all of it."""
     place = cell_of[row.columns]
     inside = np.bincount(place[place >= 0], minlength=len(cells))
-    whole = np.flatnonzero(inside == np.array([len(cell.columns) for cell in cells]))
+    whole = np.flatnonzero(inside == sizes)
     if not len(whole):
         return None
     kept = row.columns[~np.isin(place, whole)]
