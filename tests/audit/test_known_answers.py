@@ -138,7 +138,7 @@ def test_groups_of_two() -> None:
     assert verdict.groups[0].proof.verify(verdict.evidence)
 
 
-def test_order_statistics_and_rounding_are_judged_and_thresholds_listed() -> None:
+def test_order_statistics_and_rounding_are_judged() -> None:
     log = [
         'SELECT MAX("Blood sugar") FROM people',
         'SELECT MEDIAN("Blood sugar") FROM people',
@@ -146,7 +146,7 @@ def test_order_statistics_and_rounding_are_judged_and_thresholds_listed() -> Non
         'SELECT SUM("Blood sugar") > 30 FROM people',
     ]
     verdict = hospital(log)
-    assert [u.number for u in verdict.unjudged] == ["4"]
+    assert not verdict.unjudged
     assert verdict.exit_code == 3
     kinds = {fact.query.aggregate.value for system in verdict.evidence.systems for fact in system.order}
     assert kinds == {"MAX", "MEDIAN"}

@@ -210,6 +210,7 @@ def test_a_rounded_sum_of_huge_numbers_is_judged_and_stops_nothing() -> None:
     verdict = judged("SELECT ROUND(SUM(x), 2), SUM(x) FROM t", data=people, private="x", id="n")
     assert not verdict.unjudged
     assert not verdict.contradictions
+    assert not verdict.findings
 
 
 # one value of the column's kind and step left is exposed
@@ -295,7 +296,7 @@ ILL = pa.table({"n": ["A", "B", "C", "D"], "age": [30, 41, 52, 38], "ill": ["flu
         (["SELECT COUNT(*) FROM t WHERE ill = 'flu'"], "ill", 3),
         (["SELECT SUM(age) FROM t"], "age", 0),
         (["SELECT SUM(age), AVG(age) FROM t"], "age", 0),
-        (["SELECT SUM(age) FROM t"], "age:0..120", 3),
+        (["SELECT SUM(age) FROM t"], "age:0..120", 0),
         (["SELECT SUM(age) FROM t"], "age:..:1", 3),
         (["SELECT SUM(age*age) FROM t"], "age", 3),
         (["SELECT AVG(age), VAR_POP(age) FROM t"], "age", 3),

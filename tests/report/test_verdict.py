@@ -174,7 +174,7 @@ def test_statements_are_counted_as_written() -> None:
         ([SUM], "x", True),
         ([SUM, MEN], "x", True),
         (["SELECT AVG(x), COUNT(*) FROM t"], "x", True),
-        ([SUM], "x:0..9", False),
+        ([SUM], "x:0..9", True),
         ([SUM], "x:..:1", False),
         ([SUM, "SELECT MAX(x) FROM t"], "x", False),
         ([SUM, "SELECT FROM"], "x", False),
@@ -190,11 +190,12 @@ def test_complete_means_that_everybody_else_is_shown_to_be_open(log: list[Any], 
     assert verdict.to_json()["complete"] is complete
 
 
-def test_a_fact_about_somebody_is_more_than_equations(tmp_path: Path) -> None:
+def test_a_fact_about_somebody_is_known_beforehand(tmp_path: Path) -> None:
     config = tmp_path / "keyhole.toml"
     config.write_text('[source]\nversion = "v7"\n[[facts]]\nwhere = "name = \'a\'"\nmax = 5\n', encoding="utf-8")
     verdict = ward(SUM, config=config, hidden="ssn")
-    assert not verdict.complete
+    assert verdict.complete  # everybody is still shown to be open
+    assert [(f.who, f.hi, f.status) for f in verdict.ranges if f.who == "a"] == [("a", 5, "open")]
     assert verdict.to_json()["source"] == {
         "table": verdict.exposure.roster.schema.table,
         "id": ["name"],

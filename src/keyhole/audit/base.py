@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Protocol
 
+from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.knowledge import Prior
@@ -20,6 +21,10 @@ from keyhole.transcript import Refusal, shifted, simplest_decimal
 COMPLETE = (
     "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
     "known ranges, grids and 0/1 values may give away more"
+)
+SHOWN_OPEN = (
+    "complete: everybody who is not listed is shown to be open, by the rank of the equations or by a second table that "
+    "gives the same answers, checked in exact arithmetic"
 )
 SOUND = "sound, not complete: everything listed is proved, but"
 NOTHING = "none: nothing was judged"
@@ -91,7 +96,9 @@ class RestOfSum:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """Why a value is determined.
+    """Why a value is determined, or lies in a range.
+
+    Of a range: `sides` has a proof for each finite end, and `weights` names the rows of both.
 
     Linear: the rows of `system`, times `weights`, add up to the functional `target` (unknown -> coefficient); then
     value = sum of weight * scale * answer, plus `constant`. By `rule` (not empty): sums of counts, each in `counts` as
@@ -107,6 +114,7 @@ class Proof:
     moments: SquareSums | None = None
     order: OrderSteps | None = None
     rest: RestOfSum | None = None
+    sides: tuple[EndProof, ...] = ()
 
     @property
     def known(self) -> tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...]:
@@ -114,13 +122,15 @@ class Proof:
         return self.order.known if self.order is not None else self.rest.known if self.rest is not None else ()
 
     def verify(self, evidence: Evidence) -> bool:
-        """Check a linear proof again in exact arithmetic, from the evidence alone.
+        """Check a linear proof, or that of a range, again in exact arithmetic, from the evidence alone.
 
         False for a proof by `rule`: it is not checked here. `keyhole verify` replays it from its certificate.
         """
         if self.rule:
             return False
         system = evidence.systems[self.system]
+        if self.sides:
+            return all(proved(system, evidence, next(iter(self.target)), side) for side in self.sides)
         total: dict[int, Fraction] = {}
         rows = {row.number: row for row in system.constraints if row.number in self.weights}
         for number, weight in self.weights.items():
@@ -132,6 +142,9 @@ class Proof:
 
     def interval(self, system: System) -> tuple[Fraction, Fraction] | None:
         """The value: the proof applied to the answers; None if an answer is missing. Cost: a pass over all."""
+        if self.sides:
+            ends = {side.side: side.end for side in self.sides}
+            return (ends["lo"], ends["hi"]) if len(ends) == 2 else None
         return self.ends({row.number: row for row in system.constraints if row.number in self.weights})
 
     def ends(self, rows: Mapping[str, Constraint]) -> tuple[Fraction, Fraction] | None:
@@ -168,6 +181,7 @@ class Finding:
     allowed: tuple[Scalar, ...] = ()
     insider: Mapping[str, Scalar | None] | None = None  # whoever knows this one's value, and only he
     form: str = ""  # what is known, where it is not simply the value
+    tight: bool = True  # are the ends of a range shown to be reached?
 
     @property
     def who(self) -> str:
@@ -190,6 +204,8 @@ class Group:
 class Exposure:
     """What an audit proved, as plain data: iterate it for the findings. `keyhole.report` says it in words and files.
 
+    `ranges` are those who stay open, and of whom a narrower range is proved than was known.
+
     `version` is that of the data, `dialect` the SQL that the log is written in; `index` finds the rows and the queries
     that a proof names.
     """
@@ -205,6 +221,8 @@ class Exposure:
     version: str | None = None
     dialect: str = "duckdb"
     shown: frozenset[int] = frozenset()  # systems in which a rule showed everybody else open by a second table
+    ranges: tuple[Finding, ...] = ()
+    searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     promise: str = field(init=False, repr=False)  # what holds of those who are not listed, and why it is not more
@@ -216,7 +234,8 @@ class Exposure:
         object.__setattr__(self, "index", Index.of(self.evidence))
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
-        promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else COMPLETE
+        complete = SHOWN_OPEN if self.searched else COMPLETE
+        promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else complete
         object.__setattr__(self, "promise", promise)
 
     def __iter__(self) -> Iterator[Finding]:
@@ -259,8 +278,9 @@ class Exposure:
     def complete(self) -> bool:
         """Is everybody who is not listed *shown* to be open? Only then, and if nobody is listed, is the exit code 0.
 
-        By the rank theorem: every statement was judged, at least one, as an equation under public conditions, and
-        nothing is declared that narrows the reals (ranges, grids, categories, facts about single people).
+        Every statement was judged, at least one, under public conditions. Then by the rank theorem, where all are
+        equations and nothing is declared that narrows the reals (ranges, grids, categories, facts about single people);
+        else by a second table with the same answers, checked in exact arithmetic.
         """
         return not self.gap
 
@@ -271,8 +291,8 @@ class Exposure:
             return "some statement was not judged"
         if self.contradictions:
             return "some answers contradict each other or the data"
-        left = (s for i, s in enumerate(self.evidence.systems) if i not in self.shown)
-        return next((why for system in left if (why := _beyond_rank(system, self.evidence))), "")
+        left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
+        return next((why for i, s in left if (why := _beyond_rank(s, self.evidence, self.searched.get(i)))), "")
 
     @property
     def exit_code(self) -> int:
@@ -291,8 +311,11 @@ class Exposure:
         )
 
 
-def _beyond_rank(system: System, evidence: Evidence) -> str:
-    """What of a system the rank theorem does not speak of, as the end of a sentence; empty if nothing."""
+def _beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str:
+    """What of a system neither the rank theorem nor second tables decide, as the end of a sentence; empty if nothing.
+
+    `searched` is why second tables do not show everybody open (empty: they do), None if none were looked for.
+    """
     if system.partitions:
         names = ", ".join(part.column.name for part in system.partitions)
         return (
@@ -301,18 +324,20 @@ def _beyond_rank(system: System, evidence: Evidence) -> str:
         )
     if system.equal or any(feature.power != 1 for feature in system.features):
         return "there are squares or variances of private values, and the rules for them can miss something"
-    if system.bounds:
-        return "facts about single people are known, and what follows from them was not searched"
     if not system.constraints and not system.order:
         return ""  # no answer said anything of a private value
+    if system.order:
+        return "some answer is an order statistic, and the rules for these can miss something here"
+    if searched is not None:
+        return searched
+    if system.bounds:
+        return "facts about single people are known, and what follows from them was not searched"
     for name in system.columns:
         if evidence.prior(name) != Prior():
             return (
                 f"what is declared of {name} (a range, a step or its values) can give away more than the equations do, "
                 "and that was not searched"
             )
-    if system.order:
-        return "some answer is an order statistic, and the rules for these can miss something here"
     inexact = not all(row.equation for row in system.constraints)
     return "some answer is no equation" if inexact else ""
 

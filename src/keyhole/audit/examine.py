@@ -11,7 +11,9 @@ from typing import Any
 
 from keyhole.audit.base import Exposure, query_order
 from keyhole.audit.judge import Judge
+from keyhole.audit.known import Rules
 from keyhole.audit.rules import RULES, groups
+from keyhole.audit.rules.interval import SECONDS, Within, interval
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config
@@ -34,6 +36,8 @@ def examine(
     view: str | None = None,
     group_size: int = 1,
     rounding: str | int | Decimal | None = None,
+    within: str | None = None,
+    time_limit: float | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
     progress: Progress | None = None,
@@ -46,7 +50,8 @@ def examine(
     ("salary", or ["salary", "sugar:3..10:0.1"]). Answers that the log lacks are computed from the data. `config` (a
     `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
     written for ("postgres"; default: what the export says, else DuckDB). `rounding`: the answers of the log were
-    rounded to multiples of it.
+    rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred; ranges
+    are searched for `time_limit` seconds in each system.
 
     >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     >>> import pyarrow as pa
@@ -71,9 +76,15 @@ def examine(
         unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
         transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
-    rules = RULES if group_size == 1 else (*RULES, groups(group_size))
-    found = Judge(rules, progress).examine(evidence, roster)
+    judge = Judge(_rules(group_size, within, time_limit), progress, source)
+    found = judge.examine(evidence, roster)
     return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect)
+
+
+def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:
+    """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
+    ranges = interval(None if within is None else Within.parse(within), time_limit or SECONDS)
+    return (*RULES[:-1], ranges, *(() if group_size == 1 else (groups(group_size),)))
 
 
 def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise | None:

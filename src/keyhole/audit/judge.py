@@ -9,10 +9,11 @@ from decimal import Decimal
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.rules import RULES
+from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.query import Aggregate
-from keyhole.tables import Roster
+from keyhole.tables import Roster, Source
 
 _REASONS = {
     Aggregate.VAR: "a variance is judged where SUM or AVG of the same people was asked too",
@@ -26,15 +27,16 @@ class Judge:
 
     rules: Rules = RULES
     progress: Progress | None = None
+    source: Source | None = None
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         """Who is exposed, and what is known of the others."""
-        known = Known.prior(evidence, roster, self.progress)
+        known = Known.prior(evidence, roster, self.progress, self.source)
         while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
             pass  # until no rule narrows anything
-        findings = known.findings(roster)
+        findings = known.findings(roster, Status.EXPOSED, Status.INFERRED)
         used = {q for f in findings if f.proof is not None for q in f.proof.weights}
-        unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence) if u.number not in used))
+        unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence, known) if u.number not in used))
         return Exposure(
             evidence,
             roster,
@@ -44,6 +46,8 @@ class Judge:
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             (*known.contradictions, *_outside(findings, known)),
             shown=frozenset(known.shown),
+            ranges=tuple(known.findings(roster, Status.OPEN)),
+            searched={number: unshown(known, number) for number in known.searched},
         )
 
 
@@ -65,10 +69,11 @@ def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradictio
             yield Contradiction(names, f"the answers give {f.who}'s {f.column} = {f.value}, which it cannot be")
 
 
-def _unjudged(evidence: Evidence) -> Iterator[Unjudged]:
-    for system in evidence.systems:
+def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:
+    for i, system in enumerate(evidence.systems):
+        used = known.searched[i].bounded.used if i in known.searched else frozenset()
         for c in system.constraints:
-            if not c.equation and c.fact is None:
+            if not c.equation and c.fact is None and c.number not in used:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: needs the interval auditor")
         for fact in system.order:
             reason = _REASONS.get(fact.query.aggregate) or unused(fact)

@@ -6,6 +6,7 @@ run in a row, again and again, until none of them narrows anything: see `keyhole
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -15,16 +16,20 @@ from typing import TypeAlias
 import numpy as np
 
 from keyhole.audit.base import Finding, Group, Proof, Status
+from keyhole.audit.bounded import BoundedSystem
 from keyhole.audit.matrix import SystemMatrix, system_matrix
 from keyhole.evidence import Constraint, Contradiction, Evidence, System
+from keyhole.gather.totals import Totals
 from keyhole.grid import Grid
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import Scalar
 from keyhole.schema import Kind, Schema
+from keyhole.solve.interval import Ranges, ValueRange
 from keyhole.solve.rowspace import RowSpace
-from keyhole.tables import Roster
+from keyhole.tables import Roster, Source
 
 Progress: TypeAlias = Callable[[str, int, int], None]
+STRENGTH = {Status.OPEN: 0, Status.INFERRED: 1, Status.EXPOSED: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +48,16 @@ class Claim:
     proof: Proof
     excluded: tuple[Scalar, ...] = ()
     allowed: tuple[Scalar, ...] = ()
+    tight: bool = True
 
     def narrows(self, known: Claim | None) -> bool:
-        """Is this news? The first proof of a thing stays; an exact value beats any range."""
+        """Is this news? The first proof of a thing stays; an exact value beats any range, and inferred beats open."""
         if known is None:
             return True
+        if known.status is not self.status:
+            return STRENGTH[self.status] > STRENGTH[known.status]
         if known.status is Status.EXPOSED:
             return False
-        if self.status is Status.EXPOSED:
-            return True
         if self.allowed and (not known.allowed or len(self.allowed) < len(known.allowed)):
             return not known.allowed or set(self.allowed) < set(known.allowed)
         higher = self.lo is not None and (known.lo is None or self.lo > known.lo)
@@ -79,11 +85,24 @@ class Solved:
     by_number: Mapping[str, Constraint]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Searched:
+    """The ranges of one system, and how far apart two values must be for a person to count as open."""
+
+    bounded: BoundedSystem
+    ranges: Ranges
+    apart: Callable[[ValueRange], Fraction]
+
+
 class Known:
     """All that was proved so far. `learn` takes claims in and says whether any of them was news."""
 
-    def __init__(self, evidence: Evidence, schema: Schema, progress: Progress | None = None) -> None:
+    def __init__(
+        self, evidence: Evidence, schema: Schema, progress: Progress | None = None, source: Source | None = None
+    ) -> None:
         self.evidence = evidence
+        self.searched: dict[int, Searched] = {}  # systems whose ranges were solved
+        self._source = source
         self._schema = schema
         self._progress = progress
         self._solved: dict[int, Solved] = {}
@@ -93,9 +112,11 @@ class Known:
         self.shown: set[int] = set()  # systems in which everybody else is open, by a second table
 
     @classmethod
-    def prior(cls, evidence: Evidence, roster: Roster, progress: Progress | None = None) -> Known:
-        """Nothing beyond what was declared."""
-        return cls(evidence, roster.schema, progress)
+    def prior(
+        cls, evidence: Evidence, roster: Roster, progress: Progress | None = None, source: Source | None = None
+    ) -> Known:
+        """Nothing beyond what was declared. With a `source` the true table is at hand, as one that is possible."""
+        return cls(evidence, roster.schema, progress, source)
 
     def numeric(self, name: str) -> bool:
         """Does a column hold numbers?"""
@@ -136,9 +157,26 @@ class Known:
             self._solved[number] = Solved(built, space, fixed, {c.number: c for c in system.constraints})
         return self._solved[number]
 
+    def grids(self, system: System) -> dict[str, Grid]:
+        """The numbers that each numeric column of a system can hold."""
+        return {name: self.grid(name) for name in system.columns if self.numeric(name)}
+
+    def truth(self, system: System) -> dict[int, list[Fraction]] | None:
+        """The true total of each numeric column over each atom; None without the data."""
+        if self._source is None:
+            return None
+        totals = Totals(system.atoms, system.features, system.partitions, self._source)
+        wanted = [f for f, x in enumerate(system.features) if x.power == 1 and x.column and self.numeric(x.column)]
+        return {f: totals.of_atoms(f) for f in wanted}
+
     def of(self, row: int, column: str) -> Claim | None:
         """What is known of one value."""
         return self._claims.get((row, column))
+
+    def listed(self, system: System) -> Counter[tuple[int, str]]:
+        """How many people of each atom are exposed or inferred, by column."""
+        claims = (c for c in self._claims.values() if c.status is not Status.OPEN and c.column in system.columns)
+        return Counter((int(system.atoms.of[c.row]), c.column) for c in claims)
 
     def identities(self, column: str) -> dict[int, Proof]:
         """The records whose value is an identity over answers, with that identity."""
@@ -168,7 +206,7 @@ class Known:
         return sum(solved.space.rank for solved in self._solved.values())
 
     def learn(self, said: Iterable[Claim | Group | Contradiction | ShownOpen]) -> bool:
-        """Take claims in; True if something was news. What a fact says by itself is not."""
+        """Take claims in; True if something was news. What a fact says by itself exposes nobody."""
         news = False
         for each in said:
             if isinstance(each, Contradiction):
@@ -180,22 +218,36 @@ class Known:
                 self._groups.setdefault(at, each)
             elif isinstance(each, ShownOpen):
                 self.shown.add(each.system)
-            elif not all(q.startswith("fact") for q in each.proof.weights):
+            elif each.status is Status.OPEN or not all(q.startswith("fact") for q in each.proof.weights):
                 key = (each.row, each.column)
                 if each.narrows(self._claims.get(key)):
                     self._claims[key] = each
                     news = True
         return news
 
-    def findings(self, roster: Roster) -> list[Finding]:
-        """The claims with names put to them, in the order of the table."""
-        ordered = sorted(self._claims.values(), key=lambda c: (c.row, c.column))
+    def findings(self, roster: Roster, *statuses: Status) -> list[Finding]:
+        """The claims of these statuses with names put to them, in the order of the table."""
+        chosen = (c for c in self._claims.values() if c.status in statuses)
+        ordered = sorted(chosen, key=lambda c: (c.row, c.column))
         rows = np.array([c.row for c in ordered], dtype=np.int64)
         if not len(rows):
             return []
         labels, alone = roster.labels(rows), roster.singled_out(rows)
         return [
-            Finding(label, c.row, c.column, c.status, c.value, c.lo, c.hi, c.proof, one, c.excluded, c.allowed)
+            Finding(
+                label,
+                c.row,
+                c.column,
+                c.status,
+                c.value,
+                c.lo,
+                c.hi,
+                c.proof,
+                one,
+                c.excluded,
+                c.allowed,
+                tight=c.tight,
+            )
             for c, label, one in zip(ordered, labels, alone, strict=True)
         ]
 

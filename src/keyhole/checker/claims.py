@@ -33,6 +33,9 @@ class Addend:
     known: Fraction | None = None
     exactly: Fraction | None = None
     rounded: Fraction | None = None  # how far the true number may lie from the answer
+    side: str = ""
+    ends: tuple[Fraction | None, Fraction | None] | None = None  # of an answer that is no equation
+    bound: Mapping[str, Any] | None = None  # people at an end of what is known of them
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def parse(text: str) -> Claims:
         raise Unreadable("this is no verdict: it has no list `exposed` (write one with keyhole audit --format json)")
     try:
         source = raw.get("source") or {}
-        intervals = [i for i in raw.get("intervals", ()) if i.get("status") != "open"]
+        intervals = [i for i in raw.get("intervals", ()) if i.get("status") != "open" or i.get("proof")]
         priors = {str(i["column"]): (i["prior"][0], i["prior"][1]) for i in raw.get("intervals", ()) if i.get("prior")}
         groups = raw.get("groups", ())
         claims = (*_people(raw["exposed"], intervals), *map(_group, groups))
@@ -157,11 +160,15 @@ def _proof(
 
 def item(raw: Mapping[str, Any]) -> Addend:
     """One entry of a proof."""
-    weight = Fraction(str(raw["weight"]))
+    weight, side = Fraction(str(raw["weight"])), str(raw.get("side", ""))
+    given = raw.get("ends")
+    ends = None if given is None else (_fraction(given[0]), _fraction(given[1]))
+    if "bound" in raw:
+        return Addend(weight, side=side, bound=raw)
     if "known" in raw:
-        return Addend(weight, known=Fraction(str(raw["known"])))
+        return Addend(weight, known=Fraction(str(raw["known"])), side=side)
     if "fact" in raw:
-        return Addend(weight, fact=raw)
+        return Addend(weight, fact=raw, side=side, ends=ends)
     return Addend(
         weight,
         str(raw["query"]),
@@ -176,4 +183,10 @@ def item(raw: Mapping[str, Any]) -> Addend:
         raw.get("besides"),
         exactly=Fraction(raw["exactly"]) if "exactly" in raw else None,
         rounded=Fraction(raw["rounded"]) if "rounded" in raw else None,
+        side=side,
+        ends=ends,
     )
+
+
+def _fraction(text: Any) -> Fraction | None:
+    return None if text is None else Fraction(str(text))

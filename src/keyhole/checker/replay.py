@@ -16,6 +16,7 @@ from .engine import Cannot, Engine, Fails
 from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
+from .ranges import RangeProofs
 from .rest import Rest
 from .sums import Sums
 
@@ -91,6 +92,7 @@ class Checker:
         self.moments = Moments(self.sums)
         self.order = Order(engine, maker)
         self.rest = Rest(self.sums)
+        self.ranges = RangeProofs(self.sums)
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:
@@ -154,6 +156,10 @@ class Checker:
             self.sums.identity(claim, rows, part=kind == "part")
         elif claim.status == "group" and kind != "none":
             raise Fails("a total is proved by a sum of answers alone")
+        elif kind == "range":
+            self.ranges.check(claim, rows[0])
+        elif claim.status == "open":
+            raise Fails("this proof says more than that somebody is open")
         elif kind == "square":
             self.sums.square(claim, rows[0])
         elif kind == "counts":

@@ -98,7 +98,7 @@ class Sums:
         value = number(said)
         if value is None:
             raise Cannot("a yes or no is no number to add up")
-        return Blurred(value, self._dust(value) if isinstance(said, float) else Fraction(0))
+        return Blurred(value, (self._dust(value) if isinstance(said, float) else Fraction(0)) + rounding(cited))
 
     def _dust(self, value: Fraction) -> Fraction:
         doubles = any(kind == "DOUBLE" for kind in (*self.engine.types.values(), *self.engine.columns.values()))
@@ -378,6 +378,14 @@ class Sums:
             if abs(given - said) > max(self._blur(column, given), self._dust(given)) + Fraction(1, 10**9):
                 return False
         return True
+
+
+def rounding(cited: Addend) -> Fraction:
+    """How far a printed number is said to be from the true one, where it is rounded: that is tried too."""
+    said = number(cited.answer)
+    if cited.ends is None or said is None:
+        return Fraction(0)
+    return max((abs(end - said) for end in cited.ends if end is not None), default=Fraction(0))
 
 
 def plainly(proof: Sequence[Addend], private: Sequence[str]) -> None:

@@ -32,6 +32,7 @@ Examples
   keyhole audit log.sql --data patients.csv --id Name --private "Blood sugar"
   keyhole audit transcript.jsonl --data roster.csv --id Name --private salary:0..500000:1 --format json
   keyhole audit log.sql -c keyhole.toml --group-size 3 --out verdict.json --format json
+  keyhole audit log.sql --data staff.csv --private salary:0..500000 --within 5% --knowledge facts.toml
   keyhole audit postgresql.csv --data staff.parquet --private salary --log-format postgres-csvlog
   keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
 
@@ -58,6 +59,9 @@ def audit(
     dialect: str | None,
     group_size: int,
     rounding: str | None,
+    within: str | None,
+    time_limit: float | None,
+    knowledge: Path | None,
     baseline: Path | None,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
@@ -89,7 +93,9 @@ def audit(
             view=view,
             group_size=group_size,
             rounding=rounding,
-            config=config,
+            within=within,
+            time_limit=time_limit,
+            config=config if config is not None else knowledge,
             progress=progress,
         )
     show(verdict, read, known, format, out)
@@ -148,6 +154,9 @@ command = click.Command(
         options.DIALECT,
         options.GROUP_SIZE,
         options.ROUNDING,
+        options.WITHIN,
+        options.TIME_LIMIT,
+        options.KNOWLEDGE,
         options.BASELINE,
         options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT),
         options.OUT,

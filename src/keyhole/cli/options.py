@@ -142,6 +142,17 @@ GROUP_SIZE = click.Option(
     show_default=True,
     help="Also report groups of up to this many people whose total is determined.",
 )
+WITHIN = click.Option(
+    ["--within"],
+    metavar="WIDTH|SHARE%",
+    help="A proved range of at most this width (0.5), or share of its larger end (5%), counts as inferred.",
+)
+TIME_LIMIT = click.Option(
+    ["--time-limit"],
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long ranges are searched for in each system of columns (default 60); what is proved by then is kept.",
+)
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )

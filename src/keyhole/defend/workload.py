@@ -21,7 +21,7 @@ from keyhole.defend.loss import Neighbours
 from keyhole.errors import UnsupportedQuery
 from keyhole.forms import Form, Part, combined, weighted_count
 from keyhole.predicate import Opaque, Scalar, leaves
-from keyhole.query import Aggregate, Query, Statement
+from keyhole.query import HALF, Aggregate, Query, Statement
 
 MOST_GROUPS = 10_000
 GroupKey = tuple[tuple[str, Scalar], ...]
@@ -259,6 +259,8 @@ def _pose_within(
         )
     if query.test is not None:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself and compare it yourself")
+    if query.digits is not None and query.rounding != HALF:
+        raise UnsupportedQuery(f"{query.label}: ask for the number itself, or round it with ROUND")
     none = Fraction(0)
     form, cells = weighted_count(query), _looked_at(query, domain, keys, said)
     if not query.per:

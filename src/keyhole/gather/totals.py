@@ -88,6 +88,19 @@ class Totals:
                 radius += abs(p.factor) * (count + 2) * ULP * size
         return Evaluated(public, matched, total + public, radius)
 
+    def of_atoms(self, feature: int) -> list[Fraction]:
+        """The true total of a feature over each atom, exactly: DOUBLE values are added as the fractions they are."""
+        totals, digits, absolute = self._atom_totals(feature)
+        if absolute is None:
+            return [Fraction(int(total), 10**digits) for total in totals.tolist()]
+        column = self._features[feature].column
+        assert column is not None
+        values, inside = self._values(column), self._inside(self._features[feature])
+        found = [Fraction(0)] * self._atoms.K
+        for r in np.flatnonzero(inside & values.present).tolist():
+            found[self._atoms.of[r]] += Fraction(float(values.floats[r])) ** self._features[feature].power
+        return found
+
     def _dot(self, feature: int) -> list[int] | list[float]:
         """Sum of a feature over the atoms of every predicate."""
         if feature in self._dots:

@@ -14,7 +14,7 @@ from typing import Any
 from keyhole.errors import DIFFERS
 from keyhole.evidence import Unjudged
 from keyhole.predicate import Scalar
-from keyhole.report.plain import Argument, Case, Cited, Plain, Provenance, Record
+from keyhole.report.plain import Argument, Bounding, Case, Cited, Plain, Provenance, Record, Step
 from keyhole.transcript import Answer, simplest_decimal
 
 MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
@@ -101,12 +101,13 @@ def _source(source: Provenance) -> dict[str, Any]:
 def _intervals(
     verdict: Plain, everybody: Sequence[Record], proof: Callable[[Case], list[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
-    known = {(case.rows[0], case.column): case for case in verdict.findings}
+    known = {(case.rows[0], case.column): case for case in (*verdict.ranges, *verdict.findings)}
     ranges = {name: (number(prior.lo), number(prior.hi)) for name, prior in verdict.priors.items()}
     if everybody:
         pairs = [(row, name, record) for row, record in enumerate(everybody, 1) for name in verdict.source.private]
     else:
-        pairs = [(case.rows[0], case.column, case.records[0]) for case in verdict.findings]
+        listed = (*verdict.findings, *verdict.ranges)
+        pairs = [(case.rows[0], case.column, case.records[0]) for case in listed]
     for row, name, record in pairs:
         case = known.get((row, name))
         lo, hi = ranges[name] if case is None else (number(case.lo), number(case.hi))
@@ -121,6 +122,8 @@ def _intervals(
         }
         if case is not None:
             item["certificate"] = certificate(case.argument)
+        if case is not None and case.argument.ends:
+            item["tight"] = case.tight
         if case is not None and case.excluded:
             item["excluded"] = [number(v) for v in case.excluded]
         if case is not None and case.allowed:
@@ -131,7 +134,16 @@ def _intervals(
 
 
 def _items(argument: Argument) -> Iterator[dict[str, Any]]:
-    for step in argument.steps:
+    if not argument.ends:
+        yield from _steps(argument.steps, argument.constant, argument.rule)
+    for end in argument.ends:
+        side = {"side": end.side}
+        yield from (item | side for item in _steps(end.steps, end.constant))
+        yield from (_bound(each) | side for each in end.bounds)
+
+
+def _steps(steps: Sequence[Step], constant: Fraction, rule: str = "") -> Iterator[dict[str, Any]]:
+    for step in steps:
         cited = step.cited
         if cited.fact is not None:
             yield {"fact": cited.fact, "weight": str(step.weight), **plainly(cited.replayed)}
@@ -141,11 +153,29 @@ def _items(argument: Argument) -> Iterator[dict[str, Any]]:
             item["answer"] = _answer(cited)
         if cited.form:
             item["form"] = cited.form
-        if argument.rule:
-            item["rule"] = argument.rule
+        if rule:
+            item["rule"] = rule
         yield item | plainly(cited.replayed)
-    if argument.constant:
-        yield {"known": str(argument.constant), "weight": "1"}
+    if constant:
+        yield {"known": str(constant), "weight": "1"}
+
+
+def _bound(each: Bounding) -> dict[str, Any]:
+    """People at their bound: one by his id, several by how many they are and by a query that they are all in."""
+    used = each.used
+    item: dict[str, Any] = {} if used.fact is None else {"fact": used.fact}
+    each_at = number(simplest_decimal(used.each, used.each))
+    item |= {"bound": used.bound, "each": each_at, "weight": str(used.weight)}
+    if used.own:
+        item["own"] = True
+    elif each.record is not None:
+        item["record"] = _record(each.record)
+    else:
+        item["people"] = used.people
+    if used.of:
+        item["of"] = used.of
+    item |= plainly(each.replayed)
+    return item
 
 
 def certificate(argument: Argument) -> Any:

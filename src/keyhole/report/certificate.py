@@ -50,17 +50,19 @@ class Certifier:
         """What one addend needs besides its weight: the cell of the answer, or what the fact says."""
         if row.fact is not None:
             fact = self._exposure.evidence.knowledge.facts[row.fact - 1]
-            return {
-                "where": fact.where,
-                "column": fact.column,
-                "total": None if row.lo is None else simplest_decimal(row.lo, row.lo),
-            }
+            about = {"where": fact.where, "column": fact.column}
+            if row.lo is not None and row.lo == row.hi:
+                return about | {"total": simplest_decimal(row.lo, row.lo)}
+            return about | {"ends": [_text(row.lo), _text(row.hi)]}
         entry = self._index.entries.get(row.number)
         if entry is None:
             return {}
         found = self.cell(entry)
         if row.judged_as == ROUNDED or (row.exact and (entry.query.digits is not None or _noisy(entry))):
             found["rounded"] = self._blur(entry)
+        if not row.exact and row.scale:
+            ends = [None if end is None else (end + row.offset) / row.scale for end in (row.lo, row.hi)]
+            found["ends"] = [_text(end) for end in (ends if row.scale > 0 else reversed(ends))]
         partner = self._partner.get(row.number)
         if partner is not None and entry.query.aggregate is Aggregate.VAR:
             found["squares"] = self._squares(system, row, entry, partner)
@@ -74,6 +76,13 @@ class Certifier:
             return blur
         step = Fraction(1) / Fraction(10) ** (entry.query.digits or 0)
         return blur + (step / 2 if entry.query.rounding == HALF else step)
+
+    def fact(self, number: int | None) -> dict[str, Any]:
+        """What a fact says of single people."""
+        if number is None:
+            return {}
+        fact = self._exposure.evidence.knowledge.facts[number - 1]
+        return {"where": fact.where, "column": fact.column}
 
     def cell(self, entry: Entry) -> dict[str, Any]:
         """Which cell of the answer is meant, and what it is exactly where it is printed shorter."""
@@ -112,6 +121,8 @@ class Certifier:
     def proof(self, proof: Proof) -> dict[str, Any]:
         """The certificate of a proof: its kind, and what that kind needs."""
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
+        if proof.sides:
+            return self._range(system, proof, rows)
         if proof.moments is not None:
             return self._moments(proof.moments, rows)
         if proof.order is not None:
@@ -176,6 +187,22 @@ class Certifier:
         said = {"min": prior.lo, "max": prior.hi, "step": prior.step, "values": prior.values}
         return {k: v for k, v in said.items() if v is not None}
 
+    def _range(self, system: System, proof: Proof, rows: Mapping[str, Constraint]) -> dict[str, Any]:
+        """Whom each answer adds up, as public conditions, and what was declared of the columns."""
+        people = {}
+        for number in proof.weights:
+            people[number] = [
+                {
+                    "column": system.features[part.feature].column,
+                    "where": to_sql(part.where),
+                    "factor": part.factor / (rows[number].scale or 1),
+                    **({} if part.weight is None else {"times": part.weight}),
+                }
+                for part in rows[number].parts
+            ]
+        declared = {name: self._said(name) for name in system.columns}
+        return {"kind": "range", "people": people, "declared": declared}
+
     def _whole(self, system: System, proof: Proof) -> bool:
         """Is it the value itself that is determined, wherever it lies?"""
         found: set[int] = set()
@@ -216,3 +243,8 @@ class Certifier:
 
 def _noisy(entry: Entry) -> bool:
     return entry.answer is not None and entry.answer.noise is not None
+
+
+def _text(end: Fraction | None) -> str | None:
+    """An end as p/q."""
+    return None if end is None else str(end)

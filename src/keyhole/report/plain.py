@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.audit.base import Exposure, Finding, Group, Proof, name_of, query_order
+from keyhole.audit.end_proof import BoundUsed, EndProof
 from keyhole.evidence import Constraint, Contradiction, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
@@ -66,10 +67,31 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Bounding:
+    """What is put in for people whom the steps of an end leave: their `bound`, by a fact or what is declared."""
+
+    used: BoundUsed
+    record: Record | None = None  # where it is one person
+    replayed: Mapping[str, Any] = field(default_factory=dict)  # what a fact says
+
+
+@dataclass(frozen=True, slots=True)
+class EndArgument:
+    """Why a value is at least (`side` lo) or at most (hi) `end`: steps, a public constant, and bounds."""
+
+    side: str
+    end: Fraction
+    steps: tuple[Step, ...]
+    constant: Fraction
+    bounds: tuple[Bounding, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Argument:
     """A proof: the steps add up, with a public `constant`, to what is claimed; or a `rule` about the queries cited.
 
-    `holds` is 1 or 0 where the steps show that one person is, or is not, in a private cell.
+    `holds` is 1 or 0 where the steps show that one person is, or is not, in a private cell. Of a range: `ends`, and the
+    steps are what they cite.
     """
 
     steps: tuple[Step, ...] = ()
@@ -78,6 +100,7 @@ class Argument:
     holds: int | None = None
     certificate: Mapping[str, Any] = field(default_factory=dict)
     known: tuple[Case, ...] = ()  # what was proved of others before, and is used
+    ends: tuple[EndArgument, ...] = ()
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -89,7 +112,7 @@ class Argument:
 class Case:
     """What is proved of one person's private value, or (`status` group) of the total of several people.
 
-    `status` is exposed, inferred or group; rows count from 1.
+    `status` is exposed, inferred, open (a narrower range than was known) or group; rows count from 1.
     """
 
     status: str
@@ -103,6 +126,7 @@ class Case:
     singled_out: bool = False
     excluded: tuple[Scalar, ...] = ()
     allowed: tuple[Scalar, ...] = ()
+    tight: bool = True
 
     @property
     def who(self) -> str:
@@ -165,6 +189,12 @@ class Plain:
     unjudged: tuple[Unjudged, ...]
     refused: tuple[Refusal, ...]
     contradictions: tuple[Contradiction, ...]
+    ranges: tuple[Case, ...] = ()  # those who stay open, in a narrower range than was declared
+
+    @property
+    def narrowed(self) -> tuple[Case, ...]:
+        """Those who stay open, and of whom the log tells a narrower range."""
+        return tuple(case for case in self.ranges if case.argument.queries)
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -208,15 +238,14 @@ def plain(exposure: Exposure) -> Plain:
         unjudged=exposure.unjudged,
         refused=exposure.refused,
         contradictions=exposure.contradictions,
+        ranges=tuple(_person(f, cites) for f in exposure.ranges),
     )
 
 
 def _person(f: Finding, cites: _Cites) -> Case:
     argument = cites.argument(f.proof)
-    row = (f.row + 1,)
-    return Case(
-        str(f.status), (f.record,), row, f.column, f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed
-    )
+    row, said = (f.row + 1,), (f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed, f.tight)
+    return Case(str(f.status), (f.record,), row, f.column, *said)
 
 
 def _group(g: Group, cites: _Cites) -> Case:
@@ -236,6 +265,7 @@ class _Cites:
         self._cited: dict[tuple[int, str], Cited] = {}
         self._order: dict[str, tuple[int, ...]] = {}
         self._arguments: dict[int, Argument] = {}  # people who share a rule share its proof
+        self._labels = _labels(exposure)
 
     def argument(self, proof: Proof | None, *, indicators: bool = True) -> Argument:
         """A proof in order of its queries."""
@@ -247,8 +277,9 @@ class _Cites:
             constant = Fraction(0) if proof.rule else proof.constant
             holds = self._holds(proof) if indicators else None
             quotient = any(step.cited.form.startswith(QUOTIENT) for step in steps)
+            ends = tuple(self._end(proof.system, side) for side in proof.sides)
             certificate = RATIO if quotient and not proof.known else self._certify.proof(proof)
-            known = Argument(steps, constant, proof.rule, holds, certificate, tuple(self._before(proof)))
+            known = Argument(steps, constant, proof.rule, holds, certificate, tuple(self._before(proof)), ends)
             self._arguments[id(proof)] = known
         return known
 
@@ -260,6 +291,13 @@ class _Cites:
             status, value = (EXPOSED, lo) if lo is not None and lo == hi else (INFERRED, None)
             column = self._certify.column(proof)
             yield Case(status, (record,), (row + 1,), column, value, lo, hi, self.argument(why))
+
+    def _end(self, system: int, side: EndProof) -> EndArgument:
+        steps = tuple(self._step(system, q, side.weights[q]) for q in self._sorted(side.weights))
+        bounds = tuple(
+            Bounding(b, None if b.row is None else self._labels[b.row], self._certify.fact(b.fact)) for b in side.bounds
+        )
+        return EndArgument(side.side, side.end, steps, side.constant, bounds)
 
     def _sorted(self, numbers: Iterable[str]) -> list[str]:
         for number in numbers:
@@ -282,13 +320,20 @@ class _Cites:
         return Step(cited, weight if cited.scale == 1 else weight * cited.scale)
 
     def _holds(self, proof: Proof) -> int | None:
-        if proof.rule or len(proof.target) != 1:
+        if proof.rule or proof.sides or len(proof.target) != 1:
             return None
         system = self._systems[proof.system]
         if system.features[next(iter(proof.target)) // system.atoms.K].column is not None:
             return None
         ends = proof.ends(self._index.constraints[proof.system])
         return None if ends is None else int(ends[0] > 0)
+
+
+def _labels(exposure: Exposure) -> dict[int, Record]:
+    """The ids of all people whose bound a proof puts in."""
+    proofs = {id(f.proof): f.proof for f in (*exposure.findings, *exposure.ranges) if f.proof is not None}
+    rows = sorted({b.row for p in proofs.values() for s in p.sides for b in s.bounds if b.row is not None})
+    return dict(zip(rows, exposure.roster.labels(np.array(rows, dtype=np.int64)), strict=True)) if rows else {}
 
 
 def _cite(row: Constraint, entry: Entry | None) -> Cited:

@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from keyhole.audit.base import query_order, visible
+from keyhole.audit.base import name_of, query_order, visible
 from keyhole.errors import DIFFERS
-from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Case, Cited, Plain, Step
+from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, Cited, EndArgument, Plain, Step
 from keyhole.transcript import simplest_decimal
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 SHOWN = 20
 NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."
 WIDEST = 60  # places of a column; what is longer pushes the rest of its line
+RANGES_TITLE = "Open, in a range that follows from the answers and what is known:"
 GROUPS_TITLE = (
     "Groups whose total is determined (the general search is hard; these were found by testing atoms, "
     "queries, differences and reduced rows):"
@@ -33,6 +34,8 @@ def formula(case: Case) -> str:
     who = (
         f"total {case.column} of {len(case.records)} people" if case.status == GROUP else f"{case.who}'s {case.column}"
     )
+    if argument.ends:
+        return " ".join(range_sentence(end, case, case.who) for end in argument.ends if end.steps)
     if argument.rule:
         return f"{_cited(argument)}: {argument.rule}; {who} {claim(case)}"
     left = _sum([(step.weight, step.cited.name) for step in _added_first(argument)], argument.constant)
@@ -46,7 +49,7 @@ def formula(case: Case) -> str:
 def arithmetic(case: Case) -> str:
     """`32.1 - 15.5 - 11.4 = 5.2`: the same with the answers put in; empty if an answer is missing."""
     argument = case.argument
-    if not argument.steps or argument.rule or case.value is None or argument.holds is not None:
+    if not argument.steps or argument.rule or argument.ends or case.value is None or argument.holds is not None:
         return ""
     parts = []
     for step in _added_first(argument):
@@ -60,6 +63,45 @@ def arithmetic(case: Case) -> str:
 def why(case: Case) -> str:
     """The formula, and under it the arithmetic where all answers are known."""
     return "\n".join(line for line in (formula(case), arithmetic(case)) if line)
+
+
+def range_sentence(end: EndArgument, case: Case, who: str) -> str:
+    """`Q3 = 11.4; John Smith is at least 3 (known); so Joseph Sky's pay is at most 8.4.`"""
+    steps = sorted(end.steps, key=lambda step: step.weight < 0)
+    said = _sum([(step.weight, step.cited.name) for step in steps], end.constant)
+    values = [(step.weight, step.cited.value) for step in steps]
+    if all(value is not None for _, value in values):
+        told = sum((w * Fraction(v) for w, v in values if v is not None), end.constant)
+        said += f" = {simplest_decimal(told, told)}"
+    ends = {step.cited.number: step.cited.replayed.get("ends") for step in steps}
+    blurred = [f"Q{q} lies in [{_end(e[0], '-∞')}, {_end(e[1], '∞')}]" for q, e in ends.items() if e is not None]
+    clauses = [said, *blurred, *(_bound_clause(each, who) for each in end.bounds)]
+    word = "at most" if end.side == "hi" else "at least"
+    whose = f"{who}'s {case.column}" if who == case.who else f"{case.column} of {who}"
+    return f"{'; '.join(clauses)}; so {whose} is {word} {_number(end.end)}."
+
+
+def _bound_clause(each: Bounding, subject: str) -> str:
+    used = each.used
+    word = "at most" if used.bound == "max" else "at least"
+    source = "known" if used.fact is None else f"fact {used.fact}"
+    times = "" if abs(used.weight) == 1 else f", counted {_number(abs(used.weight))} times"
+    if used.own or each.record is not None:
+        who = subject if each.record is None else name_of(each.record)
+        return f"{who} is {word} {_number(used.each)} ({source}){times}"
+    of = f" of Q{used.of}" if used.of else ""
+    who = f"the other {'person' if used.people == 1 else f'{used.people} people'}{of}"
+    counted = f": {_number(used.people * used.each)}" if used.people > 1 else ""
+    verb = "is" if used.people == 1 else "are"
+    return f"{who} {verb} {word} {_number(used.each)}{' each' if used.people > 1 else ''} ({source}){counted}{times}"
+
+
+def _number(value: Fraction) -> str:
+    return str(simplest_decimal(value, value))
+
+
+def _end(text: str | None, infinite: str) -> str:
+    return infinite if text is None else _number(Fraction(text))
 
 
 def without_value(case: Case) -> str:
@@ -113,6 +155,9 @@ def sentence(verdict: Plain) -> str:
     if verdict.groups:
         n = len(verdict.groups)
         first += f" The total of {n} small {'group' if n == 1 else 'groups'} is determined."
+    if narrowed_ranges := len({case.rows for case in verdict.narrowed}):
+        whose = "1 person" if narrowed_ranges == 1 else f"{narrowed_ranges} people"
+        first += f" A narrower range than was declared follows for {whose}."
     if verdict.contradictions:
         first += " Some answers contradict each other or the data, so this is not an all-clear."
     waiting = len(verdict.unjudged) + len(verdict.refused)
@@ -211,6 +256,9 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
             yield f"  {line}", ""
             yield from ((f"  {each}", "dim") for each in worked)
         yield from ((f"  {line}", "dim") for line in legend(shown))
+    if verdict.narrowed:
+        yield "", ""
+        yield from _ranges(verdict)
     if verdict.groups:
         yield "", ""
         yield GROUPS_TITLE, "bold"
@@ -230,6 +278,23 @@ def render(verdict: Plain) -> Iterator[RenderableType]:
     from rich.text import Text
 
     yield from (Text(line, style=style) for line, style in lines(verdict))
+
+
+def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
+    """Those who stay open in a narrower range; people who share a proof share its line."""
+    yield RANGES_TITLE, "bold"
+    shown = verdict.narrowed[:SHOWN]
+    for case in shown:
+        outer = "" if case.tight else " (outer, not shown to be reached)"
+        yield f"  {case.who}: {case.column} {claim(case)}{outer}", ""
+    yield from ((f"  {line}", "") for line in more(verdict.narrowed))
+    shared: dict[int, list[Case]] = {}
+    for case in shown:
+        shared.setdefault(id(case.argument), []).append(case)
+    for cases in shared.values():
+        who = cases[0].who if len(cases) == 1 else f"any of {', '.join(case.who for case in cases)}"
+        yield from ((f"  {range_sentence(end, cases[0], who)}", "dim") for end in cases[0].argument.ends if end.steps)
+    yield from ((f"  {line}", "dim") for line in legend(shown))
 
 
 def _table(cases: Sequence[Case]) -> Iterator[tuple[str, str]]:

@@ -32,7 +32,9 @@ class Verdict:
     _cases: Mapping[tuple[tuple[int, ...], str], Case] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_cases", {(case.rows, case.column): case for case in self.plain.cases})
+        object.__setattr__(
+            self, "_cases", {(case.rows, case.column): case for case in (*self.plain.ranges, *self.plain.cases)}
+        )
 
     @classmethod
     def of(cls, exposure: Exposure) -> Verdict:
@@ -59,6 +61,11 @@ class Verdict:
     def inferred(self) -> tuple[Finding, ...]:
         """The people of whom something new is known, but not all."""
         return self.exposure.inferred
+
+    @property
+    def ranges(self) -> tuple[Finding, ...]:
+        """Those who stay open, and of whom a narrower range is proved than was declared of their column."""
+        return self.exposure.ranges
 
     @property
     def groups(self) -> tuple[Group, ...]:

@@ -132,7 +132,7 @@ class Audited:
         room = 0
         if answer is not None:
             room = len(canonical(body).encode()) + 1024 + NUMBER * len(asked.statement.queries) * max(1, len(answer))
-            body |= {"answer": told(answer), "question": asked.question}
+            body |= {"answer": told(answer)} | ({} if self._source is None else {"question": asked.question})
         return self.book.append(kind, body, analyst=analyst, room=room)
 
     def rows(self, asked: Heard) -> list[dict[str, Any]]:
@@ -162,7 +162,7 @@ class Audited:
         if why is not None:
             raise QueryError(why, sql)
         entry = self.write(kind, asked, answer, None)
-        number = self.auditor.record(sql)
+        number = self.auditor.record(sql, None if answer is None else one_number(told(answer)))
         self._upto, self._mark = entry.seq, entry.hash
         return number
 

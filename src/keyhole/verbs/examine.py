@@ -25,6 +25,8 @@ def examine(
     view: str | None = None,
     group_size: int = 1,
     rounding: str | int | Decimal | None = None,
+    within: str | None = None,
+    time_limit: float | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
     progress: Progress | None = None,
@@ -37,7 +39,8 @@ def examine(
     private as on the command line ("salary", "sugar:3..10:0.1"). Answers that the log lacks are computed from the data.
     `rounding`: the answers of the log were rounded to multiples of it. `config` (a `Config` or the path of a
     keyhole.toml) gives what the arguments do not. `dialect` is what the statements were written for ("postgres",
-    "sqlite", ...; default: what the export says, else DuckDB).
+    "sqlite", ...; default: what the export says, else DuckDB). A proved range of at most `within` ("0.5", or a share:
+    "5%") counts as inferred; ranges are searched for `time_limit` seconds in each system.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
@@ -56,6 +59,8 @@ def examine(
         view=view,
         group_size=group_size,
         rounding=rounding,
+        within=within,
+        time_limit=time_limit,
         config=config,
         dialect=dialect,
         progress=progress,

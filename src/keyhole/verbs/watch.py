@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 from keyhole.audit.admission import Admission
@@ -9,6 +10,7 @@ from keyhole.book import Mark
 from keyhole.knowledge import Config
 from keyhole.session.audited import Audited, Heard
 from keyhole.session.open import Watching, audited_session
+from keyhole.session.reply import Exact
 from keyhole.session.session import Session
 from keyhole.settings import Names, Settings, settings, with_private
 from keyhole.tables.open import Table
@@ -33,14 +35,16 @@ class Watch(Session[Heard]):
             self.auditing.catch_up()
             return self.auditing.admission(self.auditing.read(text))
 
-    def record(self, text: str) -> str:
+    def record(self, text: str, answer: Decimal | None = None) -> str:
         """It was answered, admitted or not, and counts from now on: in the book when this returns. Its number.
 
-        Raises the `QueryError` of a statement that cannot be represented.
+        A MIN or MAX needs its `answer`: without, nothing more is decided of the column. Raises the `QueryError` of a
+        statement that cannot be represented.
         """
         with self.book.page():
             self.auditing.catch_up()
-            return self.auditing.take(text, kind=Mark.ANSWER)
+            told: Exact | None = None if answer is None else (({}, (Decimal(answer),)),)
+            return self.auditing.take(text, told, kind=Mark.ANSWER)
 
 
 def watch(

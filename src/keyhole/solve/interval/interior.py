@@ -1,0 +1,106 @@
+"""Who can move: the interior rank test.
+
+Take a table that is possible, F its columns with room on both sides, and the rows that hold it: equations, and
+inequalities met with equality. If e_k is not in the row space of these rows restricted to F, some direction d on F has
+A d = 0 and d_k != 0, so table + t d is possible too for small t of either sign: column k has a second value. One exact
+factorisation decides it for all columns of F.
+
+**At a bound.** A column k that sits at one of its ends moves if its column of A lies in the span of those of F: then
+some d on F has A d = -A_k, and e_k + d, or its negative, goes inwards. That is so for all of them at once if they do
+not raise the rank; else it is asked of halves. A little of all these directions gives a table with more columns inside,
+and the test is repeated from there. It speaks of real numbers; on a grid small steps do not exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.solve.interval.polytope import Ints, Polytope
+from keyhole.solve.rowspace import RowMatrix, RowSpace
+
+MOST_RANKS = 24  # factorisations spent on columns at a bound
+
+
+def movable(
+    P: Polytope, table: Sequence[Fraction], rows: Sequence[int], columns: Sequence[int], equations: frozenset[int]
+) -> set[int]:
+    """The columns that have a second value; `equations` are rows that hold even where they are blurred by a radius.
+
+    Cost: one exact row space of the rows over the columns with room, and a few more ranks for those at a bound.
+
+    >>> rows = [({0: 1, 1: 1}, Fraction(5), Fraction(5)), ({2: 1}, None, Fraction(4))]
+    >>> P = Polytope.of(rows, [(Fraction(0), None)] * 3)
+    >>> sorted(movable(P, [Fraction(2), Fraction(3), Fraction(4)], [0, 1], [0, 1, 2], frozenset()))
+    [0, 1]
+    >>> sorted(movable(P, [Fraction(0), Fraction(5), Fraction(4)], [0, 1], [0, 1, 2], frozenset()))
+    [0, 1]
+    """
+    free = [k for k in columns if _between(table[k], P.total(k))]
+    bound = [k for k in sorted(set(columns) - set(free)) if P.total(k)[0] != P.total(k)[1]]
+    said = P.products(table)
+    held = [i for i in rows if i in equations or not _between(said[i], P.rows[i])]
+    ranks = MOST_RANKS
+    space = RowSpace(_restricted(P, held, free))
+    while bound and ranks > 0:
+        inwards, ranks = _inwards(P, held, free, bound, space.rank, ranks)
+        if not inwards:
+            break
+        free, bound = [*free, *inwards], [k for k in bound if k not in set(inwards)]
+        space = RowSpace(_restricted(P, held, free))
+    stuck = set(space.determined().tolist())
+    return {k for j, k in enumerate(free) if j not in stuck}
+
+
+def _inwards(
+    P: Polytope, held: Sequence[int], free: Sequence[int], bound: list[int], rank: int, ranks: int
+) -> tuple[list[int], int]:
+    """The columns at a bound that lie in the span of the free ones; and how many ranks may still be taken."""
+    found: list[int] = []
+    waiting = [bound]
+    while waiting and ranks > 0:
+        group, ranks = waiting.pop(), ranks - 1
+        if RowSpace(_restricted(P, held, [*free, *group])).rank == rank:
+            found += group
+        elif len(group) > 1:
+            waiting += [group[: len(group) // 2], group[len(group) // 2 :]]
+    return found, ranks
+
+
+def _restricted(P: Polytope, rows: Sequence[int], columns: Sequence[int]) -> RowMatrix:
+    """Some rows over some columns."""
+    place = np.full(P.K, -1, dtype=np.int64)
+    place[np.array(columns, dtype=np.int64)] = np.arange(len(columns))
+    entries = []
+    for i in rows:
+        at = slice(int(P.start[i]), int(P.start[i + 1]))
+        here, values = place[P.columns[at]], P.entries[at]
+        order = np.argsort(here[here >= 0])
+        entries.append((here[here >= 0][order], values[here >= 0][order]))
+    return _matrix(entries, len(columns))
+
+
+def _between(value: Fraction, ends: tuple[Fraction | None, Fraction | None]) -> bool:
+    lo, hi = ends
+    return (lo is None or value > lo) and (hi is None or value < hi)
+
+
+def _matrix(entries: list[tuple[Ints, NDArray[Any]]], K: int) -> RowMatrix:
+    """Rows of ones as bits, others as integers."""
+    plain = [at for at, values in entries if bool((values == 1).all())]
+    bits = np.zeros((len(plain), -(-K // 64) * 64), dtype=np.uint8)
+    for i, at in enumerate(plain):
+        bits[i, at] = 1
+    packed = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+    parts = [RowMatrix.from_bits(packed, K)]
+    others = [(at, values) for at, values in entries if not bool((values == 1).all())]
+    narrow = [pair for pair in others if pair[1].dtype != object]
+    if narrow:
+        parts.append(RowMatrix.from_entries(narrow, K))
+    if wide := [pair for pair in others if pair[1].dtype == object]:
+        parts.append(RowMatrix.from_sparse([dict(zip(*(v.tolist() for v in p), strict=True)) for p in wide], K))
+    return parts[0] if len(parts) == 1 else RowMatrix.stack(parts)

@@ -1,0 +1,268 @@
+"""The proved range of every record over all possible tables, and how much of it is reached by a table.
+
+    propagate            rows one by one; with remainder rows where a part is large          (outer ends, with weights)
+    walk                 small parts: the exact simplex to each end that no table reached    (ends, weights, tables)
+    move                 large parts, real numbers: who can move away from the true table    (a second table exists)
+    see                  what every table found gives each record                            (inner ends)
+
+An outer end holds whatever happens: it is re-evaluated from its weights alone. An inner end is a table checked in exact
+arithmetic: inside all rows and bounds, on the grid of its column; where the ends of a row are not possible answers
+themselves (`strict`: a threshold, a rounded number), tables on them count only if another one lies between, since then
+some lie as close as one likes. Stopped early, what was proved stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from time import monotonic
+
+from keyhole.grid import Grid
+from keyhole.solve.interval.interior import movable
+from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, room
+from keyhole.solve.interval.propagate import Propagation
+from keyhole.solve.interval.remainder import with_remainders
+from keyhole.solve.interval.simplex import Simplex
+
+SMALL_CELLS = 30_000  # rows x columns of a part up to which every end is walked to
+TINY_CELLS = 1_000  # and up to which walks alone say who can move
+SIDES: tuple[Side, Side] = ("lo", "hi")
+LIMIT = "the time limit was reached"
+INTERRUPTED = "it was interrupted"
+
+
+class _TimeIsUp(Exception):
+    """Time is up."""
+
+
+@dataclass(slots=True)
+class ValueRange:
+    """What is proved of each record of a column: [lo, hi] by weights on rows; {} where it was known beforehand.
+
+    `inner` is what tables give: None if no table was seen, else ends that they reach (None: they have no end). `moves`:
+    a second table is known to exist, without its ends.
+    """
+
+    lo: End
+    hi: End
+    weights: dict[Side, Weights] = field(default_factory=lambda: {"lo": {}, "hi": {}})
+    inner: tuple[End, End] | None = None
+    moves: bool = False
+
+    @property
+    def tight(self) -> bool:
+        """Are both ends reached?"""
+        return self.inner == (self.lo, self.hi)
+
+    def wider(self, width: Fraction) -> bool:
+        """Do two tables give values more than `width` apart?"""
+        if self.inner is None:
+            return self.moves and width == 0
+        low, high = self.inner
+        return low is None or high is None or high - low > width or (self.moves and width == 0)
+
+
+@dataclass(slots=True)
+class Ranges:
+    """`of[k]` for each column; weights that refute the whole (`refuted`); why it was not finished (`stopped`)."""
+
+    of: list[ValueRange]
+    refuted: list[Weights] = field(default_factory=list)
+    stopped: str = ""
+    large: list[tuple[list[int], list[int]]] = field(default_factory=list)  # parts that were not walked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RangeProblem:
+    """A polytope with what is needed besides: the grid of each column, rows that are strict, tables of a GROUP BY.
+
+    `truth` is a table that is said to be possible, if any.
+    """
+
+    polytope: Polytope
+    grids: Sequence[Grid]
+    strict: frozenset[int] = frozenset()
+    tables: Sequence[Sequence[int]] = ()
+    truth: Sequence[Fraction] | None = None
+    equations: frozenset[int] = frozenset()  # rows that are equations, blurred by floating-point sums at most
+
+
+def ranges(question: RangeProblem, seconds: float | None = None, small: int = SMALL_CELLS) -> Ranges:
+    """All ranges. Cost: propagation over all rows; then for each small part up to two walks a column.
+
+    >>> P = Polytope.of([({0: 1, 1: 1}, Fraction(11), Fraction(11))], [(Fraction(3), Fraction(5)), (None, None)])
+    >>> found = ranges(RangeProblem(P, [Grid(None)] * 2))
+    >>> [(str(r.lo), str(r.hi), r.tight) for r in found.of]
+    [('3', '5', True), ('6', '8', True)]
+    """
+    P = question.polytope
+    end = None if seconds is None else monotonic() + seconds
+    found = Ranges([ValueRange(*P.records[k]) for k in range(P.K)])
+    parts = P.parts()
+    found.large = [part for part in parts if len(part[0]) * len(part[1]) > small]
+    try:
+        _propagated(question, found)
+        if found.refuted:
+            return found
+        wrong = set[int](), set[int]()
+        if question.truth is not None:
+            wrong = P.broken(question.truth)
+        for rows, columns in parts:
+            part = _Part(question, found, rows, columns)
+            known = question.truth is not None and wrong[0].isdisjoint(rows) and wrong[1].isdisjoint(columns)
+            if known and question.truth is not None:
+                part.start = {k: question.truth[k] for k in columns}
+                part.see(part.start)
+            cells = len(rows) * len(columns)
+            if known and cells > min(small, TINY_CELLS):
+                part.move()
+            if cells <= small and not found.stopped:
+                found.stopped = part.walk(end)
+            part.settle()
+    except KeyboardInterrupt:
+        found.stopped = INTERRUPTED
+    return found
+
+
+def _propagated(question: RangeProblem, found: Ranges) -> None:
+    P = question.polytope
+    plus = with_remainders(P, question.tables if found.large else ())
+    narrowed = Propagation(plus.polytope)
+    if narrowed.clash is not None:
+        found.refuted.append(plus.given(narrowed.clash))
+        return
+    for k, side in narrowed.moved:
+        _take(P, found.of[k], k, side, plus.given(narrowed.weights(k, side)))
+
+
+def _take(P: Polytope, known: ValueRange, k: int, side: Side, weights: Weights) -> None:
+    """Take an end over if its weights prove more than is known."""
+    end = P.bound(weights, k, side)
+    if end is None:
+        return
+    if side == "hi" and (known.hi is None or end < known.hi):
+        known.hi, known.weights["hi"] = end, weights
+    elif side == "lo" and (known.lo is None or end > known.lo):
+        known.lo, known.weights["lo"] = end, weights
+
+
+class _Part:
+    """One connected part: walks, and the tables that were seen."""
+
+    def __init__(self, question: RangeProblem, found: Ranges, rows: list[int], columns: list[int]) -> None:
+        self.question, self.found, self.rows, self.columns = question, found, rows, columns
+        self.held = {k: _on(question.grids[k], question.polytope.records[k]) for k in columns}
+        self.real = all(question.grids[k].step is None for k in columns)
+        self.strict = [i for i in rows if i in question.strict]
+        self.between = not self.strict  # is there a table strictly inside all strict rows?
+        self.waiting: dict[int, tuple[End, End]] = {}  # seen on the edge of a strict row
+        self.sum: list[Fraction] = [Fraction(0)] * len(columns)
+        self.tables = 0
+        self.loose = list(columns)  # columns with an end that no table has reached
+        self.start: dict[int, Fraction] | None = None  # a table that is possible
+
+    def walk(self, end: float | None) -> str:
+        """To every end that no table has reached yet; why it stopped early, if it did."""
+        try:
+            self._walk(end)
+        except _TimeIsUp:
+            return LIMIT
+        return ""
+
+    def _walk(self, end: float | None) -> None:
+
+        def tick() -> None:
+            if end is not None and monotonic() > end:
+                raise _TimeIsUp
+
+        P = self.question.polytope
+        simplex = Simplex(P, self.rows, self.columns, tick, self.start)
+        refuted = simplex.infeasible()
+        if refuted is not None:
+            self.found.refuted.append(refuted)
+            return
+        for k in self.columns:
+            for side in SIDES:
+                if self._reached(k, side):
+                    continue
+                ends = simplex.reach(k, side)
+                if ends:
+                    _take(P, self.found.of[k], k, side, simplex.weights(k))
+                self.see({j: simplex.value(j) for j in self.columns}, None if ends else (k, side))
+
+    def move(self) -> None:
+        """Who has a second value near the true table."""
+        truth = self.question.truth
+        if truth is None or not self.real or not all(self._inside(i, truth) for i in self.strict):
+            return
+        P, equations = self.question.polytope, self.question.equations
+        for k in movable(P, truth, self.rows, self.columns, equations):
+            self.found.of[k].moves = True
+
+    def _reached(self, k: int, side: Side) -> bool:
+        known = self.found.of[k]
+        waits = self.between and k in self.waiting
+        inner = _hull(known.inner, self.waiting[k]) if waits else known.inner
+        at = 0 if side == "lo" else 1
+        return inner is not None and inner[at] == (known.lo, known.hi)[at]
+
+    def see(self, table: Mapping[int, Fraction], endless: tuple[int, Side] | None = None) -> None:
+        """Note what a table gives to every record; `endless`: from it one column can go on without end."""
+        if not self._on_grids(table):
+            return
+        P = self.question.polytope
+        strictly = all(self._inside(i, table) for i in self.strict)
+        if not strictly and not self.real:
+            return
+        if self.strict and self.real and not self.between:
+            self.tables += 1
+            self.sum = [s + table[k] for s, k in zip(self.sum, self.columns, strict=True)]
+        self.between |= strictly
+        self.loose = [k for k in self.loose if not self.found.of[k].tight]
+        for k in self.loose:
+            known = self.found.of[k]
+            low, high = room(self.held[k], P.sizes[k], table[k])
+            if endless is not None and endless[0] == k:
+                low, high = (None, high) if endless[1] == "lo" else (low, None)
+            if strictly:
+                known.inner = _hull(known.inner, (low, high))
+            else:
+                self.waiting[k] = _hull(self.waiting.get(k), (low, high))
+
+    def settle(self) -> None:
+        """Tables on the edge of strict rows count if some table lies inside: try the mean of all of them."""
+        if self.tables and not self.between:
+            mean = {k: s / self.tables for s, k in zip(self.sum, self.columns, strict=True)}
+            self.between = all(self._inside(i, mean) for i in self.strict)
+        if self.between:
+            for k, seen in self.waiting.items():
+                self.found.of[k].inner = _hull(self.found.of[k].inner, seen)
+
+    def _inside(self, i: int, table: Mapping[int, Fraction] | Sequence[Fraction]) -> bool:
+        said, (lo, hi) = self.question.polytope.said(i, table), self.question.polytope.rows[i]
+        return (lo is None or said > lo) and (hi is None or said < hi)
+
+    def _on_grids(self, table: Mapping[int, Fraction]) -> bool:
+        if self.real:
+            return True
+        sizes, grids = self.question.polytope.sizes, self.question.grids
+        return all(on_grid(grids[k], table[k], sizes[k]) for k in self.columns)
+
+
+def on_grid(grid: Grid, total: Fraction, size: int) -> bool:
+    """Can records of a grid add up to a total, ends aside?"""
+    return grid.step is None or ((total - size * grid.base) / grid.step).denominator == 1
+
+
+def _on(grid: Grid, record: tuple[End, End]) -> tuple[End, End]:
+    """The ends of a record, moved inwards to the numbers that its column has."""
+    return record if grid.step is None else grid.between(*record) or record
+
+
+def _hull(known: tuple[End, End] | None, more: tuple[End, End]) -> tuple[End, End]:
+    if known is None:
+        return more
+    low = None if known[0] is None or more[0] is None else min(known[0], more[0])
+    high = None if known[1] is None or more[1] is None else max(known[1], more[1])
+    return low, high
