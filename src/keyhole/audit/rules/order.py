@@ -36,7 +36,7 @@ PAIR = "one of the two has the least value and the other the greatest"
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class RankedFact:
     """An order statistic of n records as ranks: its (1 - share) j-th and share k-th value; lo and hi on the grid."""
 
     fact: OrderFact
@@ -101,7 +101,7 @@ class _Ordered:
         self.stated = [b for b in system.bounds if b.column == column]
         self.open = False
 
-    def _placed(self, fact: OrderFact) -> Placed | None:
+    def _placed(self, fact: OrderFact) -> RankedFact | None:
         """A fact as ranks, on the grid; None if it is about nobody, or cannot be true."""
         assert fact.where is not None
         assert fact.answer is not None
@@ -126,7 +126,7 @@ class _Ordered:
             )
             return None
         lo, hi = inside if j == k else (low[0], high[1])
-        return Placed(fact, bits, n, j, k, share, lo, hi)
+        return RankedFact(fact, bits, n, j, k, share, lo, hi)
 
     def _clash(self, names: tuple[str, ...], reason: str) -> None:
         self.troubles.append(Contradiction(names, reason))
