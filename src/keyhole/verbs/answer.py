@@ -105,6 +105,7 @@ def answered(
         assert isinstance(session.policy, Private)
         answering = session.policy.answering
         ledger, n = answering.setting.ledger, answering.setting.n
+        ledger.check_analyst(terms.analyst)
         prices = tuple(answering.dry_run(asked, terms.analyst)) if dry_run else ()
         replies = () if dry_run else session.ask_all(asked, terms.analyst)
         made = tuple(r.noisy or answering.refused(r.sql, Refused(r.reason), terms.analyst) for r in replies)
