@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from keyhole.book.chain import BookEntry, Mark
-from keyhole.book.file import LAYOUT, TABLES, WAIT, connected, touched, unfit
+from keyhole.book.file import LAYOUT, TABLES, WAIT, connected, place, touched, unfit
 from keyhole.book.state import BookState
 from keyhole.book.witness import Witness
 from keyhole.errors import BookError
 
 BLOCK = 4096  # an entry with an answer takes whole blocks, so that whether it fits does not depend on the answer
-FIELDS = "seq, prev, hash, at, kind, epoch, analyst, body"
+FIELDS = "seq, prev, hash, at, kind, epoch, analyst, rtrim(body, ' ')"  # blanks fill the last block
 
 
 class Book:
@@ -39,7 +39,8 @@ class Book:
 
     def __init__(self, path: str, db: sqlite3.Connection, witness: Witness | None = None) -> None:
         self.path, self._db, self._witness = path, db, witness
-        self._lock = threading.RLock()
+        self._place = place(path)
+        self.lock = threading.RLock()  # one question at a time among threads; among processes a page sees to it
         self._depth = self._since = 0
         self._drawn = False  # was a sealed state changed on this page?
         self.state = BookState()
@@ -129,12 +130,7 @@ class Book:
         before: BookEntry | None = None
         seen = self._witness.read() if self._witness is not None else None
         for entry in self.entries():
-            if (
-                not entry.whole()
-                or entry.seq != (before.seq + 1 if before else 1)
-                or (before and before.hash != entry.prev)
-            ):
-                raise BookError(f"the book {self.path} is damaged at entry {entry.seq}: restore it from a backup")
+            self._goes_on(entry, before)
             if seen is not None and seen[0] == entry.seq and seen[1] == entry.hash:
                 seen = None
             self.state.take(entry)
@@ -153,7 +149,7 @@ class Book:
     @contextmanager
     def page(self) -> Iterator[Self]:
         """One transaction; nested pages are one. What other processes wrote meanwhile is in `state` when it begins."""
-        with self._lock:
+        with self.lock:
             if self._depth == 0:
                 self._turn()
             self._depth += 1
@@ -173,15 +169,19 @@ class Book:
         assert self._depth > 0, "entries are written on a page"
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         entry = BookEntry.after(self.state.last, kind, body, at=at, epoch=self._epoch(kind), analyst=analyst)
-        pad = " " * (-len(entry.text.encode()) % max(BLOCK, -(-room // BLOCK) * BLOCK)) if room else ""
-        values = (entry.seq, entry.prev, entry.hash, entry.at, entry.kind, entry.epoch, entry.analyst, entry.text, pad)
-        self._run("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        blanks = " " * (-len(entry.text.encode()) % (-(-room // BLOCK) * BLOCK)) if room else ""
+        values = (entry.seq, entry.prev, entry.hash, entry.at, entry.kind, entry.epoch, entry.analyst)
+        self._run("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*values, entry.text + blanks))
         before = dict(self.state.totals)
         self.state.take(entry)
         for who, (amount, delta) in self.state.totals.items():
             if before.get(who) != (amount, delta):
                 self._run("INSERT OR REPLACE INTO total VALUES (?, ?, ?)", (who, str(amount), str(delta)))
         return entry
+
+    def _goes_on(self, entry: BookEntry, before: BookEntry | None) -> None:
+        if not entry.whole() or not entry.follows(before):
+            raise BookError(f"the book {self.path} is damaged at entry {entry.seq}: restore it from a backup")
 
     def _epoch(self, kind: Mark) -> int:
         return self.state.epoch + (kind is Mark.EPOCH)
@@ -197,6 +197,11 @@ class Book:
         """One entry."""
         row = self._db.execute(f"SELECT {FIELDS} FROM entry WHERE seq = ?", (seq,)).fetchone()
         return BookEntry(*row)
+
+    def receipt(self, seq: int) -> str:
+        """The digest of one entry: whoever has it can show that the entry was there."""
+        (mark,) = self._db.execute("SELECT hash FROM entry WHERE seq = ?", (seq,)).fetchone()
+        return str(mark)
 
     def has(self, seq: int, mark: str) -> bool:
         """Is this entry in the book, with this digest?"""
@@ -263,11 +268,22 @@ class Book:
             raise unfit(self.path, error) from None
         try:
             if self.state.last is not None:
-                self.state.took(self.entries(self.state.seq))
+                self._catch_up(self.state.last)
         except BaseException:
             self._db.execute("ROLLBACK")
             raise
         self._since, self._drawn = self.state.seq, False
+
+    def _catch_up(self, last: BookEntry) -> None:
+        """Take in what others wrote. A file that was put in another's place is not gone on with."""
+        if place(self.path) != self._place or not self.has(last.seq, last.hash):
+            raise BookError(
+                f"the book {self.path} was replaced while it was open, or is older than what was answered: restore the "
+                "latest copy, and start again"
+            )
+        for entry in self.entries(last.seq):
+            self._goes_on(entry, self.state.last)
+            self.state.take(entry)
 
     def _undo(self) -> None:
         if self._db.in_transaction:

@@ -35,6 +35,7 @@ class BookState:
     releases: dict[tuple[int, str], list[int]] = field(default_factory=dict)  # (epoch, question) -> entries
     origins: dict[int, tuple[int, ...] | None] = field(default_factory=dict)  # of each release: its charges
     answers: list[int] = field(default_factory=list)  # entries that an auditor must account for
+    unforeseen: list[int] = field(default_factory=list)  # those that no auditor decided about (`monitored`)
     rows: dict[int, int] = field(default_factory=dict)  # such an entry -> the entry that has its rows
     people: dict[int, int] = field(default_factory=dict)  # epoch -> the entry that says who is in it
     asked: int = 0  # number of the latest statement that counts
@@ -105,6 +106,8 @@ class BookState:
         body = entry.body
         self.answers.append(entry.seq)
         self.asked = max(self.asked, int(body["query"]))
+        if body.get("verdict") == "refused":
+            self.unforeseen.append(entry.seq)
         if "told" in body:
             self.rows[entry.seq] = entry.seq
         if mark := body.get("question"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias
 
@@ -43,6 +43,7 @@ class Answered:
     refused: Refused | None = None
     notes: tuple[str, ...] = ()
     source: ReleasedStatement | None = None
+    entry: int | None = None  # of the book, that has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +97,13 @@ class Setting:
             "numbers": [[str(r.value), str(r.alpha)] for r in releases],
             "noise": [None if r.scale is None else [r.law, str(r.scale)] for r in releases],
         }
+        blank = kept | {"numbers": [["0", str(r.alpha)] for r in releases]}
         if self.writer is not None and question.statement is not None:
             released = ReleasedStatement(question.statement, question, tuple(releases))
-            kept["lines"] = [line.line() for line in self.writer.of(released)]
-        return self.ledger.remember(question.fingerprint(), kept, bought)
+            lines = list(self.writer.of(released))
+            kept["lines"] = [line.line() for line in lines]
+            blank["lines"] = [replace(line, value=Fraction(0)).line() for line in lines]
+        return self.ledger.remember(question.fingerprint(), kept, bought, blank)
 
     def recalled(self, question: Question, analyst: str | None) -> tuple[list[Release], Kept] | None:
         """What was released before, if it is good enough for what is asked now and the analyst may be told."""
@@ -234,14 +238,14 @@ class Answering:
             return None
         releases, kept = found
         self.setting.ledger.tell(analyst, kept.of)
-        return self._answered(asked, releases, Fraction(0), analyst)
+        return self._answered(asked, releases, Fraction(0), analyst, kept.entry)
 
     def answer(self, asked: Posed, analyst: str | None) -> Answered:
         """Charge, read, write down; on the open page."""
         made = self._strategy.answer(asked.question, analyst)
         if isinstance(made, Refused):
             return self.refused(asked.sql, made, analyst)
-        return self._answered(asked, *made, analyst)
+        return self._answered(asked, *made, analyst, self.setting.ledger.latest(asked.question.fingerprint()))
 
     def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
         """A statement that got no numbers."""
@@ -254,10 +258,14 @@ class Answering:
         for line in self._releases.transcript(a.source for a in made if a.source is not None):
             yield line.line()
 
-    def _answered(self, asked: Posed, releases: list[Release], cost: Fraction, analyst: str | None) -> Answered:
+    def _answered(
+        self, asked: Posed, releases: list[Release], cost: Fraction, analyst: str | None, entry: int | None = None
+    ) -> Answered:
         s, q = self.setting, asked.question
         groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, s.n))
         how = releases[-1].how if releases else q.why_free(s.histogram.neighbours)
         source = ReleasedStatement(asked.statement, q, tuple(releases))
         left, neighbours = s.ledger.left(analyst), s.histogram.neighbours
-        return Answered(asked.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source)
+        return Answered(
+            asked.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source, entry
+        )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -19,7 +20,7 @@ from keyhole.session.exact import exact
 from keyhole.session.reply import Exact, Outcome, Reply
 from keyhole.sql import lower
 from keyhole.sql.coarser import coarser
-from keyhole.tables import Source
+from keyhole.tables import GroupKey, Source
 from keyhole.transcript import Refusal
 
 NUMBER = 160  # bytes that one exact number takes at most, with its key
@@ -64,8 +65,9 @@ class Audited:
     ) -> None:
         self.book, self.auditor, self._columns, self._source = book, auditor, columns, source
         self._explain = explain
-        self._upto = book.state.seq  # entries that the auditor accounts for
         self._epoch = book.state.epoch
+        self._reached(book.state.last)
+        self._foreseen()
 
     # --- the policy ---------------------------------------------------------------------------------------------------
 
@@ -128,8 +130,10 @@ class Audited:
             body["told"] = self.rows(asked)
         room = 0
         if answer is not None:
-            room = len(canonical(body).encode()) + 1024 + NUMBER * len(asked.statement.queries) * max(1, len(answer))
+            blank = told([(key, [None] * len(values)) for key, values in answer])
             body |= {"answer": told(answer), "question": asked.question}
+            numbers = sum(len(values) for _, values in answer)
+            room = len(canonical(body | {"answer": blank}).encode()) + NUMBER * numbers
         return self.book.append(kind, body, analyst=analyst, room=room)
 
     def rows(self, asked: Heard) -> list[dict[str, Any]]:
@@ -144,7 +148,7 @@ class Audited:
         """What was allowed counts, now that it is on disk."""
         if reply.entry is not None and reply.entry > self._upto:
             self.auditor.record(reply.sql)
-            self._upto = reply.entry
+            self._reached(self.book.state.last)
 
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """Each statement is decided by itself."""
@@ -160,14 +164,13 @@ class Audited:
             raise QueryError(why, sql)
         entry = self.write(kind, asked, answer, None)
         number = self.auditor.record(sql)
-        self._upto = entry.seq
+        self._reached(entry)
         return number
 
     def unjudged(self, sql: str, why: str) -> Refusal:
         """A publication that no verdict can account for is written down; on an open page."""
         number = self.auditor.unjudged(sql)
-        entry = self.book.append(Mark.UNJUDGED, {"query": number, "sql": sql, "error": why})
-        self._upto = entry.seq
+        self._reached(self.book.append(Mark.UNJUDGED, {"query": number, "sql": sql, "error": why}))
         return Refusal(str(number), sql, why)
 
     # --- what was answered elsewhere ----------------------------------------------------------------------------------
@@ -179,10 +182,29 @@ class Audited:
             raise BookError(
                 f"the book {self.book.path} has gone on to another version of the data: start again with that one"
             )
+        if self._upto and not self.book.has(self._upto, self._receipt):
+            raise BookError(
+                f"what was counted here is not in the book {self.book.path}, since it could not be written: start again"
+            )
         if state.answers and state.answers[-1] > self._upto:
-            entries = [e for e in self.book.entries(self._upto) if e.seq in set(state.answers)]
+            self._foreseen()
+            entries = [self.book.entry(seq) for seq in state.answers[bisect_right(state.answers, self._upto) :]]
             self.auditor.resume([past(entry) for entry in entries], f"the book {self.book.path}")
-        self._upto = state.seq
+        self._reached(state.last)
+
+    def _reached(self, last: BookEntry | None) -> None:
+        """The auditor accounts for the entries up to this one."""
+        self._upto, self._receipt = (0, "") if last is None else (last.seq, last.hash)
+
+    def _foreseen(self) -> None:
+        """Refuse to go on from answers that nobody decided about: what follows from them is not known."""
+        if self.book.state.unforeseen:
+            seq = self.book.state.unforeseen[0]
+            raise BookError(
+                f"the book {self.book.path} has answers that no auditor can account for, the first is entry {seq}, "
+                'given under policy = "monitored": with them nobody can say what is safe. Go on with that policy, or '
+                'with "private" answers; exact ones need another book, of other people'
+            )
 
     def _reply(self, asked: Heard, answer: Exact | None, reason: str, entry: int, receipt: str) -> Reply:
         outcome = Outcome.ALLOWED if answer is None else Outcome.ANSWERED
@@ -200,7 +222,7 @@ class Audited:
 def past(entry: BookEntry) -> Past:
     """A statement of the book that counts."""
     body = entry.body
-    judged = entry.kind != Mark.UNJUDGED
+    judged = entry.kind != Mark.UNJUDGED and body.get("verdict") != Permission.REFUSED
     return Past(int(body["query"]), str(body["sql"]), judged, body.get("answer"))
 
 
@@ -222,7 +244,7 @@ def _bounded(column: PrivateColumn) -> bool:
     return any(given is not None for given in (column.min, column.max, column.step))
 
 
-def told(answer: Exact) -> list[dict[str, Any]]:
+def told(answer: Iterable[tuple[GroupKey, Iterable[Decimal | bool | None]]]) -> list[dict[str, Any]]:
     """An exact answer as JSON, every digit kept as text."""
     return [
         {"key": {k: None if v is None else str(v) for k, v in key.items()}, "values": [_written(v) for v in values]}

@@ -38,7 +38,10 @@ class Monitored(Audited):
             self.auditor.record(reply.sql)
         except QueryError:
             self.auditor.unjudged(reply.sql)
-        self._upto = reply.entry
+        self._reached(self.book.state.last)
+
+    def _foreseen(self) -> None:
+        """Whatever was answered is gone on from."""
 
     def rows(self, asked: Heard) -> list[dict[str, object]]:
         """What it tells; nothing, where no auditor can say."""

@@ -41,9 +41,8 @@ class Private:
     def _reply(self, made: Answered) -> Reply:
         if made.refused is not None:
             return Reply(made.sql, Outcome.REFUSED, made.refused.reason, noisy=made)
-        last = self.answering.setting.ledger.book.state.last
-        assert last is not None
-        return Reply(made.sql, Outcome.ANSWERED, made.how, noisy=made, entry=last.seq, receipt=last.hash)
+        receipt = None if made.entry is None else self.answering.setting.ledger.book.receipt(made.entry)
+        return Reply(made.sql, Outcome.ANSWERED, made.how, noisy=made, entry=made.entry, receipt=receipt)
 
     def settled(self, reply: Reply) -> None:
         """Nothing is kept that the book does not say."""

@@ -53,13 +53,14 @@ class Session(Generic[Asked]):
         asked = self.policy.read(text)
         if isinstance(asked, Refused):
             return self._noted(Reply.refused(text, asked), analyst)
-        with self.book.page():
-            reply = (
-                self.policy.recall(asked, analyst)
-                or self.policy.admit(asked, analyst)
-                or self.policy.release(asked, analyst)
-            )
-        self.policy.settled(reply)
+        with self.book.lock:
+            with self.book.page():
+                reply = (
+                    self.policy.recall(asked, analyst)
+                    or self.policy.admit(asked, analyst)
+                    or self.policy.release(asked, analyst)
+                )
+            self.policy.settled(reply)
         return reply if reply.answered else self._noted(reply, analyst)
 
     def ask_all(self, texts: Sequence[str], analyst: str | None = None) -> list[Reply]:
