@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.checks.seeded_noise import SeededNoise
+from keyhole.book import Book
 from keyhole.defend.budget import Cap, epsilon_budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.ledger import Ledger
@@ -183,7 +184,8 @@ def door() -> Rows:
         ("exponential mechanism, 200 scores", lambda: noise.choose(list(range(200)), Fraction(45))),
     ):
         rows.append({"what": name, "microseconds": timed(draw, 2000)})
-    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder, "b"), Cap(Loss.of_epsilon(10**6))) as ledger:
+    with tempfile.TemporaryDirectory() as folder, Book.open(Path(folder, "b"), "people") as book:
+        ledger = Ledger(book, Cap(Loss.of_epsilon(10**6)))
         rows.append({"what": "durable charge", "microseconds": timed(lambda: ledger.spend(Loss.of_epsilon(1)), 500)})
     return rows
 

@@ -12,12 +12,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from keyhole.book.chain import BookEntry, Mark
-from keyhole.book.file import LAYOUT, TABLES, WAIT, connected, place, touched, unfit
+from keyhole.book.file import LAYOUT, TABLES, connected, copied, place, touched, unfit
 from keyhole.book.state import BookState
-from keyhole.book.witness import Witness
+from keyhole.book.witness import Witness, there
 from keyhole.errors import BookError
 
 BLOCK = 4096  # an entry with an answer takes whole blocks, so that whether it fits does not depend on the answer
+MEMORY = ":memory:"  # the path of a book that was never a file
 FIELDS = "seq, prev, hash, at, kind, epoch, analyst, rtrim(body, ' ')"  # blanks fill the last block
 
 
@@ -45,6 +46,7 @@ class Book:
         self._drawn = False  # was a sealed state changed on this page?
         self.state = BookState()
         self.new = False
+        self.kept = True  # a rehearsal is not
 
     # --- opening ------------------------------------------------------------------------------------------------------
 
@@ -57,15 +59,7 @@ class Book:
         Refused if it is damaged, or older than its witness; if there is none (or an empty file) and the witness, or
         `begun`, or the lack of a population says that there was one.
         """
-        seen = Witness(witness).read() if witness else None
-        if not Path(path).exists() or Path(path).stat().st_size == 0:
-            if seen is not None:
-                raise BookError(
-                    f"the witness {witness} knows a book with {seen[0]} entries, and there is none at {path}: restore "
-                    "the book from a backup. To begin another for other people, give it a witness of its own"
-                )
-            if begun or population is None:
-                raise BookError(f"there is no book at {path}, and there should be one: restore it from a backup")
+        if not there(path, witness, begun=begun or population is None):
             touched(path)
         book = cls(str(path), connected(path), Witness(witness) if witness else None)
         try:
@@ -81,28 +75,23 @@ class Book:
         return book
 
     @classmethod
-    def rehearsal(cls, path: str | Path | None, population: str = "", witness: Path | None = None) -> Book:
+    def rehearsal(
+        cls, path: str | Path | None, population: str = "", *, witness: Path | None = None, begun: bool = False
+    ) -> Book:
         """A copy in memory of the book at `path` (an empty one if there is none): whatever is done, nothing is kept.
+        Refused where `open` refuses.
 
         >>> Book.rehearsal(None, "staff").state.population
         'staff'
         """
         copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        there = path is not None and Path(path).exists() and Path(path).stat().st_size > 0
-        book = cls(str(path) if there else ":memory:", copy)
-        if not there:
+        book = cls(MEMORY if path is None else str(path), copy)
+        book.kept = False
+        if path is None or not there(path, witness, begun=begun):
             with book.page():
                 book._begin(population)
             return book
-        assert path is not None
-        try:
-            origin = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True, timeout=WAIT)
-            try:
-                origin.backup(copy)
-            finally:
-                origin.close()
-        except sqlite3.Error as error:
-            raise unfit(path, error) from None
+        copied(path, copy)
         book._witness = Witness(witness) if witness else None
         book._check()
         book._witness = None  # it saw nothing of what is rehearsed
@@ -185,6 +174,13 @@ class Book:
 
     def _epoch(self, kind: Mark) -> int:
         return self.state.epoch + (kind is Mark.EPOCH)
+
+    def stays_in(self, epoch: int) -> None:
+        """Refuse to go on if another process has opened the next epoch: the data at hand is that of an earlier one."""
+        if self.state.epoch != epoch:
+            raise BookError(
+                f"the book {self.path} has gone on to another version of the data: start again with that one"
+            )
 
     def asked(self, sql: str, verdict: str, reason: str, analyst: str | None = None) -> None:
         """Note what was not answered: a log without chain that decides nothing."""

@@ -39,6 +39,7 @@ def converted(path: Path, population: str, *, dry_run: bool = False) -> Book | N
     if dry_run:
         book = Book.rehearsal(None, population)
         _fill(book, path)
+        book.path = str(path)  # whose key is there
         return book
     with _alone(path):
         if not _older(path):  # another process was faster
@@ -56,7 +57,8 @@ def taken_in(book: Book, path: Path) -> None:
     """Take an older history or ledger into a book that goes on; the same file twice is refused."""
     if not _older(path):
         raise BookError(f"{path} is no history or ledger of an earlier version")
-    _fill(book, path)
+    with _alone(path):
+        _fill(book, path)
 
 
 def _fill(book: Book, path: Path) -> None:
@@ -114,16 +116,27 @@ def _starts(path: Path, mark: bytes) -> bool:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Nobody else converts or uses the older file meanwhile."""
-    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    name = Path(f"{path}.lock")
+    lock = _locked(name)
     try:
-        if fcntl is not None:
-            fcntl.flock(lock, fcntl.LOCK_EX)
         if _older(path):
             _unused(path)
         yield
     finally:
+        name.unlink(missing_ok=True)  # while it is held
         os.close(lock)
-        Path(f"{path}.lock").unlink(missing_ok=True)
+
+
+def _locked(name: Path) -> int:
+    """The lock file, held: the one that is there, not one that whoever held it before has just removed."""
+    while True:
+        lock = os.open(name, os.O_RDWR | os.O_CREAT, 0o600)
+        if fcntl is None:  # pragma: no cover - see above
+            return lock
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if name.exists() and os.fstat(lock).st_ino == name.stat().st_ino:
+            return lock
+        os.close(lock)
 
 
 def _unused(path: Path) -> None:

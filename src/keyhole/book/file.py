@@ -78,6 +78,30 @@ def _patiently(db: sqlite3.Connection, text: str) -> None:
         time.sleep(0.02)
 
 
+def copied(path: str | Path, copy: sqlite3.Connection) -> None:
+    """Everything that was committed to the file, into another database; the file and its folder stay as they are.
+
+    A file that nobody has open is all there is, and may stand where nothing can be written. Else its journal is read
+    too.
+    """
+    journal = Path(f"{path}-wal")
+    try:
+        alone = not journal.exists()
+        _backup(path, "&immutable=1" if alone else "", copy)
+        if alone and journal.exists():  # somebody came in between
+            _backup(path, "", copy)
+    except sqlite3.Error as error:
+        raise unfit(path, error) from None
+
+
+def _backup(path: str | Path, how: str, copy: sqlite3.Connection) -> None:
+    origin = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro{how}", uri=True, timeout=WAIT)
+    try:
+        origin.backup(copy)
+    finally:
+        origin.close()
+
+
 CURES = {
     sqlite3.SQLITE_FULL: "the disk is full: make room and ask again",
     sqlite3.SQLITE_READONLY: "it may not be written: mend the rights of the file and its folder",

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from keyhole.book.chain import BookEntry, Mark
 
 EVERYBODY = "*"
+WHOLE = "the whole table"  # the digest that noisy answers go by; exact ones go by the others
 Amount: TypeAlias = tuple[Fraction, Fraction]  # of the budget's unit, and of delta
 NOTHING: Amount = (Fraction(0), Fraction(0))
 
@@ -32,10 +33,10 @@ class BookState:
     totals: dict[str, Amount] = field(default_factory=dict)
     losses: dict[int, Amount] = field(default_factory=dict)  # of each charge
     told: dict[str, set[int]] = field(default_factory=dict)  # analyst -> charges
+    heard: dict[str, set[int]] = field(default_factory=dict)  # analyst -> entries of releases and answers
     releases: dict[tuple[int, str], list[int]] = field(default_factory=dict)  # (epoch, question) -> entries
     origins: dict[int, tuple[int, ...] | None] = field(default_factory=dict)  # of each release: its charges
     answers: list[int] = field(default_factory=list)  # entries that an auditor must account for
-    unforeseen: list[int] = field(default_factory=list)  # those that no auditor decided about (`monitored`)
     rows: dict[int, int] = field(default_factory=dict)  # such an entry -> the entry that has its rows
     people: dict[int, int] = field(default_factory=dict)  # epoch -> the entry that says who is in it
     asked: int = 0  # number of the latest statement that counts
@@ -98,6 +99,7 @@ class BookState:
                 self._released(entry)
             case Mark.TOLD:
                 self._tell(entry.analyst, entry.body["of"])
+                self._hear(entry.analyst, entry.body.get("entry"))
             case Mark.CONVERTED:
                 for who, (amount, delta) in entry.body["totals"].items():
                     self._count(who, (Fraction(amount), Fraction(delta)))
@@ -106,8 +108,7 @@ class BookState:
         body = entry.body
         self.answers.append(entry.seq)
         self.asked = max(self.asked, int(body["query"]))
-        if body.get("verdict") == "refused":
-            self.unforeseen.append(entry.seq)
+        self._hear(entry.analyst, entry.seq)
         if "told" in body:
             self.rows[entry.seq] = entry.seq
         if mark := body.get("question"):
@@ -121,6 +122,11 @@ class BookState:
         if "run" in body:
             self.runs[entry.epoch, body["run"]] = body["generation"]
         self._tell(entry.analyst, body["of"] or ())
+        self._hear(entry.analyst, entry.seq)
+
+    def _hear(self, analyst: str | None, entry: int | None) -> None:
+        if analyst is not None and entry is not None:
+            self.heard.setdefault(analyst, set()).add(entry)
 
     def _tell(self, analyst: str | None, charges: Iterable[int]) -> None:
         if analyst is None:

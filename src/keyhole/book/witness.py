@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from keyhole.errors import ConfigError
+from keyhole.errors import BookError, ConfigError
 
 try:
     import fcntl
@@ -64,3 +64,25 @@ class Witness:
                 f"the witness {self.path} cannot be written ({error.strerror}), so nothing is shown: mend that first. "
                 "What was asked is in the book and is not charged again"
             ) from None
+
+
+def there(path: str | Path, witness: Path | None, *, begun: bool) -> bool:
+    """Is there a book at `path`? Refused if there is none (or an empty file) and the witness, or `begun`, knows one.
+
+    >>> there("no such file", None, begun=False)
+    False
+    """
+    seen = Witness(witness).read() if witness else None  # before the book is looked at: it is written after it
+    if Path(path).exists() and Path(path).stat().st_size > 0:
+        return True
+    if seen is not None:
+        raise BookError(
+            f"the witness {witness} knows a book with {seen[0]} entries, and there is none at {path}: restore "
+            "the book from a backup. To begin another for other people, give it a witness of its own"
+        )
+    if begun:
+        raise BookError(
+            f"there is no book at {path}, and there should be one: restore it from a backup. What was answered and "
+            "spent still counts"
+        )
+    return False

@@ -106,13 +106,10 @@ def _lines(found: Answers) -> Iterator[str]:
 
 
 def _prices(found: Answers) -> Iterator[str]:
-    from keyhole.report.answer import remainder
+    from keyhole.report.answer import price_lines, remainder
 
     for p in found.prices:
-        yield " ".join(p.sql.split())
-        yield f"  refused: {p.refused}" if p.refused is not None else f"  would cost {float(p.cost):g}: {p.how}"
-        for note in p.notes:
-            yield f"  note: {note}"
+        yield from price_lines(p)
     total = sum((p.cost for p in found.prices), Fraction(0))
     rest = f" ({found.refused} would be refused)" if found.refused else ""
     left = f"{found.budget.unit} {remainder(found.left)}"

@@ -49,7 +49,9 @@ def ask(
     """Open the session, ask, show."""
     from keyhole.report.as_json import dumps
     from keyhole.report.reply import reply_json, reply_lines
+    from keyhole.session.audited import Audited
     from keyhole.session.open import Terms
+    from keyhole.session.published import forgotten
     from keyhole.settings import settings
     from keyhole.sql import split
     from keyhole.verbs.ask import asking, policy_of
@@ -61,6 +63,8 @@ def ask(
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.path}")
+        if isinstance(session.policy, Audited) and (left := forgotten(session.policy)):
+            warn(left)
         try:
             replies = [session.ask(text, analyst) for text in texts]
         except KeyboardInterrupt:

@@ -14,10 +14,10 @@ from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
 if TYPE_CHECKING:
     from keyhole.book import Book
 
-HELP = """Show, verify or export a book: what was asked, answered, published and paid, by whom and when.
+HELP = """Show, verify or export what was asked, answered and paid.
 
-A book is append-only and each entry is bound to the one before it. It belongs to the custodian. What a prepaid run
-keeps secret is in none of these outputs.
+It says by whom and when, too. A book is append-only and each entry is bound to the one before it. It belongs to the
+custodian. What a prepaid run keeps secret is in none of these outputs.
 
 \b
 Examples
@@ -68,9 +68,10 @@ def export(path: Path, out: Path | None) -> None:
 
 def take_in(path: Path, old: Path) -> None:
     """Take an older history or ledger into a book."""
+    from keyhole.book import Book
     from keyhole.book.convert import taken_in
 
-    with _opened(path) as book:
+    with Book.open(path) as book:
         before = book.state.seq
         taken_in(book, old)
         emit(f"{book.state.seq - before} entries of {old} were taken into {path}; put the old file away now", None)
@@ -78,10 +79,10 @@ def take_in(path: Path, old: Path) -> None:
 
 
 def _opened(path: Path, witness: Path | None = None) -> Book:
-    """For reading: the file is left as it is, except by `import`."""
+    """A copy for reading: the file, and where it stands, are left as they are."""
     from keyhole.book import Book
 
-    return Book.open(path, witness=witness)
+    return Book.rehearsal(path, witness=witness, begun=True)
 
 
 def _command(name: str, callback: Any, *params: click.Parameter) -> click.Command:

@@ -27,7 +27,7 @@ ENTRIES = (
     Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
     Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
     Subcommand("simulate", "keyhole.cli.simulate", "Play attacks and defences against simulated databases."),
-    Subcommand("ask", "keyhole.cli.ask", "Ask one question under the configured policy, from text to safe answer."),
+    Subcommand("ask", "keyhole.cli.ask", "Ask one question, or several, and get an answer that is safe to give."),
     Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
     Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),
 )

@@ -122,9 +122,7 @@ def _announce(session: Watch, opened: Table) -> None:
         )
     left = forgotten(session.auditing)
     if left:
-        count = "1 publication" if len(left) == 1 else f"{len(left)} publications"
-        named = ", ".join(f"Q{number}" for number in left[:10]) + (", ..." if len(left) > 10 else "")
-        warn(f"the book has {count} that no verdict accounts for ({named}; accepted with --accept-unjudged)")
+        warn(left)
 
 
 def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool) -> None:

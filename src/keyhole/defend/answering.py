@@ -29,7 +29,7 @@ class Answered:
     """A statement's numbers, or why there are none. `cost` is what this statement charged, `left` what was left then.
 
     `beta` is for each number alone, unless `how` says that it is for all answers of a run together. `source` has
-    the noisy numbers it was made from.
+    the noisy numbers it was made from, `entry` is the number of the entry of the book that has them.
     """
 
     sql: str
@@ -43,7 +43,7 @@ class Answered:
     refused: Refused | None = None
     notes: tuple[str, ...] = ()
     source: ReleasedStatement | None = None
-    entry: int | None = None  # of the book, that has it
+    entry: int | None = None  # of the book, that has what was released
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,15 +237,16 @@ class Answering:
         if found is None:
             return None
         releases, kept = found
-        self.setting.ledger.tell(analyst, kept.of)
-        return self._answered(asked, releases, Fraction(0), analyst, kept.entry)
+        self.setting.ledger.tell(analyst, kept)
+        return replace(self._answered(asked, releases, Fraction(0), analyst), entry=kept.entry)
 
     def answer(self, asked: Posed, analyst: str | None) -> Answered:
         """Charge, read, write down; on the open page."""
         made = self._strategy.answer(asked.question, analyst)
         if isinstance(made, Refused):
             return self.refused(asked.sql, made, analyst)
-        return self._answered(asked, *made, analyst, self.setting.ledger.latest(asked.question.fingerprint()))
+        of = self.setting.ledger.entry_of(asked.question.fingerprint())
+        return replace(self._answered(asked, *made, analyst), entry=of)
 
     def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
         """A statement that got no numbers."""
@@ -258,14 +259,10 @@ class Answering:
         for line in self._releases.transcript(a.source for a in made if a.source is not None):
             yield line.line()
 
-    def _answered(
-        self, asked: Posed, releases: list[Release], cost: Fraction, analyst: str | None, entry: int | None = None
-    ) -> Answered:
+    def _answered(self, asked: Posed, releases: list[Release], cost: Fraction, analyst: str | None) -> Answered:
         s, q = self.setting, asked.question
         groups = tuple((key, tuple(e)) for key, e in q.estimates(releases, s.n))
         how = releases[-1].how if releases else q.why_free(s.histogram.neighbours)
         source = ReleasedStatement(asked.statement, q, tuple(releases))
         left, neighbours = s.ledger.left(analyst), s.histogram.neighbours
-        return Answered(
-            asked.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source, entry
-        )
+        return Answered(asked.sql, q.grouped, groups, s.beta, cost, left, neighbours, how, None, self._notes(q), source)

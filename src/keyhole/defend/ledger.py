@@ -123,11 +123,10 @@ class Ledger(Budget):
         room = len(empty.encode()) + DIGITS * bought.numbers
         return self.book.append(Mark.RELEASE, body, analyst=bought.analyst, room=room)
 
-    def latest(self, question: str) -> int | None:
-        """The entry of this epoch that answered this question last."""
+    def entry_of(self, question: str) -> int:
+        """The entry of the latest release to this question about this epoch."""
         state = self.book.state
-        found = state.releases.get((state.epoch, self._mark(question)))
-        return found[-1] if found else None
+        return state.releases[state.epoch, self._mark(question)][-1]
 
     def recall(self, question: str, analyst: str | None = None) -> Iterator[Kept]:
         """What was released before to this question about this epoch, if the analyst may be told: cheapest first."""
@@ -155,13 +154,14 @@ class Ledger(Budget):
         """Has the analyst room for everything that was computed from these charges?"""
         return self._news(analyst, of) is not None
 
-    def tell(self, analyst: str | None, of: Sequence[int] | None) -> None:
-        """Somebody is about to be told what was computed from these charges: it counts for him, once."""
+    def tell(self, analyst: str | None, kept: Kept) -> None:
+        """Somebody is about to be told a release: it is written down once, and its charges count for him, once."""
         state = self.book.state
-        fresh = [] if analyst is None or not of else [at for at in of if at not in state.told.get(analyst, ())]
-        if fresh:
-            with self.book.page():
-                self.book.append(Mark.TOLD, {"of": fresh}, analyst=analyst)
+        if analyst is None or kept.entry in state.heard.get(analyst, ()):
+            return
+        fresh = [at for at in kept.of or () if at not in state.told.get(analyst, ())]
+        with self.book.page():
+            self.book.append(Mark.TOLD, {"of": fresh, "entry": kept.entry}, analyst=analyst)
 
     def _mark(self, question: str) -> str:
         return f"{self.domain}/{question}"

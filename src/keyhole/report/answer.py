@@ -71,6 +71,14 @@ def price_json(p: Priced) -> dict[str, Any]:
     return {"sql": p.sql, "cost": float(p.cost), "how": p.how} | ({"notes": list(p.notes)} if p.notes else {})
 
 
+def price_lines(p: Priced) -> Iterator[str]:
+    """For people: the statement, and what it would cost."""
+    yield " ".join(p.sql.split())
+    yield f"  refused: {p.refused}" if p.refused is not None else f"  would cost {float(p.cost):g}: {p.how}"
+    for note in p.notes:
+        yield f"  note: {note}"
+
+
 def answer_lines(a: Answered) -> Iterator[str]:
     """For people: the statement, each group with its numbers and bars, what it cost."""
     yield " ".join(a.sql.split())

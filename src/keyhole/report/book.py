@@ -61,18 +61,17 @@ def _said(entry: BookEntry) -> str:
     match entry.kind:
         case Mark.EPOCH:
             return f"version {body['version']!r} of the data" if body["version"] else "the data, without a version"
-        case Mark.ANSWER:
-            given = "answered" if "answer" in body else "allowed"
+        case Mark.ANSWER | Mark.PUBLISHED | Mark.UNJUDGED:
+            given = "answered" if "answer" in body else "allowed" if entry.kind == Mark.ANSWER else entry.kind
             verdict = f", an auditor would say {body['verdict']}" if body.get("verdict") else ""
             return f"{given}: {_text(body)}{verdict}"
-        case Mark.PUBLISHED | Mark.UNJUDGED:
-            return f"{entry.kind}: {_text(body)}"
         case Mark.CHARGE:
             return f"paid {float_of(body['amount'])}: {body['what'][:100]}"
         case Mark.RELEASE:
             return f"released: {_text(body)}" if body["sql"] else ""
         case Mark.TOLD:
-            return f"told what entries {', '.join(map(str, body['of']))} paid for"
+            paid = f", which entries {', '.join(map(str, body['of']))} paid for" if body["of"] else ""
+            return f"told again: entry {body['entry']}{paid}" if "entry" in body else f"told{paid}"
         case Mark.CONVERTED:
             return "taken in: what an older file counted"
         case _:

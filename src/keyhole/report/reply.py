@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from keyhole.report.answer import answer_json, answer_lines, plain
+from keyhole.report.answer import answer_json, answer_lines, plain, price_json, price_lines
 from keyhole.report.as_json import number
-from keyhole.session.reply import Outcome, Reply
+from keyhole.session.reply import Ending, Reply
 
 
 def reply_json(reply: Reply, *, explain: bool = False) -> dict[str, Any]:
@@ -16,6 +16,8 @@ def reply_json(reply: Reply, *, explain: bool = False) -> dict[str, Any]:
     found: dict[str, Any] = {"sql": reply.sql, "outcome": str(reply.outcome)}
     if reply.noisy is not None and reply.answered:
         found |= {k: v for k, v in answer_json(reply.noisy, None).items() if k != "sql"}
+    elif reply.price is not None and reply.answered:
+        found |= {k: v for k, v in price_json(reply.price).items() if k != "sql"}
     else:
         found["reason"] = reply.reason
     if reply.exact is not None:
@@ -40,6 +42,9 @@ def reply_lines(reply: Reply, *, explain: bool = False) -> Iterator[str]:
     if reply.noisy is not None:
         yield from answer_lines(reply.noisy)
         return
+    if reply.price is not None:
+        yield from price_lines(reply.price)
+        return
     yield " ".join(reply.sql.split())
     if reply.exact is not None:
         for key, values in reply.exact:
@@ -49,7 +54,7 @@ def reply_lines(reply: Reply, *, explain: bool = False) -> Iterator[str]:
             yield "  no row"
         yield f"  exact; {reply.reason}; entry {reply.entry}" if reply.reason else f"  exact; entry {reply.entry}"
         return
-    word = "denied" if reply.outcome is Outcome.DENIED else str(reply.outcome)
+    word = "denied" if reply.outcome is Ending.DENIED else str(reply.outcome)
     yield f"  {word}: {reply.reason}"
     if reply.instead is not None:
         yield f"  allowed now: {' '.join(reply.instead.split())}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -17,7 +16,7 @@ from keyhole.errors import BookError, QueryError
 from keyhole.knowledge import PrivateColumn
 from keyhole.query import Statement
 from keyhole.session.exact import exact
-from keyhole.session.reply import Exact, Outcome, Reply
+from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
 from keyhole.sql.coarser import coarser
 from keyhole.tables import GroupKey, Source
@@ -66,8 +65,8 @@ class Audited:
         self.book, self.auditor, self._columns, self._source = book, auditor, columns, source
         self._explain = explain
         self._epoch = book.state.epoch
-        self._reached(book.state.last)
-        self._foreseen()
+        assert book.state.last is not None
+        self._upto, self._mark = book.state.last.seq, book.state.last.hash  # what the auditor accounts for
 
     # --- the policy ---------------------------------------------------------------------------------------------------
 
@@ -88,6 +87,8 @@ class Audited:
             return None
         entry = self.book.entry(found[0])
         self.auditor.seen()
+        if analyst not in (None, entry.analyst) and entry.seq not in self.book.state.heard.get(str(analyst), ()):
+            self.book.append(Mark.TOLD, {"of": [], "entry": entry.seq}, analyst=analyst)
         return self._reply(asked, parsed(entry.body["answer"]), "answered before", entry.seq, entry.hash)
 
     def admit(self, asked: Heard, analyst: str | None) -> Reply | None:
@@ -97,8 +98,8 @@ class Audited:
             return None
         self.auditor.seen()
         if said.verdict is Permission.REFUSED:
-            return Reply(asked.text, Outcome.REFUSED, said.reason, admission=said)
-        return Reply(asked.text, Outcome.DENIED, said.reason, admission=said, instead=self._instead(asked))
+            return Reply(asked.text, Ending.REFUSED, said.reason, admission=said)
+        return Reply(asked.text, Ending.DENIED, said.reason, admission=said, instead=self._instead(asked))
 
     def admission(self, asked: Heard) -> Admission:
         """The decision, with its promise; on an open page, after `catch_up`."""
@@ -148,7 +149,7 @@ class Audited:
         """What was allowed counts, now that it is on disk."""
         if reply.entry is not None and reply.entry > self._upto:
             self.auditor.record(reply.sql)
-            self._reached(self.book.state.last)
+            self._upto, self._mark = reply.entry, str(reply.receipt)
 
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """Each statement is decided by itself."""
@@ -164,13 +165,14 @@ class Audited:
             raise QueryError(why, sql)
         entry = self.write(kind, asked, answer, None)
         number = self.auditor.record(sql)
-        self._reached(entry)
+        self._upto, self._mark = entry.seq, entry.hash
         return number
 
     def unjudged(self, sql: str, why: str) -> Refusal:
         """A publication that no verdict can account for is written down; on an open page."""
         number = self.auditor.unjudged(sql)
-        self._reached(self.book.append(Mark.UNJUDGED, {"query": number, "sql": sql, "error": why}))
+        entry = self.book.append(Mark.UNJUDGED, {"query": number, "sql": sql, "error": why})
+        self._upto, self._mark = entry.seq, entry.hash
         return Refusal(str(number), sql, why)
 
     # --- what was answered elsewhere ----------------------------------------------------------------------------------
@@ -178,36 +180,17 @@ class Audited:
     def catch_up(self) -> None:
         """Take into account what other processes answered meanwhile; on an open page."""
         state = self.book.state
-        if state.epoch != self._epoch:
-            raise BookError(
-                f"the book {self.book.path} has gone on to another version of the data: start again with that one"
-            )
-        if self._upto and not self.book.has(self._upto, self._receipt):
-            raise BookError(
-                f"what was counted here is not in the book {self.book.path}, since it could not be written: start again"
-            )
+        self.book.stays_in(self._epoch)
+        if not self.book.has(self._upto, self._mark):  # a page with a publication failed
+            raise BookError(f"what was written into the book {self.book.path} last was not kept: start again")
         if state.answers and state.answers[-1] > self._upto:
-            self._foreseen()
-            entries = [self.book.entry(seq) for seq in state.answers[bisect_right(state.answers, self._upto) :]]
+            entries = [self.book.entry(seq) for seq in state.answers if seq > self._upto]
             self.auditor.resume([past(entry) for entry in entries], f"the book {self.book.path}")
-        self._reached(state.last)
-
-    def _reached(self, last: BookEntry | None) -> None:
-        """The auditor accounts for the entries up to this one."""
-        self._upto, self._receipt = (0, "") if last is None else (last.seq, last.hash)
-
-    def _foreseen(self) -> None:
-        """Refuse to go on from answers that nobody decided about: what follows from them is not known."""
-        if self.book.state.unforeseen:
-            seq = self.book.state.unforeseen[0]
-            raise BookError(
-                f"the book {self.book.path} has answers that no auditor can account for, the first is entry {seq}, "
-                'given under policy = "monitored": with them nobody can say what is safe. Go on with that policy, or '
-                'with "private" answers; exact ones need another book, of other people'
-            )
+        assert state.last is not None
+        self._upto, self._mark = state.last.seq, state.last.hash
 
     def _reply(self, asked: Heard, answer: Exact | None, reason: str, entry: int, receipt: str) -> Reply:
-        outcome = Outcome.ALLOWED if answer is None else Outcome.ANSWERED
+        outcome = Ending.ALLOWED if answer is None else Ending.ANSWERED
         grouped = asked.statement is not None and bool(asked.statement.keys)
         return Reply(asked.text, outcome, reason, answer, grouped, entry=entry, receipt=receipt)
 
@@ -222,7 +205,7 @@ class Audited:
 def past(entry: BookEntry) -> Past:
     """A statement of the book that counts."""
     body = entry.body
-    judged = entry.kind != Mark.UNJUDGED and body.get("verdict") != Permission.REFUSED
+    judged = entry.kind != Mark.UNJUDGED
     return Past(int(body["query"]), str(body["sql"]), judged, body.get("answer"))
 
 
@@ -247,14 +230,17 @@ def _bounded(column: PrivateColumn) -> bool:
 def told(answer: Iterable[tuple[GroupKey, Iterable[Decimal | bool | None]]]) -> list[dict[str, Any]]:
     """An exact answer as JSON, every digit kept as text."""
     return [
-        {"key": {k: None if v is None else str(v) for k, v in key.items()}, "values": [_written(v) for v in values]}
-        for key, values in answer
+        {"key": {k: _key(v) for k, v in key.items()}, "values": [_written(v) for v in values]} for key, values in answer
     ]
 
 
 def parsed(kept: list[dict[str, Any]]) -> Exact:
-    """The inverse of `told`; keys stay text."""
+    """The inverse of `told`; keys that JSON has no word for stay text, as they are shown."""
     return tuple((dict(row["key"]), tuple(_number(v) for v in row["values"])) for row in kept)
+
+
+def _key(value: object) -> object:
+    return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
 def _written(value: Decimal | bool | None) -> str | bool | None:

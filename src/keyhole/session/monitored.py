@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from keyhole.audit.admission import Permission
+from keyhole.book import BookEntry, Mark
 from keyhole.errors import QueryError
 from keyhole.session.audited import Audited, Heard
-from keyhole.session.reply import Outcome, Reply
+from keyhole.session.reply import Ending, Exact, Reply
 
 
 class Monitored(Audited):
@@ -23,12 +24,17 @@ class Monitored(Audited):
         if asked.statement is not None:
             return None
         self.auditor.seen()
-        return Reply(asked.text, Outcome.REFUSED, said.reason, admission=said)
+        return Reply(asked.text, Ending.REFUSED, said.reason, admission=said)
 
     def release(self, asked: Heard, analyst: str | None) -> Reply:
         """Answer, and say nothing of what it gives away."""
         made = super().release(asked, analyst)
         return replace(made, reason="", admission=None)
+
+    def write(self, kind: Mark, asked: Heard, answer: Exact | None, analyst: str | None) -> BookEntry:
+        """What no auditor can account for is marked so, for whoever audits this population later."""
+        refused = self._said.verdict is Permission.REFUSED
+        return super().write(Mark.UNJUDGED if refused else kind, asked, answer, analyst)
 
     def settled(self, reply: Reply) -> None:
         """What an auditor can represent counts; the rest is counted as not judged."""
@@ -38,10 +44,7 @@ class Monitored(Audited):
             self.auditor.record(reply.sql)
         except QueryError:
             self.auditor.unjudged(reply.sql)
-        self._reached(self.book.state.last)
-
-    def _foreseen(self) -> None:
-        """Whatever was answered is gone on from."""
+        self._upto, self._mark = reply.entry, str(reply.receipt)
 
     def rows(self, asked: Heard) -> list[dict[str, object]]:
         """What it tells; nothing, where no auditor can say."""

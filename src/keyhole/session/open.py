@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from keyhole.audit.epochs import Changes
 from keyhole.book import Book
+from keyhole.book.state import WHOLE
 from keyhole.defend.answering import Answering, Posed, Setting, Strategy
 from keyhole.defend.budget import Cap
 from keyhole.defend.ledger import Ledger
@@ -22,9 +23,9 @@ from keyhole.knowledge import BudgetTable, Config
 from keyhole.session.audited import Audited, Heard
 from keyhole.session.monitored import Monitored
 from keyhole.session.people import Deciding, auditor_of
-from keyhole.session.private import Private
+from keyhole.session.private import Private, Quoted
 from keyhole.session.session import Session
-from keyhole.session.version import WHOLE, Version, enter
+from keyhole.session.version import Version, enter
 from keyhole.session.where import book_path, open_book
 from keyhole.settings import Settings
 from keyhole.tables.fingerprint import fingerprint
@@ -51,7 +52,7 @@ class Terms:
 def private_session(
     given: Settings, terms: Terms, config: Config | str | Path | None, *, dry_run: bool = False
 ) -> Session[Posed]:
-    """Answers with differential privacy. A dry run works on a copy of the book in memory."""
+    """Answers with differential privacy. A dry run works on a copy of the book in memory, and quotes prices alone."""
     told = given.config
     cap = _cap(told.budget, terms.epsilon, terms.delta)
     accuracy = _accuracy(terms, told.budget)
@@ -72,7 +73,7 @@ def private_session(
     except BaseException:
         book.close()
         raise
-    return Session(book, Private(answering))
+    return Session(book, (Quoted if dry_run else Private)(answering, book.state.epoch))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,8 @@ def audited_session(
 ) -> tuple[Session[Heard], Table]:
     """Exact answers that expose nobody (`audited`), decisions alone (`watch`), or whatever is asked (`monitored`).
 
-    Where nothing says where the book is, decisions are kept in memory; exact answers are refused.
+    Where nothing says where the book is, decisions are kept in memory; exact answers are refused. A dry run decides on
+    a copy of the book in memory and has no secret in reach: what it told, nobody would have written down.
     """
     told, withheld = given.config, policy == "watch"
     opened = open_table(given, Use.WATCH if withheld else Use.EXACT)
@@ -113,7 +115,8 @@ def audited_session(
         deciding = Deciding(insiders, families, Changes(told.book.changes), written)
         auditor = auditor_of(book, opened.roster, key, deciding)
         kind = Monitored if policy == "monitored" else Audited
-        made = kind(book, auditor, given.columns.private, opened.source, explain=how.explain)
+        source = None if dry_run else opened.source
+        made = kind(book, auditor, given.columns.private, source, explain=how.explain)
     except BaseException:
         book.close()
         raise

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 
-from keyhole.defend.answering import Answered, Answering, Posed
+from keyhole.defend.answering import Answered, Answering, Posed, Priced
+from keyhole.defend.loss import Loss
 from keyhole.errors import QueryError
 from keyhole.query import Refused
-from keyhole.session.reply import Outcome, Reply
+from keyhole.session.reply import Ending, Reply
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -16,6 +18,7 @@ class Private:
     """Whatever can be read and paid for is answered, with noise; nothing depends on the data but the noisy numbers."""
 
     answering: Answering
+    epoch: int  # of the book, that the data at hand is
 
     def read(self, text: str) -> Posed | Refused:
         """COUNT, SUM and AVG over declared cells."""
@@ -26,7 +29,7 @@ class Private:
 
     def recall(self, asked: Posed, analyst: str | None) -> Reply | None:
         """What was released before and is good enough; it counts for an analyst who is told it first."""
-        self.answering.setting.ledger.check_analyst(analyst)
+        self._ready(analyst)
         found = self.answering.recall(asked, analyst)
         return None if found is None else self._reply(found)
 
@@ -40,9 +43,15 @@ class Private:
 
     def _reply(self, made: Answered) -> Reply:
         if made.refused is not None:
-            return Reply(made.sql, Outcome.REFUSED, made.refused.reason, noisy=made)
-        receipt = None if made.entry is None else self.answering.setting.ledger.book.receipt(made.entry)
-        return Reply(made.sql, Outcome.ANSWERED, made.how, noisy=made, entry=made.entry, receipt=receipt)
+            return Reply(made.sql, Ending.REFUSED, made.refused.reason, noisy=made)
+        if made.entry is None:  # it is public
+            return Reply(made.sql, Ending.ANSWERED, made.how, noisy=made)
+        receipt = self.answering.setting.ledger.book.receipt(made.entry)
+        return Reply(made.sql, Ending.ANSWERED, made.how, noisy=made, entry=made.entry, receipt=receipt)
+
+    def _ready(self, analyst: str | None) -> None:
+        self.answering.setting.ledger.check_analyst(analyst)
+        self.answering.setting.ledger.book.stays_in(self.epoch)
 
     def settled(self, reply: Reply) -> None:
         """Nothing is kept that the book does not say."""
@@ -50,3 +59,30 @@ class Private:
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """What is left is shared out, or one plan is made."""
         self.answering.expect(texts, analyst)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quoted(Private):
+    """A dry run: what each question would cost, charged to a copy of the book. No noise is drawn, no count is read."""
+
+    seen: set[str] = field(default_factory=set)  # what would have been released by now
+
+    def recall(self, asked: Posed, analyst: str | None) -> None:
+        """Nothing is told."""
+        self._ready(analyst)
+
+    def release(self, asked: Posed, analyst: str | None) -> Reply:
+        """Its price; the next question finds so much less."""
+        again = asked.question.fingerprint() in self.seen
+        if again:
+            price = Priced(asked.sql, Fraction(0), "released before")
+        else:
+            (price,) = self.answering.dry_run([asked.sql], analyst)
+        if price.refused is not None:
+            return Reply(asked.sql, Ending.REFUSED, price.refused.reason, price=price)
+        self.seen.add(asked.question.fingerprint())
+        ledger = self.answering.setting.ledger
+        if price.cost:
+            total = ledger.cap.total
+            ledger.spend(Loss(total.unit, price.cost, Fraction(0), total.neighbours), analyst=analyst, what=asked.sql)
+        return Reply(asked.sql, Ending.ALLOWED, price.how, price=price)

@@ -51,10 +51,15 @@ def publish(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal] =
     return tuple(left)
 
 
-def forgotten(policy: Audited) -> list[int]:
-    """The numbers of publications in the book that no verdict accounts for."""
+def forgotten(policy: Audited) -> str:
+    """The publications in the book that no verdict accounts for, in a sentence; "" if there are none."""
     book = policy.book
-    return [past(e).number for e in map(book.entry, book.state.answers) if e.kind == Mark.UNJUDGED]
+    left = [past(e).number for e in map(book.entry, book.state.answers) if e.kind == Mark.UNJUDGED]
+    if not left:
+        return ""
+    count = "1 publication" if len(left) == 1 else f"{len(left)} publications"
+    named = ", ".join(f"Q{number}" for number in left[:10]) + (", ..." if len(left) > 10 else "")
+    return f"the book has {count} that no verdict accounts for ({named}; accepted with --accept-unjudged, or monitored)"
 
 
 def _known(policy: Audited) -> set[str]:

@@ -8,14 +8,14 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from keyhole.audit.admission import Admission
-from keyhole.defend.answering import Answered
+from keyhole.defend.answering import Answered, Priced
 from keyhole.query import Refused
 from keyhole.tables import GroupKey
 
 Exact: TypeAlias = tuple[tuple[GroupKey, tuple[Decimal | bool | None, ...]], ...]
 
 
-class Outcome(StrEnum):
+class Ending(StrEnum):
     """ANSWERED: with numbers. ALLOWED: it may be answered elsewhere. DENIED: it would expose somebody. REFUSED: it is
     not understood, not decided beforehand, or cannot be paid.
     """
@@ -30,17 +30,19 @@ class Outcome(StrEnum):
 class Reply:
     """One question's end: the numbers and what they cost, or why there are none.
 
-    `exact` has the groups of an exact answer with their numbers, `noisy` a private answer with bars and price,
+    `exact` has the groups of an exact answer with their numbers, `noisy` a private answer with bars and price, `price`
+    what a private answer would cost (a dry run has no other),
     `admission` the auditor's decision (with people's names: for the custodian). `instead` is a statement that would be
     allowed now. `entry` and `receipt` are number and digest of the entry of the book that says so.
     """
 
     sql: str
-    outcome: Outcome
+    outcome: Ending
     reason: str = ""
     exact: Exact | None = None
     grouped: bool = False
     noisy: Answered | None = None
+    price: Priced | None = None
     admission: Admission | None = None
     instead: str | None = None
     entry: int | None = None
@@ -49,9 +51,9 @@ class Reply:
     @classmethod
     def refused(cls, sql: str, why: Refused) -> Reply:
         """It is not answered, for a reason that depends on the statement and on public things."""
-        return cls(sql, Outcome.REFUSED, why.reason)
+        return cls(sql, Ending.REFUSED, why.reason)
 
     @property
     def answered(self) -> bool:
         """Was it answered, or may it be?"""
-        return self.outcome in (Outcome.ANSWERED, Outcome.ALLOWED)
+        return self.outcome in (Ending.ANSWERED, Ending.ALLOWED)

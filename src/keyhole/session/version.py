@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from keyhole.book import Book, Mark
+from keyhole.book.book import MEMORY
+from keyhole.book.state import WHOLE
 from keyhole.errors import BookError
 from keyhole.tables.seal import KEY_BYTES, key_file, make_key, read_key
 
-WHOLE = "the whole table"  # the digest that noisy answers go by; exact ones go by the others
 Digests: TypeAlias = Callable[[bytes], Mapping[str, str]]  # key -> digest of each part of the data at hand
 
 
@@ -36,11 +37,9 @@ class Version:
 def key_of(book: Book, label: str | None) -> bytes:
     """The key that guards a book: made with the first epoch, and needed as long as an epoch lasts.
 
-    A rehearsal of a book that is not there has a key of its own.
+    A rehearsal makes none that would be kept.
     """
-    if book.path == ":memory:":
-        return secrets.token_bytes(KEY_BYTES)
-    key = read_key(Path(book.path))
+    key = None if book.path == MEMORY else read_key(Path(book.path))
     known = any(label in (None, epoch["version"]) for epoch in book.state.epochs)
     if key is None and book.state.data and known:
         raise BookError(
@@ -48,7 +47,9 @@ def key_of(book: Book, label: str | None) -> bytes:
             f"book {book.path} was kept for: restore it from a backup, beside the book, or write a new version = ... "
             "under [source]. What was answered and spent still counts"
         )
-    return key if key is not None else make_key(Path(book.path))
+    if key is not None:
+        return key
+    return make_key(Path(book.path)) if book.kept else secrets.token_bytes(KEY_BYTES)
 
 
 def enter(book: Book, version: Version) -> bytes:

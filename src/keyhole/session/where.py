@@ -31,7 +31,7 @@ def book_path(given: Settings, config: Config | str | Path | None, option: str |
     }
     found = {where: path for where, path in named.items() if path is not None}
     for where, path in found.items():
-        if path == ":memory:":
+        if Path(path).name == ":memory:":
             raise ConfigError(f"{where} = ':memory:' would forget what was answered and spent: name a file")
     if len({os.path.realpath(path) for path in found.values()}) > 1:
         listed = ", ".join(f"{where} names {path}" for where, path in found.items())
@@ -66,11 +66,11 @@ def open_book(path: Path, given: Settings, population: str, *, dry_run: bool = F
     witness = Path(told.witness) if told.witness is not None else None
     real = Path(os.path.realpath(path))
     named = told.population or population
+    begun = told.begun or _knows(real)
     if dry_run:
-        book = converted(real, named, dry_run=True) or Book.rehearsal(real, named, witness)
+        book = converted(real, named, dry_run=True) or Book.rehearsal(real, named, witness=witness, begun=begun)
     else:
         converted(real, named)
-        begun = told.begun or _knows(real)
         book = Book.open(real, named, witness=witness, begun=begun)
     if told.population is not None and book.state.population != told.population:
         book.close()
@@ -82,5 +82,5 @@ def open_book(path: Path, given: Settings, population: str, *, dry_run: bool = F
 
 
 def _knows(path: Path) -> bool:
-    """A key without a book: the book was there, and is gone."""
-    return (not path.exists() or path.stat().st_size == 0) and read_key(path) is not None
+    """A key without a book: the book was there, and is gone. The key first: it is made after the book."""
+    return read_key(path) is not None and (not path.exists() or path.stat().st_size == 0)

@@ -79,10 +79,11 @@ def answer(
     is charged before anything is returned. The other words are those of the command.
 
     >>> import pyarrow as pa
+    >>> import tempfile
     >>> people = pa.table({"name": ["Ann", "Bob"], "sex": ["F", "M"]})
-    >>> told = Config.parse('[columns.public.sex]\\nvalues = ["F", "M"]\\n[budget]\\nledger = ":memory:"')
+    >>> told = Config.parse('[columns.public.sex]\\nvalues = ["F", "M"]')
     >>> found = answer(["SELECT COUNT(*) FROM people WHERE sex = 'F'", "SELECT MAX(name) FROM people"],
-    ...                data=people, id="name", config=told, epsilon=1)
+    ...                data=people, id="name", config=told, epsilon=1, ledger=f"{tempfile.mkdtemp()}/book.keyhole")
     >>> found.refused, float(found.spent)
     (1, 1.0)
     """
@@ -106,6 +107,8 @@ def answered(
         answering = session.policy.answering
         ledger, n = answering.setting.ledger, answering.setting.n
         ledger.check_analyst(terms.analyst)
+        if dry_run:
+            answering.expect(asked, terms.analyst)
         prices = tuple(answering.dry_run(asked, terms.analyst)) if dry_run else ()
         replies = () if dry_run else session.ask_all(asked, terms.analyst)
         made = tuple(r.noisy or answering.refused(r.sql, Refused(r.reason), terms.analyst) for r in replies)

@@ -40,7 +40,7 @@ class EachAlone:
         """Each statement's price; later repetitions of a statement are free."""
         made: list[tuple[Fraction, str] | Refused] = []
         seen: set[str] = set()
-        share = self._shares(questions, analyst) if self.share is None else self.share
+        share = self.one_tenth(analyst) if self.share is None else self.share
         for q in questions:
             key = q.fingerprint()
             if not q.asked:
