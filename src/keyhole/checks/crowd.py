@@ -22,6 +22,7 @@ from keyhole.session.session import Session
 Opener: TypeAlias = Callable[[Path], Session[Any]]  # a function that another process can import
 PRELOADED = ["keyhole.checks.crowd", "keyhole.checks.session_worlds", "opendp.prelude", "keyhole.checks.session_liars"]
 LONGEST = 120.0  # seconds that one process may take to end by itself
+REFUSED, BROKEN = "", "the check itself is broken: "
 PAUSE, PATIENCE = 0.05, 2.0  # seconds between two kills on average; and at most, until somebody was told something
 
 
@@ -79,8 +80,9 @@ def _child(ask: Ask, number: int, out: Connection) -> None:
                 os.write(out.fileno(), (json.dumps(told) + "\n").encode())
                 if ask.killed_at == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
-    except KeyholeError as error:
-        os.write(out.fileno(), (json.dumps([f"{type(error).__name__}: {error}"]) + "\n").encode())
+    except Exception as error:
+        kind = REFUSED if isinstance(error, KeyholeError) else BROKEN
+        os.write(out.fileno(), (json.dumps([f"{kind}{type(error).__name__}: {error}"]) + "\n").encode())
 
 
 def _doomed(session: Session[Any], at: int) -> None:
@@ -147,6 +149,8 @@ class Crowd:
                 if not line:
                     member.waits = True
                 elif len(line) == 1:
+                    if line[0].startswith(BROKEN):
+                        raise RuntimeError(line[0])
                     self.failed.append(str(line[0]))
                 else:
                     self.told.append(Acknowledged(member.number, *line))

@@ -44,14 +44,14 @@ class ReadsOnce(Book):
 
     def unseal(self, name: str) -> tuple[int, str] | None:
         """As it was when it was first read here."""
-        kept: dict[str, Any] = self.__dict__.setdefault("kept", {})
+        kept: dict[str, Any] = self.__dict__.setdefault("first_read", {})
         if kept.get(name) is None:
             kept[name] = super().unseal(name)
         return kept[name]  # type: ignore[no-any-return]
 
     def seal(self, name: str, generation: int, fields: str, state: bytes | None) -> None:
         """Over whatever is there."""
-        self.__dict__.setdefault("kept", {})[name] = (generation, fields)
+        self.__dict__.setdefault("first_read", {})[name] = (generation, fields)
         super().seal(name, generation, fields, state)
 
 

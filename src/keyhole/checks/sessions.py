@@ -49,7 +49,8 @@ def settles(world: SessionWorld, folder: Path, told: Sequence[Acknowledged], ses
             assert each.outcome != "answered" or each.entry is not None, f"{each.text} has no entry"
             if each.entry is not None:
                 assert book.has(each.entry, each.receipt or ""), f"entry {each.entry} was acknowledged and is lost"
-        world.owed(session, told)
+        with session.book.page():  # it has seen what others wrote
+            world.owed(session, told)
 
 
 def what_many_processes_are_told_was_paid_for_once(world: SessionWorld) -> None:
