@@ -60,22 +60,53 @@ def private(mechanism: str) -> str:
 
 # --- what is asked ----------------------------------------------------------------------------------------------------
 
+IN_A_LONG_LIST = f"SELECT SUM(pay) FROM t WHERE age IN ({', '.join(map(str, range(300)))})"
 NASTY = (
-    "", ";", "SELEC 1", "SELECT SUM(pay FROM t", "SELECT pay FROM t", "SELECT SUM(nothing) FROM t", "SELECT * FROM t",
-    "SELECT SUM(pay) FROM other", "SELECT SUM(pay) FROM t WHERE pay > 30", "SELECT MAX(pay) FROM t",
-    "SELECT MEDIAN(pay) FROM t", "SELECT COUNT(DISTINCT pay) FROM t", "SELECT SUM(pay * pay) FROM t",
-    "SELECT SUM(1 / pay) FROM t", "SELECT SUM(sqrt(pay)) FROM t", "SELECT SUM(CAST(pay AS INTEGER)) FROM t",
-    "SELECT SUM(CAST(pay AS TINYINT)) FROM t", "SELECT SUM(pay) / 0 FROM t", "SELECT SUM(pay) / COUNT(pay) FROM t",
-    "SELECT SUM(pay) > 100 FROM t", "SELECT dept, SUM(pay) FROM t GROUP BY dept HAVING SUM(pay) > 50",
-    "SELECT pay, COUNT(*) FROM t GROUP BY pay", "SELECT SUM(pay) OVER () FROM t", "SELECT VAR_POP(pay) FROM t",
-    "SELECT SUM(pay) FROM t WHERE name = 'p1'", "SELECT SUM(pay) FROM t WHERE name LIKE '%\\%'",
-    "SELECT SUM(pay) FROM t WHERE age / 0 > 1", "SELECT SUM(pay) FROM t WHERE dept = 'ß' -- ⚠", "SELECT ERROR(pay) FROM t",
-    "SELECT SUM(pay) FROM t; DROP TABLE t", "SELECT SUM(pay * 1e300) FROM t", "SELECT SUM(pay * 123456789012345678) FROM t",
-    "SELECT SUM(pay) + 0.1 FROM t", "SELECT ROUND(AVG(pay), 2) FROM t", "SELECT SUM(pay) FROM t WHERE age IN (" +
-    ", ".join(map(str, range(300))) + ")", "SELECT SUM(pay) FROM (SELECT * FROM t) u", "SELECT 1", "SELECT COUNT(*) FROM t",
-    "SELECT SUM(CASE WHEN pay > 3 THEN 1 ELSE 0 END) FROM t", "SELECT COUNT(pay) FROM t", "SELECT SUM(age) FROM t",
-    "SELECT AVG(pay) FROM t WHERE FALSE", "SELECT SUM(-pay) FROM t", "SELECT SUM(pay) * 1000000000000 FROM t",
-)  # fmt: skip
+    "",
+    ";",
+    "SELEC 1",
+    "SELECT SUM(pay FROM t",
+    "SELECT pay FROM t",
+    "SELECT SUM(nothing) FROM t",
+    "SELECT * FROM t",
+    "SELECT SUM(pay) FROM other",
+    "SELECT SUM(pay) FROM t WHERE pay > 30",
+    "SELECT MAX(pay) FROM t",
+    "SELECT MEDIAN(pay) FROM t",
+    "SELECT COUNT(DISTINCT pay) FROM t",
+    "SELECT SUM(pay * pay) FROM t",
+    "SELECT SUM(1 / pay) FROM t",
+    "SELECT SUM(sqrt(pay)) FROM t",
+    "SELECT SUM(CAST(pay AS INTEGER)) FROM t",
+    "SELECT SUM(CAST(pay AS TINYINT)) FROM t",
+    "SELECT SUM(pay) / 0 FROM t",
+    "SELECT SUM(pay) / COUNT(pay) FROM t",
+    "SELECT SUM(pay) > 100 FROM t",
+    "SELECT dept, SUM(pay) FROM t GROUP BY dept HAVING SUM(pay) > 50",
+    "SELECT pay, COUNT(*) FROM t GROUP BY pay",
+    "SELECT SUM(pay) OVER () FROM t",
+    "SELECT VAR_POP(pay) FROM t",
+    "SELECT SUM(pay) FROM t WHERE name = 'p1'",
+    "SELECT SUM(pay) FROM t WHERE name LIKE '%\\%'",
+    "SELECT SUM(pay) FROM t WHERE age / 0 > 1",
+    "SELECT SUM(pay) FROM t WHERE dept = 'ß' -- ⚠",
+    "SELECT ERROR(pay) FROM t",
+    "SELECT SUM(pay) FROM t; DROP TABLE t",
+    "SELECT SUM(pay * 1e300) FROM t",
+    "SELECT SUM(pay * 123456789012345678) FROM t",
+    "SELECT SUM(pay) + 0.1 FROM t",
+    "SELECT ROUND(AVG(pay), 2) FROM t",
+    IN_A_LONG_LIST,
+    "SELECT SUM(pay) FROM (SELECT * FROM t) u",
+    "SELECT 1",
+    "SELECT COUNT(*) FROM t",
+    "SELECT SUM(CASE WHEN pay > 3 THEN 1 ELSE 0 END) FROM t",
+    "SELECT COUNT(pay) FROM t",
+    "SELECT SUM(age) FROM t",
+    "SELECT AVG(pay) FROM t WHERE FALSE",
+    "SELECT SUM(-pay) FROM t",
+    "SELECT SUM(pay) * 1000000000000 FROM t",
+)
 
 
 def statements(seed: int, length: int) -> list[str]:
@@ -276,7 +307,17 @@ def test_in_processes_of_their_own(tmp_path: Path) -> None:
     for k, values in enumerate(neighbours(5, WILD)):
         folder = tmp_path / str(k)
         table(folder, values, exact("audited"))
-        command = [sys.executable, "-m", "keyhole", "ask", "-c", "keyhole.toml", "--format", "json", "--"]
+        command = [
+            sys.executable,
+            "-c",
+            "from keyhole.cli import main; main()",
+            "ask",
+            "-c",
+            "keyhole.toml",
+            "--format",
+            "json",
+            "--",
+        ]
         ran = subprocess.run(
             [*command, *statements(5, 6)], cwd=folder, capture_output=True, text=True, check=False, env=os.environ
         )
@@ -288,17 +329,19 @@ def test_in_processes_of_their_own(tmp_path: Path) -> None:
 # --- whether it fits on the disk --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("policy", ["audited", "laplace"])
-def test_a_small_disk_is_full_for_both(policy: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("policy", "sizes"), [("audited", (10, 16, 22, 40)), ("laplace", (9, 11, 13, 40))])
+def test_a_small_disk_is_full_for_both(
+    policy: str, sizes: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = exact(policy) if policy == "audited" else private(policy)
     texts = [t for t in statements(7, 12) if t.strip(" ;")]
     full = 0
-    for pages in range(14, 40, 3):
+    for pages in sizes:
         monkeypatch.setattr(book_module, "connected", partial(_small, pages))
         (tmp_path / str(pages)).mkdir()
         alike(tmp_path / str(pages), config, [ask(texts, "--format", "json")], 7, monkeypatch)
         full += "disk is full" in CliRunner().invoke(app, list(ask(texts).args)).stderr
-    assert full, "no disk was small enough"
+    assert 0 < full < len(sizes), "no disk was small enough, or none large enough"
 
 
 def _small(pages: int, path: str | Path, connected: Any = book_module.connected) -> Any:
