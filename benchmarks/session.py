@@ -168,12 +168,17 @@ def audited(folder: Path, n: int, questions: int) -> dict[str, Any]:
         before = _size(folder)
         times = [_timed(session, text) for text in fresh]
         again = [_timed(session, text) for text in fresh[:20] * 3]
-        pages = (_size(folder) - before) / len(fresh)
+        between = _size(folder)
+        scattered = [text for text, _ in zip(counts(), range(questions), strict=False)]
+        for text in scattered:
+            _timed(session, text.replace("COUNT(*)", "SUM(pay)"))
+        answers = (between - before) / len(fresh), (_size(folder) - between) / len(scattered)
     return {
         f"audited_opening_seconds ({n} people)": round(opened, 2),
         f"audited_fresh_ms ({n} people)": _ms(statistics.median(times)),
         f"audited_recall_ms ({n} people)": _ms(statistics.median(again)),
-        f"book_bytes_an_audited_answer ({n} people)": round(pages),
+        f"book_bytes_an_answer_of_a_range ({n} people)": round(answers[0]),
+        f"book_bytes_an_answer_of_a_mixture ({n} people)": round(answers[1]),
     }
 
 

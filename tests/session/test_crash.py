@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from keyhole.book import Book
-from keyhole.checks.crowd import Ask, Crowd, trampled
+from keyhole.checks.crowd import Errand, Crowd, trampled
 from keyhole.checks.session_worlds import AUDITED, BOOK, WITNESS, WORLDS, SessionWorld
 from keyhole.checks.sessions import settles
 from keyhole.errors import BookError
@@ -22,8 +22,8 @@ LENGTH = 400  # questions that a process asks, if it lives
 
 
 def _trampled(world: SessionWorld, folder: Path, processes: int, kills: int, seconds: float, seed: int) -> Crowd:
-    def make(rng: random.Random) -> Ask:
-        return Ask(world.opened, folder, tuple(rng.choices(world.pool, k=LENGTH)), world.analysts)
+    def make(rng: random.Random) -> Errand:
+        return Errand(world.opened, folder, tuple(rng.choices(world.pool, k=LENGTH)), world.analysts)
 
     return trampled(make, processes=processes, kills=kills, seconds=seconds, seed=seed)
 

@@ -53,7 +53,7 @@ class Acknowledged:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Errand:
     """What one process does: whom to open, what to ask, as whom."""
 
     opened: Opener
@@ -64,21 +64,21 @@ class Ask:
     in_step: bool = False  # with the others: nobody asks a question before everybody has come to it
 
 
-def _child(ask: Ask, number: int, out: Connection) -> None:
+def _child(errand: Errand, number: int, out: Connection) -> None:
     rng = random.Random(number)
     try:
-        with ask.opened(ask.folder) as session:
-            if ask.killed_at:
-                _doomed(session, ask.killed_at)
-            for text in ask.texts:
-                if ask.in_step:
+        with errand.opened(errand.folder) as session:
+            if errand.killed_at:
+                _doomed(session, errand.killed_at)
+            for text in errand.texts:
+                if errand.in_step:
                     os.write(out.fileno(), b"[]\n")
                     os.read(out.fileno(), 1)
-                who = rng.choice(ask.analysts)
+                who = rng.choice(errand.analysts)
                 reply = session.ask(text, who)
                 told = [text, who, str(reply.outcome), reply.entry, reply.receipt, reply.reason]
                 os.write(out.fileno(), (json.dumps(told) + "\n").encode())
-                if ask.killed_at == 0:
+                if errand.killed_at == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
     except Exception as error:
         kind = REFUSED if isinstance(error, KeyholeError) else BROKEN
@@ -117,7 +117,7 @@ class Crowd:
     _members: list[_Member] = field(default_factory=list)
     _count: int = 0
 
-    def start(self, ask: Ask) -> None:
+    def start(self, errand: Errand) -> None:
         """One process more."""
         reader, writer = _server().Pipe()
         self._count += 1
@@ -193,7 +193,9 @@ class Crowd:
         self._members.remove(member)
 
 
-def trampled(make: Callable[[random.Random], Ask], *, processes: int, kills: int, seconds: float, seed: int) -> Crowd:
+def trampled(
+    make: Callable[[random.Random], Errand], *, processes: int, kills: int, seconds: float, seed: int
+) -> Crowd:
     """So many processes at once, of whom one after the other is killed and replaced; bounded in kills and time.
 
     Between two kills somebody is told something, if that does not take too long.
@@ -214,7 +216,7 @@ def trampled(make: Callable[[random.Random], Ask], *, processes: int, kills: int
     return crowd
 
 
-def together(asks: Sequence[Ask]) -> Crowd:
+def together(asks: Sequence[Errand]) -> Crowd:
     """Several processes at once, each to its end."""
     crowd = Crowd()
     try:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.checks import session_liars as liars
-from keyhole.checks.crowd import Acknowledged, Ask, Crowd, Opener, together
+from keyhole.checks.crowd import Acknowledged, Errand, Crowd, Opener, together
 from keyhole.checks.law import Law, Specimen
 from keyhole.checks.session_worlds import AUDITED, LAPLACE, WEIGHTS, WORLDS, SessionWorld, whole
 from keyhole.errors import KeyholeError
@@ -59,7 +59,8 @@ def what_many_processes_are_told_was_paid_for_once(world: SessionWorld) -> None:
     """
     with laid_out(world) as folder, no_fault():
         asks = [
-            Ask(world.asked, folder, _some(world.pool, seed), world.analysts, in_step=True) for seed in range(PROCESSES)
+            Errand(world.asked, folder, _some(world.pool, seed), world.analysts, in_step=True)
+            for seed in range(PROCESSES)
         ]
         crowd = together(asks)
         assert len(crowd.told) == PROCESSES * QUESTIONS, "somebody was told nothing"
@@ -91,7 +92,7 @@ def charge_and_answer_are_one_commit(world: SessionWorld) -> None:
 def _killed(world: SessionWorld, folder: Path, text: str, at: int) -> list[Acknowledged]:
     crowd = Crowd()
     try:
-        crowd.start(Ask(world.asked, folder, (text,), world.analysts[:1], at))
+        crowd.start(Errand(world.asked, folder, (text,), world.analysts[:1], at))
         crowd.finish()
     finally:
         crowd.end()
