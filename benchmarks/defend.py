@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.book import Book
+from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.budget import Cap, epsilon_budget
 from keyhole.defend.histogram import Histogram
 from keyhole.defend.ledger import Ledger

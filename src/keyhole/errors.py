@@ -124,10 +124,6 @@ class BudgetExhausted(KeyholeError):
         self.requested = requested
 
 
-class RunInUse(KeyholeError):
-    """Another process has the prepaid run: nothing of it is shown here."""
-
-
 class PrivacyParameterError(KeyholeError):
     """epsilon, delta, accuracy or a domain is out of range."""
 

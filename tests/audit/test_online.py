@@ -23,10 +23,12 @@ from keyhole.errors import ConfigError
 from keyhole.knowledge import Columns
 from keyhole.predicate import And, Comparison, IsNull, IsTrue, Like, Membership, Not, Opaque, Or, Predicate
 from keyhole.query import Aggregate, Query, Term
+from keyhole.session.published import publish, unaccounted
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.sql import lower, split
 from keyhole.tables import DuckDBRoster, load_roster
 from keyhole.transcript import Line
+from keyhole.verbs.watch import watch
 
 
 def table(private: dict[str, list[float | None]], **public: list[object]) -> DuckDBRoster:
@@ -303,15 +305,16 @@ def test_what_was_said_counts_even_if_it_was_not_admitted() -> None:
 
 
 def test_earlier_publications_count() -> None:
-    auditor = OnlineAuditor(table({"x": [1, 2, 3]}, a=[1, 1, 2]))
+    data = pa.table({"a": [1, 1, 2], "x": [1, 2, 3]})
     log = [Line(1, "SELECT SUM(x) FROM t", 6), Line(2, "SELECT MAX(x) FROM t"), Line(3, "SELEC")]
-    assert [r.number for r in auditor.unjudged(log)] == ["2", "3"]
-    left = auditor.load(log)
-    assert [(r.number, r.sql) for r in left] == [("2", "SELECT MAX(x) FROM t"), ("3", "SELEC")]
-    assert ask(auditor, "SELECT SUM(x) FROM t WHERE a = 1").verdict is Permission.DENY
-    assert not auditor.load(log)  # again: nothing new
-    assert not auditor.unjudged(log)
-    assert [p.how for p in auditor.past] == ["published", "unjudged", "unjudged"]
+    with watch(data, private="x") as session:
+        assert [r.number for r in unaccounted(session.auditing, log, ())] == ["2", "3"]
+        left = publish(session.auditing, log)
+        assert [(r.number, r.sql) for r in left] == [("2", "SELECT MAX(x) FROM t"), ("3", "SELEC")]
+        assert session.admit("SELECT SUM(x) FROM t WHERE a = 1").verdict is Permission.DENY
+        assert not publish(session.auditing, log)  # again: nothing new
+        assert not unaccounted(session.auditing, log, ())
+        assert [p.judged for p in session.auditing.auditor.past] == [True, False, False]
 
 
 # -- masks ----------------------------------------------------------------------------------------------------------

@@ -137,8 +137,8 @@ def test_what_open_gives_the_other_verbs_take() -> None:
 def test_private_answers_take_the_words_of_the_command(folder: Path) -> None:
     found = keyhole.answer([ASK], config="keyhole.toml", epsilon=1, accuracy=0.5)
     assert not found.refused
-    assert (folder / "budget.keyhole").exists()
-    with pytest.raises(ConfigError, match="no ledger"):
+    assert (folder / "book.keyhole").exists()
+    with pytest.raises(ConfigError, match="no book"):
         keyhole.answer([ASK], data=pa.table({"age": [1]}), private="age:0..9:1", epsilon=1)
 
 

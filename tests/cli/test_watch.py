@@ -39,15 +39,22 @@ WHO = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar")
 def test_the_hospital_log(folder: Path) -> None:
     code, out, err = watch("-c", "keyhole.toml")
     assert code == 3
-    assert [line.split(":")[0] for line in out.splitlines()] == ["Q1 allow", "Q2 allow", "Q3 deny"]
+    assert [line.split(":")[0] for line in out.splitlines()] == ["Q1 allow", "Q2 allow", "Q3 deny", "  allowed now"]
     assert "Jeremy" not in out
-    assert "--history" in err  # nothing is kept, and it says so
+    assert "a new book begins" in err  # beside the settings
+    code, again, err = watch("-c", "keyhole.toml")
+    assert (code, again.count(" allow: "), err) == (3, 2, "")
+    assert "--history" in watch(*WHO)[2]  # without settings nothing is kept, and it says so
 
 
 def test_json_lines_and_what_only_the_custodian_sees(folder: Path) -> None:
     _, out, _ = watch(*WHO, "--format", "json")
     said = [json.loads(line) for line in out.splitlines()]
-    assert [set(line) for line in said] == [{"query", "sql", "verdict", "reason"}] * 3
+    assert [set(line) - {"instead"} for line in said] == [{"query", "sql", "verdict", "reason"}] * 3
+    assert ["instead" in line for line in said] == [False, False, True]
+    assert (
+        watch(*WHO, stdin=f"{said[0]['sql']}; {said[1]['sql']}; {said[2]['instead']}")[0] == 0
+    )  # what it offers, it allows
     assert [line["verdict"] for line in said] == ["allow", "allow", "deny"]
     assert [line["query"] for line in said] == ["1", "2", "3"]
     _, out, _ = watch(*WHO, "--format", "json", "--explain")
@@ -85,7 +92,8 @@ def test_a_history_is_kept_from_run_to_run(folder: Path) -> None:
     code, out, err = watch("-c", "keyhole.toml", stdin=third)
     assert out.startswith("Q3 deny")
     assert err == ""
-    assert watch("-c", "keyhole.toml", "--history", "other.keyhole", stdin=third)[1].startswith("Q1 allow")
+    code, out, err = watch("-c", "keyhole.toml", "--history", "other.keyhole", stdin=third)
+    assert (code, out, "one population has one book" in err) == (2, "", True)  # it would be asked anew there
     # the same history decides over the roster file, which has no private column
     code, out, _ = watch(
         "--data", "roster.csv", "--id", "Name", "--private", "Blood sugar", "--history", "h.keyhole", stdin=third
@@ -98,7 +106,7 @@ def test_other_data_is_refused(folder: Path) -> None:
     (folder / "people.csv").write_text(PEOPLE.replace("43813", "43814"), encoding="utf-8")
     code, out, err = watch(*WHO, "--history", "h.keyhole")
     assert (code, out) == (2, "")
-    assert "made for other data" in err
+    assert "kept for other data" in err
 
 
 def test_earlier_publications(folder: Path) -> None:
@@ -116,9 +124,9 @@ def test_earlier_publications(folder: Path) -> None:
     code, out, err = watch(*WHO, "--load", "odd.sql", "--history", "h2.keyhole", stdin=third)  # accepted before
     assert code == 0
     assert "cannot be taken" not in err
-    assert "the history has 1 publication that no verdict accounts for (Q1;" in err
+    assert "the book has 1 publication that no verdict accounts for (Q1;" in err
     _, _, err = watch(*WHO, "--history", "h2.keyhole", stdin=third)  # and at each start
-    assert "the history has 1 publication that no verdict accounts for (Q1;" in err
+    assert "the book has 1 publication that no verdict accounts for (Q1;" in err
     assert watch(*WHO, "--history", "h.keyhole", stdin=third)[2] == ""
     export = [{"QUERY_TEXT": 'SELECT SUM("Blood sugar") FROM people'}, {"QUERY_ID": 1}]
     (folder / "history.json").write_text(json.dumps(export), encoding="utf-8")

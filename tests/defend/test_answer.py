@@ -215,9 +215,7 @@ def test_the_prepaid_run_goes_on_in_a_second_process(box: Box) -> None:
     assert "released before (online-ic" in third["answers"][1]["how"]
 
 
-def test_a_crash_before_anything_is_shown_costs_nothing(
-    box: Box, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_before_anything_is_shown_costs_nothing(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
     box.data(0, 200_000)
     options = ("--mechanism", "online-ic", "--epsilon", "300", "--horizon", "50")
 
@@ -387,7 +385,7 @@ def test_text_output_is_for_people(box: Box) -> None:
     assert result.exit_code == 3  # one of them is refused
     assert re.search(r"sex = F  \d+ ± 400, \d\.\d+ ± ", result.output)
     assert "refused: " in result.output
-    assert re.search(r"spent 0\.\d+ of epsilon 1 \(ledger .*b\.keyhole\)", result.output)
+    assert re.search(r"spent 0\.\d+ of epsilon 1 \(book .*b\.keyhole\)", result.output)
     assert "would cost" in box.call("--dry-run", "--accuracy", "0.001").output
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from keyhole.book import Book
-from keyhole.checks.crowd import Errand, Crowd, trampled
+from keyhole.checks.crowd import Crowd, Errand, trampled
 from keyhole.checks.session_worlds import AUDITED, BOOK, WITNESS, WORLDS, SessionWorld
 from keyhole.checks.sessions import settles
 from keyhole.errors import BookError
@@ -48,7 +48,7 @@ def _raw(path: Path) -> tuple[list[tuple[int, str, str, str]], dict[str, str]]:
     try:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         found, before = [], (0, "0" * 64)
-        columns = "seq, prev, hash, kind, epoch, at, analyst, rtrim(body, ' ')"
+        columns = "seq, prev, hash, kind, epoch, at, analyst, body"
         for seq, prev, mark, kind, *rest, body in db.execute(f"SELECT {columns} FROM entry ORDER BY seq"):
             assert (seq, prev) == (before[0] + 1, before[1]), f"the chain is broken at {seq}"
             parts = json.dumps([prev, seq, kind, *rest, body]).encode()

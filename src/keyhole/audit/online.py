@@ -114,14 +114,15 @@ class OnlineAuditor:
         for each in listed:
             self._replay(each, name)
 
-    def told(self, query: Asked) -> tuple[ToldRow, ...]:
+    def told(self, query: Asked, number: int | None = None) -> tuple[ToldRow, ...]:
         """The rows that answering a query would add to what is known, to be stored with its answer; changes nothing.
 
-        Of the query just admitted they are at hand. Needs epochs; raises the `QueryError` of `record`.
+        Of the query just admitted they are at hand; `number` is that of one answered before. Needs epochs; raises the
+        `QueryError` of `record`.
         """
         if self._participants.epochs is None:
             raise ConfigError("rows are kept over people: give the auditor its epochs")
-        return tuple(self._ready(query).told)
+        return tuple(self._ready(query, number).told)
 
     def admit(self, query: Asked) -> Admission:
         """May this be answered? Changes no state that any later decision depends on.
@@ -266,12 +267,12 @@ class OnlineAuditor:
 
     # -- remembering --------------------------------------------------------------------------------------------
 
-    def _ready(self, query: Asked) -> Judged:
+    def _ready(self, query: Asked, at: int | None = None) -> Judged:
         """A query that is to be recorded, judged; as it was admitted if it is the one admitted last."""
-        plan = self._plan
+        plan, number = self._plan, str(self._asked + 1 if at is None else at)
         same = plan is not None and plan.at == len(self._past) and plan.verdict.sql == self._text(query)
-        if plan is None or not same or plan.verdict.number != str(self._asked + 1):
-            plan = self._judge(query, str(self._asked + 1), unproved)
+        if plan is None or not same or plan.verdict.number != number:
+            plan = self._judge(query, number, unproved)
         if plan.statement is None:
             self._statement(query)  # raises what is wrong with the text, if that is it
             raise QueryError(plan.verdict.reason, plan.verdict.sql)
@@ -284,7 +285,7 @@ class OnlineAuditor:
             self._columns[name].sources.append(source)
 
     def _replay(self, past: Past, name: str) -> None:
-        self._asked = past.number
+        self._asked = max(self._asked, past.number)
         self._past.append(past)
         if not past.judged:
             return

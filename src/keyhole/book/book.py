@@ -19,7 +19,7 @@ from keyhole.errors import BookError
 
 BLOCK = 4096  # an entry with an answer takes whole blocks, so that whether it fits does not depend on the answer
 MEMORY = ":memory:"  # the path of a book that was never a file
-FIELDS = "seq, prev, hash, at, kind, epoch, analyst, rtrim(body, ' ')"  # blanks fill the last block
+FIELDS = "seq, prev, hash, at, kind, epoch, analyst, body"
 
 
 class Book:
@@ -41,6 +41,7 @@ class Book:
     def __init__(self, path: str, db: sqlite3.Connection, witness: Witness | None = None) -> None:
         self.path, self._db, self._witness = path, db, witness
         self._place = place(path)
+        self.name = path  # what whoever opened it calls it
         self.lock = threading.RLock()  # one question at a time among threads; among processes a page sees to it
         self._depth = self._since = 0
         self._drawn = False  # was a sealed state changed on this page?
@@ -116,22 +117,24 @@ class Book:
             raise unfit(self.path, error) from None
         if layout is None or layout[0] != LAYOUT:
             raise BookError(f"{self.path} has the layout {layout and layout[0]!r}, this program reads {LAYOUT!r}")
+        state = BookState()  # believed only when all of it was checked
         before: BookEntry | None = None
         seen = self._witness.read() if self._witness is not None else None
         for entry in self.entries():
             self._goes_on(entry, before)
             if seen is not None and seen[0] == entry.seq and seen[1] == entry.hash:
                 seen = None
-            self.state.take(entry)
+            state.take(entry)
             before = entry
         if seen is not None or before is None:
             known = f"its witness has seen entry {seen[0]}" if seen is not None else "it has no entry"
             raise BookError(
                 f"the book {self.path} is older than what was answered, or another one: {known} and it has "
-                f"{self.state.seq}. Restore the latest copy; nothing is answered from an older one"
+                f"{state.seq}. Restore the latest copy; nothing is answered from an older one"
             )
-        if totals != {who: (str(a), str(d)) for who, (a, d) in self.state.totals.items()} or sealed != self.state.runs:
+        if totals != {who: (str(a), str(d)) for who, (a, d) in state.totals.items()} or sealed != state.runs:
             raise BookError(f"the totals of the book {self.path} are not what its entries add up to: restore a backup")
+        self.state = state
 
     # --- pages --------------------------------------------------------------------------------------------------------
 
@@ -157,10 +160,11 @@ class Book:
         """Write one entry on the open page. `room` is what its answer may take at most, known before it was made."""
         assert self._depth > 0, "entries are written on a page"
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-        entry = BookEntry.after(self.state.last, kind, body, at=at, epoch=self._epoch(kind), analyst=analyst)
-        blanks = " " * (-len(entry.text.encode()) % (-(-room // BLOCK) * BLOCK)) if room else ""
+        size = -(-room // BLOCK) * BLOCK
+        epoch = self._epoch(kind)
+        entry = BookEntry.after(self.state.last, kind, body, at=at, epoch=epoch, analyst=analyst, size=size)
         values = (entry.seq, entry.prev, entry.hash, entry.at, entry.kind, entry.epoch, entry.analyst)
-        self._run("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*values, entry.text + blanks))
+        self._run("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*values, entry.text))
         before = dict(self.state.totals)
         self.state.take(entry)
         for who, (amount, delta) in self.state.totals.items():
@@ -272,7 +276,8 @@ class Book:
 
     def _catch_up(self, last: BookEntry) -> None:
         """Take in what others wrote. A file that was put in another's place is not gone on with."""
-        if place(self.path) != self._place or not self.has(last.seq, last.hash):
+        moved = self.kept and place(self.path) != self._place
+        if moved or not self.has(last.seq, last.hash):
             raise BookError(
                 f"the book {self.path} was replaced while it was open, or is older than what was answered: restore the "
                 "latest copy, and start again"

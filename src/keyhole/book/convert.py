@@ -14,8 +14,10 @@ from pathlib import Path
 
 from keyhole.book.book import Book
 from keyhole.book.chain import Mark
+from keyhole.book.file import reading
 from keyhole.book.history import read_history
 from keyhole.book.ledger import fill_from_ledger
+from keyhole.book.state import PUBLIC
 from keyhole.errors import BookError
 
 try:
@@ -66,13 +68,11 @@ def _fill(book: Book, path: Path) -> None:
         if _starts(path, HISTORY):
             _fill_from_history(book, path)
         else:
-            db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
             try:
-                fill_from_ledger(book, db)
+                with reading(path) as db:
+                    fill_from_ledger(book, db)
             except sqlite3.Error as error:
                 raise BookError(f"the ledger {path} cannot be read: {error}") from None
-            finally:
-                db.close()
 
 
 def _fill_from_history(book: Book, path: Path) -> None:
@@ -83,7 +83,7 @@ def _fill_from_history(book: Book, path: Path) -> None:
             "it stands, and take the other file into it"
         )
     book.append(Mark.EPOCH, {"version": old.version})
-    digests = {"people and public values": old.fingerprint}
+    digests = {PUBLIC: old.fingerprint}
     book.append(Mark.DATA, digests | {f"private values of {name!r}": mark for name, mark in old.values.items()})
     kinds = {"answered": Mark.ANSWER, "published": Mark.PUBLISHED, "unjudged": Mark.UNJUDGED}
     for fields in old.past:
@@ -95,13 +95,11 @@ def _older(path: Path) -> bool:
         return True
     if not _starts(path, SQLITE):
         return False
-    db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     try:
-        names = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
+        with reading(path) as db:
+            names = {row[0] for row in db.execute("SELECT name FROM sqlite_master")}
     except sqlite3.Error:
         return False  # opening it says what is wrong
-    finally:
-        db.close()
     return {"charges", "totals"} <= names and "entry" not in names
 
 

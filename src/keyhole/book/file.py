@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from keyhole.errors import BookError
@@ -78,28 +80,32 @@ def _patiently(db: sqlite3.Connection, text: str) -> None:
         time.sleep(0.02)
 
 
-def copied(path: str | Path, copy: sqlite3.Connection) -> None:
-    """Everything that was committed to the file, into another database; the file and its folder stay as they are.
+@contextmanager
+def reading(path: str | Path) -> Iterator[sqlite3.Connection]:
+    """A SQLite file, open to be read; the file and its folder stay as they are.
 
-    A file that nobody has open is all there is, and may stand where nothing can be written. Else its journal is read
-    too.
+    One that nobody has open is all there is, and may stand where nothing can be written. Else its journal is read too.
     """
+    how = "" if Path(f"{path}-wal").exists() else "&immutable=1"
+    db = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro{how}", uri=True, timeout=WAIT)
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def copied(path: str | Path, copy: sqlite3.Connection) -> None:
+    """Everything that was committed to the file, into another database."""
     journal = Path(f"{path}-wal")
     try:
         alone = not journal.exists()
-        _backup(path, "&immutable=1" if alone else "", copy)
+        with reading(path) as origin:
+            origin.backup(copy)
         if alone and journal.exists():  # somebody came in between
-            _backup(path, "", copy)
+            with reading(path) as origin:
+                origin.backup(copy)
     except sqlite3.Error as error:
         raise unfit(path, error) from None
-
-
-def _backup(path: str | Path, how: str, copy: sqlite3.Connection) -> None:
-    origin = sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro{how}", uri=True, timeout=WAIT)
-    try:
-        origin.backup(copy)
-    finally:
-        origin.close()
 
 
 CURES = {

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from keyhole.book.chain import BookEntry, Mark
 
 EVERYBODY = "*"
+PUBLIC = "people and public values"  # a digest that needs no key
 WHOLE = "the whole table"  # the digest that noisy answers go by; exact ones go by the others
 Amount: TypeAlias = tuple[Fraction, Fraction]  # of the budget's unit, and of delta
 NOTHING: Amount = (Fraction(0), Fraction(0))

@@ -121,7 +121,7 @@ class Crowd:
         """One process more."""
         reader, writer = _server().Pipe()
         self._count += 1
-        process = _server().Process(target=_child, args=(ask, self._count, writer), daemon=True)
+        process = _server().Process(target=_child, args=(errand, self._count, writer), daemon=True)
         process.start()
         writer.close()
         self._members.append(_Member(process, reader, self._count))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.checks import session_liars as liars
-from keyhole.checks.crowd import Acknowledged, Errand, Crowd, Opener, together
+from keyhole.checks.crowd import Acknowledged, Crowd, Errand, Opener, together
 from keyhole.checks.law import Law, Specimen
 from keyhole.checks.session_worlds import AUDITED, LAPLACE, WEIGHTS, WORLDS, SessionWorld, whole
 from keyhole.errors import KeyholeError

@@ -62,7 +62,7 @@ def ask(
     terms = Terms(accuracy=accuracy, beta=beta, analyst=analyst)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
-            warn(f"a new book begins: {session.book.path}")
+            warn(f"a new book begins: {session.book.name}")
         if isinstance(session.policy, Audited) and (left := forgotten(session.policy)):
             warn(left)
         try:

@@ -113,7 +113,7 @@ def _announce(session: Watch, opened: Table) -> None:
     if session.book.path == ":memory:":
         warn("no history file, so what is allowed now is forgotten at the end: give --history FILE")
     elif session.book.new:
-        warn(f"a new book begins: {session.book.path}")
+        warn(f"a new book begins: {session.book.name}")
     if opened.absent and session.book.path != ":memory:":
         absent = ", ".join(repr(name) for name in opened.absent)
         warn(

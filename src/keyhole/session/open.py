@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from keyhole.audit.epochs import Changes
 from keyhole.book import Book
-from keyhole.book.state import WHOLE
+from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.defend.answering import Answering, Posed, Setting, Strategy
 from keyhole.defend.budget import Cap
 from keyhole.defend.ledger import Ledger
@@ -62,10 +62,10 @@ def private_session(
     histogram = count_cells(source, domain, told.budget.neighbours)
     book = open_book(_path(given, config, terms.ledger), given, opened.name, dry_run=dry_run)
     try:
-        enter(book, Version(opened.version, lambda key: {WHOLE: source.digest(key)}))
-        ledger = Ledger(book, cap, domain=domain.fingerprint())
-        if terms.analyst is not None:
-            ledger.check_analyst(terms.analyst)  # whoever opens a session for several says with each question who asks
+        version = Version(opened.version, lambda key: {WHOLE: source.digest(key)}).digested(book)
+        with book.page():  # a new version is not begun if anything else is refused
+            enter(book, version)
+            ledger = Ledger(book, cap, domain=domain.fingerprint())
         n = histogram.public_n if histogram.neighbours == "replace-one" else None
         writer = Releases(source.schema, domain, n)
         setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon, writer)
@@ -108,12 +108,14 @@ def audited_session(
         raise ConfigError("no book: what was answered must be kept in one file; name it with path = ... under [book]")
     book = Book.rehearsal(None, opened.name) if path is None else open_book(path, given, opened.name, dry_run=dry_run)
     try:
-        key = enter(book, Version(opened.version, lambda key: _digests(opened, key), how.vouched))
+        version = Version(opened.version, lambda key: _digests(opened, key), how.vouched).digested(book)
         families = {name: column.family for name, column in given.columns.private.items()}
         insiders = how.insiders if how.insiders is not None else told.online.insiders
         written = None if told.book.written is None else Path(told.book.written)
         deciding = Deciding(insiders, families, Changes(told.book.changes), written)
-        auditor = auditor_of(book, opened.roster, key, deciding)
+        with book.page():  # a new version is not begun if anything else is refused
+            key = enter(book, version)
+            auditor = auditor_of(book, opened.roster, key, deciding)
         kind = Monitored if policy == "monitored" else Audited
         source = None if dry_run else opened.source
         made = kind(book, auditor, given.columns.private, source, explain=how.explain)
@@ -130,7 +132,7 @@ def _settled(given: Settings, config: Config | str | Path | None) -> bool:
 
 
 def _digests(opened: Table, key: bytes) -> dict[str, str]:
-    found = {"people and public values": fingerprint(opened.roster)}
+    found = {PUBLIC: fingerprint(opened.roster)}
     if opened.seal is not None:
         found |= {f"private values of {name!r}": mark for name, mark in opened.seal(key).items()}
     return found

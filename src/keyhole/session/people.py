@@ -11,7 +11,7 @@ from keyhole.audit.epochs import Changes, Epochs, ToldRow
 from keyhole.audit.online import OnlineAuditor
 from keyhole.audit.population import Epoch, Population, id_key, person_keys
 from keyhole.book import Book, Mark
-from keyhole.errors import BookError, ConfigError
+from keyhole.errors import BookError, ConfigError, LogError, QueryError
 from keyhole.schema import Role
 from keyhole.session.audited import past
 from keyhole.tables import Roster
@@ -116,6 +116,13 @@ def _without_rows(book: Book, auditor: OnlineAuditor) -> None:
                 f"the book {book.path} has statements of an earlier version without what they told: open it once with "
                 "the data of that version"
             )
-        rows = [row.to_json() for row in auditor.told(entry.body["sql"])]
-        auditor.record(entry.body["sql"])
+        before = past(entry)
+        try:
+            rows = [row.to_json() for row in auditor.told(before.sql, before.number)]
+        except QueryError as error:
+            raise LogError(
+                f"the book {book.path}: statement {before.number} counts, but can no longer be read: {error}. Go on "
+                "with the version of keyhole that wrote it"
+            ) from None
+        auditor.resume([before], f"the book {book.path}")
         book.append(Mark.ROWS, {"of": seq, "told": rows})

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from keyhole.book import Book, Mark
 from keyhole.book.book import MEMORY
-from keyhole.book.state import WHOLE
+from keyhole.book.state import PUBLIC, WHOLE
 from keyhole.errors import BookError
 from keyhole.tables.seal import KEY_BYTES, key_file, make_key, read_key
 
@@ -33,6 +33,12 @@ class Version:
     digests: Digests
     vouched: bool = False
 
+    def digested(self, book: Book) -> Version:
+        """The same, with the digests for this book made already: others need not wait while the data is passed over."""
+        key = key_of(book, self.label)
+        made = self.digests(key)
+        return replace(self, digests=lambda other: made if other == key else self.digests(other))
+
 
 def key_of(book: Book, label: str | None) -> bytes:
     """The key that guards a book: made with the first epoch, and needed as long as an epoch lasts.
@@ -41,11 +47,13 @@ def key_of(book: Book, label: str | None) -> bytes:
     """
     key = None if book.path == MEMORY else read_key(Path(book.path))
     known = any(label in (None, epoch["version"]) for epoch in book.state.epochs)
-    if key is None and book.state.data and known:
+    keyed = any(what != PUBLIC for _, what in book.state.data)
+    if key is None and (book.state.people or (keyed and known)):  # people are known by their keyed ids alone
+        other = "" if book.state.people else ", or write a new version = ... under [source]"
         raise BookError(
             f"the key {key_file(Path(book.path))} is missing, so nobody can say whether the data is still what the "
-            f"book {book.path} was kept for: restore it from a backup, beside the book, or write a new version = ... "
-            "under [source]. What was answered and spent still counts"
+            f"book {book.path} was kept for: restore it from a backup, beside the book{other}. What was answered and "
+            "spent still counts"
         )
     if key is not None:
         return key

@@ -72,6 +72,7 @@ def open_book(path: Path, given: Settings, population: str, *, dry_run: bool = F
     else:
         converted(real, named)
         book = Book.open(real, named, witness=witness, begun=begun)
+    book.name = str(path)
     if told.population is not None and book.state.population != told.population:
         book.close()
         raise BookError(

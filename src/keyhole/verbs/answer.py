@@ -114,4 +114,4 @@ def answered(
         made = tuple(r.noisy or answering.refused(r.sql, Refused(r.reason), terms.analyst) for r in replies)
         lines = tuple(answering.lines(made))
         left, spent = ledger.left(terms.analyst), ledger.spent()
-        return Answers(made, prices, dry_run, spent, left, ledger.cap.total, session.book.path, n, lines)
+        return Answers(made, prices, dry_run, spent, left, ledger.cap.total, session.book.name, n, lines)
