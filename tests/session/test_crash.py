@@ -14,7 +14,7 @@ import pytest
 
 from keyhole.book import Book
 from keyhole.checks.crowd import Crowd, Errand, trampled
-from keyhole.checks.session_worlds import AUDITED, BOOK, WITNESS, WORLDS, SessionWorld
+from keyhole.checks.session_worlds import AUDITED, BOOK, LAPLACE, WITNESS, WORLDS, SessionWorld
 from keyhole.checks.sessions import settles
 from keyhole.errors import BookError
 
@@ -100,3 +100,35 @@ def test_an_older_copy_is_refused_where_there_is_a_witness(tmp_path: Path) -> No
     shutil.copy(copy, folder / BOOK)
     with pytest.raises(BookError, match="older than what was answered"):
         AUDITED.opened(folder)
+
+
+def test_a_book_that_is_replaced_while_it_is_open(tmp_path: Path) -> None:
+    """Another file has its name: it is noticed before the next answer, and the older copy is not gone on with."""
+    folder, copy = AUDITED.at(tmp_path / "world"), tmp_path / "older.keyhole"
+    with AUDITED.opened(folder) as session:
+        session.ask(AUDITED.pool[1])
+    shutil.copy(folder / BOOK, copy)
+    with AUDITED.opened(folder) as session:
+        session.ask(AUDITED.pool[3])
+        session.book._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        copy.rename(folder / BOOK)
+        with pytest.raises(BookError, match="replaced while it was open"):
+            session.ask(AUDITED.pool[5])
+    with pytest.raises(BookError, match="older than what was answered"):
+        AUDITED.opened(folder)
+
+
+def test_a_failed_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    """The commit fails: nothing is told, and the same session goes on from what is on disk."""
+    folder = LAPLACE.at(tmp_path / "world")
+    with LAPLACE.opened(folder) as session:
+        last = session.ask(LAPLACE.pool[0], "ann").entry
+        (pages,) = session.book._db.execute("PRAGMA page_count").fetchone()
+        session.book._db.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(BookError, match="disk is full"):
+            session.ask_all(LAPLACE.pool[1:], "ann")
+        told = {e.seq for e in session.book.entries() if e.kind == "release"}
+        assert session.book.state.seq == max(told) >= (last or 0)
+        session.book._db.execute("PRAGMA max_page_count = 100000")
+        assert session.ask(LAPLACE.pool[-1], "ann").answered
+        settles(LAPLACE, folder, [], session)
