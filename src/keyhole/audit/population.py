@@ -47,6 +47,8 @@ def id_key(values: Iterable[Scalar | None], key: bytes) -> bytes:
 
 
 def _spelled(value: Scalar | None) -> str:
+    if isinstance(value, str):
+        return value
     if value is None:
         raise ConfigError("an id is NULL: whose record it is in the next epoch could not be told")
     if isinstance(value, int | float | Decimal):

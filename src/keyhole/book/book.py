@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from keyhole.book.chain import BookEntry, Mark
-from keyhole.book.file import FAULTS, LAYOUT, TABLES, connected, copied, touched, unfit
+from keyhole.book.file import FAULTS, LAYOUT, TABLES, connected, copied, place, touched, unfit
 from keyhole.book.state import BookState
 from keyhole.book.witness import Witness, there
 from keyhole.errors import BookError
@@ -40,6 +40,7 @@ class Book:
 
     def __init__(self, path: str, db: sqlite3.Connection, witness: Witness | None = None) -> None:
         self.path, self._db, self._witness = path, db, witness
+        self._place = place(path)
         self.name = path  # what whoever opened it calls it
         self.lock = threading.RLock()  # one question at a time among threads; among processes a page sees to it
         self._depth = self._since = 0
@@ -120,8 +121,7 @@ class Book:
         before: BookEntry | None = None
         seen = self._witness.read() if self._witness is not None else None
         for entry in self.entries():
-            if not entry.whole() or not entry.follows(before):
-                raise BookError(f"the book {self.path} is damaged at entry {entry.seq}: restore it from a backup")
+            self._goes_on(entry, before)
             if seen is not None and seen[0] == entry.seq and seen[1] == entry.hash:
                 seen = None
             state.take(entry)
@@ -160,16 +160,21 @@ class Book:
         """Write one entry on the open page. `room` is what its answer may take at most, known before it was made."""
         assert self._depth > 0, "entries are written on a page"
         at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-        entry = BookEntry.after(self.state.last, kind, body, at=at, epoch=self._epoch(kind), analyst=analyst)
-        pad = " " * (-len(entry.text.encode()) % max(BLOCK, -(-room // BLOCK) * BLOCK)) if room else ""
-        values = (entry.seq, entry.prev, entry.hash, entry.at, entry.kind, entry.epoch, entry.analyst, entry.text, pad)
-        self._run("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        size = -(-room // BLOCK) * BLOCK
+        epoch = self._epoch(kind)
+        entry = BookEntry.after(self.state.last, kind, body, at=at, epoch=epoch, analyst=analyst, size=size)
+        values = (entry.seq, entry.prev, entry.hash, entry.at, entry.kind, entry.epoch, entry.analyst)
+        self._run("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*values, entry.text))
         before = dict(self.state.totals)
         self.state.take(entry)
         for who, (amount, delta) in self.state.totals.items():
             if before.get(who) != (amount, delta):
                 self._run("INSERT OR REPLACE INTO total VALUES (?, ?, ?)", (who, str(amount), str(delta)))
         return entry
+
+    def _goes_on(self, entry: BookEntry, before: BookEntry | None) -> None:
+        if not entry.whole() or not entry.follows(before):
+            raise BookError(f"the book {self.path} is damaged at entry {entry.seq}: restore it from a backup")
 
     def _epoch(self, kind: Mark) -> int:
         return self.state.epoch + (kind is Mark.EPOCH)
@@ -192,6 +197,11 @@ class Book:
         """One entry."""
         row = self._db.execute(f"SELECT {FIELDS} FROM entry WHERE seq = ?", (seq,)).fetchone()
         return BookEntry(*row)
+
+    def receipt(self, seq: int) -> str:
+        """The digest of one entry: whoever has it can show that the entry was there."""
+        (mark,) = self._db.execute("SELECT hash FROM entry WHERE seq = ?", (seq,)).fetchone()
+        return str(mark)
 
     def has(self, seq: int, mark: str) -> bool:
         """Is this entry in the book, with this digest?"""
@@ -258,11 +268,23 @@ class Book:
             raise unfit(self.path, error) from None
         try:
             if self.state.last is not None:
-                self.state.took(self.entries(self.state.seq))
+                self._catch_up(self.state.last)
         except BaseException:
             self._db.execute("ROLLBACK")
             raise
         self._since, self._drawn = self.state.seq, False
+
+    def _catch_up(self, last: BookEntry) -> None:
+        """Take in what others wrote. A file that was put in another's place is not gone on with."""
+        moved = self.kept and place(self.path) != self._place
+        if moved or not self.has(last.seq, last.hash):
+            raise BookError(
+                f"the book {self.path} was replaced while it was open, or is older than what was answered: restore the "
+                "latest copy, and start again"
+            )
+        for entry in self.entries(last.seq):
+            self._goes_on(entry, self.state.last)
+            self.state.take(entry)
 
     def _undo(self) -> None:
         if self._db.in_transaction:

@@ -54,7 +54,7 @@ class BookEntry:
     kind: str
     epoch: int
     analyst: str | None
-    text: str  # the body, as canonical JSON
+    text: str  # the body, as canonical JSON; blanks may follow
 
     @property
     def body(self) -> dict[str, Any]:
@@ -71,10 +71,13 @@ class BookEntry:
         at: str,
         epoch: int = 0,
         analyst: str | None = None,
+        size: int = 0,
     ) -> BookEntry:
-        """The entry that follows `last`."""
+        """The entry that follows `last`; its body is filled with blanks to a multiple of `size` bytes."""
         seq, prev = (1, START) if last is None else (last.seq + 1, last.hash)
         text = canonical(body)
+        if size:
+            text += " " * (-len(text.encode()) % size)
         mark = digest(prev, seq, str(kind), epoch, at, analyst, text)
         return cls(seq, prev, mark, at, str(kind), epoch, analyst, text)
 

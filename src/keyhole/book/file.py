@@ -20,7 +20,7 @@ ASKED = "at TEXT NOT NULL, analyst TEXT, sql TEXT NOT NULL, verdict TEXT NOT NUL
 KEPT = "BEGIN SELECT RAISE(ABORT, 'a book is append-only'); END"
 TABLES = (
     "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    f"CREATE TABLE entry ({ENTRY}, epoch INTEGER NOT NULL, analyst TEXT, body TEXT NOT NULL, pad TEXT NOT NULL)",
+    f"CREATE TABLE entry ({ENTRY}, epoch INTEGER NOT NULL, analyst TEXT, body TEXT NOT NULL)",
     f"CREATE TRIGGER entry_kept BEFORE DELETE ON entry {KEPT}",
     f"CREATE TRIGGER entry_unchanged BEFORE UPDATE ON entry {KEPT}",
     "CREATE TABLE total (account TEXT PRIMARY KEY, amount TEXT NOT NULL, delta TEXT NOT NULL) WITHOUT ROWID",
@@ -56,6 +56,15 @@ def connected(path: str | Path) -> sqlite3.Connection:
     except FAULTS as error:
         raise unfit(path, error) from None
     return db
+
+
+def place(path: str | Path) -> tuple[int, int] | None:
+    """Which file is it, whatever its name? None: there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _patiently(db: sqlite3.Connection, text: str) -> None:

@@ -14,6 +14,7 @@ from keyhole.checks import (
     online,
     oracle_learners,
     oracles,
+    sessions,
     sources,
     updates,
 )
@@ -30,5 +31,6 @@ FAMILIES: Final[tuple[Family[Any], ...]] = (
     Family("oracle learner", oracle_learners.LAWS, oracle_learners.SPECIMENS),
     Family("mechanism", mechanisms.LAWS, mechanisms.SPECIMENS),
     Family("budget", budgets.LAWS, budgets.SPECIMENS),
+    Family("session", sessions.LAWS, sessions.SPECIMENS),
     Family("update", updates.LAWS, updates.SPECIMENS),
 )

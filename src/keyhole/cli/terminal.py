@@ -149,8 +149,8 @@ def _finish(error: Exception) -> NoReturn:
         raise error
     else:
         complain(
-            f"internal error, a bug of ours ({type(error).__name__}: {error}). "
-            "Please report it; KEYHOLE_DEBUG=1 shows where."
+            f"internal error, a bug of ours ({type(error).__name__}; what it says may quote a value). "
+            "Please report it; KEYHOLE_DEBUG=1 shows what and where."
         )
     end(COULD_NOT_RUN)
 

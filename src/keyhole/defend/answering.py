@@ -97,10 +97,13 @@ class Setting:
             "numbers": [[str(r.value), str(r.alpha)] for r in releases],
             "noise": [None if r.scale is None else [r.law, str(r.scale)] for r in releases],
         }
+        blank = kept | {"numbers": [["0", str(r.alpha)] for r in releases]}
         if self.writer is not None and question.statement is not None:
             released = ReleasedStatement(question.statement, question, tuple(releases))
-            kept["lines"] = [line.line() for line in self.writer.of(released)]
-        return self.ledger.remember(question.fingerprint(), kept, bought)
+            lines = list(self.writer.of(released))
+            kept["lines"] = [line.line() for line in lines]
+            blank["lines"] = [replace(line, value=Fraction(0)).line() for line in lines]
+        return self.ledger.remember(question.fingerprint(), kept, bought, blank)
 
     def recalled(self, question: Question, analyst: str | None) -> tuple[list[Release], Kept] | None:
         """What was released before, if it is good enough for what is asked now and the analyst may be told."""

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.book import Book, BookEntry, Mark
+from keyhole.book.chain import canonical
 from keyhole.defend.budget import Budget, Cap
 from keyhole.defend.loss import Loss
 from keyhole.errors import BookError, PrivacyParameterError
 
-NUMBER = 160  # bytes that one released number, its bar and its noise take at most
+DIGITS = 128  # bytes that one released number takes at most, written twice
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,14 +108,20 @@ class Ledger(Budget):
 
     # --- what was released --------------------------------------------------------------------------------------------
 
-    def remember(self, question: str, answer: dict[str, Any], bought: Bought) -> BookEntry:
-        """Keep a released answer; its entry."""
+    def remember(
+        self, question: str, answer: dict[str, Any], bought: Bought, blank: dict[str, Any] | None = None
+    ) -> BookEntry:
+        """Keep a released answer; its entry. `blank` is the same with each number 0: the room that the entry takes
+        follows from it, and not from the numbers.
+        """
         of = self.charged if bought.of is None else bought.of
         body: dict[str, Any] = {"question": self._mark(question), "answer": answer, "of": list(of)}
         if bought.run is not None:
             body |= {"run": bought.run[0], "generation": bought.run[1]}
-        room = NUMBER * bought.numbers + len(bought.what.encode()) + 2048
-        return self.book.append(Mark.RELEASE, body | {"sql": bought.what}, analyst=bought.analyst, room=room)
+        body["sql"] = bought.what
+        empty = canonical(body if blank is None else body | {"answer": blank})
+        room = len(empty.encode()) + DIGITS * bought.numbers
+        return self.book.append(Mark.RELEASE, body, analyst=bought.analyst, room=room)
 
     def entry_of(self, question: str) -> int:
         """The entry of the latest release to this question about this epoch."""
@@ -185,7 +192,7 @@ class Ledger(Budget):
             blob = buffer.getvalue()
         fields = {
             "plan": run.plan, "fired": run.fired, "asked": run.asked, "open": run.open, "charge": run.charge,
-            "level": None if run.level is None else str(run.level),
+            "level": None if run.level is None else f"{run.level:+040d}",  # as long, whatever it is
         }  # fmt: skip
         self.book.seal(name, generation + 1, json.dumps(fields), blob)
         return generation + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -19,7 +19,7 @@ from keyhole.session.exact import exact
 from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
 from keyhole.sql.coarser import coarser
-from keyhole.tables import Source
+from keyhole.tables import GroupKey, Source
 from keyhole.transcript import Refusal
 
 NUMBER = 160  # bytes that one exact number takes at most, with its key
@@ -131,8 +131,10 @@ class Audited:
             body["told"] = self.rows(asked)
         room = 0
         if answer is not None:
-            room = len(canonical(body).encode()) + 1024 + NUMBER * len(asked.statement.queries) * max(1, len(answer))
+            blank = told([(key, [None] * len(values)) for key, values in answer])
             body |= {"answer": told(answer)} | ({} if self._source is None else {"question": asked.question})
+            numbers = sum(len(values) for _, values in answer)
+            room = len(canonical(body | {"answer": blank}).encode()) + NUMBER * numbers
         return self.book.append(kind, body, analyst=analyst, room=room)
 
     def rows(self, asked: Heard) -> list[dict[str, Any]]:
@@ -237,7 +239,7 @@ def _bounded(column: PrivateColumn) -> bool:
     return any(given is not None for given in (column.min, column.max, column.step))
 
 
-def told(answer: Exact) -> list[dict[str, Any]]:
+def told(answer: Iterable[tuple[GroupKey, Iterable[Decimal | bool | None]]]) -> list[dict[str, Any]]:
     """An exact answer as JSON, every digit kept as text."""
     return [
         {"key": {k: _key(v) for k, v in key.items()}, "values": [_written(v) for v in values]} for key, values in answer

@@ -46,7 +46,7 @@ class Private:
             return Reply(made.sql, Ending.REFUSED, made.refused.reason, noisy=made)
         if made.entry is None:  # it is public
             return Reply(made.sql, Ending.ANSWERED, made.how, noisy=made)
-        receipt = self.answering.setting.ledger.book.entry(made.entry).hash
+        receipt = self.answering.setting.ledger.book.receipt(made.entry)
         return Reply(made.sql, Ending.ANSWERED, made.how, noisy=made, entry=made.entry, receipt=receipt)
 
     def _ready(self, analyst: str | None) -> None:

@@ -79,7 +79,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
     try:
         loaded = read(given.data, given.columns, how, table=given.table, view=given.view)
     except DataError as error:
-        if use is Use.ANSWER:
+        if use in (Use.ANSWER, Use.EXACT):
             raise _quiet(error) from None
         raise
     absent = tuple(name for name in given.columns.private if name not in (*loaded.held, *loaded.left_out))
