@@ -109,7 +109,7 @@ def answered(
             histogram, Ledger(book, Cap.declared(total, {}), domain=domain.fingerprint()), 0.05, None, 1000
         )
         answering = Answering(source.schema, domain, setting, EachAlone(setting, kind, Silent()))
-        replies = Session(book, Private(answering)).ask_all(STATEMENTS)
+        replies = Session(book, Private(answering, book.state.epoch)).ask_all(STATEMENTS)
         made = [r.noisy or answering.refused(r.sql, Refused(r.reason), None) for r in replies]
         writer = Releases(source.schema, domain, setting.n)
         found = list(writer.transcript(a.source for a in made if a.source is not None))
