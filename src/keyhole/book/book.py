@@ -70,6 +70,7 @@ class Book:
                     book._begin(str(population))
                 else:
                     book._check()
+                book._witnessed()
         except BaseException:
             book.close()
             raise
@@ -106,6 +107,20 @@ class Book:
             self._db.execute(statement)
         self._db.execute("INSERT INTO about VALUES ('layout', ?)", (LAYOUT,))
         self.append(Mark.OPEN, {"population": population})
+
+    def _witnessed(self) -> None:
+        """A book that had a witness is not gone on with when that file is gone: an older copy would not be noticed."""
+        if self._witness is None:
+            return
+        known = self._db.execute("SELECT 1 FROM about WHERE key = 'witness'").fetchone() is not None
+        if known and self._witness.read() is None:
+            raise BookError(
+                f"the book {self.path} has a witness, and {self._witness.path} is missing or empty, so nobody can say "
+                "whether this copy is the latest: restore the witness, or give the path where it is"
+            )
+        if not known:
+            self._run("INSERT INTO about VALUES ('witness', 'yes')", ())
+            self._drawn = True
 
     def _check(self) -> None:
         """The chain is whole, the totals are what it adds up to, nothing that the witness saw is missing."""

@@ -119,6 +119,8 @@ def open_log(
     >>> open_log("query,calls\\nSELECT SUM(x) FROM t,3\\nSELECT SUM(x) FROM t WHERE a = $1,3").format
     <LogFormat.PG_STAT_STATEMENTS: 'pg-stat-statements'>
     """
+    if _is_book(log):
+        return _of_book(Path(log))
     text, name = _text(log)
     text = text.removeprefix("\ufeff")
     kind = detect(text, name) if format is LogFormat.AUTO else format
@@ -330,26 +332,38 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _is_book(path: Path) -> bool:
+def _is_book(log: str | Path) -> bool:
+    if isinstance(log, str) and not _is_file(log):
+        return False
     try:
-        with path.open("rb") as file:
+        with Path(log).open("rb") as file:
             return file.read(16) == b"SQLite format 3\x00"
     except OSError:
         return False
 
 
-def _of_book(path: Path) -> str:
-    """A book as the transcript that it is."""
+def _of_book(path: Path) -> Log:
+    """A book as the transcript that it is. What was answered about an earlier version of the data is listed as not
+    judged: the data at hand is another.
+    """
     from keyhole.book import Book
-    from keyhole.logs.importers.book import transcript
+    from keyhole.logs.importers.book import told
 
+    lines, unjudged = [], []
     with Book.rehearsal(path) as book:  # a copy: reading a log changes nothing
-        return "".join(f"{line}\n" for line in transcript(book))
+        epochs = book.state.epochs
+        for number, (epoch, text) in enumerate(told(book), 1):
+            line = parse_line(text, number, number, str(path))
+            if epoch == len(epochs):
+                lines.append(line)
+                continue
+            version = epochs[epoch - 1]["version"] if epoch else None
+            why = f"it is about version {version!r} of the data, and the book has gone on to {epochs[-1]['version']!r}"
+            unjudged.append(Refusal(str(number), line.sql, why))
+    return Log(str(path), LogFormat.JSONL, tuple(lines), unjudged=tuple(unjudged))
 
 
 def _read(path: Path) -> str:
-    if _is_book(path):
-        return _of_book(path)
     if not path.exists():
         near = sorted(p.name for p in path.parent.glob("*") if p.suffix in (".sql", ".jsonl"))[:5]
         hint = f" In that folder: {', '.join(near)}." if near else ""

@@ -8,16 +8,19 @@ from typing import Any
 
 from keyhole.book import Book, BookEntry, Mark
 
-SQLITE = b"SQLite format 3\x00"
-
 
 def transcript(book: Book) -> Iterator[str]:
     """JSON lines of a transcript, in the order of the book; each release once."""
+    return (line for _, line in told(book))
+
+
+def told(book: Book) -> Iterator[tuple[int, str]]:
+    """The same, each line with the epoch of the data that it is about."""
     for entry in book.entries():
         if entry.kind in (Mark.ANSWER, Mark.PUBLISHED, Mark.UNJUDGED):
-            yield _line(entry)
+            yield entry.epoch, _line(entry)
         elif entry.kind == Mark.RELEASE:
-            yield from entry.body["answer"].get("lines", ())
+            yield from ((entry.epoch, line) for line in entry.body["answer"].get("lines", ()))
 
 
 def _line(entry: BookEntry) -> str:
