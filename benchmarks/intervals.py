@@ -99,6 +99,7 @@ def highs(P: Polytope, found: Ranges, sample: int) -> tuple[float, float]:
         goal[k] = -1.0
         solved = linprog(goal, A_eq=A, b_eq=right, bounds=bounds)
         low, high = P.records[k]
+        assert solved.x is not None
         assert low is not None
         assert high is not None
         end = min(float(high), float(solved.x[k]) - (P.sizes[k] - 1) * float(low))
