@@ -111,8 +111,8 @@ class BoundedSystem:
 def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> BoundedSystem | None:
     """The polytope of a system; None where nothing bounds anything, so that the rank theorem says all there is.
 
-    `grids` has the numeric columns. None also for a system of too many entries: then nothing is searched, and the verdict
-    says so.
+    `grids` has the numeric columns. None also for a system of too many entries: then nothing is searched, and the
+    verdict says so.
     """
     K = system.atoms.K
     features = _whole(system, grids)
