@@ -100,6 +100,7 @@ def highs(P: Polytope, found: Ranges, sample: int) -> tuple[float, float]:
         solved = linprog(goal, A_eq=A, b_eq=right, bounds=bounds)
         assert solved.x is not None
         low, high = P.records[k]
+        assert solved.x is not None
         assert low is not None
         assert high is not None
         end = min(float(high), float(solved.x[k]) - (P.sizes[k] - 1) * float(low))

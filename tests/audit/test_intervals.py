@@ -165,6 +165,15 @@ def test_at_a_bound_everybody_is_exposed() -> None:
     assert verdict.exit_code == 1
 
 
+def test_a_system_that_is_too_large_is_not_searched_and_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    import keyhole.audit.bounded
+
+    monkeypatch.setattr(keyhole.audit.bounded, "MOST_ENTRIES", 1)
+    verdict = hospital("min = 3", facts="", log=LOG[1:])
+    assert not verdict.ranges
+    assert (verdict.exit_code, "was not searched" in verdict.promise) == (3, True)
+
+
 # --- contradictions ---------------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from keyhole.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem
 from keyhole.solve.interval.polytope import End, Side, Weights
 
+MOST_ENTRIES = 40_000_000  # of a system that is searched: 16 bytes each, several times
 GIVEN = "an interval"  # answers whose ends are possible answers themselves
 
 
@@ -110,7 +111,8 @@ class BoundedSystem:
 def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> BoundedSystem | None:
     """The polytope of a system; None where nothing bounds anything, so that the rank theorem says all there is.
 
-    `grids` has the numeric columns.
+    `grids` has the numeric columns. None also for a system of too many entries: then nothing is searched, and the
+    verdict says so.
     """
     K = system.atoms.K
     features = _whole(system, grids)
@@ -121,7 +123,10 @@ def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> Bo
     known = any(b.column in columns for b in system.bounds)
     if not rows or not (declared or known or not all(c.exact for c in rows)):
         return None
-    made = _distinct([(c, system.row(c)) for c in rows])
+    made = [(c, system.row(c)) for c in rows]
+    if sum(_entries(row) for _, row in made) > MOST_ENTRIES:
+        return None
+    made = _distinct(made)
     listed = [row.sparse() for _, row in made]
     unknowns = np.unique(np.concatenate([at for at, _ in listed])) if listed else np.zeros(0, dtype=np.int64)
     unknowns = unknowns[_present(system, unknowns)]
@@ -156,6 +161,13 @@ def _distinct(made: list[tuple[Constraint, Row]]) -> list[tuple[Constraint, Row]
         same = blake2b(at.tobytes() + entries).digest()
         found.setdefault((same, *_ends(c, row.scale), c.exact), (c, row))
     return list(found.values())
+
+
+def _entries(row: Row) -> int:
+    """How many entries of a row are not zero."""
+    if row.masks is not None:
+        return sum(int(np.bitwise_count(words).sum()) for words in row.masks.values())
+    return sum(len(at) for at, _ in row.values.values())
 
 
 def _present(system: System, unknowns: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -29,6 +29,7 @@ from keyhole.solve.rowspace import RowSpace
 from keyhole.tables import Roster, Source
 
 Progress: TypeAlias = Callable[[str, int, int], None]
+MOST_FLOATS = 1_000_000  # records up to which DOUBLE values are added as fractions
 STRENGTH = {Status.OPEN: 0, Status.INFERRED: 1, Status.EXPOSED: 2}
 
 
@@ -163,7 +164,8 @@ class Known:
 
     def truth(self, system: System) -> dict[int, list[Fraction]] | None:
         """The true total of each numeric column over each atom; None without the data."""
-        if self._source is None:
+        floats = any(not self.exact(name) for name in system.columns)
+        if self._source is None or (floats and self._source.n > MOST_FLOATS):
             return None
         totals = Totals(system.atoms, system.features, system.partitions, self._source)
         wanted = [f for f, x in enumerate(system.features) if x.power == 1 and x.column and self.numeric(x.column)]
