@@ -205,6 +205,7 @@ def parse_answer(given: Given, noise: Noise | None, radius: Fraction = Fraction(
 
 
 def _number(given: Given) -> Decimal:
+    given = given.item() if hasattr(given, "item") else given  # a number of NumPy or pandas
     if isinstance(given, bool) or not isinstance(given, int | float | Decimal):
         raise LogError(f"{given!r} is not a number")
     value = Decimal(repr(given)) if isinstance(given, float) else Decimal(given)

@@ -328,6 +328,8 @@ def _beyond_rank(system: System, evidence: Evidence, searched: str | None) -> st
         return ""  # no answer said anything of a private value
     if system.order:
         return "some answer is an order statistic, and the rules for these can miss something here"
+    if searched is not None and any(row.scale == 0 and row.fact is None for row in system.constraints):
+        return "some answer is a quotient of private sums, and that its denominator is not 0 was not searched"
     if searched is not None:
         return searched
     if system.bounds:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from keyhole.audit.base import Exposure, Finding, Status, query_order
@@ -46,9 +46,15 @@ class Judge:
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             (*known.contradictions, *_outside(findings, known)),
             shown=frozenset(known.shown),
-            ranges=tuple(known.findings(roster, Status.OPEN)),
+            ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
         )
+
+
+def _shown_reached(finding: Finding, evidence: Evidence) -> Finding:
+    """A range whose ends tables reach; not where the column has answers that those tables were not held against."""
+    more = any(s.order or s.partitions or s.equal for s in evidence.systems if finding.column in s.columns)
+    return replace(finding, tight=finding.tight and not more)
 
 
 def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradiction]:
