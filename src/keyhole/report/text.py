@@ -291,6 +291,8 @@ def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
     shared: dict[int, list[Case]] = {}
     for case in shown:
         shared.setdefault(id(case.argument), []).append(case)
+    for line in reasons([case for case in shown if case.argument.rule]):
+        yield f"  {line}", "dim"
     for cases in shared.values():
         who = cases[0].who if len(cases) == 1 else f"any of {', '.join(case.who for case in cases)}"
         yield from ((f"  {range_sentence(end, cases[0], who)}", "dim") for end in cases[0].argument.ends if end.steps)

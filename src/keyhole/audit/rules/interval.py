@@ -9,10 +9,8 @@ it is the best.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from dataclasses import replace
 from fractions import Fraction
-from math import ceil, floor
 
 import numpy as np
 
@@ -21,49 +19,12 @@ from keyhole.audit.bounded import BoundedSystem, bounded
 from keyhole.audit.conflict import conflict
 from keyhole.audit.known import Claim, Known, Rule, Searched
 from keyhole.audit.rules.settle import settled
-from keyhole.errors import ConfigError
+from keyhole.audit.width import Within, written
 from keyhole.evidence import Contradiction, System
 from keyhole.solve.interval import ValueRange, ranges
-from keyhole.solve.interval.polytope import End
 from keyhole.solve.interval.ranges import SIDES
-from keyhole.transcript import shifted
 
 SECONDS = 60.0
-DIGITS = 12  # of an end that is no decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """How narrow a range must be to count as inferred: a width, or a share of the larger of its ends.
-
-    >>> Within.parse("5%").width(Fraction(90), Fraction(100)), Within.parse("0.5").width(None, None)
-    (Fraction(5, 1), Fraction(1, 2))
-    """
-
-    amount: Fraction
-    relative: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Within:
-        """`0.5`, or `5%`."""
-        try:
-            amount = Fraction(Decimal(text.strip().removesuffix("%")))
-        except (InvalidOperation, ValueError, OverflowError):
-            raise ConfigError(
-                f"--within {text!r} is no width: write a number, such as 0.5, or a share, such as 5%"
-            ) from None
-        if amount < 0:
-            raise ConfigError(f"--within {text!r} is below 0")
-        relative = text.strip().endswith("%")
-        return cls(amount / 100 if relative else amount, relative)
-
-    def width(self, *ends: End) -> Fraction:
-        """The widest range that counts, between these ends."""
-        return (
-            self.amount * max((abs(e) for e in ends if e is not None), default=Fraction(0))
-            if self.relative
-            else self.amount
-        )
 
 
 def interval(within: Within | None = None, seconds: float | None = SECONDS) -> Rule:
@@ -149,7 +110,7 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
     narrow = lo is not None and hi is not None and 0 < hi - lo <= searched.apart(found)
     status = Status.INFERRED if narrow else Status.OPEN
     tight = found.inner == (lo, hi)
-    return Claim(-1, column, status, None, _decimal(lo, floor), _decimal(hi, ceil), proof, tight=tight)
+    return Claim(-1, column, status, None, *written(lo, hi), proof, tight=tight)
 
 
 def _dust(made: BoundedSystem, found: ValueRange) -> Fraction:
@@ -161,16 +122,6 @@ def _dust(made: BoundedSystem, found: ValueRange) -> Fraction:
             if made.constraints[i].exact and lo is not None and hi is not None:
                 total += abs(weight) * (hi - lo)
     return total
-
-
-def _decimal(end: End, outward: object) -> Decimal | None:
-    """An end as a decimal: exactly where that ends, else rounded outwards."""
-    if end is None:
-        return None
-    digits = next((d for d in range(41) if 10**d % end.denominator == 0), None)
-    if digits is not None:
-        return shifted(int(end * 10**digits), digits)
-    return shifted((floor if outward is floor else ceil)(end * 10**DIGITS), DIGITS)
 
 
 def unshown(known: Known, number: int) -> str:
