@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
@@ -68,6 +68,14 @@ class RankUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class BothRanges:
+    """Two ranges of one value of a column, each with its proof."""
+
+    column: str
+    known: tuple[KnownValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OrderSteps:
     """What a proof by order rests on: order statistics, and what was known of single people (row, lo, hi, proof).
 
@@ -75,7 +83,7 @@ class OrderSteps:
     """
 
     ranks: tuple[RankUsed, ...]
-    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+    known: tuple[KnownValue, ...] = ()
     cases: bool = False
 
 
@@ -91,7 +99,7 @@ class RestOfSum:
     scale: Fraction
     offset: Fraction
     others: Mapping[int, Fraction]
-    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+    known: tuple[KnownValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +123,27 @@ class Proof:
     order: OrderSteps | None = None
     rest: RestOfSum | None = None
     sides: tuple[EndProof, ...] = ()
+    both: BothRanges | None = None
 
     @property
-    def known(self) -> tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...]:
-        """What was proved of others before, and is used."""
-        return self.order.known if self.order is not None else self.rest.known if self.rest is not None else ()
+    def known(self) -> tuple[KnownValue, ...]:
+        """What was proved before by other rules, and is used."""
+        steps = self.order or self.rest or self.both
+        if steps is not None:
+            return steps.known
+        used = [bound.learned for side in self.sides for bound in side.bounds if bound.learned is not None]
+        return tuple({(why[0], id(why[3])): why for why in used}.values())
+
+    @property
+    def depth(self) -> int:
+        """How many proofs rest on one another."""
+        return 1 + max((proof.depth for *_, proof in self.known), default=0)
 
     def verify(self, evidence: Evidence) -> bool:
         """Check a linear proof, or that of a range, again in exact arithmetic, from the evidence alone.
 
-        False for a proof by `rule`: it is not checked here. `keyhole verify` replays it from its certificate.
+        False for a proof by `rule`, and for one that rests on such a proof: it is not checked here. `keyhole verify`
+        replays it from its certificate.
         """
         if self.rule:
             return False
@@ -159,6 +178,9 @@ class Proof:
             ends = (weight * row.lo, weight * row.hi)
             lo, hi = lo + min(ends), hi + max(ends)
         return lo, hi
+
+
+KnownValue: TypeAlias = tuple[int, Decimal | None, Decimal | None, Proof]  # of a row: lo, hi, and why
 
 
 @dataclass(frozen=True, slots=True)

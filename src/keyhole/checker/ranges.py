@@ -18,6 +18,7 @@ from typing import Any
 
 from .claims import Addend, Claimed, number
 from .engine import INTEGER, Cannot, Fails
+from .order import Ends
 from .sums import Sums
 
 Place = tuple[str, int]  # a private column and a row
@@ -44,9 +45,14 @@ class RangeProofs:
         self.engine = sums.engine
         self._sides: dict[str, Side] = {}
         self._numbers: dict[tuple[str, str], list[Any]] = {}
+        self._learned: Mapping[int, Ends] = {}
 
-    def check(self, claim: Claimed, row: int) -> None:
-        """Every end that is claimed must be proved, and a value must be the only one between them."""
+    def check(self, claim: Claimed, row: int, learned: Mapping[int, Ends]) -> None:
+        """Every end that is claimed must be proved, and a value must be the only one between them.
+
+        `learned`: what other rules proved of people's values of this column, by row.
+        """
+        self._learned = learned
         if row in self.engine.null[claim.column] or not self.engine.numeric(claim.column):
             raise Fails("somebody who has no number is said to have one")
         proved: dict[str, Fraction] = {}
@@ -107,7 +113,7 @@ class RangeProofs:
                 if each is None:
                     raise Fails("a bound without its number")
                 told[str(c.bound["bound"]), c.weight, each] += int(c.bound.get("people", 1))
-        if told != used:
+        if told != used and not (self._learned and _no_tighter(told, used)):
             raise Fails("the bounds that the proof names are not those that it needs")
 
     def _side(self, claim: Claimed, side: str, items: Sequence[Addend]) -> Side:
@@ -202,6 +208,8 @@ class RangeProofs:
         name, row = place
         bound = "max" if (weight > 0) == (side == "hi") else "min"
         ends = [self._declared(claim, name, bound)]
+        if name == claim.column and row in self._learned:
+            ends.append(self._learned[row][0 if bound == "min" else 1])
         for said in (c.bound for c in items if c.bound is not None and "fact" in c.bound):
             if (said["bound"], said["column"]) == (bound, name) and row in self._rows(str(said["where"])):
                 ends.append(number(said["each"]))
@@ -221,3 +229,14 @@ class RangeProofs:
         if step is not None:
             return step, number(said.get("min")) or Fraction(0)
         return (Fraction(1) if self.engine.types[claim.column] == INTEGER else None), Fraction(0)
+
+
+def _no_tighter(told: Counter[tuple[str, Fraction, Fraction]], used: Counter[tuple[str, Fraction, Fraction]]) -> bool:
+    """Are as many people named by weight, at bounds that are together no tighter than those that hold of them?"""
+    sums: dict[tuple[str, Fraction], list[Fraction]] = {}
+    for sign, each in ((1, told), (-1, used)):
+        for (bound, weight, at), people in each.items():
+            found = sums.setdefault((bound, weight), [Fraction(0), Fraction(0)])
+            found[0] += sign * people
+            found[1] += sign * people * at
+    return all(people == 0 and (at >= 0 if bound == "max" else at <= 0) for (bound, _), (people, at) in sums.items())

@@ -50,7 +50,7 @@ class Rest:
             least, most = ends if t > 0 else ends[::-1]
             lo = None if lo is None or most is None else lo - most
             hi = None if hi is None or least is None else hi - least
-        self._left(claim, lo, hi)
+        self.left(claim, lo, hi)
 
     def _told(self, claim: Claimed, cited: Addend, scale: Fraction, offset: Fraction) -> Ends:
         """scale * answer - offset, as far as the printed answer tells it."""
@@ -61,7 +61,8 @@ class Rest:
         said = self.sums.printed([replace(cited, weight=scale)], claim.column)
         return said.value - offset - said.dust, said.value - offset + said.dust
 
-    def _left(self, claim: Claimed, lo: Fraction | None, hi: Fraction | None) -> None:
+    def left(self, claim: Claimed, lo: Fraction | None, hi: Fraction | None) -> None:
+        """What lies between these ends, on the grid of the column, is what is claimed."""
         declared = claim.certificate.get("declared") or {}
         least, most, step = (number(declared.get(name)) for name in ("min", "max", "step"))
         lo = least if lo is None or (least is not None and least > lo) else lo
@@ -85,3 +86,13 @@ class Rest:
             last is not None and (hi is None or hi > last + ROOM)
         ):
             raise Fails("what is known of the others leaves more than is claimed")
+
+
+def narrower(one: Ends, two: Ends) -> Ends:
+    """What lies in both ranges.
+
+    >>> narrower((None, Fraction(5)), (Fraction(1), None))
+    (Fraction(1, 1), Fraction(5, 1))
+    """
+    low = max((end for end in (one[0], two[0]) if end is not None), default=None)
+    return low, min((end for end in (one[1], two[1]) if end is not None), default=None)

@@ -129,6 +129,8 @@ class Certifier:
             return self._order(proof, proof.order)
         if proof.rest is not None:
             return self._rest(proof.rest)
+        if proof.both is not None:
+            return {"kind": "both"} | ({"declared": said} if (said := self._said(proof.both.column)) else {})
         if proof.rule:
             return self._counts(system, proof.counts, rows) if proof.counts else {"kind": "none"}
         features = {system.features[u // system.atoms.K] for u in proof.target}
@@ -142,8 +144,10 @@ class Certifier:
 
     def column(self, proof: Proof) -> str:
         """The column that a proof is about which rests on what is known of others."""
-        if proof.rest is not None:
-            return proof.rest.column
+        if (steps := proof.rest or proof.both) is not None:
+            return steps.column
+        if proof.sides:
+            return self._systems[proof.system].columns[0]  # other rules are asked in systems of one column
         assert proof.order is not None
         entry = self._index.entries[proof.order.ranks[0].number]
         return entry.query.terms[0].column or ""
@@ -190,7 +194,7 @@ class Certifier:
     def _range(self, system: System, proof: Proof, rows: Mapping[str, Constraint]) -> dict[str, Any]:
         """Whom each answer adds up, as public conditions, and what was declared of the columns."""
         people = {}
-        for number in proof.weights:
+        for number in {q for side in proof.sides for q in side.weights}:
             people[number] = [
                 {
                     "column": system.features[part.feature].column,

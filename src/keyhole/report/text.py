@@ -85,6 +85,8 @@ def _bound_clause(each: Bounding, subject: str) -> str:
     used = each.used
     word = "at most" if used.bound == "max" else "at least"
     source = "known" if used.fact is None else f"fact {used.fact}"
+    if used.learned is not None:
+        source = " and ".join(q if q.startswith("fact") else f"Q{q}" for q in used.learned[3].weights)
     times = "" if abs(used.weight) == 1 else f", counted {_number(abs(used.weight))} times"
     if used.own or each.record is not None:
         who = subject if each.record is None else name_of(each.record)

@@ -8,7 +8,7 @@ it is the best.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -18,6 +18,7 @@ from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.bounded import BoundedSystem, bounded
 from keyhole.audit.conflict import conflict
 from keyhole.audit.known import Claim, Known, Rule, Searched
+from keyhole.audit.learned import Learned, learned
 from keyhole.audit.rules.settle import settled
 from keyhole.audit.width import Within, written
 from keyhole.evidence import Contradiction, System
@@ -25,6 +26,7 @@ from keyhole.solve.interval import ValueRange, ranges
 from keyhole.solve.interval.ranges import SIDES
 
 SECONDS = 60.0
+MOST_RUNS = 4  # while other rules learn from the ranges, and the ranges from them
 
 
 def interval(within: Within | None = None, seconds: float | None = SECONDS) -> Rule:
@@ -34,17 +36,18 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
         return Fraction(0) if within is None else within.width(found.lo, found.hi, *(found.inner or ()))
 
     def rule(system: System, known: Known) -> Iterator[Claim | Contradiction]:
-        number = known.number(system)
-        if number in known.searched:
-            return  # it looks at answers and knowledge alone, and they do not change
-        made = bounded(system, known.evidence, known.grids(system))
+        number, told = known.number(system), learned(system, known)
+        last = known.searched.get(number)
+        if last is not None and (last.runs == MOST_RUNS or _same(last.bounded.learned, told)):
+            return  # besides it looks at answers and knowledge alone, and they do not change
+        made = bounded(system, known.evidence, known.grids(system), told)
         if made is None:
             return
         impossible = list(_no_value(made))
         if not impossible:
             made = made.with_truth(known.truth(system))
             found = ranges(made.question, seconds)
-            known.searched[number] = Searched(made, found, apart)
+            known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1)
             impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]
         if impossible:
             said = [set(c.queries) for c in known.contradictions]
@@ -55,13 +58,22 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
     return rule
 
 
+def _same(one: Mapping[int, Learned], two: Mapping[int, Learned]) -> bool:
+    """Do two rounds start from the same bounds?"""
+    return one.keys() == two.keys() and all((one[u].lo, one[u].hi) == (two[u].lo, two[u].hi) for u in one)
+
+
 def _no_value(made: BoundedSystem) -> Iterator[Contradiction]:
-    """Facts about one person that leave no value between them."""
+    """What is known of one person leaves no value."""
     for j, (lo, hi) in enumerate(made.question.polytope.records):
         if lo is not None and hi is not None and lo > hi:
             holds = [b for b in made.system.bounds if made.system.atoms.holds(b.where, made.atom(j))]
-            names = tuple(sorted((f"fact {b.fact}" for b in holds if b.column == made.column(j)), key=query_order))
-            yield Contradiction(names, f"what is known leaves somebody no {made.column(j)}: {', '.join(names)}")
+            found = {f"fact {b.fact}" for b in holds if b.column == made.column(j)}
+            said = made.learned.get(made.unknowns[j])
+            found |= set() if said is None else said.why[3].weights.keys()
+            names = tuple(sorted(found, key=query_order))
+            listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
+            yield Contradiction(names, f"what is known leaves somebody no {made.column(j)}: {listed}")
             return
 
 
@@ -85,7 +97,7 @@ def _told(made: BoundedSystem, j: int, known: Known) -> bool:
     """Does a fact say more of these records than is declared of their column?"""
     prior = known.evidence.prior(made.column(j))
     ends = tuple(None if end is None else Fraction(end) for end in (prior.lo, prior.hi))
-    return made.question.polytope.records[j] != ends
+    return made.before[j] != ends
 
 
 def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Contradiction:
@@ -98,6 +110,8 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
         if end is not None
     )
     weights = {q: w for side in sides for q, w in side.weights.items()}
+    for *_, why in Proof(number, {}, sides=sides).known:
+        weights |= {q: Fraction(1) for q in why.weights if q not in weights}
     ordered = dict(sorted(weights.items(), key=lambda pair: query_order(pair[0])))
     proof = Proof(number, ordered, {made.unknowns[j]: 1}, sides=sides)
     left = grid.between(found.lo, found.hi)
@@ -139,7 +153,7 @@ def unshown(known: Known, number: int) -> str:
     P, people, listed = made.question.polytope, 0, known.listed(made.system)
     for j, each in enumerate(found.of):
         width = searched.apart(each)
-        prior = P.records[j]
+        prior = made.before[j]
         if each.wider(width) or (prior[0] is not None and prior[1] is not None and prior[1] - prior[0] <= width):
             continue
         if each.lo == each.hi and each.lo is not None and all(map(made.beforehand, each.weights.values())):

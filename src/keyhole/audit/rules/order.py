@@ -78,9 +78,7 @@ def within_order(within: Within | None) -> Rule:
     return rule
 
 
-def order(
-    system: System, known: Known, within: Within | None = None
-) -> Iterator[Claim | Contradiction | ShownOpen]:
+def order(system: System, known: Known, within: Within | None = None) -> Iterator[Claim | Contradiction | ShownOpen]:
     """Records whose value follows from order statistics; cost: some passes over facts times atoms."""
     facts = [f for f in system.order if f.query.aggregate in ORDERED]
     if not facts:
