@@ -27,6 +27,7 @@ SHOWN_OPEN = (
     "gives the same answers, checked in exact arithmetic"
 )
 SOUND = "sound, not complete: everything listed is proved, but"
+ORDER_GAP = "some answer is an order statistic, and the rules for these can miss something here"
 NOTHING = "none: nothing was judged"
 
 
@@ -348,10 +349,10 @@ def _beyond_rank(system: System, evidence: Evidence, searched: str | None) -> st
         return "there are squares or variances of private values, and the rules for them can miss something"
     if not system.constraints and not system.order:
         return ""  # no answer said anything of a private value
-    if system.order:
-        return "some answer is an order statistic, and the rules for these can miss something here"
     if searched is not None:
         return searched
+    if system.order:
+        return ORDER_GAP
     if system.bounds:
         return "facts about single people are known, and what follows from them was not searched"
     for name in system.columns:

@@ -9,7 +9,7 @@ and squares, are not linear in its values and left out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import blake2b
@@ -144,6 +144,7 @@ def bounded(
     made = _distinct(made)
     listed = [row.sparse() for _, row in made]
     unknowns = np.unique(np.concatenate([at for at, _ in listed])) if listed else np.zeros(0, dtype=np.int64)
+    unknowns = np.union1d(unknowns, _ordered(system, features))
     unknowns = unknowns[_present(system, unknowns)]
     polytope = _polytope(system, evidence, listed, unknowns, [_ends(c, row.scale) for c, row in made])
     before = polytope.records
@@ -184,6 +185,17 @@ def _entries(row: Row) -> int:
     if row.masks is not None:
         return sum(int(np.bitwise_count(words).sum()) for words in row.masks.values())
     return sum(len(at) for at, _ in row.values.values())
+
+
+def _ordered(system: System, features: Iterable[int]) -> NDArray[np.int64]:
+    """The unknowns of whose records a MIN, a MAX or a quantile was asked: they are bounded too, if by no row."""
+    by_column = {system.features[f].column: f * system.atoms.K for f in features}
+    found = [np.zeros(0, dtype=np.int64)]
+    for fact in system.order:
+        base = by_column.get(fact.query.terms[0].column)
+        if fact.where is not None and base is not None:
+            found.append(base + np.flatnonzero(system.atoms.mask(fact.where)))
+    return np.unique(np.concatenate(found))
 
 
 def _present(system: System, unknowns: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -173,6 +173,13 @@ class Known:
         wanted = [f for f, x in enumerate(system.features) if x.power == 1 and x.column and self.numeric(x.column)]
         return {f: totals.of_atoms(f) for f in wanted}
 
+    def holders(self, system: System, column: str, value: Fraction) -> set[int]:
+        """The atoms in which somebody has a value, by the true table; empty without it, or where it is of floats."""
+        values = None if self._source is None else self._source.values(column)
+        if values is None or values.units is None or (units := value * 10**values.digits).denominator != 1:
+            return set()
+        return set(system.atoms.of[(values.units == int(units)) & values.present].tolist())
+
     def of(self, row: int, column: str) -> Claim | None:
         """What is known of one value."""
         return self._claims.get((row, column))

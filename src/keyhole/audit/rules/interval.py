@@ -14,7 +14,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.audit.base import Proof, Status, query_order
+from keyhole.audit.attained import attained
+from keyhole.audit.base import ORDER_GAP, Proof, Status, query_order
 from keyhole.audit.bounded import BoundedSystem, bounded
 from keyhole.audit.conflict import conflict
 from keyhole.audit.known import Claim, Known, Rule, Searched
@@ -23,7 +24,7 @@ from keyhole.audit.rules.settle import settled
 from keyhole.audit.width import Within, written
 from keyhole.evidence import Contradiction, System
 from keyhole.solve.interval import ValueRange, ranges
-from keyhole.solve.interval.ranges import SIDES
+from keyhole.solve.interval.ranges import SIDES, no_table
 
 SECONDS = 60.0
 MOST_RUNS = 4  # while other rules learn from the ranges, and the ranges from them
@@ -46,6 +47,8 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
         impossible = list(_no_value(made))
         if not impossible:
             made = made.with_truth(known.truth(system))
+            if system.order:
+                made = replace(made, question=replace(made.question, fits=attained(made, known) or no_table))
             found = ranges(made.question, seconds)
             known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1)
             impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]
@@ -148,6 +151,8 @@ def unshown(known: Known, number: int) -> str:
     made, found = searched.bounded, searched.ranges
     if found.refuted:
         return "some answers contradict each other or the data"
+    if made.question.fits is no_table:
+        return ORDER_GAP
     if not made.whole:
         return "some answer is not at hand, and what is declared can give away more with it"
     P, people, listed = made.question.polytope, 0, known.listed(made.system)
