@@ -27,6 +27,7 @@ SHOWN_OPEN = (
     "gives the same answers, checked in exact arithmetic"
 )
 SOUND = "sound, not complete: everything listed is proved, but"
+NOISE_GAP = "some answers are noisy without a bound: they prove nothing, and what they make likely is not judged"
 ORDER_GAP = "some answer is an order statistic, and the rules for these can miss something here"
 NOTHING = "none: nothing was judged"
 
@@ -314,6 +315,9 @@ class Exposure:
             return "some statement was not judged"
         if self.contradictions:
             return "some answers contradict each other or the data"
+        noises = (e.answer.noise for e in self.evidence.transcript.entries if e.answer is not None)
+        if any(noise is not None and not noise.bounded for noise in noises):
+            return NOISE_GAP
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
         return next((why for i, s in left if (why := _beyond_rank(s, self.evidence, self.searched.get(i)))), "")
 

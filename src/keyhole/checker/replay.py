@@ -19,6 +19,7 @@ from .order import Ends, Order
 from .ranges import RangeProofs
 from .rest import Rest, narrower
 from .sums import Sums
+from .thresholds import Thresholds
 
 BITS = 50
 
@@ -91,8 +92,9 @@ class Checker:
         self.counts = Counts(engine, maker)
         self.moments = Moments(self.sums)
         self.order = Order(engine, maker)
-        self.rest = Rest(self.sums)
-        self.ranges = RangeProofs(self.sums)
+        thresholds = Thresholds(self.sums)
+        self.rest = Rest(self.sums, thresholds)
+        self.ranges = RangeProofs(self.sums, thresholds)
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:

@@ -17,13 +17,15 @@ from .engine import Cannot, Fails
 from .order import Ends
 from .rounding import ROOM, step_of
 from .sums import Sums
+from .thresholds import Thresholds, told
 
 
 class Rest:
     """Replays proofs that take known values off a sum."""
 
-    def __init__(self, sums: Sums) -> None:
+    def __init__(self, sums: Sums, thresholds: Thresholds) -> None:
         self.sums = sums
+        self.thresholds = thresholds
 
     def check(self, claim: Claimed, row: int, known: Mapping[int, Ends]) -> None:
         """`known`: what was proved of others before, by row."""
@@ -42,8 +44,11 @@ class Rest:
             values = made[claim.column]
             return [Fraction(values[row]) + sum((t * Fraction(values[r]) for r, t in times.items()), Fraction(0))]
 
-        summed = replace(cited, weight=scale)
-        self.sums.holds((summed, Addend(Fraction(-1), known=offset)), want)
+        if cited.test is not None:
+            shares = {(claim.column, r): t / scale for r, t in {**times, row: Fraction(1)}.items()}
+            self.thresholds.check(cited, shares)
+        else:
+            self.sums.holds((replace(cited, weight=scale), Addend(Fraction(-1), known=offset)), want)
         lo, hi = self._told(claim, cited, scale, offset)
         for r, t in times.items():
             ends = [None if end is None else t * end for end in known[r]]
@@ -54,8 +59,9 @@ class Rest:
 
     def _told(self, claim: Claimed, cited: Addend, scale: Fraction, offset: Fraction) -> Ends:
         """scale * answer - offset, as far as the printed answer tells it."""
-        if isinstance(cited.answer, Mapping):
-            ends = [number(cited.answer.get(name)) for name in ("lo", "hi")]
+        if isinstance(cited.answer, Mapping) or cited.test is not None:
+            given = cited.answer if cited.test is None else dict(zip(("lo", "hi"), told(cited), strict=True))
+            ends = [number(given.get(name)) for name in ("lo", "hi")]
             ends = [None if end is None else scale * end - offset for end in (ends if scale > 0 else ends[::-1])]
             return ends[0], ends[1]
         said = self.sums.printed([replace(cited, weight=scale)], claim.column)

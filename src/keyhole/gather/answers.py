@@ -17,6 +17,7 @@ from keyhole.transcript import NULL_ANSWER, Answer, shifted, simplest_decimal
 
 ULP = Fraction(1, 2**52)
 THRESHOLD = "a threshold question"
+NOISY = "a noisy answer"
 _NAME = re.compile(r'"((?:[^"]|"")+)"')
 _PLAIN = re.compile(r"[\d\s.+*()-]*")
 
@@ -48,7 +49,8 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
         lo, hi = (shown, shown) if query.digits is None else around(query, shown, radius)
         return Interval(lo - off, hi + off, False, ROUNDED)
     if answer.noise is not None:
-        return Interval(lo, hi, False, "a noisy answer")
+        low, high = (None if lo is None else lo - radius), (None if hi is None else hi + radius)
+        return Interval(low, high, False, NOISY)
     if answer.value is None:
         return Interval(lo, hi, lo is not None and lo == hi, "an interval")
     if lo is not None and lo == hi:
@@ -74,10 +76,16 @@ def _threshold(query: Query, answer: Answer, radius: Fraction) -> Interval:
     at = Fraction(query.test.value)
     if not isinstance(answer.value, bool):
         return Interval(answer.lo, answer.hi, False, THRESHOLD)
+    if answer.noise is not None and not answer.noise.bounded:
+        return Interval(None, None, False, NOISY)  # any number may have been pushed across
+    off = radius + (Fraction(0) if answer.noise is None else answer.noise.scale)
     if query.test.op in ("=", "<>"):
         equal = answer.value == (query.test.op == "=")
-        return Interval(at - radius, at + radius, True) if equal else Interval(None, None, False, THRESHOLD)
+        exact = answer.noise is None
+        why = "" if exact else NOISY
+        return Interval(at - off, at + off, exact, why) if equal else Interval(None, None, False, THRESHOLD)
     above = (query.test.op in (">", ">=")) == answer.value
+    at = at - off if above else at + off
     if _counts(query):  # a whole number, 0 at least
         strict = (query.test.op in (">", "<=")) if above else (query.test.op in ("<", ">="))
         end = (

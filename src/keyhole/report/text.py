@@ -70,7 +70,7 @@ def range_sentence(end: EndArgument, case: Case, who: str) -> str:
     steps = sorted(end.steps, key=lambda step: step.weight < 0)
     said = _sum([(step.weight, step.cited.name) for step in steps], end.constant)
     values = [(step.weight, step.cited.value) for step in steps]
-    if all(value is not None for _, value in values):
+    if values and all(value is not None for _, value in values):
         told = sum((w * Fraction(v) for w, v in values if v is not None), end.constant)
         said += f" = {simplest_decimal(told, told)}"
     ends = {step.cited.number: step.cited.replayed.get("ends") for step in steps}
