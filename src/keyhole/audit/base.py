@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
@@ -27,6 +27,8 @@ SHOWN_OPEN = (
     "gives the same answers, checked in exact arithmetic"
 )
 SOUND = "sound, not complete: everything listed is proved, but"
+NOISE_GAP = "some answers are noisy without a bound: they prove nothing, and what they make likely is not judged"
+ORDER_GAP = "some answer is an order statistic, and the rules for these can miss something here"
 NOTHING = "none: nothing was judged"
 
 
@@ -68,6 +70,14 @@ class RankUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class BothRanges:
+    """Two ranges of one value of a column, each with its proof."""
+
+    column: str
+    known: tuple[KnownValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OrderSteps:
     """What a proof by order rests on: order statistics, and what was known of single people (row, lo, hi, proof).
 
@@ -75,7 +85,7 @@ class OrderSteps:
     """
 
     ranks: tuple[RankUsed, ...]
-    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+    known: tuple[KnownValue, ...] = ()
     cases: bool = False
 
 
@@ -91,7 +101,7 @@ class RestOfSum:
     scale: Fraction
     offset: Fraction
     others: Mapping[int, Fraction]
-    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+    known: tuple[KnownValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +125,27 @@ class Proof:
     order: OrderSteps | None = None
     rest: RestOfSum | None = None
     sides: tuple[EndProof, ...] = ()
+    both: BothRanges | None = None
 
     @property
-    def known(self) -> tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...]:
-        """What was proved of others before, and is used."""
-        return self.order.known if self.order is not None else self.rest.known if self.rest is not None else ()
+    def known(self) -> tuple[KnownValue, ...]:
+        """What was proved before by other rules, and is used."""
+        steps = self.order or self.rest or self.both
+        if steps is not None:
+            return steps.known
+        used = [bound.learned for side in self.sides for bound in side.bounds if bound.learned is not None]
+        return tuple({(why[0], id(why[3])): why for why in used}.values())
+
+    @property
+    def depth(self) -> int:
+        """How many proofs rest on one another."""
+        return 1 + max((proof.depth for *_, proof in self.known), default=0)
 
     def verify(self, evidence: Evidence) -> bool:
         """Check a linear proof, or that of a range, again in exact arithmetic, from the evidence alone.
 
-        False for a proof by `rule`: it is not checked here. `keyhole verify` replays it from its certificate.
+        False for a proof by `rule`, and for one that rests on such a proof: it is not checked here. `keyhole verify`
+        replays it from its certificate.
         """
         if self.rule:
             return False
@@ -159,6 +180,9 @@ class Proof:
             ends = (weight * row.lo, weight * row.hi)
             lo, hi = lo + min(ends), hi + max(ends)
         return lo, hi
+
+
+KnownValue: TypeAlias = tuple[int, Decimal | None, Decimal | None, Proof]  # of a row: lo, hi, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +258,7 @@ class Exposure:
         object.__setattr__(self, "index", Index.of(self.evidence))
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
-        complete = SHOWN_OPEN if self.searched else COMPLETE
+        complete = SHOWN_OPEN if self.searched or self.shown else COMPLETE
         promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else complete
         object.__setattr__(self, "promise", promise)
 
@@ -291,6 +315,9 @@ class Exposure:
             return "some statement was not judged"
         if self.contradictions:
             return "some answers contradict each other or the data"
+        noises = (e.answer.noise for e in self.evidence.transcript.entries if e.answer is not None)
+        if any(noise is not None and not noise.bounded for noise in noises):
+            return NOISE_GAP
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
         return next((why for i, s in left if (why := _beyond_rank(s, self.evidence, self.searched.get(i)))), "")
 
@@ -326,12 +353,12 @@ def _beyond_rank(system: System, evidence: Evidence, searched: str | None) -> st
         return "there are squares or variances of private values, and the rules for them can miss something"
     if not system.constraints and not system.order:
         return ""  # no answer said anything of a private value
-    if system.order:
-        return "some answer is an order statistic, and the rules for these can miss something here"
     if searched is not None and any(row.scale == 0 and row.fact is None for row in system.constraints):
         return "some answer is a quotient of private sums, and that its denominator is not 0 was not searched"
     if searched is not None:
         return searched
+    if system.order:
+        return ORDER_GAP
     if system.bounds:
         return "facts about single people are known, and what follows from them was not searched"
     for name in system.columns:

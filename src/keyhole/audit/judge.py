@@ -12,6 +12,7 @@ from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
 from keyhole.evidence import Contradiction, Evidence, Unjudged
+from keyhole.gather.answers import NOISY
 from keyhole.query import Aggregate
 from keyhole.tables import Roster, Source
 
@@ -79,7 +80,8 @@ def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:
     for i, system in enumerate(evidence.systems):
         used = known.searched[i].bounded.used if i in known.searched else frozenset()
         for c in system.constraints:
-            if not c.equation and c.fact is None and c.number not in used:
+            nothing = c.judged_as == NOISY and c.lo is None and c.hi is None  # judged: it proves nothing
+            if not c.equation and c.fact is None and c.number not in used and not nothing:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: needs the interval auditor")
         for fact in system.order:
             reason = _REASONS.get(fact.query.aggregate) or unused(fact)

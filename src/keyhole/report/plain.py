@@ -149,6 +149,7 @@ class Tally:
     unjudged: int
     refused: int
     distinct: int
+    noisy: int = 0  # of those judged: with an answer that noise was added to
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +332,13 @@ class _Cites:
 
 def _labels(exposure: Exposure) -> dict[int, Record]:
     """The ids of all people whose bound a proof puts in."""
-    proofs = {id(f.proof): f.proof for f in (*exposure.findings, *exposure.ranges) if f.proof is not None}
+    proofs: dict[int, Proof] = {}
+    waiting = [f.proof for f in (*exposure.findings, *exposure.ranges) if f.proof is not None]
+    while waiting:
+        proof = waiting.pop()
+        if id(proof) not in proofs:
+            proofs[id(proof)] = proof
+            waiting.extend(earlier for *_, earlier in proof.known)
     rows = sorted({b.row for p in proofs.values() for s in p.sides for b in s.bounds if b.row is not None})
     return dict(zip(rows, exposure.roster.labels(np.array(rows, dtype=np.int64)), strict=True)) if rows else {}
 
@@ -372,7 +379,14 @@ def _tally(exposure: Exposure) -> Tally:
         unjudged=len(unjudged),
         refused=len(refused),
         distinct=len(set(texts.values())),
+        noisy=len(_noisy(exposure) - unjudged.keys() - refused.keys()),
     )
+
+
+def _noisy(exposure: Exposure) -> set[str]:
+    """The statements with an answer that noise was added to."""
+    answered = [(e.number, e.answer.noise) for e in exposure.evidence.transcript.entries if e.answer is not None]
+    return {q.partition(".")[0] for q, noise in answered if noise is not None and noise.kind != "rounded"}
 
 
 def _provenance(exposure: Exposure) -> Provenance:

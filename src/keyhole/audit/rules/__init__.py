@@ -3,7 +3,7 @@
 from keyhole.audit.known import Rules
 from keyhole.audit.rules.counts import counts
 from keyhole.audit.rules.groups import groups
-from keyhole.audit.rules.interval import Within, interval
+from keyhole.audit.rules.interval import interval
 from keyhole.audit.rules.linear import linear
 from keyhole.audit.rules.order import order
 from keyhole.audit.rules.rest import rest
@@ -11,4 +11,4 @@ from keyhole.audit.rules.squares import squares
 
 RULES: Rules = (linear, squares, counts, order, rest, interval())
 
-__all__ = ["RULES", "Within", "counts", "groups", "interval", "linear", "order", "rest", "squares"]
+__all__ = ["RULES", "counts", "groups", "interval", "linear", "order", "rest", "squares"]
