@@ -13,6 +13,7 @@ from keyhole.audit.base import Exposure, query_order
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Rules
 from keyhole.audit.rules import RULES, groups
+from keyhole.audit.rules.integer import integer
 from keyhole.audit.rules.interval import SECONDS, Within, interval
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
@@ -83,8 +84,8 @@ def examine(
 
 def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:
     """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
-    ranges = interval(None if within is None else Within.parse(within), time_limit or SECONDS)
-    return (*RULES[:-1], ranges, *(() if group_size == 1 else (groups(group_size),)))
+    wide = None if within is None else Within.parse(within)
+    return (*RULES[:-2], interval(wide, time_limit or SECONDS), integer(wide), *(() if group_size == 1 else (groups(group_size),)))
 
 
 def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise | None:

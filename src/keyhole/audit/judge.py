@@ -48,6 +48,7 @@ class Judge:
             shown=frozenset(known.shown),
             ranges=tuple(known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
+            split=known.split,
         )
 
 
