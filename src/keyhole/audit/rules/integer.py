@@ -66,6 +66,8 @@ class _Decided:
         missing = self.model.missing
         for part in components(moved):
             kinds = sorted(set().union(*(moved[i] for i in part)))
+            if not kinds:
+                continue  # it says nothing of anybody
             try:
                 found = self._search(kinds, part)
                 if not found.feasible:
@@ -95,7 +97,7 @@ class _Decided:
         alike = [Alike(k.people, k.options[:, at]) for k in mine]
         alike += [Alike(1, sum((k.people * k.options[:1, at] for k in rest), np.zeros((1, len(at)), dtype=np.int64)))]
         found = possible(alike, moved, [place[a] for a in model.flags if a in place], strict=strict)
-        return Possible(found.options[:-1] if found.feasible else found.options, found.sure)
+        return Possible(found.options[:-1], found.sure)
 
     def _used(self, kinds: Sequence[int], part: Sequence[int], found: Possible) -> Sequence[int]:
         """Answers enough for the same; first without those that are no plain sums."""
