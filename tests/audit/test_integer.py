@@ -71,7 +71,9 @@ def test_a_count_that_no_integer_table_lets_vary() -> None:
 
 def test_null_people_are_public_and_an_empty_group_says_that_nobody_matches() -> None:
     people = pa.table({"n": list("abc"), "g": ["p", "p", "q"], "x": [1, None, 2]})
-    verdict = keyhole.examine(["SELECT SUM(x) FROM t WHERE x > 1 AND g = 'p'"], data=people, private=["x:0..3:1"], id="n")
+    verdict = keyhole.examine(
+        ["SELECT SUM(x) FROM t WHERE x > 1 AND g = 'p'"], data=people, private=["x:0..3:1"], id="n"
+    )
     assert said(verdict) == {"a": (Decimal(0), Decimal(1))}
     assert verdict.complete
 

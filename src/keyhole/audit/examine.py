@@ -85,7 +85,12 @@ def examine(
 def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:
     """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
     wide = None if within is None else Within.parse(within)
-    return (*RULES[:-2], interval(wide, time_limit or SECONDS), integer(wide), *(() if group_size == 1 else (groups(group_size),)))
+    return (
+        *RULES[:-2],
+        interval(wide, time_limit or SECONDS),
+        integer(wide),
+        *(() if group_size == 1 else (groups(group_size),)),
+    )
 
 
 def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise | None:

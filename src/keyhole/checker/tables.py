@@ -109,9 +109,7 @@ class Tables:
                         raise Cannot("a sum of values that are on no finite grid")
 
 
-def reached(
-    options: Sequence[Sequence[Totals]], last: Sequence[Totals], target: Totals, floors: int
-) -> set[Totals]:
+def reached(options: Sequence[Sequence[Totals]], last: Sequence[Totals], target: Totals, floors: int) -> set[Totals]:
     """The totals that people can add up to, as far as the last one can still bring them to the target.
 
     >>> one, half = (Fraction(0),), (Fraction(1),)
@@ -124,7 +122,12 @@ def reached(
     for each in reversed(options):
         low, high = (list(map(best, zip(*each, strict=True))) for best in (min, max))
         before = suffix[-1]
-        suffix.append([[a + b for a, b in zip(low, before[0], strict=True)], [a + b for a, b in zip(high, before[1], strict=True)]])
+        suffix.append(
+            [
+                [a + b for a, b in zip(low, before[0], strict=True)],
+                [a + b for a, b in zip(high, before[1], strict=True)],
+            ]
+        )
     suffix.reverse()
     cases: set[Totals] = {tuple([Fraction(0)] * (width + floors))}
     steps = 0

@@ -48,7 +48,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Possible:
+class OptionsLeft:
     """For each kind of people the options that some table has; empty everywhere if there is no table.
 
     `sure`: no condition was met only perhaps.
@@ -65,7 +65,7 @@ class Possible:
 
 def possible(
     kinds: Sequence[Alike], told: Sequence[Condition], flags: Sequence[int] = (), *, strict: bool = False
-) -> Possible:
+) -> OptionsLeft:
     """Which options occur in tables that meet all conditions; `strict`: what is met only perhaps is not met.
 
     `flags` are totals of which only matters whether they are 0 (what is added to them is 0 or 1).
@@ -84,16 +84,16 @@ def possible(
 class _Layers:
     """The cases after each person, and which case comes of which by which option."""
 
-    def __init__(
-        self, kinds: Sequence[Alike], told: Sequence[Condition], flags: Sequence[int], strict: bool
-    ) -> None:
+    def __init__(self, kinds: Sequence[Alike], told: Sequence[Condition], flags: Sequence[int], strict: bool) -> None:
         self.kinds, self.told, self.flags, self.strict = kinds, told, list(flags), strict
         self.width = kinds[0].options.shape[1] if kinds else 0
         self.moves = [(k.options != k.options[:1]).any(axis=0) for k in kinds]
         self.order = self._ordered()
         self.sure = True
         self.steps = 0
-        size = sum((k.people * np.abs(k.options).max(axis=0).astype(object) for k in kinds), np.zeros(self.width, object))
+        size = sum(
+            (k.people * np.abs(k.options).max(axis=0).astype(object) for k in kinds), np.zeros(self.width, object)
+        )
         if any(s >= WIDE for s in size):
             raise TooManyCases
         self.lo, self.hi = np.full(self.width, -WIDE), np.full(self.width, WIDE)
@@ -110,7 +110,7 @@ class _Layers:
             found |= dict.fromkeys(ks)
         return [*found, *(k for k in range(len(self.kinds)) if k not in found)]
 
-    def possible(self) -> Possible:
+    def possible(self) -> OptionsLeft:
         """Forward over all people, then back from what is left."""
         cases = np.zeros((1, self.width), dtype=np.int64)
         waiting = list(self.told)
@@ -128,7 +128,7 @@ class _Layers:
                     waiting = [c for c in waiting if c not in done]
                 cases, child = self._step(cases, kind.options, least, most, done, waiting)
                 layers.append((k, child))
-        return Possible(tuple(self._back(layers, len(cases))), self.sure)
+        return OptionsLeft(tuple(self._back(layers, len(cases))), self.sure)
 
     def _step(
         self,
@@ -147,7 +147,7 @@ class _Layers:
         after[:, self.flags] = np.minimum(after[:, self.flags], 1)
         live = sorted({at for c in (*done, *waiting) for at in c.at})
         reach = (after + most >= self.lo) & (after + least <= self.hi)
-        kept = reach[:, live].all(axis=1)
+        kept: NDArray[np.bool_] = np.asarray(reach[:, live].all(axis=1))
         for condition in done:
             kept &= self._met(condition, after + least, kept)
         used = {at for c in waiting for at in c.at}

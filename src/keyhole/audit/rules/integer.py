@@ -26,7 +26,7 @@ from keyhole.audit.rules.order_cases import components
 from keyhole.cells import Cell
 from keyhole.evidence import Contradiction, System
 from keyhole.solve.cases import TooManyCases
-from keyhole.solve.tables import Alike, Condition, Possible, possible
+from keyhole.solve.tables import Alike, Condition, OptionsLeft, possible
 
 IN_EVERY_TABLE = "in every table on the declared grid that gives these answers it is so"
 LISTED = 12  # values that are listed one by one
@@ -85,7 +85,7 @@ class _Decided:
         if not missing:
             yield ShownOpen(self.number)
 
-    def _search(self, kinds: Sequence[int], part: Sequence[int], *, strict: bool = False) -> Possible:
+    def _search(self, kinds: Sequence[int], part: Sequence[int], *, strict: bool = False) -> OptionsLeft:
         """The tables of one component: the totals that its answers look at, with constants from everybody else."""
         model = self.model
         told = [model.conditions[i] for i in part]
@@ -93,13 +93,15 @@ class _Decided:
         rest = [p.kind for k, p in enumerate(model.people) if k not in set(kinds)]
         at = sorted({a for c in told for a in c.at})
         place = {a: i for i, a in enumerate(at)}
-        moved = [Condition(tuple(place[a] for a in c.at), c.judge, {place[a]: e for a, e in c.ends.items()}) for c in told]
+        moved = [
+            Condition(tuple(place[a] for a in c.at), c.judge, {place[a]: e for a, e in c.ends.items()}) for c in told
+        ]
         alike = [Alike(k.people, k.options[:, at]) for k in mine]
         alike += [Alike(1, sum((k.people * k.options[:1, at] for k in rest), np.zeros((1, len(at)), dtype=np.int64)))]
         found = possible(alike, moved, [place[a] for a in model.flags if a in place], strict=strict)
-        return Possible(found.options[:-1], found.sure)
+        return OptionsLeft(found.options[:-1], found.sure)
 
-    def _used(self, kinds: Sequence[int], part: Sequence[int], found: Possible) -> Sequence[int]:
+    def _used(self, kinds: Sequence[int], part: Sequence[int], found: OptionsLeft) -> Sequence[int]:
         """Answers enough for the same; first without those that are no plain sums."""
         kept = sorted(part, key=lambda i: self.model.tests[i].additive)
         for i in tuple(kept):
@@ -129,7 +131,7 @@ class _Decided:
 
     # -- what is left -------------------------------------------------------------------------------------------------
 
-    def _narrowed(self, kinds: Sequence[int], found: Possible, proof: Proof) -> Iterator[Claim]:
+    def _narrowed(self, kinds: Sequence[int], found: OptionsLeft, proof: Proof) -> Iterator[Claim]:
         for k, options in zip(kinds, found.options, strict=True):
             people = self.model.people[k]
             for j, name in enumerate(self.model.columns):
@@ -170,7 +172,11 @@ def _moves(kind: Alike, condition: Condition) -> bool:
 
 def _seen(people: PeopleAlike, j: int, options: NDArray[np.bool_] | None = None) -> list[Alternative]:
     """The alternatives of column j in the choices that are possible, in their order."""
-    held = people.choices if options is None else (c for c, o in zip(people.choices, people.option, strict=True) if options[o])
+    held = (
+        people.choices
+        if options is None
+        else (c for c, o in zip(people.choices, people.option, strict=True) if options[o])
+    )
     return list(dict.fromkeys(choice[j] for choice in held))
 
 

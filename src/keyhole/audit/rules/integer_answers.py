@@ -95,7 +95,12 @@ class AnswerTest:
     def ends(self, per: Fraction | None) -> tuple[int | None, int | None]:
         """Between what the first total lies surely; `per` is the second one if it is public."""
         query, answer = self.entry.query, self.entry.answer
-        if answer is None or answer.noise is not None or query.test is not None or not isinstance(answer.value, Decimal):
+        if (
+            answer is None
+            or answer.noise is not None
+            or query.test is not None
+            or not isinstance(answer.value, Decimal)
+        ):
             return None, None
         if query.per and not per:
             return None, None

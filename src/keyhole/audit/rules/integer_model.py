@@ -44,7 +44,7 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """What one column of a person may be: a private cell (None: no condition looks at it), a value where it is summed."""
+    """What one column of a person may be: a private cell (None: none is asked), a value where it is summed."""
 
     cell: Cell | None
     value: Fraction | None
@@ -137,7 +137,9 @@ class _Builder:
         atoms = roster.atoms(tuple(conditions), tuple(sorted(weights)))
         holds = {where: atoms.mask(where) for where in conditions}
         people = list(self._people(atoms, sums, reads, holds))
-        scales = [lcm(*(v.denominator for _, _, table in people for v in (row[i] for row in table))) for i in range(len(sums))]
+        scales = [
+            lcm(*(v.denominator for _, _, table in people for v in (row[i] for row in table))) for i in range(len(sums))
+        ]
         made = tuple(_alike(rows, choices, table, scales) for rows, choices, table in people)
         found = tuple(AnswerTest(e, tuple(scales[at] for at in places), self.known) for e, places in tests)
         told = tuple(self._condition(t, places, made) for t, (_, places) in zip(found, tests, strict=True))
