@@ -124,6 +124,7 @@ class Proof:
     moments: SquareSums | None = None
     order: OrderSteps | None = None
     rest: RestOfSum | None = None
+    tables: str = ""  # all tables on the grid were looked at: those of plain "sums", or with "other" answers
     sides: tuple[EndProof, ...] = ()
     both: BothRanges | None = None
 
@@ -247,6 +248,7 @@ class Exposure:
     shown: frozenset[int] = frozenset()  # systems in which a rule showed everybody else open by a second table
     ranges: tuple[Finding, ...] = ()
     searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
+    split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     promise: str = field(init=False, repr=False)  # what holds of those who are not listed, and why it is not more
@@ -319,7 +321,8 @@ class Exposure:
         if any(noise is not None and not noise.bounded for noise in noises):
             return NOISE_GAP
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
-        return next((why for i, s in left if (why := _beyond_rank(s, self.evidence, self.searched.get(i)))), "")
+        gaps = ((i, _beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)
+        return next((self.split.get(i) or why for i, why in gaps if why), "")
 
     @property
     def exit_code(self) -> int:

@@ -49,6 +49,7 @@ class Judge:
             shown=frozenset(known.shown),
             ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
+            split=known.split,
         )
 
 

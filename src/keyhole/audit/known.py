@@ -100,12 +100,19 @@ class Known:
     """All that was proved so far. `learn` takes claims in and says whether any of them was news."""
 
     def __init__(
-        self, evidence: Evidence, schema: Schema, progress: Progress | None = None, source: Source | None = None
+        self,
+        evidence: Evidence,
+        schema: Schema,
+        progress: Progress | None = None,
+        source: Source | None = None,
+        roster: Roster | None = None,
     ) -> None:
         self.evidence = evidence
         self.searched: dict[int, Searched] = {}  # systems whose ranges were solved
         self._source = source
-        self._schema = schema
+        self.schema = schema
+        self.roster = roster
+        self.split: dict[int, str] = {}  # systems whose tables were looked at -> why not everybody is shown open
         self._progress = progress
         self._solved: dict[int, Solved] = {}
         self._claims: dict[tuple[int, str], Claim] = {}
@@ -119,21 +126,21 @@ class Known:
         cls, evidence: Evidence, roster: Roster, progress: Progress | None = None, source: Source | None = None
     ) -> Known:
         """Nothing beyond what was declared. With a `source` the true table is at hand, as one that is possible."""
-        return cls(evidence, roster.schema, progress, source)
+        return cls(evidence, roster.schema, progress, source, roster)
 
     def numeric(self, name: str) -> bool:
         """Does a column hold numbers?"""
-        column = self._schema.find(name)
+        column = self.schema.find(name)
         return column is not None and column.kind.numeric
 
     def exact(self, name: str) -> bool:
         """Are sums of a column exact, whatever their order? Those of DOUBLE are not."""
-        column = self._schema.find(name)
+        column = self.schema.find(name)
         return column is not None and column.kind is not Kind.DOUBLE
 
     def grid(self, name: str) -> Grid:
         """The numbers that a column can hold."""
-        column = self._schema.find(name)
+        column = self.schema.find(name)
         prior = self.evidence.prior(name)
         return Grid.of(Kind.DOUBLE, prior) if column is None else Grid.of(column.kind, prior, column.digits)
 

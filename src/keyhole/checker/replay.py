@@ -19,6 +19,7 @@ from .order import Ends, Order
 from .ranges import RangeProofs
 from .rest import Rest, narrower
 from .sums import Sums
+from .tables import Tables
 from .thresholds import Thresholds
 
 BITS = 50
@@ -90,6 +91,7 @@ class Checker:
         maker = Maker(engine)
         self.sums = Sums(engine, maker, bits, verdict.priors)
         self.counts = Counts(engine, maker)
+        self.tables = Tables(self.counts)
         self.moments = Moments(self.sums)
         self.order = Order(engine, maker)
         thresholds = Thresholds(self.sums)
@@ -166,6 +168,8 @@ class Checker:
             self.sums.square(claim, rows[0])
         elif kind == "counts":
             self.counts.check(claim, rows[0], rows=claim.certificate["rows"])
+        elif kind == "cases":
+            self.tables.check(claim, rows[0])
         elif kind == "order":
             self.order.check(claim, rows[0], self._before(claim))
         elif kind == "rest":

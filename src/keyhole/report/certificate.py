@@ -139,6 +139,8 @@ class Certifier:
             return self._rest(proof.rest)
         if proof.both is not None:
             return {"kind": "both"} | ({"declared": said} if (said := self._said(proof.both.column)) else {})
+        if proof.tables:
+            return self._tables(system, proof)
         if proof.rule:
             return self._counts(system, proof.counts, rows) if proof.counts else {"kind": "none"}
         features = {system.features[u // system.atoms.K] for u in proof.target}
@@ -188,6 +190,13 @@ class Certifier:
         others = [{"row": row + 1, "times": times} for row, times in steps.others.items()]
         found = {"kind": "rest", "query": steps.number, "scale": steps.scale, "offset": steps.offset, "others": others}
         return found | ({"declared": said} if (said := self._said(steps.column)) else {})
+
+    def _tables(self, system: System, proof: Proof) -> dict[str, Any]:
+        """All tables on the grid: what was declared of the columns, and nothing else."""
+        if proof.tables != "sums":
+            return {"kind": "none", "why": "quotients, comparisons and rounded sums of grid values have no certificate"}
+        declared = {name: self._said(name) for name in system.columns}
+        return {"kind": "cases", "declared": {name: said for name, said in declared.items() if said}}
 
     def _step(self, system: System) -> Any:
         """The declared step of the one column of a system."""
