@@ -15,11 +15,12 @@ from fractions import Fraction
 import numpy as np
 
 from keyhole.audit.attained import attained
-from keyhole.audit.base import ORDER_GAP, Proof, Status, query_order
+from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.bounded import BoundedSystem, bounded
 from keyhole.audit.conflict import conflict
 from keyhole.audit.known import Claim, Known, Rule, Searched
 from keyhole.audit.learned import Learned, learned
+from keyhole.audit.promise import ORDER_GAP
 from keyhole.audit.rules.settle import settled
 from keyhole.audit.width import Within, written
 from keyhole.evidence import Contradiction, System
