@@ -12,24 +12,11 @@ from typing import Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
+from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
-from keyhole.knowledge import Prior
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
 from keyhole.transcript import Refusal, shifted, simplest_decimal
-
-COMPLETE = (
-    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
-    "known ranges, grids and 0/1 values may give away more"
-)
-SHOWN_OPEN = (
-    "complete: everybody who is not listed is shown to be open, by the rank of the equations or by a second table that "
-    "gives the same answers, checked in exact arithmetic"
-)
-SOUND = "sound, not complete: everything listed is proved, but"
-NOISE_GAP = "some answers are noisy without a bound: they prove nothing, and what they make likely is not judged"
-ORDER_GAP = "some answer is an order statistic, and the rules for these can miss something here"
-NOTHING = "none: nothing was judged"
 
 
 class Status(StrEnum):
@@ -321,7 +308,7 @@ class Exposure:
         if any(noise is not None and not noise.bounded for noise in noises):
             return NOISE_GAP
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
-        gaps = ((i, _beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)
+        gaps = ((i, beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)
         return next((self.split.get(i) or why for i, why in gaps if why), "")
 
     @property
@@ -339,39 +326,6 @@ class Exposure:
             f"<Exposure: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.records} people, "
             f"{self.queries} {'query' if self.queries == 1 else 'queries'}>"
         )
-
-
-def _beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str:
-    """What of a system neither the rank theorem nor second tables decide, as the end of a sentence; empty if nothing.
-
-    `searched` is why second tables do not show everybody open (empty: they do), None if none were looked for.
-    """
-    if system.partitions:
-        names = ", ".join(part.column.name for part in system.partitions)
-        return (
-            f"there are conditions on private values ({names}), and what their answers tell together was searched by "
-            "rules that can miss something"
-        )
-    if system.equal or any(feature.power != 1 for feature in system.features):
-        return "there are squares or variances of private values, and the rules for them can miss something"
-    if not system.constraints and not system.order:
-        return ""  # no answer said anything of a private value
-    if searched is not None and any(row.scale == 0 and row.fact is None for row in system.constraints):
-        return "some answer is a quotient of private sums, and that its denominator is not 0 was not searched"
-    if searched is not None:
-        return searched
-    if system.order:
-        return ORDER_GAP
-    if system.bounds:
-        return "facts about single people are known, and what follows from them was not searched"
-    for name in system.columns:
-        if evidence.prior(name) != Prior():
-            return (
-                f"what is declared of {name} (a range, a step or its values) can give away more than the equations do, "
-                "and that was not searched"
-            )
-    inexact = not all(row.equation for row in system.constraints)
-    return "some answer is no equation" if inexact else ""
 
 
 class Auditor(Protocol):

@@ -16,6 +16,7 @@ from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
 from keyhole.report.certificate import RATIO, Certifier
+from keyhole.report.tally import Tally, tally
 from keyhole.schema import Role, Schema
 from keyhole.transcript import Answer, Entry, Refusal, simplest_decimal
 
@@ -141,18 +142,6 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Statements counted as they were written: one with a part that is not judged is not judged."""
-
-    total: int
-    judged: int
-    unjudged: int
-    refused: int
-    distinct: int
-    noisy: int = 0  # of those judged: with an answer that noise was added to
-
-
-@dataclass(frozen=True, slots=True)
 class Provenance:
     """What was judged: the table, the roles of its columns, the dialect of the log, the version of the data."""
 
@@ -231,7 +220,7 @@ def plain(exposure: Exposure) -> Plain:
         gap=exposure.gap,
         exit_code=exposure.exit_code,
         doubt=exposure.doubt,
-        statements=_tally(exposure),
+        statements=tally(exposure),
         source=source,
         priors={name: exposure.evidence.prior(name) for name in source.private},
         findings=tuple(_person(f, cites) for f in exposure.findings),
@@ -365,28 +354,6 @@ def _form(row: Constraint, entry: Entry) -> str:
     if entry.answer is None or entry.answer.value is None:
         return "number of people"
     return f"{QUOTIENT} - {entry.answer.value} × denominator"
-
-
-def _tally(exposure: Exposure) -> Tally:
-    texts = {entry.number.partition(".")[0]: entry.sql for entry in exposure.evidence.transcript.entries}
-    refused = {r.number.partition(".")[0]: r.sql for r in exposure.refused}
-    unjudged = {u.number.partition(".")[0]: u.sql for u in exposure.unjudged}
-    texts |= unjudged | refused
-    unjudged = {number: sql for number, sql in unjudged.items() if number not in refused}
-    return Tally(
-        total=len(texts),
-        judged=len(texts) - len(unjudged) - len(refused),
-        unjudged=len(unjudged),
-        refused=len(refused),
-        distinct=len(set(texts.values())),
-        noisy=len(_noisy(exposure) - unjudged.keys() - refused.keys()),
-    )
-
-
-def _noisy(exposure: Exposure) -> set[str]:
-    """The statements with an answer that noise was added to."""
-    answered = [(e.number, e.answer.noise) for e in exposure.evidence.transcript.entries if e.answer is not None]
-    return {q.partition(".")[0] for q, noise in answered if noise is not None and noise.kind != "rounded"}
 
 
 def _provenance(exposure: Exposure) -> Provenance:

@@ -202,7 +202,8 @@ def sizes(verdict: Plain) -> str:
         f"Promise: {verdict.promise}."
     )
     if verdict.nobody:
-        named = ", ".join(f"Q{each.number}" for each in verdict.nobody[:SHOWN])
+        numbers = [each.number for each in verdict.nobody[:SHOWN]]
+        named = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in numbers)
         more = f" and {len(verdict.nobody) - SHOWN} more" if len(verdict.nobody) > SHOWN else ""
         said += f"\nWarning: nobody matches {named}{more}; is that what was meant?"
     if verdict.source.dialect != "duckdb":

@@ -15,11 +15,13 @@ from fractions import Fraction
 import numpy as np
 
 from keyhole.audit.attained import attained
-from keyhole.audit.base import ORDER_GAP, Proof, Status, query_order
+from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.bounded import BoundedSystem, bounded
 from keyhole.audit.conflict import conflict
 from keyhole.audit.known import Claim, Known, Rule, Searched
 from keyhole.audit.learned import Learned, learned
+from keyhole.audit.off_grid import off_grid
+from keyhole.audit.promise import ORDER_GAP
 from keyhole.audit.rules.settle import settled
 from keyhole.audit.width import Within, written
 from keyhole.evidence import Contradiction, System
@@ -44,7 +46,7 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
         made = bounded(system, known.evidence, known.grids(system), told)
         if made is None:
             return
-        impossible = list(_no_value(made))
+        impossible = [*_no_value(made), *off_grid(made)]
         if not impossible:
             made = made.with_truth(known.truth(system))
             if system.order:
