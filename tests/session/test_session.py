@@ -429,7 +429,7 @@ def test_audit_and_attack_read_a_book(folder: Path) -> None:
     assert lines[2]["answer"] == [{"key": {"level": 0}, "values": [90, 3]}, {"key": {"level": 1}, "values": [60, 2]}]
     ask_json("-c", "private.toml", COUNT)
     code, out, err = call("audit", "private.keyhole", "-c", "private.toml", "--format", "json")
-    assert (code, json.loads(out)["statements"]["total"]) == (0, 1), err  # noise proves nothing
+    assert (code, json.loads(out)["statements"]["total"]) == (3, 1), err  # noise proves nothing, and rules nothing out
     assert {k: v for k, v in listed(folder).items() if "private.keyhole" not in k} == before
     damaged = raw_copy(folder)
     code, out, err = call("audit", damaged, "-c", "monitored.toml")

@@ -368,4 +368,11 @@ def outward(lo: Fraction, hi: Fraction) -> tuple[Decimal, Decimal]:
     >>> outward(Fraction(1, 3), Fraction(2, 3))
     (Decimal('0.333333333'), Decimal('0.666666667'))
     """
-    return shifted(floor(lo * 10**9), 9), shifted(ceil(hi * 10**9), 9)
+    return _short(floor(lo * 10**9)), _short(ceil(hi * 10**9))
+
+
+def _short(units: int) -> Decimal:
+    """So many billionths, without zeros at the end."""
+    number = shifted(units, 9)
+    whole = number.to_integral_value()
+    return whole if number == whole else number.normalize()

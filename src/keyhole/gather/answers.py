@@ -62,7 +62,7 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
 def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, Fraction]:
     """Between what a number lies that is shown rounded; a DOUBLE may round the other way next to a half.
 
-    >>> from keyhole.query import Term
+    >>> from keyhole.query import Aggregate, Term
     >>> around(Query(Aggregate.SUM, (Term("pay"),), digits=2), Fraction(5), Fraction(0))
     (Fraction(999, 200), Fraction(1001, 200))
     """
