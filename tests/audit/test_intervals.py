@@ -131,7 +131,7 @@ def test_rounded_suppressed_and_threshold_answers_are_judged() -> None:
 
     total, but_a = "SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE n <> 'a'"
     rounded = audit(("SELECT ROUND(SUM(x), 1) FROM t", 20), (but_a, 15))
-    first = rounded.ranges[0]
+    first = rounded.inferred[0]
     assert (first.who, str(first.lo)[:7], str(first.hi)[:7]) == ("a", "4.94999", "5.05000")  # outwards by DOUBLE dust
     assert not rounded.unjudged
     hidden = audit((total, {"suppressed": [1, 3]}))

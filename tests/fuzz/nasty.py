@@ -526,14 +526,7 @@ BLOCKS = (WINDOWS, SAMPLES, FILES, SETTINGS, CHANGING, NAMES, NESTED, LISTS)
 NASTY = [line for block in BLOCKS for line in block.strip().splitlines()] + TEXTS
 PRIVATE = ("x >", "x =", "x <", "x *", "> 5", "NOT SUM", "COUNT(*) > 2", "/ SUM(x)")  # not affine, and may be judged
 ALIKE = ("ROLLUP (g), CUBE (h)",)  # the rows do not say which is which
-ELSEWHERE = (
-    "FROM '",
-    'FROM "t.',
-    "FROM s3.",
-    "sqlite_master",
-    "FROM memory.",
-    "FROM main.q",
-)  # any name means the table
+ELSEWHERE = ("FROM s3.", "FROM memory.", "FROM main.q")  # any name means the table
 PLAIN = Made(("SUM(x)",), "FROM t WHERE name = 'Ann'")
 
 

@@ -49,3 +49,11 @@ def test_squares_find_their_sum_however_it_is_spelled(partner: str, tmp_path: Pa
     verdict = keyhole.examine(log, data=data, private=["x"], id="name")
     assert [(f.who, f.value) for f in verdict.exposed] == [("A", 3), ("B", 3)]
     assert {each.outcome for each in replay(verdict.dumps(), data).checked} == {Outcome.HOLDS}
+
+
+@pytest.mark.parametrize("name", ["'t.csv'", '"/etc/hostname"', "'https://example.org/t.parquet'", "sqlite_master"])
+def test_a_file_and_the_tables_of_the_engine_are_not_taken_for_the_table(name: str) -> None:
+    people = pa.table({"name": ["Ann", "Bob"], "x": [1, 2]})
+    verdict = keyhole.examine([f"SELECT SUM(x) FROM {name} WHERE name = 'Ann'"], data=people, private="x", id="name")
+    assert verdict.exit_code == 3
+    assert not list(verdict)

@@ -74,7 +74,7 @@ def vertices(P: Polytope) -> Iterator[list[Fraction]]:
             yield point
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(80))
 def test_ranges_are_those_of_all_vertices(seed: int) -> None:
     P, truth = world(random.Random(seed))
     rooms = [[room(P.records[k], P.sizes[k], v[k]) for v in vertices(P)] for k in range(P.K)]
@@ -107,7 +107,7 @@ def test_propagation_and_remainders_are_outer_and_prove_themselves(seed: int) ->
         assert outer.of[k].hi is None or (exact.of[k].hi is not None and exact.of[k].hi <= outer.of[k].hi)
 
 
-@pytest.mark.parametrize("seed", range(300, 380))
+@pytest.mark.parametrize("seed", range(300, 350))
 def test_what_is_impossible_is_refuted_by_weights_that_prove_it(seed: int) -> None:
     rng = random.Random(seed)
     P, _ = world(rng)
@@ -123,7 +123,7 @@ def test_what_is_impossible_is_refuted_by_weights_that_prove_it(seed: int) -> No
         assert (low is not None and low > 0) or (high is not None and high < 0)
 
 
-@pytest.mark.parametrize("seed", range(500, 560))
+@pytest.mark.parametrize("seed", range(500, 540))
 def test_whoever_is_shown_to_move_has_a_range(seed: int) -> None:
     P, truth = world(random.Random(seed), bounded=False)
     question = RangeProblem(P, [REALS] * P.K, truth=truth, equations=frozenset(range(0, P.m, 2)))

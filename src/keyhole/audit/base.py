@@ -8,26 +8,15 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
+from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
-from keyhole.knowledge import Prior
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
 from keyhole.transcript import Refusal, shifted, simplest_decimal
-
-COMPLETE = (
-    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
-    "known ranges, grids and 0/1 values may give away more"
-)
-SHOWN_OPEN = (
-    "complete: everybody who is not listed is shown to be open, by the rank of the equations or by a second table that "
-    "gives the same answers, checked in exact arithmetic"
-)
-SOUND = "sound, not complete: everything listed is proved, but"
-NOTHING = "none: nothing was judged"
 
 
 class Status(StrEnum):
@@ -68,6 +57,14 @@ class RankUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class BothRanges:
+    """Two ranges of one value of a column, each with its proof."""
+
+    column: str
+    known: tuple[KnownValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OrderSteps:
     """What a proof by order rests on: order statistics, and what was known of single people (row, lo, hi, proof).
 
@@ -75,7 +72,7 @@ class OrderSteps:
     """
 
     ranks: tuple[RankUsed, ...]
-    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+    known: tuple[KnownValue, ...] = ()
     cases: bool = False
 
 
@@ -91,7 +88,7 @@ class RestOfSum:
     scale: Fraction
     offset: Fraction
     others: Mapping[int, Fraction]
-    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+    known: tuple[KnownValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +113,27 @@ class Proof:
     rest: RestOfSum | None = None
     tables: str = ""  # all tables on the grid were looked at: those of plain "sums", or with "other" answers
     sides: tuple[EndProof, ...] = ()
+    both: BothRanges | None = None
 
     @property
-    def known(self) -> tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...]:
-        """What was proved of others before, and is used."""
-        return self.order.known if self.order is not None else self.rest.known if self.rest is not None else ()
+    def known(self) -> tuple[KnownValue, ...]:
+        """What was proved before by other rules, and is used."""
+        steps = self.order or self.rest or self.both
+        if steps is not None:
+            return steps.known
+        used = [bound.learned for side in self.sides for bound in side.bounds if bound.learned is not None]
+        return tuple({(why[0], id(why[3])): why for why in used}.values())
+
+    @property
+    def depth(self) -> int:
+        """How many proofs rest on one another."""
+        return 1 + max((proof.depth for *_, proof in self.known), default=0)
 
     def verify(self, evidence: Evidence) -> bool:
         """Check a linear proof, or that of a range, again in exact arithmetic, from the evidence alone.
 
-        False for a proof by `rule`: it is not checked here. `keyhole verify` replays it from its certificate.
+        False for a proof by `rule`, and for one that rests on such a proof: it is not checked here. `keyhole verify`
+        replays it from its certificate.
         """
         if self.rule:
             return False
@@ -160,6 +168,9 @@ class Proof:
             ends = (weight * row.lo, weight * row.hi)
             lo, hi = lo + min(ends), hi + max(ends)
         return lo, hi
+
+
+KnownValue: TypeAlias = tuple[int, Decimal | None, Decimal | None, Proof]  # of a row: lo, hi, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,8 +304,11 @@ class Exposure:
             return "some statement was not judged"
         if self.contradictions:
             return "some answers contradict each other or the data"
+        noises = (e.answer.noise for e in self.evidence.transcript.entries if e.answer is not None)
+        if any(noise is not None and not noise.bounded for noise in noises):
+            return NOISE_GAP
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
-        gaps = ((i, _beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)
+        gaps = ((i, beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)
         return next((self.split.get(i) or why for i, why in gaps if why), "")
 
     @property
@@ -312,37 +326,6 @@ class Exposure:
             f"<Exposure: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.records} people, "
             f"{self.queries} {'query' if self.queries == 1 else 'queries'}>"
         )
-
-
-def _beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str:
-    """What of a system neither the rank theorem nor second tables decide, as the end of a sentence; empty if nothing.
-
-    `searched` is why second tables do not show everybody open (empty: they do), None if none were looked for.
-    """
-    if system.partitions:
-        names = ", ".join(part.column.name for part in system.partitions)
-        return (
-            f"there are conditions on private values ({names}), and what their answers tell together was searched by "
-            "rules that can miss something"
-        )
-    if system.equal or any(feature.power != 1 for feature in system.features):
-        return "there are squares or variances of private values, and the rules for them can miss something"
-    if not system.constraints and not system.order:
-        return ""  # no answer said anything of a private value
-    if system.order:
-        return "some answer is an order statistic, and the rules for these can miss something here"
-    if searched is not None:
-        return searched
-    if system.bounds:
-        return "facts about single people are known, and what follows from them was not searched"
-    for name in system.columns:
-        if evidence.prior(name) != Prior():
-            return (
-                f"what is declared of {name} (a range, a step or its values) can give away more than the equations do, "
-                "and that was not searched"
-            )
-    inexact = not all(row.equation for row in system.constraints)
-    return "some answer is no equation" if inexact else ""
 
 
 class Auditor(Protocol):

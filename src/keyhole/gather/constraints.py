@@ -152,7 +152,8 @@ class Reader:
         why = "" if sole is not None else said.why or "a quotient under a private condition, known as far as printed"
         parts = private_part(combined(form.top, (-a, form.per)))
         if not parts:
-            return None  # SUM(x) / SUM(x): it says nothing
+            self.notes.leave(entry, "a quotient of equal sums says that they are not 0, which is not judged")
+            return None
         offset = top.public - a * per.public
         low, high = -offset - spread, -offset + spread
         return Constraint(entry.number, parts, Fraction(0), offset, low, high, None, not why, why)

@@ -70,7 +70,7 @@ def range_sentence(end: EndArgument, case: Case, who: str) -> str:
     steps = sorted(end.steps, key=lambda step: step.weight < 0)
     said = _sum([(step.weight, step.cited.name) for step in steps], end.constant)
     values = [(step.weight, step.cited.value) for step in steps]
-    if all(value is not None for _, value in values):
+    if values and all(value is not None for _, value in values):
         told = sum((w * Fraction(v) for w, v in values if v is not None), end.constant)
         said += f" = {simplest_decimal(told, told)}"
     ends = {step.cited.number: step.cited.replayed.get("ends") for step in steps}
@@ -85,6 +85,8 @@ def _bound_clause(each: Bounding, subject: str) -> str:
     used = each.used
     word = "at most" if used.bound == "max" else "at least"
     source = "known" if used.fact is None else f"fact {used.fact}"
+    if used.learned is not None:
+        source = " and ".join(q if q.startswith("fact") else f"Q{q}" for q in used.learned[3].weights)
     times = "" if abs(used.weight) == 1 else f", counted {_number(abs(used.weight))} times"
     if used.own or each.record is not None:
         who = subject if each.record is None else name_of(each.record)
@@ -200,7 +202,8 @@ def sizes(verdict: Plain) -> str:
         f"Promise: {verdict.promise}."
     )
     if verdict.nobody:
-        named = ", ".join(f"Q{each.number}" for each in verdict.nobody[:SHOWN])
+        numbers = [each.number for each in verdict.nobody[:SHOWN]]
+        named = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in numbers)
         more = f" and {len(verdict.nobody) - SHOWN} more" if len(verdict.nobody) > SHOWN else ""
         said += f"\nWarning: nobody matches {named}{more}; is that what was meant?"
     if verdict.source.dialect != "duckdb":
@@ -291,6 +294,8 @@ def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
     shared: dict[int, list[Case]] = {}
     for case in shown:
         shared.setdefault(id(case.argument), []).append(case)
+    for line in reasons([case for case in shown if case.argument.rule]):
+        yield f"  {line}", "dim"
     for cases in shared.values():
         who = cases[0].who if len(cases) == 1 else f"any of {', '.join(case.who for case in cases)}"
         yield from ((f"  {range_sentence(end, cases[0], who)}", "dim") for end in cases[0].argument.ends if end.steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from sqlglot import exp
@@ -26,6 +27,11 @@ _CLAUSES = {
     "locks": "FOR UPDATE is not judged: leave it out",
     "pivots": "PIVOT is not judged: use GROUP BY",
 }
+# Any other name in FROM means the one table; a file and the engine's own tables are surely something else.
+_FILE = re.compile(
+    r"[/\\\\*?]|\.(csv|tsv|txt|json|jsonl|ndjson|parquet|arrow|xlsx?|db|sqlite|duckdb|gz|zst|zip)$", re.IGNORECASE
+)
+_CATALOG = re.compile(r"(information_schema|pg_catalog)\.|\w*\.(sqlite_|pg_|duckdb_)", re.IGNORECASE)
 
 
 def check_clauses(source: SourceText, select: exp.Select, known: tuple[str, ...]) -> None:
@@ -72,6 +78,8 @@ def _from(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, 
             return replace(tables[folded(name)], qualifiers=qualifiers)
         if schema.strict_table and folded(name) != folded(schema.table):
             raise source.refuse(f"the table here is {schema.table}: write FROM {quote_name(schema.table)}", node)
+        if folded(name) != folded(schema.table) and (_FILE.search(name) or _CATALOG.match(f"{node.db}.{name}")):
+            raise source.refuse(f"it reads something else than the table: write FROM {quote_name(schema.table)}", node)
         parts = (node.catalog, node.db, name)
         return Scope(source, schema, qualifiers, table=tuple(part for part in parts if part))
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):

@@ -21,8 +21,8 @@ from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.known import Claim, Known, Rule, ShownOpen
 from keyhole.audit.rules.counts import left_of_cells
 from keyhole.audit.rules.integer_model import Alternative, OptionModel, PeopleAlike, TooLarge, option_model, scalar
-from keyhole.audit.rules.interval import Within
 from keyhole.audit.rules.order_cases import components
+from keyhole.audit.width import Within
 from keyhole.cells import Cell
 from keyhole.evidence import Contradiction, System
 from keyhole.solve.cases import TooManyCases
