@@ -216,8 +216,8 @@ def zero_counts(linear: list[Entry], notes: Notes) -> None:
     zero: dict[Predicate, str] = {}
     for e in linear:
         said = notes.answers.get(e.number)
-        if said is None or said.noise is not None:
-            continue  # a noisy zero is no zero
+        if said is None or said.noise is not None or e.query.test is not None:
+            continue  # a noisy zero is no zero, and "no" is none either
         if said.value == 0 and not e.query.columns and len(e.query.terms) == 1:
             zero[e.query.terms[0].where] = e.number
     for e in linear:

@@ -143,7 +143,7 @@ class _Decided:
         """What is news of one column; None if nothing is."""
         if len(was) == len(still) and self.within is None:
             return None
-        values = sorted({a.value for a in still if a.value is not None})
+        values = sorted(a.value for a in still if a.value is not None)
         if len(was) > 1 and len(values) == 1 == len(still):
             end = Decimal(scalar(values[0]))  # type: ignore[arg-type]
             return Claim(-1, name, Status.EXPOSED, end, end, end, proof)
@@ -158,7 +158,7 @@ class _Decided:
         if claim is not None:
             allowed = tuple(map(scalar, values)) if len(values) <= LISTED else ()
             return replace(claim, lo=low, hi=high, allowed=allowed)
-        before = sorted({a.value for a in was if a.value is not None})
+        before = sorted(a.value for a in was if a.value is not None)
         width = Fraction(-1) if self.within is None else self.within.width(values[0], values[-1])
         if values[-1] - values[0] <= width < before[-1] - before[0]:
             return Claim(-1, name, Status.INFERRED, None, low, high, proof)
