@@ -137,7 +137,7 @@ def test_rounded_suppressed_and_threshold_answers_are_judged() -> None:
     hidden = audit((total, {"suppressed": [1, 3]}))
     assert {(f.lo, f.hi) for f in hidden.ranges} == {(0, 3)}
     above = audit(("SELECT SUM(x) > 35 FROM t", True))
-    assert {(f.lo, f.hi) for f in above.ranges} == {(5, 10)}
+    assert {(round(f.lo or 0, 9), f.hi) for f in above.ranges} == {(5, 10)}  # but for DOUBLE dust
     assert above.exit_code == 0
     all_of_it = audit(("SELECT SUM(x) > 39.999 FROM t", True))
     assert {(f.lo, f.hi) for f in all_of_it.ranges} == {(Decimal("9.999"), 10)}
