@@ -16,7 +16,7 @@ from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUN
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
-from keyhole.transcript import Refusal, shifted, simplest_decimal
+from keyhole.transcript import Noise, Refusal, shifted, simplest_decimal
 
 
 class Status(StrEnum):
@@ -238,12 +238,17 @@ class Exposure:
     split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
+    noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was
     promise: str = field(init=False, repr=False)  # what holds of those who are not listed, and why it is not more
     gap: str = field(init=False, repr=False)  # why the verdict is not complete, as the end of a sentence; else empty
 
     def __post_init__(self) -> None:
-        waiting = {u.number for u in self.unjudged}
-        judged = sum(entry.number not in waiting for entry in self.evidence.transcript.entries)
+        waiting, judged, noisy = {u.number for u in self.unjudged}, 0, {}
+        for entry in self.evidence.transcript.entries:
+            judged += entry.number not in waiting
+            if entry.answer is not None and entry.answer.noise is not None:
+                noisy[entry.number] = entry.answer.noise
+        object.__setattr__(self, "noisy", noisy)
         object.__setattr__(self, "index", Index.of(self.evidence))
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
@@ -304,8 +309,7 @@ class Exposure:
             return "some statement was not judged"
         if self.contradictions:
             return "some answers contradict each other or the data"
-        noises = (e.answer.noise for e in self.evidence.transcript.entries if e.answer is not None)
-        if any(noise is not None and not noise.bounded for noise in noises):
+        if not all(noise.bounded for noise in self.noisy.values()):
             return NOISE_GAP
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
         gaps = ((i, beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)

@@ -1,7 +1,7 @@
 """What other rules proved of single people, as bounds of the unknowns of a system.
 
-The greatest value of a group bounds everybody in it; a count, a square or what is left of a sum bounds one person. None
-of this is linear in the answers, but its outcome is: a range of every record of an atom, which the ranges of sums can
+The greatest value of a group bounds everybody in it; a count or a square bounds one person. None of this is linear in
+the answers, but its outcome is: a range of every record of an atom, which the ranges of sums can
 start from. Each end keeps the claim that it rests on, so that a proof can name it and a stranger can replay it.
 """
 
@@ -60,7 +60,7 @@ def learned(system: System, known: Known) -> Mapping[int, Learned]:
 def _usable(claim: Claim, *, stepped: bool) -> bool:
     proof = claim.proof
     ordered = proof.order is not None and not proof.order.known
-    ruled = bool(proof.rule) and (stepped or ordered)
+    ruled = bool(proof.rule) and proof.rest is None and (stepped or ordered)  # a rest of a sum is a row itself
     return ruled and (claim.lo is not None or claim.hi is not None) and proof.depth <= DEEPEST
 
 

@@ -37,5 +37,4 @@ def tally(exposure: Exposure) -> Tally:
 
 def _noisy(exposure: Exposure) -> set[str]:
     """The statements with an answer that noise was added to."""
-    answered = [(e.number, e.answer.noise) for e in exposure.evidence.transcript.entries if e.answer is not None]
-    return {q.partition(".")[0] for q, noise in answered if noise is not None and noise.kind != "rounded"}
+    return {q.partition(".")[0] for q, noise in exposure.noisy.items() if noise.kind != "rounded"}
