@@ -179,7 +179,7 @@ def test_statements_are_counted_as_written() -> None:
         ([SUM, "SELECT MAX(x) FROM t"], "x", True),
         ([SUM, "SELECT MEDIAN(x) FROM t"], "x", False),
         ([SUM, "SELECT FROM"], "x", False),
-        (["SELECT COUNT(*) FROM t WHERE x > 1"], "x", False),
+        (["SELECT COUNT(*) FROM t WHERE x > 1"], "x", True),
         (["SELECT SUM(x*x) FROM t"], "x", False),
         ([(SUM, 6), (SUM, 7)], "x", False),
         ([], "x", False),
