@@ -269,7 +269,7 @@ def test_families_and_other_refusals_say_why() -> None:
     auditor = OnlineAuditor(people, families={"y": "minmax"})
     for sql, words in (
         ("SELECT MAX(x) FROM t", "family is sum"),
-        ("SELECT SUM(y) FROM t", "family of 'y' is minmax"),
+        ("SELECT SUM(y) FROM t", "its family is minmax"),
         ("SELECT MIN(y), MAX(y) FROM t", "one number at a time"),
         ("SELECT MEDIAN(x) FROM t", "MEDIAN"),
         ("SELECT STDDEV(x) FROM t", "variance"),

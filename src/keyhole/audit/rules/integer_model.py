@@ -214,7 +214,7 @@ class _Builder:
         ends: dict[int, tuple[int | None, int | None]] = {places[0]: test.ends(per)}
         if test.told:
             ends |= dict.fromkeys(places[2:], (1, None))
-        elif test.null and len(places) == 3:
+        elif test.null and len(places) == 3 and not test.entry.query.per:  # a quotient over 0 is NULL too
             ends[places[2]] = (None, 0)
         return Condition(places, test.judge, ends)
 
