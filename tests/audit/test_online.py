@@ -209,7 +209,7 @@ def test_weights_beyond_exact_arithmetic_are_refused() -> None:
     auditor = OnlineAuditor(table({"x": [1, 2, 3]}, w=[1, 2, 3]))
     said = ask(auditor, "SELECT SUM(x * w * 4000000000 * 4000000000) FROM t")
     assert said.verdict is Permission.REFUSED
-    assert "the engine refuses" in said.reason or "too large" in said.reason
+    assert "the engine refuses" in said.reason
 
 
 def test_average_counts_as_its_sum() -> None:

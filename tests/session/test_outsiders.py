@@ -10,7 +10,7 @@ import pytest
 import keyhole
 import keyhole.knowledge
 from keyhole.book import Book, Mark
-from keyhole.errors import BookError
+from keyhole.errors import BookError, ConfigError
 from keyhole.session.reply import Reply
 
 PEOPLE = "name,dept,pay\nAnn,a,51\nBob,a,51\nCyd,b,70\nDan,b,80\n"
@@ -103,3 +103,15 @@ def test_a_quotient_says_that_its_denominator_is_not_zero(pay: tuple[int, ...], 
     people = pa.table({"name": ["A", "B", "C"], "g": ["y", "x", "y"], "pay": list(pay)})
     verdict = keyhole.examine([sql], data=people, private=f"pay:0..{max(pay) + 1}:1", id="name")
     assert verdict.exit_code != 0
+
+
+def test_an_empty_list_of_who_was_written_is_not_believed_beside_changed_values(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    assert folder.ask(ALL, more='version = "1"').answered
+    (tmp_path / "written.csv").write_text("name,column\n")
+    public = 'version = "2"\n[book]\nchanges = "public"\nwritten = "written.csv"'
+    folder.data.write_text(PEOPLE.replace("Bob,a,51", "Bob,a,60"))
+    with pytest.raises(ConfigError, match="names nobody"):
+        folder.ask(ALL, more=public)
+    (tmp_path / "written.csv").write_text("name,column\nBob,pay\n")
+    assert str(folder.ask(ALL, more=public).outcome) == "deny"

@@ -103,6 +103,7 @@ def _opened(
                 "column named column, written = FILE under [book] (with its header alone if nobody was)"
             )
         written = _written(how.written, roster, key)
+        _plausible(book, population, keys, written)
     return population.opened(str(book.state.epoch), keys, written)
 
 
@@ -119,6 +120,23 @@ def arrivals(book: Book, roster: Roster) -> str | None:
         f"version {book.state.epochs[-1]['version']!r} opens an epoch: {new} of {roster.n} people were never in the "
         f"book, {gone} who were are not in the data. Are these ids spelled as before?"
     )
+
+
+def _plausible(book: Book, population: Population, keys: tuple[bytes, ...], written: dict[str, list[bytes]]) -> None:
+    """A list on which nobody stands is not believed where the same people have other values than before."""
+    state, before = book.state, max(book.state.people)
+    try:
+        population.numbers(keys)
+    except ConfigError:
+        return  # others came or went, so the digests differ anyway
+    for column, listed in written.items():
+        what = f"private values of {column!r}"
+        was, now = state.data.get((before, what)), state.data.get((state.epoch, what))
+        if not listed and was is not None and now is not None and was != now:
+            raise ConfigError(
+                f"the list of who was written names nobody for {column!r}, and its values are not those of the version "
+                'before: list everybody whose value was written, or set changes = "secret" under [book]'
+            )
 
 
 def _written(path: Path, roster: Roster, key: bytes) -> dict[str, list[bytes]]:
