@@ -122,6 +122,8 @@ def show(verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: P
         from keyhole.report.junit import junit
 
         emit_xml(junit(verdict.plain, log, known), out)
+    elif how is Format.HTML:
+        emit(verdict.to_html(log.name), out)
     else:
         from keyhole.report.text import lines
 
@@ -158,7 +160,7 @@ command = click.Command(
         options.TIME_LIMIT,
         options.KNOWLEDGE,
         options.BASELINE,
-        options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT),
+        options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT, Format.HTML),
         options.OUT,
         options.PROOF_SQL,
     ],

@@ -24,6 +24,7 @@ class Format(StrEnum):
     SARIF = "sarif"
     JUNIT = "junit"
     TRANSCRIPT = "transcript"
+    HTML = "html"
 
 
 FORMATS = {
@@ -32,6 +33,7 @@ FORMATS = {
     Format.SARIF: "SARIF for code scanning, without values",
     Format.JUNIT: "JUnit XML for pipelines, without values",
     Format.TRANSCRIPT: "a transcript of what was released, for `keyhole attack`",
+    Format.HTML: "one self-contained page, to look at",
 }
 
 # What a log may be written by: the values of `gather.log.LogFormat` (tied by a test; that module is not light).
