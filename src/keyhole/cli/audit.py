@@ -11,7 +11,7 @@ import click
 from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml, end, progress_on_stderr
-from keyhole.errors import LogError
+from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
     from keyhole.logs.open import Log
@@ -66,6 +66,8 @@ def audit(
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
     proof_sql: Path | None,
+    no_values: bool,
+    redact: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
     from keyhole.logs.open import LogFormat, open_log
@@ -73,6 +75,8 @@ def audit(
     from keyhole.verbs.examine import examine
 
     check_out(out)
+    if proof_sql is not None and (no_values or redact):
+        raise ConfigError("--proof-sql writes statements and answers: leave it away with --no-values and --redact")
     known = None
     if baseline is not None:
         from keyhole.report.baseline import Baseline
@@ -98,12 +102,22 @@ def audit(
             config=config if config is not None else knowledge,
             progress=progress,
         )
-    show(verdict, read, known, format, out)
+    show(*_withheld(verdict, read, no_values=no_values, redact=redact), known, format, out)
     if proof_sql is not None:
         from keyhole.report.proof_sql import proof_sql as script
 
         emit(script(verdict.plain), proof_sql)
     end(verdict.exit_code if known is None else known.exit_code(verdict.plain))
+
+
+def _withheld(verdict: Verdict, log: Log, *, no_values: bool, redact: bool) -> tuple[Verdict, Log]:
+    """Both as they may be shown."""
+    if not (no_values or redact):
+        return verdict, log
+    from keyhole.report.redacted import Withheld, redacted_log
+
+    what = Withheld.ALL if redact else Withheld.VALUES
+    return verdict.without(what), redacted_log(log, what, verdict.plain.source.kinds)
 
 
 def show(verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: Path | None) -> None:
@@ -163,5 +177,7 @@ command = click.Command(
         options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT, Format.HTML),
         options.OUT,
         options.PROOF_SQL,
+        options.NO_VALUES,
+        options.REDACT,
     ],
 )

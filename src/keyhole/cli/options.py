@@ -158,6 +158,8 @@ TIME_LIMIT = click.Option(
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )
+NO_VALUES = flag("--no-values", "Names and proofs, but no private value and no answer, in every format.")
+REDACT = flag("--redact", "No names, values, literals, answers or file names, in every format: to be passed on.")
 PROOF_SQL = click.Option(
     ["--proof-sql"], type=FILE, help="Also write the proofs as SQL that a sceptic runs in his own database."
 )

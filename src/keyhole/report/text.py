@@ -120,7 +120,7 @@ def without_value(case: Case) -> str:
 def claim(case: Case) -> str:
     """What is known, as the end of a sentence."""
     if case.status in (GROUP, EXPOSED):
-        return f"is {case.value}"
+        return "is determined" if case.value is None else f"is {case.value}"
     if case.allowed:
         return f"is one of {', '.join(map(str, case.allowed))}"
     if case.lo is not None or case.hi is not None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console, ConsoleOptions, RenderResult
 
+    from keyhole.report.redacted import Withheld
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
@@ -30,6 +32,7 @@ class Verdict:
 
     exposure: Exposure
     plain: Plain
+    withheld: Withheld | None = None
     _cases: Mapping[tuple[tuple[int, ...], str], Case] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -179,8 +182,16 @@ class Verdict:
         """The JSON text."""
         return dumps(self.to_json())
 
+    def without(self, what: Withheld) -> Verdict:
+        """The verdict as it may be passed on: every form of output then lacks what is withheld."""
+        from keyhole.report.redacted import redacted
+
+        return Verdict(self.exposure, redacted(self.plain, what), what)
+
     def _everybody(self) -> Sequence[Record]:
-        return self.exposure.roster.labels(np.arange(self.records)) if lists_everybody(self.plain) else ()
+        if self.withheld == "all" or not lists_everybody(self.plain):
+            return ()
+        return self.exposure.roster.labels(np.arange(self.records))
 
     def _case(self, finding: Finding | Group) -> Case:
         rows = (finding.row,) if isinstance(finding, Finding) else finding.rows
