@@ -10,6 +10,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
+from keyhole.cli.signing import Counted, Signing
 from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml, end, progress_on_stderr
 from keyhole.errors import ConfigError, LogError
 
@@ -68,6 +69,9 @@ def audit(
     proof_sql: Path | None,
     no_values: bool,
     redact: bool,
+    accept: Path | None,
+    fail_on: str,
+    key: Path | None,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
     from keyhole.logs.open import LogFormat, open_log
@@ -77,6 +81,7 @@ def audit(
     check_out(out)
     if proof_sql is not None and (no_values or redact):
         raise ConfigError("--proof-sql writes statements and answers: leave it away with --no-values and --redact")
+    signing = Signing.of(accept, fail_on, key, baseline)
     known = None
     if baseline is not None:
         from keyhole.report.baseline import Baseline
@@ -102,11 +107,14 @@ def audit(
             config=config if config is not None else knowledge,
             progress=progress,
         )
-    show(*_withheld(verdict, read, no_values=no_values, redact=redact), known, format, out)
+    counted = None if signing is None else signing.counted(verdict)
+    show(*_withheld(verdict, read, no_values=no_values, redact=redact), known, format, out, counted)
     if proof_sql is not None:
         from keyhole.report.proof_sql import proof_sql as script
 
         emit(script(verdict.plain), proof_sql)
+    if counted is not None:
+        end(counted.exit_code)
     end(verdict.exit_code if known is None else known.exit_code(verdict.plain))
 
 
@@ -120,13 +128,19 @@ def _withheld(verdict: Verdict, log: Log, *, no_values: bool, redact: bool) -> t
     return verdict.without(what), redacted_log(log, what, verdict.plain.source.kinds)
 
 
-def show(verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: Path | None) -> None:
+def show(
+    verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: Path | None, counted: Counted | None = None
+) -> None:
     """Print the verdict, or write it to a file."""
+    said = () if counted is None else counted.said
+    if how in (Format.SARIF, Format.JUNIT):
+        for line in said:
+            click.echo(line, err=True)
     if how is Format.JSON:
         from keyhole.report.as_json import dumps
         from keyhole.report.baseline import mark
 
-        data = verdict.to_json()
+        data = verdict.to_json() | ({} if counted is None else {"accepted": counted.data})
         emit_json(dumps(data if known is None else mark(data, verdict.plain, known)), out)
     elif how is Format.SARIF:
         from keyhole.report.sarif import sarif
@@ -137,11 +151,12 @@ def show(verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: P
 
         emit_xml(junit(verdict.plain, log, known), out)
     elif how is Format.HTML:
-        emit(verdict.to_html(log.name), out)
+        emit(verdict.to_html(log.name, said), out)
     else:
         from keyhole.report.text import lines
 
-        emit_lines([*lines(verdict.plain), *(() if known is None else _compared(verdict.plain, known))], out)
+        compared = () if known is None else _compared(verdict.plain, known)
+        emit_lines([*lines(verdict.plain), *compared, *((line, "bold") for line in ("", *said) if said)], out)
 
 
 def _compared(verdict: Plain, known: Baseline) -> Iterator[tuple[str, str]]:
@@ -179,5 +194,8 @@ command = click.Command(
         options.PROOF_SQL,
         options.NO_VALUES,
         options.REDACT,
+        options.ACCEPT,
+        options.FAIL_ON,
+        options.KEY,
     ],
 )

@@ -158,6 +158,17 @@ TIME_LIMIT = click.Option(
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )
+ACCEPT = click.Option(
+    ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
+)
+FAIL_ON = click.Option(
+    ["--fail-on"],
+    type=click.Choice(["exposed", "inferred", "unjudged"]),
+    default="unjudged",
+    show_default=True,
+    help="What counts for the exit code, with all that is worse: unjudged counts everything.",
+)
+KEY = click.Option(["--key"], type=FILE, help="Waivers are for single people: a secret file of 16 bytes or more.")
 NO_VALUES = flag("--no-values", "Names and proofs, but no private value and no answer, in every format.")
 REDACT = flag("--redact", "No names, values, literals, answers or file names, in every format: to be passed on.")
 PROOF_SQL = click.Option(

@@ -171,12 +171,15 @@ class Verdict:
         """
         return as_json(self.plain, self._everybody())
 
-    def to_html(self, log: str = "") -> str:
-        """The report of `keyhole audit --format html`: one page that loads nothing; `log` is the name it shows."""
+    def to_html(self, log: str = "", said: Sequence[str] = ()) -> str:
+        """The report of `keyhole audit --format html`: one page that loads nothing.
+
+        `log` is the name it shows; what is `said` stands below the sentence.
+        """
         from keyhole.report.html.audit import audit_page
         from keyhole.report.query_map import query_map
 
-        return audit_page({**self.to_json(), "map": query_map(self.evidence)}, log)
+        return audit_page({**self.to_json(), "map": query_map(self.evidence)}, log, said)
 
     def dumps(self) -> str:
         """The JSON text."""

@@ -15,13 +15,13 @@ PICTURED = 40
 INFINITE = float("inf")
 
 
-def audit_page(verdict: Mapping[str, Any], log: str = "") -> str:
+def audit_page(verdict: Mapping[str, Any], log: str = "", said: Sequence[str] = ()) -> str:
     """One page. `verdict` is what `keyhole audit --format json` writes; `map` in it (see `query_map`) is drawn."""
     found = len(verdict["exposed"]) + len(_inferred(verdict))
     mood = "bad" if found else "good" if verdict["complete"] else "warn"
     source, counted = verdict["source"], verdict["statements"]
     about = f"{counted['total']:,} statements about {verdict['people']:,} people in {source['table']}."
-    under = [f"{log}: {about}" if log else about]
+    under = [f"{log}: {about}" if log else about, *said]
     return page("audit", verdict["sentence"], mood, under, list(_tiles(verdict)), _sections(verdict, log))
 
 
