@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.signing import Counted, Signing
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml, end, progress_on_stderr
-from keyhole.errors import ConfigError, LogError
-
-if TYPE_CHECKING:
-    from keyhole.logs.open import Log
-    from keyhole.report.baseline import Baseline
-    from keyhole.report.plain import Plain
-    from keyhole.report.verdict import Verdict
-
-SHOWN = 20
+from keyhole.cli.output import Output, Withholding
+from keyhole.cli.signing import Signing
+from keyhole.cli.terminal import end, progress_on_stderr
+from keyhole.errors import LogError
 
 HELP = """Prove who is exposed by a log of aggregate queries.
 
@@ -78,15 +69,8 @@ def audit(
     from keyhole.sql import Dialect
     from keyhole.verbs.examine import examine
 
-    check_out(out)
-    if proof_sql is not None and (no_values or redact):
-        raise ConfigError("--proof-sql writes statements and answers: leave it away with --no-values and --redact")
+    output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact))
     signing = Signing.of(accept, fail_on, key, baseline)
-    known = None
-    if baseline is not None:
-        from keyhole.report.baseline import Baseline
-
-        known = Baseline.load(baseline)
     with progress_on_stderr() as progress:
         engine = None if dialect is None else Dialect(dialect)
         read = open_log(log if log == "-" else Path(log), LogFormat(log_format), engine)
@@ -108,70 +92,8 @@ def audit(
             progress=progress,
         )
     counted = None if signing is None else signing.counted(verdict)
-    show(*_withheld(verdict, read, no_values=no_values, redact=redact), known, format, out, counted)
-    if proof_sql is not None:
-        from keyhole.report.proof_sql import proof_sql as script
-
-        emit(script(verdict.plain), proof_sql)
-    if counted is not None:
-        end(counted.exit_code)
-    end(verdict.exit_code if known is None else known.exit_code(verdict.plain))
-
-
-def _withheld(verdict: Verdict, log: Log, *, no_values: bool, redact: bool) -> tuple[Verdict, Log]:
-    """Both as they may be shown."""
-    if not (no_values or redact):
-        return verdict, log
-    from keyhole.report.redacted import Withheld, redacted_log
-
-    what = Withheld.ALL if redact else Withheld.VALUES
-    return verdict.without(what), redacted_log(log, what, verdict.plain.source.kinds)
-
-
-def show(
-    verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: Path | None, counted: Counted | None = None
-) -> None:
-    """Print the verdict, or write it to a file."""
-    said = () if counted is None else counted.said
-    if how in (Format.SARIF, Format.JUNIT):
-        for line in said:
-            click.echo(line, err=True)
-    if how is Format.JSON:
-        from keyhole.report.as_json import dumps
-        from keyhole.report.baseline import mark
-
-        data = verdict.to_json() | ({} if counted is None else {"accepted": counted.data})
-        emit_json(dumps(data if known is None else mark(data, verdict.plain, known)), out)
-    elif how is Format.SARIF:
-        from keyhole.report.sarif import sarif
-
-        emit_json(sarif(verdict.plain, log, known), out)
-    elif how is Format.JUNIT:
-        from keyhole.report.junit import junit
-
-        emit_xml(junit(verdict.plain, log, known), out)
-    elif how is Format.HTML:
-        emit(verdict.to_html(log.name, said), out)
-    else:
-        from keyhole.report.text import lines
-
-        compared = () if known is None else _compared(verdict.plain, known)
-        emit_lines([*lines(verdict.plain), *compared, *((line, "bold") for line in ("", *said) if said)], out)
-
-
-def _compared(verdict: Plain, known: Baseline) -> Iterator[tuple[str, str]]:
-    """Who is new against the baseline, and who was known."""
-    from keyhole.report.baseline import fresh
-    from keyhole.report.text import without_value
-
-    new = fresh(verdict.cases, known)
-    old = [case for case in verdict.cases if known.knows(case)]
-    yield "", ""
-    yield f"Against the baseline: {len(new)} new, {len(old)} known.", "bold"
-    for word, listed in (("new", new), ("known", old)):
-        yield from ((f"  {word}: {without_value(each)}", "") for each in listed[:SHOWN])
-        if len(listed) > SHOWN:
-            yield f"  ... and {len(listed) - SHOWN} more {word} (--format json lists all)", ""
+    output.show(verdict, read, counted)
+    end(output.exit_code(verdict) if counted is None else counted.exit_code)
 
 
 command = click.Command(

@@ -15,7 +15,7 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from keyhole.report.waivers import Matter
 
-HELP = """Walk through the findings of a verdict, and sign off what is accepted.
+HELP = """Walk through a verdict and sign off what is accepted.
 
 VERDICT is what `keyhole audit ... --format json --out verdict.json` wrote. Each finding and each statement that
 was not judged is shown with its proof; what you accept goes to the waivers file: a fingerprint, who, when, why,

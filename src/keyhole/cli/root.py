@@ -25,7 +25,11 @@ ENTRIES = (
     Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
     Subcommand("verify", "keyhole.cli.verify", "Replay every proof of a verdict on made-up private values."),
     Subcommand("review", "keyhole.cli.review", "Walk through a verdict and sign off what is accepted."),
-    Subcommand("report", "keyhole.cli.report", "Write a verdict or a book as one page to look at."),
+    Subcommand(
+        "report",
+        "keyhole.cli.report",
+        "Write a verdict as one self-contained page: no network, any browser, light and dark, prints.",
+    ),
     Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
     Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
     Subcommand("simulate", "keyhole.cli.simulate", "Play attacks and defences against simulated databases."),

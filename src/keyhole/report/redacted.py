@@ -33,7 +33,7 @@ class Withheld(StrEnum):
 
 def redacted(verdict: Plain, what: Withheld) -> Plain:
     """The verdict without what is withheld. Counts, columns, query numbers, reasons and the promise stay."""
-    taken = _Taken(what, verdict.source.kinds)
+    taken = _Withholder(what, verdict.source.kinds)
     everything = what is Withheld.ALL
     reason = _masked if everything else str
     return replace(
@@ -55,7 +55,7 @@ def redacted_log(log: Log, what: Withheld, names: Iterable[str]) -> Log:
     """The log as a redacted verdict may show it; where its statements stand is kept."""
     if what is Withheld.VALUES:
         return log
-    taken = _Taken(what, names)
+    taken = _Withholder(what, names)
     return replace(
         log,
         name=LOG_NAME,
@@ -65,7 +65,7 @@ def redacted_log(log: Log, what: Withheld, names: Iterable[str]) -> Log:
     )
 
 
-class _Taken:
+class _Withholder:
     """What replaces what; the same person gets the same number throughout."""
 
     def __init__(self, what: Withheld, names: Iterable[str]) -> None:
