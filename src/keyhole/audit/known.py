@@ -105,7 +105,7 @@ class Known:
         self.searched: dict[int, Searched] = {}  # systems whose ranges were solved
         self._source = source
         self._schema = schema
-        self._progress = progress
+        self.progress = progress
         self._solved: dict[int, Solved] = {}
         self._claims: dict[tuple[int, str], Claim] = {}
         self._groups: dict[tuple[str, tuple[int, ...]], Group] = {}
@@ -153,7 +153,7 @@ class Known:
         number = self.number(system)
         if number not in self._solved:
             built = system_matrix(system, [c for c in system.constraints if c.equation and c.parts])
-            space = RowSpace(built.matrix, progress=self._progress)
+            space = RowSpace(built.matrix, progress=self.progress)
             fixed = frozenset(built.unknown(int(column)) for column in space.determined())
             self._solved[number] = Solved(built, space, fixed, {c.number: c for c in system.constraints})
         return self._solved[number]

@@ -82,7 +82,7 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
         impossible = list(_no_value(made))
         if not impossible:
             made = made.with_truth(known.truth(system))
-            found = ranges(made.question, seconds)
+            found = ranges(made.question, seconds, progress=known.progress)
             known.searched[number] = Searched(made, found, apart)
             impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]
         if impossible:
@@ -148,7 +148,7 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
         return settled(-1, column, (lo, hi), proof, grid)
     narrow = lo is not None and hi is not None and 0 < hi - lo <= searched.apart(found)
     status = Status.INFERRED if narrow else Status.OPEN
-    tight = found.inner == (lo, hi)
+    tight = found.inner == (lo, hi) or (grid.step is None and found.tight)
     return Claim(-1, column, status, None, _decimal(lo, floor), _decimal(hi, ceil), proof, tight=tight)
 
 
