@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from keyhole.solve.interval.polytope import End, Polytope
 from keyhole.solve.interval.projection import Band
-from keyhole.solve.interval.projection_kernels import Floats
+from keyhole.solve.interval.projection_kernels import Floats, gathered
 
 FLOAT_INTEGERS = 1 << 53  # every integer below is a float
 
@@ -72,14 +72,12 @@ def presolved(
 
 
 def _floats(P: Polytope, rows: NDArray[np.int64], place: NDArray[np.int64], K: int, unit: float) -> Band:
-    counts = np.diff(P.start)[rows]
-    begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    at = np.repeat(P.start[rows] - begin[:-1], counts) + np.arange(begin[-1])
-    values = P.entries[at]
-    entries = np.zeros(0) if bool((values == 1).all()) else values.astype(np.float64)
-    lo = np.array([_float(P.rows[i][0], -np.inf) for i in rows.tolist()])
-    hi = np.array([_float(P.rows[i][1], np.inf) for i in rows.tolist()])
-    return Band((begin, place[P.columns[at]].astype(np.int32), entries), lo, hi, K, unit)
+    plain = bool((P.entries == 1).all())
+    lo = np.array([_float(lo, -np.inf) for lo, _ in P.rows])
+    hi = np.array([_float(hi, np.inf) for _, hi in P.rows])
+    entries = np.zeros(0) if plain else P.entries.astype(np.float64)
+    made = Band((P.start, place[P.columns], entries), lo, hi, K, unit).chosen(rows)
+    return Band((made.matrix[0], made.matrix[1].astype(np.int32), made.matrix[2]), made.lo, made.hi, K, unit)
 
 
 def _float(end: End, otherwise: float) -> float:
@@ -91,6 +89,9 @@ def _reduced(band: Band, fixed: Floats, free: NDArray[np.int64], unit: float) ->
     start, columns, entries = band.matrix
     there = np.full(band.K, -1, dtype=np.int32)
     there[free] = np.arange(len(free))
+    if len(free) == band.K:
+        made = Band(band.matrix, band.lo / unit, band.hi / unit, band.K, min(1.0, 1.0 / unit))
+        return made.chosen(np.flatnonzero(np.diff(start)))
     gone = band.sums(fixed)
     kept = there[columns] >= 0
     counts = np.add.reduceat(kept, start[:-1], dtype=np.int64) if len(columns) else np.zeros(0, dtype=np.int64)
@@ -103,13 +104,8 @@ def _reduced(band: Band, fixed: Floats, free: NDArray[np.int64], unit: float) ->
 def _bounded(band: Band, low: Floats, high: Floats) -> Band:
     """With finite ends, and without rows that say nothing beyond the bounds of their columns."""
     start, columns, entries = band.matrix
-    if len(entries):
-        up = entries > 0
-        least, most = np.where(up, low[columns], high[columns]) * entries, np.where(up, high[columns], low[columns])
-        most = most * entries
-    else:
-        least, most = low[columns], high[columns]
-    least, most = np.add.reduceat(least, start[:-1]), np.add.reduceat(most, start[:-1])
+    middle, reach = band.sums((low + high) / 2), gathered((start, columns, np.abs(entries)), (high - low) / 2)
+    least, most = middle - reach, middle + reach
     news = np.flatnonzero((band.lo > least) | (band.hi < most))
     made = band.chosen(news)
     lo, hi = np.maximum(made.lo, least[news]), np.minimum(made.hi, most[news])

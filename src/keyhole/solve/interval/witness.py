@@ -19,17 +19,22 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.solve.interval.forcing import forced
 from keyhole.solve.interval.packing import packed, room_of
 from keyhole.solve.interval.polytope import End, Polytope
 from keyhole.solve.interval.presolve import Presolved, presolved
-from keyhole.solve.interval.projection import Projection
+from keyhole.solve.interval.projection import Band, Projection
 from keyhole.solve.interval.projection_kernels import Floats
 from keyhole.solve.interval.propagate import Propagation
 
 NEAR = 1e-6  # of the width of a range
 LEAST_GAIN = 0.02  # of the ends left, in a round
 MOST_ROWS = 8_000  # of a part that is projected on: one dense matrix of so many rows and columns
-PATIENCE = 3  # rounds in a row with less
+TRIES = 4  # of an end among others
+SHORT = 60  # columns of a row through which pushes are propagated
+ALONE = (30.0, 3000.0)  # widths beyond its target by which one end is pushed alone
+MOST_ALONE = 200
+PATIENCE = 3  # rounds in a row with less, or ends in a row that were not reached alone
 
 Flags = NDArray[np.bool_]
 Tell = Callable[[int, int], None]
@@ -103,6 +108,8 @@ class Witnesses:
         self._centre = start
         self._note(start)
         self._together()
+        self._with_consequences()
+        self._alone()
 
     @property
     def _late(self) -> bool:
@@ -138,15 +145,62 @@ class Witnesses:
         most = max(int(share * len(at)), 1)
         return packed(onto.by_column, order, shift, (down, up), lowered, raised, sizes, (0.5, 0.3, most))
 
-    def _aim(self, side: NDArray[np.int8], beyond: Floats) -> tuple[int, bool]:
-        """Push columns to their targets and `beyond`, in widths; how many steps it took, and was a table found?"""
+    def _with_consequences(self) -> None:
+        """Phase 2: fewer pushes a round, each with what it forces; those that failed are pushed harder."""
+        part, at = self.part, self.part.free
+        tries = np.zeros((len(at), 2), dtype=np.int64)
+        share, total = 0.02, int(self.left.sum())
+        short = _Short(part.band, self._onto)
+        while not self._late and share * len(at) >= 0.5:
+            waiting = self._rng.permutation(np.flatnonzero((self.left[at] & (tries < TRIES)).ravel()))
+            if not len(waiting):
+                return
+            order = waiting[np.argsort(tries.ravel()[waiting], kind="stable")]
+            targets = self.lower[at], self.upper[at]
+            side, box, settled = short.pushes(order, targets, (part.low, part.high), self._centre, share)
+            aimed = np.flatnonzero(side)
+            if not len(aimed):
+                return
+            which = (side[aimed] > 0).astype(np.int64)
+            beyond = np.full(len(at), 0.5)
+            beyond[aimed] = 0.5 * 4.0 ** tries[aimed, which]
+            tries[aimed, which] += 1
+            steps, found = self._aim(side, beyond, (box, settled))
+            share *= 0.7 if not found or steps > 12 else 1.2 if steps <= 7 else 1.0
+            self.tell(total - int(self.left.sum()), total)
+
+    def _alone(self) -> None:
+        """Phase 3: one end at a time, as hard as it takes; a run of failures ends it."""
+        at, failed = self.part.free, 0
+        for code in self._rng.permutation(np.flatnonzero(self.left[at].ravel()))[:MOST_ALONE].tolist():
+            k, up = divmod(code, 2)
+            for widths in ALONE:
+                if failed >= PATIENCE or self._late:
+                    return
+                if self.left[at[k], up]:
+                    side = np.zeros(len(at), dtype=np.int8)
+                    side[k] = 1 if up else -1
+                    self._aim(side, np.full(len(at), widths))
+            failed = failed + 1 if self.left[at[k], up] else 0
+
+    def _aim(
+        self, side: NDArray[np.int8], beyond: Floats, settled: tuple[tuple[Floats, Floats], Flags] | None = None
+    ) -> tuple[int, bool]:
+        """Push columns to their targets and `beyond`, in widths; how many steps it took, and was a table found?
+
+        `settled`: a box, and the columns that it leaves one value, which are pushed as well.
+        """
         part, at = self.part, self.part.free
         z, low, high = self._centre.copy(), part.low.copy(), part.high.copy()
-        width = part.high - part.low
+        beyond = beyond * (part.high - part.low)
+        if settled is not None:
+            value = settled[0][0]
+            ends = np.where(value <= low, -1.0, np.where(value >= high, 1.0, 0.0))
+            z = np.where(settled[1], value + ends * beyond, z)
         down, up = side < 0, side > 0
         low[down], high[up] = self.lower[at][down], self.upper[at][up]
-        z[down] = low[down] - (beyond * width)[down]
-        z[up] = high[up] + (beyond * width)[up]
+        low[down], high[up] = np.maximum(low[down], part.low[down]), np.minimum(high[up], part.high[up])
+        z[down], z[up] = (low - beyond)[down], (high + beyond)[up]
         x, steps = self._onto.nearest(z, low, high)
         if x is None or not part.given.holds(part.table(x)):
             return steps, False
@@ -160,3 +214,29 @@ class Witnesses:
         near = self.near[at] / self.part.unit
         self.left[at, 0] &= ~(x <= self.lower[at] + near)
         self.left[at, 1] &= ~(x >= self.upper[at] - near)
+
+
+class _Short:
+    """The rows of few columns, all of them; and those of many columns of the basis."""
+
+    def __init__(self, band: Band, onto: Projection) -> None:
+        self.rows = band.chosen(np.flatnonzero(np.diff(band.matrix[0]) <= SHORT))
+        self.both = self.rows.matrix, self.rows.transposed()
+        self.basis = onto.basis.chosen(np.flatnonzero(np.diff(onto.basis.matrix[0]) > SHORT))
+        self.long = self.basis.transposed()
+
+    def pushes(
+        self, order: NDArray[np.int64], targets: tuple[Floats, Floats], ends: tuple[Floats, Floats], centre: Floats, share: float
+    ) -> tuple[NDArray[np.int8], tuple[Floats, Floats], Flags]:
+        """The sides pushed, the box that they leave, and the columns with one value in it."""
+        box = ends[0].copy(), ends[1].copy()
+        m, said = len(self.basis.lo), self.basis.sums(centre)
+        lowered, raised, sizes = room_of(self.long, centre - ends[0], ends[1] - centre, m)
+        lowered += np.maximum(self.basis.hi - said, 0.0)
+        raised += np.maximum(said - self.basis.lo, 0.0)
+        books = np.zeros(m), lowered, raised, np.zeros(m)
+        limits = (0.9, 0.5, max(int(share * len(centre)), 1))
+        side, settled = forced(
+            self.both, (self.rows.lo, self.rows.hi), self.long, order, targets, box, centre, books, sizes, limits
+        )
+        return side, box, settled
