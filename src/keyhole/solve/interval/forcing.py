@@ -132,7 +132,9 @@ def forced(
     targets: Box,
     box: Box,  # overwritten
     centre: Floats,
-    books: tuple[Floats, Floats, Floats, Floats],  # load, what can be lowered and raised, how many are pushed: overwritten
+    books: tuple[
+        Floats, Floats, Floats, Floats
+    ],  # load, what can be lowered and raised, how many are pushed: overwritten
     sizes: Ints,
     limits: tuple[float, float, int],  # share of the room, share of pushed columns, most pushes
 ) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:

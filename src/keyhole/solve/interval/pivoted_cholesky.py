@@ -1,7 +1,7 @@
 """Pivoted Cholesky: which rows of a positive semidefinite matrix are independent, the largest diagonal first.
 
-Blocks of columns are factored one by one with diagonal pivoting, and what is left is updated by one product a block (the
-algorithm of LAPACK's xPSTRF). It ends where no diagonal is above the tolerance: the rank is a decision in floating
+Blocks of columns are factored one by one with diagonal pivoting, and what is left is updated by one product a block
+(the algorithm of LAPACK's xPSTRF). It ends where no diagonal is above the tolerance: the rank is a decision in floating
 point. Cost: n r^2 for rank r, nearly all of it in matrix products. Reference: [higham1990].
 """
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +46,7 @@ def presolved(
 
     None where numbers do not fit into floats, a column has no end, or nothing is free.
 
+    >>> from fractions import Fraction
     >>> three = Fraction(3)
     >>> P = Polytope.of([({0: 1, 1: 1}, three, three), ({0: 2, 1: 2}, None, 2 * three)], [(Fraction(0), three)] * 2)
     >>> part = presolved(P, P, [0, 1], [0, 1], (np.zeros(2), np.full(2, 3.0)))

@@ -1,13 +1,13 @@
 """The nearest table to a wish, in floating point: min sum (x_k - z_k)^2 / w_k over lo <= A x <= hi, L <= x <= U.
 
 With duals y of the rows x(y) = clip(z + W A'y, L, U), and likewise the answers s(y) = clip(A c - V y, lo, hi) of rows
-with room; what is sought is the root of r(y) = s(y) - A x(y), the gradient of a concave function. **Semismooth Newton:**
-the slope is A W F A' + V G with F, G what is not clipped. Each step is solved by a flexible conjugate gradient
+with room; what is sought is the root of r(y) = s(y) - A x(y), the gradient of a concave function. **Semismooth
+Newton:** the slope is A W F A' + V G with F, G what is not clipped. Each step is solved by a flexible conjugate gradient
 (Polak-Ribiere) whose preconditioner is one dense inverse of A W A' over a basis of the rows in which small rows come
 first; the step length is the root of r . dy, bracketed. A row without free columns gets a ridge of its own.
 
-**What it is worth.** A point is returned only if *all* rows given hold to 1e-9 (1 + |b|) each; it is a float and
-proves nothing. Cost: setup m^3 for m rows; then a few dozen passes over the non-zeros of the basis. Reference: [qi2006].
+**What it is worth.** A point is returned only if *all* rows given hold to 1e-9 (1 + |b|) each; it is a float and proves
+nothing. Cost: setup m^3 for m rows; then a few dozen passes over the non-zeros of the basis. Reference: [qi2006].
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.solve.interval.pivoted_cholesky import independent
-from keyhole.solve.interval.projection_kernels import Floats, Sparse, along, clipped, gathered, gram, product, transposed
+from keyhole.solve.interval.projection_kernels import (
+    Floats,
+    Sparse,
+    along,
+    clipped,
+    gathered,
+    gram,
+    product,
+    transposed,
+)
 
 TOLERANCE = 1e-9
 NEWTONS = 40

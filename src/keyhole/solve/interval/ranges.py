@@ -9,8 +9,8 @@
 An outer end holds whatever happens: it is re-evaluated from its weights alone. An inner end is a table checked in exact
 arithmetic: inside all rows and bounds, on the grid of its column; where the ends of a row are not possible answers
 themselves (`strict`: a threshold, a rounded number), tables on them count only if another one lies between, since then
-some lie as close as one likes. A near end is reached to 1e-6 of the width by a table in floating point: it makes a range
-tight, and nothing else. Stopped early, what was proved stays.
+some lie as close as one likes. A near end is reached to 1e-6 of the width by a table in floating point: it makes a
+range tight, and nothing else. Stopped early, what was proved stays.
 """
 
 from __future__ import annotations

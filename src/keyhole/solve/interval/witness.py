@@ -52,6 +52,8 @@ def near_ends(
 ) -> Iterator[tuple[int, tuple[bool, bool]]]:
     """The columns of which an end was reached, and which; nothing where a part does not fit into floats."""
     columns = list(ends)
+    if end is not None and monotonic() > end:
+        return
     part = presolved(P, narrowed.polytope, rows, columns, narrowed.floats)
     if part is None or len(part.band.lo) > MOST_ROWS:
         return
@@ -98,15 +100,11 @@ class Witnesses:
         for ends in (self.lower, self.upper):
             ends /= part.unit
         self._onto = Projection(part.band, part.low, part.high)
-        start = (part.low + part.high) / 2 if table is None else table[part.free] / part.unit
-        start = np.clip(start, part.low, part.high)
-        if table is None:
-            found, _ = self._onto.nearest(start, part.low, part.high)
-            if found is None:
-                return
-            start = found
-        self._centre = start
-        self._note(start)
+        middle = (part.low + part.high) / 2
+        start = self._onto.nearest(middle, part.low, part.high)[0] if table is None else table[part.free] / part.unit
+        if start is None or not part.given.holds(part.table(start)):
+            return
+        self._centre = np.clip(start, part.low, part.high)
         self._together()
         self._with_consequences()
         self._alone()
@@ -226,7 +224,12 @@ class _Short:
         self.long = self.basis.transposed()
 
     def pushes(
-        self, order: NDArray[np.int64], targets: tuple[Floats, Floats], ends: tuple[Floats, Floats], centre: Floats, share: float
+        self,
+        order: NDArray[np.int64],
+        targets: tuple[Floats, Floats],
+        ends: tuple[Floats, Floats],
+        centre: Floats,
+        share: float,
     ) -> tuple[NDArray[np.int8], tuple[Floats, Floats], Flags]:
         """The sides pushed, the box that they leave, and the columns with one value in it."""
         box = ends[0].copy(), ends[1].copy()
