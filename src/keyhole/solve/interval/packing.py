@@ -2,8 +2,8 @@
 
 Columns are taken in a given order; each wants to go from the centre to a target. A push is taken if in every row of the
 basis the load (what all pushes together change) stays below a share of what the columns that are not pushed can give
-in return, and, in rows of eight columns or more, if not too many of them are pushed. It is a heuristic: what comes of it
-is for the projection to find and for the row check to accept. Cost: one pass over the non-zeros of the columns tried.
+in return, and, in rows of eight columns or more, if not too many of them are pushed. A heuristic: what comes of it is
+for the projection to find and for the row check to accept. Cost: one pass over the non-zeros of the columns tried.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 With duals y of the rows x(y) = clip(z + W A'y, L, U), and likewise the answers s(y) = clip(A c - V y, lo, hi) of rows
 with room; what is sought is the root of r(y) = s(y) - A x(y), the gradient of a concave function. **Semismooth
-Newton:** the slope is A W F A' + V G with F, G what is not clipped. Each step is solved by a flexible conjugate gradient
+Newton:** the slope is A W F A' + V G with F, G what is not clipped. Each step is solved by flexible conjugate gradients
 (Polak-Ribiere) whose preconditioner is one dense inverse of A W A' over a basis of the rows in which small rows come
 first; the step length is the root of r . dy, bracketed. A row without free columns gets a ridge of its own.
 
