@@ -25,6 +25,11 @@ class Noise:
     kind: str
     scale: Fraction
 
+    @property
+    def bounded(self) -> bool:
+        """Is the error surely at most `scale`?"""
+        return self.kind in ("uniform", "rounded")
+
     @classmethod
     def parse(cls, kind: object, scale: object) -> Noise:
         """From the two fields of a transcript line or of `--noise kind:scale`."""
@@ -152,16 +157,19 @@ def parse_line(text: str, number: int, at: int, name: str) -> Line:
     unknown = set(raw) - {"sql", "answer", "noise"}
     if unknown:
         raise LogError(f"{name}, line {at}: unknown field {sorted(unknown)[0]!r}; known: sql, answer, noise")
-    noise = None
-    if raw.get("noise") is not None:
-        law = raw["noise"]
-        if not isinstance(law, dict) or (set(law) != {"kind", "scale"} and law != {"kind": "unknown"}):
-            raise LogError(f'{name}, line {at}: noise is {{"kind": "laplace", "scale": 2}}')
-        try:
-            noise = Noise.parse(law["kind"], law.get("scale"))
-        except LogError as error:
-            raise LogError(f"{name}, line {at}: {error}") from None
-    return Line(number, raw["sql"], raw.get("answer", ABSENT), noise, at)
+    return Line(number, raw["sql"], raw.get("answer", ABSENT), noise_of(raw.get("noise"), f"{name}, line {at}"), at)
+
+
+def noise_of(law: object, where: str) -> Noise | None:
+    """The field `noise` of a statement: what is said there of the error of its answer, if anything."""
+    if law is None:
+        return None
+    if not isinstance(law, dict) or (set(law) != {"kind", "scale"} and law != {"kind": "unknown"}):
+        raise LogError(f'{where}: noise is {{"kind": "laplace", "scale": 2}}')
+    try:
+        return Noise.parse(law["kind"], law.get("scale"))
+    except LogError as error:
+        raise LogError(f"{where}: {error}") from None
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -195,9 +203,7 @@ def parse_answer(given: Given, noise: Noise | None, radius: Fraction = Fraction(
             raise LogError(f"an answer's lo = {float(lo)} is above its hi = {float(hi)}")
         return Answer(None, lo, hi, noise)
     value = _number(given)
-    if noise is not None and noise.kind == "rounded":
-        return Answer(value, Fraction(value) - noise.scale, Fraction(value) + noise.scale, noise)
-    if noise is not None and noise.kind == "uniform":
+    if noise is not None and noise.bounded:
         return Answer(value, Fraction(value) - noise.scale, Fraction(value) + noise.scale, noise)
     if noise is not None:
         return Answer(value, None, None, noise)
@@ -205,6 +211,7 @@ def parse_answer(given: Given, noise: Noise | None, radius: Fraction = Fraction(
 
 
 def _number(given: Given) -> Decimal:
+    given = given.item() if hasattr(given, "item") else given  # a number of NumPy or pandas
     if isinstance(given, bool) or not isinstance(given, int | float | Decimal):
         raise LogError(f"{given!r} is not a number")
     value = Decimal(repr(given)) if isinstance(given, float) else Decimal(given)

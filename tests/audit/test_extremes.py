@@ -7,7 +7,6 @@ import secrets
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,6 @@ from keyhole.audit.online import OnlineAuditor
 from keyhole.basis.bits import Words, pack
 from keyhole.knowledge import Columns, Knowledge, Prior
 from keyhole.tables import load_roster
-from keyhole.tables.fingerprint import fingerprint
 
 End = Fraction | None
 Facts = list[tuple[list[int], Fraction]]
@@ -149,13 +147,10 @@ def test_a_declared_least_value_could_be_the_answer() -> None:
     assert str(auditor.admit(asked("a", "b", "c")).verdict) == "deny"
 
 
-def test_a_history_goes_on_where_it_was(tmp_path: Path) -> None:
-    roster = load_roster(PEOPLE, COLUMNS)
-    path, families = tmp_path / "history.keyhole", {"pay": "minmax"}
-    first = OnlineAuditor.open(path, roster, fingerprint(roster), families=families)
+def test_what_was_answered_goes_on_where_it_was() -> None:
+    first = OnlineAuditor(load_roster(PEOPLE, COLUMNS), families={"pay": "minmax"})
     first.record(asked("a", "b", "c"), 9)
-    first.close()
-    second = OnlineAuditor.open(path, roster, fingerprint(roster), families=families)
+    second = OnlineAuditor(load_roster(PEOPLE, COLUMNS), families={"pay": "minmax"})
+    second.resume(first.past, "the past")
     assert str(second.admit(asked("a", "b")).verdict) == "deny"
     assert str(second.admit(asked("d", "e")).verdict) == "allow"
-    second.close()

@@ -209,7 +209,7 @@ def test_weights_beyond_exact_arithmetic_are_refused() -> None:
     auditor = OnlineAuditor(table({"x": [1, 2, 3]}, w=[1, 2, 3]))
     said = ask(auditor, "SELECT SUM(x * w * 4000000000 * 4000000000) FROM t")
     assert said.verdict is Permission.REFUSED
-    assert "too large" in said.reason
+    assert "the engine refuses" in said.reason
 
 
 def test_average_counts_as_its_sum() -> None:
@@ -269,7 +269,7 @@ def test_families_and_other_refusals_say_why() -> None:
     auditor = OnlineAuditor(people, families={"y": "minmax"})
     for sql, words in (
         ("SELECT MAX(x) FROM t", "family is sum"),
-        ("SELECT SUM(y) FROM t", "family of 'y' is minmax"),
+        ("SELECT SUM(y) FROM t", "its family is minmax"),
         ("SELECT MIN(y), MAX(y) FROM t", "one number at a time"),
         ("SELECT MEDIAN(x) FROM t", "MEDIAN"),
         ("SELECT STDDEV(x) FROM t", "variance"),

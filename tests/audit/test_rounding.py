@@ -108,7 +108,7 @@ def test_a_suppressed_or_compared_answer_about_one_person_is_a_range(staff: Path
     ]
     verdict = told(log, staff)
     assert found(verdict) == {"Ann": ("inferred", Decimal(0), Decimal(20)), "Dan": ("inferred", Decimal(40), None)}
-    assert not verdict.complete
+    assert verdict.complete  # the others have second tables
 
 
 def test_answers_that_were_printed_rounded(staff: Path) -> None:
@@ -148,7 +148,9 @@ def test_proofs_replay_and_false_ones_do_not(staff: Path, log: Any) -> None:
         if claim.get("status") != "open":
             for name in ("value", "lo"):
                 claim[name] = claim[name] + 1 if claim.get(name) is not None else None
-    assert Outcome.HOLDS not in {c.outcome for c in replay(json.dumps(false), staff, bits=16).checked}
+    replayed = [c for c in replay(json.dumps(false), staff, bits=16).checked if c.claim.status != "open"]
+    assert replayed
+    assert Outcome.HOLDS not in {c.outcome for c in replayed}
 
 
 def test_rounded_claims_hold_in_every_table(tmp_path: Path) -> None:

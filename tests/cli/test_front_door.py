@@ -144,6 +144,7 @@ def test_a_reader_that_went_away_ends_it_quietly(folder: Path, name: str) -> Non
 def test_ctrl_c_while_the_first_modules_are_imported() -> None:
     code = (
         "import sys, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job is born deaf to it
         "class Finder:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'click': signal.raise_signal(signal.SIGINT)\n"

@@ -124,8 +124,8 @@ def test_everybody_is_at_most_1000(text: Any) -> None:
 
 def test_a_hidden_group_fails_its_private_test() -> None:
     verdict = audit("SELECT dept, COUNT(*) FROM t GROUP BY dept HAVING SUM(pay) > 100000 AND COUNT(*) > 0")
-    assert verdict.exit_code == 3  # each group says that its sum is at most 100000: left to the interval auditor
-    assert len(verdict.unjudged) == 2
+    assert verdict.exit_code == 0  # each group says that its sum is at most 100000: everybody is shown to be open
+    assert not verdict.unjudged
 
 
 def test_several_private_tests_that_failed_do_not_say_which() -> None:

@@ -35,7 +35,7 @@ import keyhole
 from keyhole.audit.online import OnlineAuditor
 from keyhole.book import Book, Mark
 from keyhole.defend.histogram import Histogram
-from keyhole.errors import BookError, ConfigError
+from keyhole.errors import BookError, ConfigError, NotAvailable
 from keyhole.session.audited import Audited
 from keyhole.session.open import Terms
 from keyhole.session.private import Private
@@ -83,14 +83,14 @@ def test_a_denial_reads_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with audited(tmp_path) as session:
         session.ask(WHOLE)
 
-        def read(self: DuckDBSource, query: object) -> object:
+        def read(statement: object, source: object) -> object:
             raise AssertionError("a secret was read")
 
-        monkeypatch.setattr(DuckDBSource, "evaluate", read)
+        monkeypatch.setattr("keyhole.session.audited.exact", read)
         assert str(session.ask(NOT_ANN).outcome) == "deny"
         assert str(session.ask("SELECT MAX(pay) FROM staff").outcome) == "refused"
         assert session.ask(WHOLE).answered  # as it was told
-        with pytest.raises(AssertionError, match="a secret was read"):
+        with pytest.raises(NotAvailable, match="AssertionError"):
             session.ask(DEPT_A)
         assert len(session.book.state.answers) == 1
 
@@ -400,10 +400,10 @@ def test_an_auditor_goes_on_where_monitoring_stopped(folder: Path) -> None:
     text = (folder / "monitored.toml").read_text()
     (folder / "monitored.toml").write_text(text.replace("policy = 'monitored'", "policy = 'audited'"))
     code, out, err = call("ask", "-c", "monitored.toml", NOT_ANN)
-    assert (code, "denied" in out) == (3, True)
+    assert (code, "that no auditor admitted" in out) == (3, True)
     assert "the book has 1 publication that no verdict accounts for (Q2;" in err
     code, _, err = call("watch", "-c", "monitored.toml", stdin=WHOLE)
-    assert (code, "1 publication that no verdict accounts for (Q2;" in err) == (0, True)
+    assert (code, "1 publication that no verdict accounts for (Q2;" in err) == (3, True)
 
 
 # --- the book as a log ------------------------------------------------------------------------------------------------
@@ -429,7 +429,7 @@ def test_audit_and_attack_read_a_book(folder: Path) -> None:
     assert lines[2]["answer"] == [{"key": {"level": 0}, "values": [90, 3]}, {"key": {"level": 1}, "values": [60, 2]}]
     ask_json("-c", "private.toml", COUNT)
     code, out, err = call("audit", "private.keyhole", "-c", "private.toml", "--format", "json")
-    assert (code, json.loads(out)["statements"]["total"]) == (0, 1), err  # noise proves nothing
+    assert (code, json.loads(out)["statements"]["total"]) == (3, 1), err  # noise proves nothing, and rules nothing out
     assert {k: v for k, v in listed(folder).items() if "private.keyhole" not in k} == before
     damaged = raw_copy(folder)
     code, out, err = call("audit", damaged, "-c", "monitored.toml")

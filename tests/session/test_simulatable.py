@@ -170,7 +170,7 @@ def _without(found: Any, released: bool) -> Any:
         return [_without(each, released) for each in found]
     if not isinstance(found, dict):
         return found
-    ratio = "AVG" in str(found.get("sql")) or released  # a ratio's bar is made of released numbers
+    ratio = released or re.search(r"AVG|/ COUNT", str(found.get("sql")))  # a ratio's bar is made of released numbers
     made = {}
     for name, value in found.items():
         if name in ("value", "values"):

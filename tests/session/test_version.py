@@ -49,7 +49,8 @@ def test_changed_values_under_the_same_version_are_refused_and_it_is_said_what_t
                     BookError, match=r"private values of 'pay' changed.*a change of data is a new ve"
                 ) as no:
                     audited(tmp_path, staff(pay), version=version, dry_run=dry_run)
-                assert not any(word in str(no.value) for word in ("27", "Bob", "Ann"))
+                said = str(no.value).replace(str(tmp_path), "")  # a folder may have any number in its name
+                assert not any(word in said for word in ("27", "Bob", "Ann"))
     assert listed(tmp_path) == before
     audited(tmp_path, version=None).close()
 

@@ -8,26 +8,15 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
+from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
-from keyhole.knowledge import Prior
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
-from keyhole.transcript import Refusal, shifted, simplest_decimal
-
-COMPLETE = (
-    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
-    "known ranges, grids and 0/1 values may give away more"
-)
-SHOWN_OPEN = (
-    "complete: everybody who is not listed is shown to be open, by the rank of the equations or by a second table that "
-    "gives the same answers, checked in exact arithmetic"
-)
-SOUND = "sound, not complete: everything listed is proved, but"
-NOTHING = "none: nothing was judged"
+from keyhole.transcript import Noise, Refusal, shifted, simplest_decimal
 
 
 class Status(StrEnum):
@@ -68,6 +57,14 @@ class RankUsed:
 
 
 @dataclass(frozen=True, slots=True)
+class BothRanges:
+    """Two ranges of one value of a column, each with its proof."""
+
+    column: str
+    known: tuple[KnownValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OrderSteps:
     """What a proof by order rests on: order statistics, and what was known of single people (row, lo, hi, proof).
 
@@ -75,7 +72,7 @@ class OrderSteps:
     """
 
     ranks: tuple[RankUsed, ...]
-    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+    known: tuple[KnownValue, ...] = ()
     cases: bool = False
 
 
@@ -91,7 +88,7 @@ class RestOfSum:
     scale: Fraction
     offset: Fraction
     others: Mapping[int, Fraction]
-    known: tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...] = ()
+    known: tuple[KnownValue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +111,29 @@ class Proof:
     moments: SquareSums | None = None
     order: OrderSteps | None = None
     rest: RestOfSum | None = None
+    tables: str = ""  # all tables on the grid were looked at: those of plain "sums", or with "other" answers
     sides: tuple[EndProof, ...] = ()
+    both: BothRanges | None = None
 
     @property
-    def known(self) -> tuple[tuple[int, Decimal | None, Decimal | None, Proof], ...]:
-        """What was proved of others before, and is used."""
-        return self.order.known if self.order is not None else self.rest.known if self.rest is not None else ()
+    def known(self) -> tuple[KnownValue, ...]:
+        """What was proved before by other rules, and is used."""
+        steps = self.order or self.rest or self.both
+        if steps is not None:
+            return steps.known
+        used = [bound.learned for side in self.sides for bound in side.bounds if bound.learned is not None]
+        return tuple({(why[0], id(why[3])): why for why in used}.values())
+
+    @property
+    def depth(self) -> int:
+        """How many proofs rest on one another."""
+        return 1 + max((proof.depth for *_, proof in self.known), default=0)
 
     def verify(self, evidence: Evidence) -> bool:
         """Check a linear proof, or that of a range, again in exact arithmetic, from the evidence alone.
 
-        False for a proof by `rule`: it is not checked here. `keyhole verify` replays it from its certificate.
+        False for a proof by `rule`, and for one that rests on such a proof: it is not checked here. `keyhole verify`
+        replays it from its certificate.
         """
         if self.rule:
             return False
@@ -159,6 +168,9 @@ class Proof:
             ends = (weight * row.lo, weight * row.hi)
             lo, hi = lo + min(ends), hi + max(ends)
         return lo, hi
+
+
+KnownValue: TypeAlias = tuple[int, Decimal | None, Decimal | None, Proof]  # of a row: lo, hi, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,18 +235,24 @@ class Exposure:
     shown: frozenset[int] = frozenset()  # systems in which a rule showed everybody else open by a second table
     ranges: tuple[Finding, ...] = ()
     searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
+    split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
+    noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was
     promise: str = field(init=False, repr=False)  # what holds of those who are not listed, and why it is not more
     gap: str = field(init=False, repr=False)  # why the verdict is not complete, as the end of a sentence; else empty
 
     def __post_init__(self) -> None:
-        waiting = {u.number for u in self.unjudged}
-        judged = sum(entry.number not in waiting for entry in self.evidence.transcript.entries)
+        waiting, judged, noisy = {u.number for u in self.unjudged}, 0, {}
+        for entry in self.evidence.transcript.entries:
+            judged += entry.number not in waiting
+            if entry.answer is not None and entry.answer.noise is not None:
+                noisy[entry.number] = entry.answer.noise
+        object.__setattr__(self, "noisy", noisy)
         object.__setattr__(self, "index", Index.of(self.evidence))
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
-        complete = SHOWN_OPEN if self.searched else COMPLETE
+        complete = SHOWN_OPEN if self.searched or self.shown else COMPLETE
         promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else complete
         object.__setattr__(self, "promise", promise)
 
@@ -291,8 +309,11 @@ class Exposure:
             return "some statement was not judged"
         if self.contradictions:
             return "some answers contradict each other or the data"
+        if not all(noise.bounded for noise in self.noisy.values()):
+            return NOISE_GAP
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
-        return next((why for i, s in left if (why := _beyond_rank(s, self.evidence, self.searched.get(i)))), "")
+        gaps = ((i, beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)
+        return next((self.split.get(i) or why for i, why in gaps if why), "")
 
     @property
     def exit_code(self) -> int:
@@ -309,37 +330,6 @@ class Exposure:
             f"<Exposure: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.records} people, "
             f"{self.queries} {'query' if self.queries == 1 else 'queries'}>"
         )
-
-
-def _beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str:
-    """What of a system neither the rank theorem nor second tables decide, as the end of a sentence; empty if nothing.
-
-    `searched` is why second tables do not show everybody open (empty: they do), None if none were looked for.
-    """
-    if system.partitions:
-        names = ", ".join(part.column.name for part in system.partitions)
-        return (
-            f"there are conditions on private values ({names}), and what their answers tell together was searched by "
-            "rules that can miss something"
-        )
-    if system.equal or any(feature.power != 1 for feature in system.features):
-        return "there are squares or variances of private values, and the rules for them can miss something"
-    if not system.constraints and not system.order:
-        return ""  # no answer said anything of a private value
-    if system.order:
-        return "some answer is an order statistic, and the rules for these can miss something here"
-    if searched is not None:
-        return searched
-    if system.bounds:
-        return "facts about single people are known, and what follows from them was not searched"
-    for name in system.columns:
-        if evidence.prior(name) != Prior():
-            return (
-                f"what is declared of {name} (a range, a step or its values) can give away more than the equations do, "
-                "and that was not searched"
-            )
-    inexact = not all(row.equation for row in system.constraints)
-    return "some answer is no equation" if inexact else ""
 
 
 class Auditor(Protocol):
@@ -382,4 +372,11 @@ def outward(lo: Fraction, hi: Fraction) -> tuple[Decimal, Decimal]:
     >>> outward(Fraction(1, 3), Fraction(2, 3))
     (Decimal('0.333333333'), Decimal('0.666666667'))
     """
-    return shifted(floor(lo * 10**9), 9), shifted(ceil(hi * 10**9), 9)
+    return _short(floor(lo * 10**9)), _short(ceil(hi * 10**9))
+
+
+def _short(units: int) -> Decimal:
+    """So many billionths, without zeros at the end."""
+    number = shifted(units, 9)
+    whole = number.to_integral_value()
+    return whole if number == whole else number.normalize()

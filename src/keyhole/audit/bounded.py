@@ -9,8 +9,8 @@ and squares, are not linear in its values and left out.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import blake2b
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.audit.end_proof import BoundUsed, EndProof, known_ends
+from keyhole.audit.learned import Learned, narrowed
 from keyhole.basis import Row
 from keyhole.evidence import Constraint, Evidence, System
 from keyhole.grid import Grid
@@ -39,6 +40,8 @@ class BoundedSystem:
     scales: tuple[Fraction, ...]
     unknowns: tuple[int, ...]
     used: frozenset[str]  # the numbers of all constraints, those included that repeat another
+    before: tuple[tuple[End, End], ...]  # of the records of each column, by declarations and facts alone
+    learned: Mapping[int, Learned] = field(default_factory=dict)  # unknown -> what other rules know of its records
 
     def column(self, j: int) -> str:
         """The private column that column j of the polytope is about."""
@@ -79,19 +82,29 @@ class BoundedSystem:
         P, sign = self.question.polytope, 1 if side == "hi" else -1
         combined = P.combined(weights)
         combined.setdefault(j, Fraction(0))
-        used: dict[tuple[bool, str, Fraction, Fraction, int | None], list[int]] = defaultdict(list)
+        used: dict[tuple[bool, str, Fraction, Fraction, int | None, int], list[int]] = defaultdict(list)
         for k, c in combined.items():
             for own, people, w in ((False, P.sizes[k] - (k == j), -c), (True, int(k == j), 1 - c)):
                 if people and w:
                     bound = "max" if w * sign > 0 else "min"
                     each = P.records[k][1 if bound == "max" else 0]
                     assert each is not None
-                    used[own, bound, each, w, self._fact(k, bound, each)].append(k)
-        for (own, bound, each, w, fact), columns in used.items():
+                    used[own, bound, each, w, self._fact(k, bound, each), self._by(k, bound)].append(k)
+        for (own, bound, each, w, fact, by), columns in used.items():
             people = 1 if own else sum(P.sizes[k] - (k == j) for k in columns)
             alone = people == 1 and columns != [j]
             row = int(self.system.atoms.first[self.atom(columns[0])]) if alone else None
-            yield BoundUsed(bound, each, w, people, fact, "" if own else self._of(columns, weights), row, own)
+            why = None if by < 0 else self.learned[self.unknowns[columns[0]]].why
+            yield BoundUsed(bound, each, w, people, fact, "" if own else self._of(columns, weights), row, own, why)
+
+    def _by(self, k: int, bound: str) -> int:
+        """Which claim of another rule gives a bound: one number for all whom it speaks of; -1 if none does."""
+        said, at = self.learned.get(self.unknowns[k]), 1 if bound == "max" else 0
+        if said is None or self.before[k][at] == (end := (said.lo, said.hi)[at]):
+            return -1
+        if end is None or self.question.polytope.records[k][at] != end:
+            return -1
+        return id(said.why[3]) if said.why[3].order is not None else said.why[0]
 
     def _fact(self, k: int, bound: str, each: Fraction) -> int | None:
         """The fact that gives a bound, if it is not the column's own."""
@@ -108,7 +121,9 @@ class BoundedSystem:
         return self.constraints[min(found, key=lambda i: len(P.row(i)[0]))].number if found else ""
 
 
-def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> BoundedSystem | None:
+def bounded(
+    system: System, evidence: Evidence, grids: Mapping[str, Grid], learned: Mapping[int, Learned]
+) -> BoundedSystem | None:
     """The polytope of a system; None where nothing bounds anything, so that the rank theorem says all there is.
 
     `grids` has the numeric columns. None also for a system of too many entries: then nothing is searched, and the
@@ -121,7 +136,7 @@ def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> Bo
     columns = {system.features[f].column or "" for f in features}
     declared = any(grids[name].lo is not None or grids[name].hi is not None for name in columns)
     known = any(b.column in columns for b in system.bounds)
-    if not rows or not (declared or known or not all(c.exact for c in rows)):
+    if not rows or not (declared or known or learned or not all(c.exact for c in rows)):
         return None
     made = [(c, system.row(c)) for c in rows]
     if sum(_entries(row) for _, row in made) > MOST_ENTRIES:
@@ -129,17 +144,19 @@ def bounded(system: System, evidence: Evidence, grids: Mapping[str, Grid]) -> Bo
     made = _distinct(made)
     listed = [row.sparse() for _, row in made]
     unknowns = np.unique(np.concatenate([at for at, _ in listed])) if listed else np.zeros(0, dtype=np.int64)
+    unknowns = np.union1d(unknowns, _ordered(system, features))
     unknowns = unknowns[_present(system, unknowns)]
     polytope = _polytope(system, evidence, listed, unknowns, [_ends(c, row.scale) for c, row in made])
+    before = polytope.records
+    polytope = replace(polytope, records=_met(before, [learned.get(u) for u in unknowns.tolist()]))
     names = [system.features[u // K].column or "" for u in unknowns.tolist()]
     used = frozenset(c.number for c in rows)
     rows = [c for c, _ in made]
     strict = frozenset(i for i, c in enumerate(rows) if not c.exact and c.fact is None and c.judged_as != GIVEN)
     question = RangeProblem(polytope, [grids[name] for name in names], strict, _tables(rows))
     question = replace(question, equations=frozenset(i for i, c in enumerate(rows) if c.exact))
-    return BoundedSystem(
-        system, question, tuple(rows), tuple(row.scale for _, row in made), tuple(unknowns.tolist()), used
-    )
+    scales, listed_unknowns = tuple(row.scale for _, row in made), tuple(unknowns.tolist())
+    return BoundedSystem(system, question, tuple(rows), scales, listed_unknowns, used, before, learned)
 
 
 def _whole(system: System, grids: Mapping[str, Grid]) -> set[int]:
@@ -168,6 +185,17 @@ def _entries(row: Row) -> int:
     if row.masks is not None:
         return sum(int(np.bitwise_count(words).sum()) for words in row.masks.values())
     return sum(len(at) for at, _ in row.values.values())
+
+
+def _ordered(system: System, features: Iterable[int]) -> NDArray[np.int64]:
+    """The unknowns of whose records a MIN, a MAX or a quantile was asked: they are bounded too, if by no row."""
+    by_column = {system.features[f].column: f * system.atoms.K for f in features}
+    found = [np.zeros(0, dtype=np.int64)]
+    for fact in system.order:
+        base = by_column.get(fact.query.terms[0].column)
+        if fact.where is not None and base is not None:
+            found.append(base + np.flatnonzero(system.atoms.mask(fact.where)))
+    return np.unique(np.concatenate(found))
 
 
 def _present(system: System, unknowns: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -219,6 +247,11 @@ def _records(system: System, evidence: Evidence, unknowns: NDArray[np.int64]) ->
             known[key] = known_ends(system, evidence, u)
         found.append(known[key])
     return tuple(found)
+
+
+def _met(before: Sequence[tuple[End, End]], said: Sequence[Learned | None]) -> tuple[tuple[End, End], ...]:
+    """What is known beforehand, narrowed by what other rules know."""
+    return tuple(ends if told is None else narrowed(ends, told) for ends, told in zip(before, said, strict=True))
 
 
 def _tables(rows: list[Constraint]) -> list[list[int]]:

@@ -14,6 +14,7 @@ from decimal import Decimal
 from keyhole.audit.base import query_order
 from keyhole.audit.bounded import BoundedSystem
 from keyhole.audit.end_proof import Knowing, known_ends
+from keyhole.audit.learned import narrowed
 from keyhole.evidence import Contradiction, Evidence
 from keyhole.solve.interval import Polytope
 from keyhole.solve.interval.polytope import Weights
@@ -60,7 +61,14 @@ def _knowing(made: BoundedSystem, columns: Iterable[int]) -> list[Knowing]:
         for b in made.system.bounds
         if any(name == b.column and made.system.atoms.holds(b.where, k) for name, k in atoms)
     ]
-    return [*facts, *((word, name) for name in names for word in ("min", "max"))]
+    told = dict.fromkeys(_which(made, j) for j in columns if made.unknowns[j] in made.learned)
+    return [*facts, *told, *((word, name) for name in names for word in ("min", "max"))]
+
+
+def _which(made: BoundedSystem, j: int) -> Knowing:
+    """The claim of another rule about the records of column j: the same for all whom one proof bounds."""
+    row, _, _, why = made.learned[made.unknowns[j]].why
+    return "learned", str(id(why)) if why.order is not None else str(row)
 
 
 def _without(made: BoundedSystem, evidence: Evidence, columns: Iterable[int], kept: list[Knowing]) -> Polytope:
@@ -68,19 +76,27 @@ def _without(made: BoundedSystem, evidence: Evidence, columns: Iterable[int], ke
     records = list(made.question.polytope.records)
     for j in columns:
         records[j] = known_ends(made.system, evidence, made.unknowns[j], dropped)
+        said = made.learned.get(made.unknowns[j])
+        if said is not None and _which(made, j) not in dropped:
+            records[j] = narrowed(records[j], said)
     return replace(made.question.polytope, records=tuple(records))
 
 
 def _names(made: BoundedSystem, rows: list[int], known: list[Knowing]) -> tuple[str, ...]:
     facts = {f"fact {name}" for word, name in known if word == "fact"}
+    for j, u in enumerate(made.unknowns):
+        if u in made.learned and _which(made, j) in known:
+            facts |= made.learned[u].why[3].weights.keys()
     return tuple(sorted({made.constraints[i].number for i in rows} | facts, key=query_order))
 
 
 def _reason(made: BoundedSystem, evidence: Evidence, rows: list[int], known: list[Knowing]) -> str:
     said = [n if n.startswith("fact") else f"Q{n}" for n in _names(made, rows, known)]
     for word, name in known:
+        if word not in ("min", "max"):
+            continue
         end: Decimal | None = evidence.prior(name).lo if word == "min" else evidence.prior(name).hi
-        if word != "fact" and end is not None:
+        if end is not None:
             said.append(f"the {word} of {name}, {end}")
     listed = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
     return f"{listed} cannot {'all ' if len(said) > 1 else ''}be true: no table fits"

@@ -91,7 +91,9 @@ def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str]
                 "what extremes before and after a change give away is not decided"
             )
         if families.get(column, "sum") != "sum":
-            return f"the family of {column!r} is {families[column]}, which is not decided here: only sums are"
+            return (
+                f"a sum of {column!r}: its family is {families[column]}, so of this column only MIN and MAX are decided"
+            )
     if query.aggregate is not Aggregate.SUM:
         return (
             f"{query.aggregate.value} of {name!r}: its family is sum, and sums and extremes of one column cannot be "

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from keyhole.evidence import Evidence, System
+
+if TYPE_CHECKING:
+    from keyhole.audit.base import KnownValue
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +19,7 @@ class BoundUsed:
 
     `fact` says which fact gives the bound (None: the column's own); `of` is a query of the proof that all of them are
     in, empty if there is none; `row` is the person where it is one, `own` whether it is the one the proof is about.
+    `learned` is the claim that gives the bound, where another rule proved it.
     """
 
     bound: str  # min or max
@@ -25,6 +30,7 @@ class BoundUsed:
     of: str = ""
     row: int | None = None
     own: bool = False
+    learned: KnownValue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,7 @@ def proved(system: System, evidence: Evidence, unknown: int, claimed: EndProof) 
     return total <= claimed.end if sign > 0 else total >= claimed.end
 
 
-Knowing = tuple[str, str]  # ("min" or "max", column), or ("fact", its number)
+Knowing = tuple[str, str]  # ("min" or "max", column), ("fact", its number), or ("learned", which)
 
 
 def known_ends(

@@ -12,8 +12,11 @@ from typing import Any
 from keyhole.audit.base import Exposure, query_order
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Rules
-from keyhole.audit.rules import RULES, groups
-from keyhole.audit.rules.interval import SECONDS, Within, interval
+from keyhole.audit.rules import RULES, groups, order
+from keyhole.audit.rules.integer import integer
+from keyhole.audit.rules.interval import SECONDS, interval
+from keyhole.audit.rules.order import within_order
+from keyhole.audit.width import Within
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config
@@ -83,8 +86,10 @@ def examine(
 
 def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:
     """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
-    ranges = interval(None if within is None else Within.parse(within), time_limit or SECONDS)
-    return (*RULES[:-1], ranges, *(() if group_size == 1 else (groups(group_size),)))
+    width = None if within is None else Within.parse(within)
+    *first, _, _ = (within_order(width) if rule is order else rule for rule in RULES)
+    some = () if group_size == 1 else (groups(group_size),)
+    return (*first, interval(width, time_limit or SECONDS), integer(width), *some)
 
 
 def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise | None:

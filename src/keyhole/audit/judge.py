@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from keyhole.audit.base import Exposure, Finding, Status, query_order
@@ -12,6 +12,7 @@ from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
 from keyhole.evidence import Contradiction, Evidence, Unjudged
+from keyhole.gather.answers import NOISY
 from keyhole.query import Aggregate
 from keyhole.tables import Roster, Source
 
@@ -46,9 +47,16 @@ class Judge:
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             (*known.contradictions, *_outside(findings, known)),
             shown=frozenset(known.shown),
-            ranges=tuple(known.findings(roster, Status.OPEN)),
+            ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
+            split=known.split,
         )
+
+
+def _shown_reached(finding: Finding, evidence: Evidence) -> Finding:
+    """A range whose ends tables reach; not where the column has answers that those tables were not held against."""
+    more = any(s.order or s.partitions or s.equal for s in evidence.systems if finding.column in s.columns)
+    return replace(finding, tight=finding.tight and not more)
 
 
 def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradiction]:
@@ -73,7 +81,8 @@ def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:
     for i, system in enumerate(evidence.systems):
         used = known.searched[i].bounded.used if i in known.searched else frozenset()
         for c in system.constraints:
-            if not c.equation and c.fact is None and c.number not in used:
+            nothing = c.judged_as == NOISY and c.lo is None and c.hi is None  # judged: it proves nothing
+            if not c.equation and c.fact is None and c.number not in used and not nothing:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: needs the interval auditor")
         for fact in system.order:
             reason = _REASONS.get(fact.query.aggregate) or unused(fact)

@@ -18,6 +18,7 @@ import numpy as np
 from keyhole.audit.base import Finding, Group, Proof, Status
 from keyhole.audit.bounded import BoundedSystem
 from keyhole.audit.matrix import SystemMatrix, system_matrix
+from keyhole.audit.meet import STRENGTH, meet
 from keyhole.evidence import Constraint, Contradiction, Evidence, System
 from keyhole.gather.totals import Totals
 from keyhole.grid import Grid
@@ -30,7 +31,6 @@ from keyhole.tables import Roster, Source
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 MOST_FLOATS = 1_000_000  # records up to which DOUBLE values are added as fractions
-STRENGTH = {Status.OPEN: 0, Status.INFERRED: 1, Status.EXPOSED: 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +88,35 @@ class Solved:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Searched:
-    """The ranges of one system, and how far apart two values must be for a person to count as open."""
+    """The ranges of one system, and how far apart two values must be for a person to count as open; after `runs`."""
 
     bounded: BoundedSystem
     ranges: Ranges
     apart: Callable[[ValueRange], Fraction]
+    runs: int = 1
 
 
 class Known:
     """All that was proved so far. `learn` takes claims in and says whether any of them was news."""
 
     def __init__(
-        self, evidence: Evidence, schema: Schema, progress: Progress | None = None, source: Source | None = None
+        self,
+        evidence: Evidence,
+        schema: Schema,
+        progress: Progress | None = None,
+        source: Source | None = None,
+        roster: Roster | None = None,
     ) -> None:
         self.evidence = evidence
         self.searched: dict[int, Searched] = {}  # systems whose ranges were solved
         self._source = source
-        self._schema = schema
+        self.schema = schema
+        self.roster = roster
+        self.split: dict[int, str] = {}  # systems whose tables were looked at -> why not everybody is shown open
         self.progress = progress
         self._solved: dict[int, Solved] = {}
         self._claims: dict[tuple[int, str], Claim] = {}
+        self._beside: dict[tuple[int, str], Claim] = {}  # the same without what the ranges of sums say
         self._groups: dict[tuple[str, tuple[int, ...]], Group] = {}
         self._contradictions: dict[Contradiction, None] = dict.fromkeys(evidence.contradictions)
         self.shown: set[int] = set()  # systems in which everybody else is open, by a second table
@@ -117,21 +126,21 @@ class Known:
         cls, evidence: Evidence, roster: Roster, progress: Progress | None = None, source: Source | None = None
     ) -> Known:
         """Nothing beyond what was declared. With a `source` the true table is at hand, as one that is possible."""
-        return cls(evidence, roster.schema, progress, source)
+        return cls(evidence, roster.schema, progress, source, roster)
 
     def numeric(self, name: str) -> bool:
         """Does a column hold numbers?"""
-        column = self._schema.find(name)
+        column = self.schema.find(name)
         return column is not None and column.kind.numeric
 
     def exact(self, name: str) -> bool:
         """Are sums of a column exact, whatever their order? Those of DOUBLE are not."""
-        column = self._schema.find(name)
+        column = self.schema.find(name)
         return column is not None and column.kind is not Kind.DOUBLE
 
     def grid(self, name: str) -> Grid:
         """The numbers that a column can hold."""
-        column = self._schema.find(name)
+        column = self.schema.find(name)
         prior = self.evidence.prior(name)
         return Grid.of(Kind.DOUBLE, prior) if column is None else Grid.of(column.kind, prior, column.digits)
 
@@ -171,6 +180,13 @@ class Known:
         wanted = [f for f, x in enumerate(system.features) if x.power == 1 and x.column and self.numeric(x.column)]
         return {f: totals.of_atoms(f) for f in wanted}
 
+    def holders(self, system: System, column: str, value: Fraction) -> set[int]:
+        """The atoms in which somebody has a value, by the true table; empty without it, or where it is of floats."""
+        values = None if self._source is None else self._source.values(column)
+        if values is None or values.units is None or (units := value * 10**values.digits).denominator != 1:
+            return set()
+        return set(system.atoms.of[(values.units == int(units)) & values.present].tolist())
+
     def of(self, row: int, column: str) -> Claim | None:
         """What is known of one value."""
         return self._claims.get((row, column))
@@ -191,6 +207,10 @@ class Known:
     def claims(self, column: str) -> list[Claim]:
         """All that is known of the values of a column, in the order of the table."""
         return sorted((c for c in self._claims.values() if c.column == column), key=lambda c: c.row)
+
+    def beside(self, column: str) -> list[Claim]:
+        """What all rules but the ranges of sums know of the values of a column."""
+        return sorted((c for c in self._beside.values() if c.column == column), key=lambda c: c.row)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -221,11 +241,22 @@ class Known:
             elif isinstance(each, ShownOpen):
                 self.shown.add(each.system)
             elif each.status is Status.OPEN or not all(q.startswith("fact") for q in each.proof.weights):
-                key = (each.row, each.column)
-                if each.narrows(self._claims.get(key)):
-                    self._claims[key] = each
-                    news = True
+                news |= self._take(self._claims, each)
+                if not each.proof.sides:
+                    self._take(self._beside, each)
         return news
+
+    def _take(self, claims: dict[tuple[int, str], Claim], said: Claim) -> bool:
+        """Narrow what is known of a value by a claim; True if it was news."""
+        key = (said.row, said.column)
+        held = claims.get(key)
+        found = said if held is None else meet(held, said, self.grid(said.column))
+        if found is None:
+            return False
+        if isinstance(found, Contradiction):
+            return self.learn([found])
+        claims[key] = found
+        return True
 
     def findings(self, roster: Roster, *statuses: Status) -> list[Finding]:
         """The claims of these statuses with names put to them, in the order of the table."""

@@ -46,7 +46,7 @@ class Book:
         self._depth = self._since = 0
         self._drawn = False  # was a sealed state changed on this page?
         self.state = BookState()
-        self.new = False
+        self.new = self._closed = False
         self.kept = True  # a rehearsal is not
 
     # --- opening ------------------------------------------------------------------------------------------------------
@@ -263,6 +263,7 @@ class Book:
 
     def close(self) -> None:
         """Let go of the file; nothing is pending."""
+        self._closed = True
         self._db.close()
 
     def __enter__(self) -> Self:
@@ -277,6 +278,8 @@ class Book:
 
     def _turn(self) -> None:
         """Wait for this process's turn, and read what others wrote before it."""
+        if self._closed:
+            raise BookError(f"the book {self.path} is closed: open the session again")
         try:
             self._db.execute("BEGIN IMMEDIATE")
         except FAULTS as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from keyhole.book.chain import BookEntry, Mark
 
@@ -40,6 +40,8 @@ class BookState:
     answers: list[int] = field(default_factory=list)  # entries that an auditor must account for
     rows: dict[int, int] = field(default_factory=dict)  # such an entry -> the entry that has its rows
     people: dict[int, int] = field(default_factory=dict)  # epoch -> the entry that says who is in it
+    families: dict[str, set[str]] = field(default_factory=dict)  # of each private column that was answered about
+    unguarded: set[str] = field(default_factory=set)  # columns about which something was answered that was not admitted
     asked: int = 0  # number of the latest statement that counts
     epochs: list[dict[str, object]] = field(default_factory=list)
     data: dict[tuple[int, str], str] = field(default_factory=dict)  # (epoch, what) -> digest
@@ -88,7 +90,9 @@ class BookState:
             case Mark.PEOPLE:
                 self.people[entry.epoch] = entry.seq
             case Mark.ROWS:
-                self.rows[entry.body["of"]] = entry.seq
+                body = entry.body
+                self.rows[body["of"]] = entry.seq
+                self._summed(body)
             case Mark.ANSWER | Mark.PUBLISHED | Mark.UNJUDGED:
                 self._answered(entry)
             case Mark.CHARGE:
@@ -110,11 +114,20 @@ class BookState:
         self.answers.append(entry.seq)
         self.asked = max(self.asked, int(body["query"]))
         self._hear(entry.analyst, entry.seq)
+        for column, family in body.get("families", {}).items():
+            self.families.setdefault(column, set()).add(family)
+            if body.get("verdict", "allow") != "allow":
+                self.unguarded.add(column)
         if "told" in body:
             self.rows[entry.seq] = entry.seq
+            self._summed(body)
         if mark := body.get("question"):
             self.releases.setdefault((entry.epoch, mark), []).append(entry.seq)
             self.origins[entry.seq] = ()
+
+    def _summed(self, body: dict[str, Any]) -> None:
+        for row in body["told"]:
+            self.families.setdefault(row["column"], set()).add("sum")
 
     def _released(self, entry: BookEntry) -> None:
         body = entry.body

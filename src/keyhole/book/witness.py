@@ -72,6 +72,8 @@ def there(path: str | Path, witness: Path | None, *, begun: bool) -> bool:
     >>> there("no such file", None, begun=False)
     False
     """
+    if witness is not None and not witness.resolve().parent.is_dir():
+        raise BookError(f"the witness {witness} cannot be kept: there is no folder {witness.parent}. Make it first")
     seen = Witness(witness).read() if witness else None  # before the book is looked at: it is written after it
     if Path(path).exists() and Path(path).stat().st_size > 0:
         return True

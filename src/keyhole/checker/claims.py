@@ -36,6 +36,7 @@ class Addend:
     side: str = ""
     ends: tuple[Fraction | None, Fraction | None] | None = None  # of an answer that is no equation
     bound: Mapping[str, Any] | None = None  # people at an end of what is known of them
+    test: Mapping[str, Any] | None = None  # op, value, offset, noise: what a yes-or-no question compares
 
 
 @dataclass(frozen=True)
@@ -185,6 +186,7 @@ def item(raw: Mapping[str, Any]) -> Addend:
         rounded=Fraction(raw["rounded"]) if "rounded" in raw else None,
         side=side,
         ends=ends,
+        test=raw.get("test"),
     )
 
 

@@ -11,17 +11,19 @@ claimed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from .claims import Addend, Claimed, number
-from .engine import NOBODY, Cannot, Engine, Fails, plain
-from .fillings import Maker, constants
+from .engine import INTEGER, NOBODY, Cannot, Engine, Fails, plain
+from .fillings import Maker, Span, constants
 from .sums import plainly
 
 MOST_RUNS = 60_000  # statements run for one proof
 RANDOM_TABLES = 8
+MOST_VALUES = 2_000  # of a grid that are tried one by one
 
 Choice = tuple[Any, ...]  # a value for every private column that the statements may look at
 Added = list[list[Fraction]]  # [person][choice]: what he adds to an answer
@@ -59,14 +61,17 @@ class Counts:
         cited = {c.query: c for c in claim.proof if c.query}
         key = (repr(claim.proof), repr(rows), repr(claim.certificate.get("declared")))
         if key not in self._narrowed:
-            names, choices = self._choices(claim)
-            start = self._start(names, choices)
+            names, choices = self.choices(claim)
+            start = self.start(names, choices)
             sums = [self._sum(weights, cited, names, choices) for weights in rows]
             self._narrowed[key] = (names, choices, narrowed(sums, start))
         return self._narrowed[key]
 
-    def _choices(self, claim: Claimed) -> tuple[list[str], list[Choice]]:
-        """Values to try for each private column that the statements name, all combinations of them."""
+    def choices(self, claim: Claimed, *, every: bool = False) -> tuple[list[str], list[Choice]]:
+        """Values to try for each private column that the statements name, all combinations of them.
+
+        With `every` all values of a finite grid, else some of each cell.
+        """
         plainly(claim.proof, self.engine.private)
         declared = claim.certificate.get("declared") or {}
         texts = [c.sql for c in claim.proof if c.sql is not None]
@@ -77,14 +82,37 @@ class Counts:
         pools = []
         for name in names:
             said = declared.get(name) or {}
-            more = keys(claim.proof, name)
-            pools.append(self.maker.values(self.maker.cells(name, *constants(texts, more), said)))
+            cells = self._cells(claim, name, said)
+            whole = every and self._gridded(name, said)
+            pools.append([v for c in cells for v in (listed(c) if whole else None) or self.maker.values([c])])
         found = list(product(*pools))
         if len(found) * self.engine.n * max(len(texts), 1) > MOST_RUNS:
             raise Cannot(f"who can match would take {len(found) * self.engine.n * len(texts)} runs of a statement")
         return names, found
 
-    def _start(self, names: Sequence[str], choices: Sequence[Choice]) -> list[set[int]]:
+    def _cells(self, claim: Claimed, name: str, said: Mapping[str, Any]) -> list[Span]:
+        texts = [c.sql for c in claim.proof if c.sql is not None]
+        return self.maker.cells(name, *constants(texts, keys(claim.proof, name)), said)
+
+    def cells_sampled(self, claim: Claimed, name: str, said: Mapping[str, Any]) -> list[Between]:
+        """The cells of a column whose values are too many to be listed."""
+        fine = self._gridded(name, said)
+        cells = self._cells(claim, name, said)
+        return [Between(c) for c in cells if c.point is None and (not fine or listed(c) is None)]
+
+    def _gridded(self, name: str, said: Mapping[str, Any]) -> bool:
+        """Are the values of a column multiples of something: integers, or of a declared step?"""
+        return self.engine.types[name] == INTEGER or said.get("step") is not None
+
+    def matching(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> list[Added]:
+        """Who matches, with which value, where an answer over nobody is NULL; nothing for a count."""
+        self.engine.fill_singles(self._values(names, [choices[0]]), [0])
+        self.engine.pick(-1)
+        if self.engine.answer(cited) is not None:
+            return []
+        return [self.one(replace(cited, answer=None), names, choices)[0]]
+
+    def start(self, names: Sequence[str], choices: Sequence[Choice]) -> list[set[int]]:
         """Before any answer everything is possible; of those without a value one choice stands for all."""
         found = []
         for r in range(self.engine.n):
@@ -105,14 +133,15 @@ class Counts:
             if query not in cited:
                 raise Fails(f"the certificate uses Q{query}, which the proof does not name")
             weight, one = Fraction(text), cited[query]
-            added, empty, said = self._one(one, names, choices)
+            added, empty, said = self.one(one, names, choices)
             told += weight * (said - empty)
             for mine, theirs in zip(total, added, strict=True):
                 for i, a in enumerate(theirs):
                     mine[i] += weight * a
         return total, told
 
-    def _one(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> tuple[Added, Fraction, Fraction]:
+    def one(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> tuple[Added, Fraction, Fraction]:
+        """What people add to one answer, what it is over nobody, and what was answered."""
         if not cited.answered:
             raise Cannot("the verdict does not have the answers")
         null = cited.answer is None or (cited.besides is not None and cited.answer == 0)
@@ -177,6 +206,28 @@ class Counts:
         if found is None:
             raise Cannot("an answer that is no number")
         return found
+
+
+def listed(cell: Span) -> list[Any] | None:
+    """All values of a cell; None if there are many, or without end."""
+    if cell.point is not None:
+        return [cell.point]
+    low, high = cell.ends
+    if low is None or high is None or high - low >= MOST_VALUES:
+        return None
+    return [cell.at(k) for k in range(low, high + 1)]
+
+
+@dataclass(frozen=True)
+class Between:
+    """An open interval as a set of values."""
+
+    cell: Span
+
+    def __contains__(self, value: Any) -> bool:
+        at = number(value)
+        below = at is not None and (self.cell.lo is None or self.cell.lo < at)
+        return below and at is not None and (self.cell.hi is None or at < self.cell.hi)
 
 
 def keys(proof: Sequence[Addend], name: str) -> list[Any]:

@@ -59,6 +59,10 @@ class Order:
 
     def check(self, claim: Claimed, row: int, known: Mapping[int, Ends]) -> None:
         """`known`: what was proved of single people before, by row."""
+        self.everybody(claim, row, known)
+
+    def everybody(self, claim: Claimed, row: int, known: Mapping[int, Ends]) -> dict[int, Ends]:
+        """The same; and what the statistics leave everybody whom they are about, by row."""
         if row in self.engine.null[claim.column]:
             raise Fails("somebody who has no value is said to have one")
         if not self.engine.numeric(claim.column):
@@ -79,8 +83,9 @@ class Order:
             held = [Held(f.rows, f.j, f.k, *_snapped(f, step, base)) for f in facts]
             if not sole(row, value, held, bounds, step):
                 raise Fails("some table with these answers gives the person another value")
-            return
+            return {row: (value, value)}
         self._left(claim, row, bounds, facts)
+        return {r: (ends[0], ends[1]) for r, ends in bounds.items() if r not in self.engine.null[claim.column]}
 
     def _left(
         self, claim: Claimed, row: int, bounds: Mapping[int, Sequence[Fraction | None]], facts: Sequence[Statistic]

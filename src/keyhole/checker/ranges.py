@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
 from .claims import Addend, Claimed, number
-from .engine import INTEGER, Cannot, Fails
-from .sums import Sums
+from .engine import INTEGER, Fails
+from .order import Ends
+from .sums import Sums, Wanted
+from .thresholds import Thresholds, told
 
 Place = tuple[str, int]  # a private column and a row
 PRINTED_ENDS = Fraction(1, 10**12)  # an end that is no decimal is printed with twelve, rounded outwards
@@ -39,14 +41,20 @@ class Side:
 class RangeProofs:
     """Replays proofs of ranges; what people of one atom share is tried once."""
 
-    def __init__(self, sums: Sums) -> None:
+    def __init__(self, sums: Sums, thresholds: Thresholds) -> None:
         self.sums = sums
         self.engine = sums.engine
+        self.thresholds = thresholds
         self._sides: dict[str, Side] = {}
         self._numbers: dict[tuple[str, str], list[Any]] = {}
+        self._learned: Mapping[int, Ends] = {}
 
-    def check(self, claim: Claimed, row: int) -> None:
-        """Every end that is claimed must be proved, and a value must be the only one between them."""
+    def check(self, claim: Claimed, row: int, learned: Mapping[int, Ends]) -> None:
+        """Every end that is claimed must be proved, and a value must be the only one between them.
+
+        `learned`: what other rules proved of people's values of this column, by row.
+        """
+        self._learned = learned
         if row in self.engine.null[claim.column] or not self.engine.numeric(claim.column):
             raise Fails("somebody who has no number is said to have one")
         proved: dict[str, Fraction] = {}
@@ -107,7 +115,7 @@ class RangeProofs:
                 if each is None:
                     raise Fails("a bound without its number")
                 told[str(c.bound["bound"]), c.weight, each] += int(c.bound.get("people", 1))
-        if told != used:
+        if told != used and not (self._learned and _no_tighter(told, used)):
             raise Fails("the bounds that the proof names are not those that it needs")
 
     def _side(self, claim: Claimed, side: str, items: Sequence[Addend]) -> Side:
@@ -118,13 +126,17 @@ class RangeProofs:
 
     def _tried(self, claim: Claimed, side: str, items: Sequence[Addend]) -> Side:
         steps = [c for c in items if c.bound is None]
-        coefficients = self._coefficients(claim, steps)
+        coefficients, summed = self._coefficients(claim, steps), [c for c in steps if c.test is None]
+        added = self._coefficients(claim, summed)
 
         def want(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
-            return [sum((c * Fraction(made[name][r]) for (name, r), c in coefficients.items()), Fraction(0))]
+            return [sum((c * Fraction(made[name][r]) for (name, r), c in added.items()), Fraction(0))]
 
-        if steps:
-            self.sums.holds(steps, want, claim.certificate.get("declared"))
+        if summed or any(c.test.get("offset", "0") != "0" for c in steps if c.test):
+            self._added_up(summed, steps, want, claim)
+        for c in steps:
+            if c.test is not None:
+                self.thresholds.check(c, self._coefficients(claim, [replace(c, weight=Fraction(1))]))
         told, dust = Fraction(0), Fraction(0)
         for c in steps:
             end, off = self._told(c, claim.column, side)
@@ -152,13 +164,26 @@ class RangeProofs:
             total = number((cited.fact or {}).get("total"))
             ends = (total, total)
         elif isinstance(cited.answer, bool):
-            raise Cannot("a threshold question is no number to try")
+            ends = self._compared(cited, ends)
         elif isinstance(cited.answer, Mapping) and ends != tuple(number(cited.answer.get(e)) for e in ("lo", "hi")):
             raise Fails("an answer is not the interval that it is said to be")
         end = ends[1 if (cited.weight > 0) == (side == "hi") else 0]
         if end is None:
             raise Fails("an answer has no such end")
         return end, Fraction(0)
+
+    def _added_up(self, summed: Sequence[Addend], steps: Sequence[Addend], want: Wanted, claim: Claimed) -> None:
+        """Answers that are numbers add up to what is said, on made-up values; what comparisons are off is their own."""
+        offset = sum((c.weight * Fraction(str(c.test.get("offset", "0"))) for c in steps if c.test), Fraction(0))
+        public = [Addend(Fraction(1), known=offset)] if offset else []
+        self.sums.holds([*summed, *public], want, claim.certificate.get("declared"))
+
+    def _compared(self, cited: Addend, said: Ends) -> Ends:
+        """The ends that a yes or no tells; what is said of it must not be narrower."""
+        (lo, hi), (low, high) = told(cited), said
+        if (low is not None and (lo is None or low > lo)) or (high is not None and (hi is None or high < hi)):
+            raise Fails("an answer is not the interval that it is said to be")
+        return said
 
     def _coefficients(self, claim: Claimed, steps: Sequence[Addend]) -> dict[Place, Fraction]:
         """What the weighted answers add up to, by what the certificate says; nothing of it is believed yet."""
@@ -202,6 +227,8 @@ class RangeProofs:
         name, row = place
         bound = "max" if (weight > 0) == (side == "hi") else "min"
         ends = [self._declared(claim, name, bound)]
+        if name == claim.column and row in self._learned:
+            ends.append(self._learned[row][0 if bound == "min" else 1])
         for said in (c.bound for c in items if c.bound is not None and "fact" in c.bound):
             if (said["bound"], said["column"]) == (bound, name) and row in self._rows(str(said["where"])):
                 ends.append(number(said["each"]))
@@ -221,3 +248,14 @@ class RangeProofs:
         if step is not None:
             return step, number(said.get("min")) or Fraction(0)
         return (Fraction(1) if self.engine.types[claim.column] == INTEGER else None), Fraction(0)
+
+
+def _no_tighter(told: Counter[tuple[str, Fraction, Fraction]], used: Counter[tuple[str, Fraction, Fraction]]) -> bool:
+    """Are as many people named by weight, at bounds that are together no tighter than those that hold of them?"""
+    sums: dict[tuple[str, Fraction], list[Fraction]] = {}
+    for sign, each in ((1, told), (-1, used)):
+        for (bound, weight, at), people in each.items():
+            found = sums.setdefault((bound, weight), [Fraction(0), Fraction(0)])
+            found[0] += sign * people
+            found[1] += sign * people * at
+    return all(people == 0 and (at >= 0 if bound == "max" else at <= 0) for (bound, _), (people, at) in sums.items())

@@ -17,8 +17,10 @@ from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
 from .ranges import RangeProofs
-from .rest import Rest
+from .rest import Rest, narrower
 from .sums import Sums
+from .tables import Tables
+from .thresholds import Thresholds
 
 BITS = 50
 
@@ -89,10 +91,12 @@ class Checker:
         maker = Maker(engine)
         self.sums = Sums(engine, maker, bits, verdict.priors)
         self.counts = Counts(engine, maker)
+        self.tables = Tables(self.counts)
         self.moments = Moments(self.sums)
         self.order = Order(engine, maker)
-        self.rest = Rest(self.sums)
-        self.ranges = RangeProofs(self.sums)
+        thresholds = Thresholds(self.sums)
+        self.rest = Rest(self.sums, thresholds)
+        self.ranges = RangeProofs(self.sums, thresholds)
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:
@@ -157,32 +161,58 @@ class Checker:
         elif claim.status == "group" and kind != "none":
             raise Fails("a total is proved by a sum of answers alone")
         elif kind == "range":
-            self.ranges.check(claim, rows[0])
-        elif claim.status == "open":
+            self.ranges.check(claim, rows[0], self._learned(claim))
+        elif claim.status == "open" and kind not in ("order", "rest", "both", "none"):
             raise Fails("this proof says more than that somebody is open")
         elif kind == "square":
             self.sums.square(claim, rows[0])
         elif kind == "counts":
             self.counts.check(claim, rows[0], rows=claim.certificate["rows"])
+        elif kind == "cases":
+            self.tables.check(claim, rows[0])
         elif kind == "order":
             self.order.check(claim, rows[0], self._before(claim))
         elif kind == "rest":
             self.rest.check(claim, rows[0], self._before(claim))
+        elif kind == "both":
+            self.rest.left(claim, *self._both(claim, rows[0]))
         elif kind in ("equal", "zero", "roots"):
             self.moments.check(claim, rows[0])
         else:
             raise Cannot(str(claim.certificate.get("why") or "the proof carries no certificate"))
 
-    def _before(self, claim: Claimed) -> dict[int, Ends]:
-        """What a proof rests on besides its own answers: claims about others, each replayed."""
-        found: dict[int, Ends] = {}
+    def _earlier(self, claim: Claimed) -> Iterator[tuple[Claimed, int]]:
+        """The claims that a proof rests on besides its own answers, each replayed, with the row that it is about."""
         for each in known_before(claim):
             each = replace(each, proof=tuple(self._with_text(c) for c in each.proof))
             if each.column != claim.column:
                 raise Fails("what is known of another column is used")
             rows = self._rows(each)
             self._replay(each, rows)
-            found[rows[0]] = (number(each.lo), number(each.hi))
+            yield each, rows[0]
+
+    def _before(self, claim: Claimed) -> dict[int, Ends]:
+        """What is known of others before, by row."""
+        return {row: (number(each.lo), number(each.hi)) for each, row in self._earlier(claim)}
+
+    def _both(self, claim: Claimed, row: int) -> Ends:
+        """What several ranges of one value leave together."""
+        found: Ends = (None, None)
+        for each, of in self._earlier(claim):
+            if of != row:
+                raise Fails("the range of somebody else is used")
+            found = narrower(found, (number(each.lo), number(each.hi)))
+        return found
+
+    def _learned(self, claim: Claimed) -> dict[int, Ends]:
+        """What other rules are said to know, by row: an order statistic bounds everybody whom it is about."""
+        found: dict[int, Ends] = {}
+        for each, row in self._earlier(claim):
+            told = {row: (number(each.lo), number(each.hi))}
+            if each.certificate.get("kind") == "order":
+                told = self.order.everybody(each, row, self._before(each))
+            for r, ends in told.items():
+                found[r] = narrower(found.get(r, (None, None)), ends)
         return found
 
     def _true_of_the_data(self, claim: Claimed, rows: list[int]) -> None:

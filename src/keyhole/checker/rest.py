@@ -17,13 +17,15 @@ from .engine import Cannot, Fails
 from .order import Ends
 from .rounding import ROOM, step_of
 from .sums import Sums
+from .thresholds import Thresholds, told
 
 
 class Rest:
     """Replays proofs that take known values off a sum."""
 
-    def __init__(self, sums: Sums) -> None:
+    def __init__(self, sums: Sums, thresholds: Thresholds) -> None:
         self.sums = sums
+        self.thresholds = thresholds
 
     def check(self, claim: Claimed, row: int, known: Mapping[int, Ends]) -> None:
         """`known`: what was proved of others before, by row."""
@@ -42,26 +44,31 @@ class Rest:
             values = made[claim.column]
             return [Fraction(values[row]) + sum((t * Fraction(values[r]) for r, t in times.items()), Fraction(0))]
 
-        summed = replace(cited, weight=scale)
-        self.sums.holds((summed, Addend(Fraction(-1), known=offset)), want)
+        if cited.test is not None:
+            shares = {(claim.column, r): t / scale for r, t in {**times, row: Fraction(1)}.items()}
+            self.thresholds.check(cited, shares)
+        else:
+            self.sums.holds((replace(cited, weight=scale), Addend(Fraction(-1), known=offset)), want)
         lo, hi = self._told(claim, cited, scale, offset)
         for r, t in times.items():
             ends = [None if end is None else t * end for end in known[r]]
             least, most = ends if t > 0 else ends[::-1]
             lo = None if lo is None or most is None else lo - most
             hi = None if hi is None or least is None else hi - least
-        self._left(claim, lo, hi)
+        self.left(claim, lo, hi)
 
     def _told(self, claim: Claimed, cited: Addend, scale: Fraction, offset: Fraction) -> Ends:
         """scale * answer - offset, as far as the printed answer tells it."""
-        if isinstance(cited.answer, Mapping):
-            ends = [number(cited.answer.get(name)) for name in ("lo", "hi")]
+        if isinstance(cited.answer, Mapping) or cited.test is not None:
+            given = cited.answer if cited.test is None else dict(zip(("lo", "hi"), told(cited), strict=True))
+            ends = [number(given.get(name)) for name in ("lo", "hi")]
             ends = [None if end is None else scale * end - offset for end in (ends if scale > 0 else ends[::-1])]
             return ends[0], ends[1]
         said = self.sums.printed([replace(cited, weight=scale)], claim.column)
         return said.value - offset - said.dust, said.value - offset + said.dust
 
-    def _left(self, claim: Claimed, lo: Fraction | None, hi: Fraction | None) -> None:
+    def left(self, claim: Claimed, lo: Fraction | None, hi: Fraction | None) -> None:
+        """What lies between these ends, on the grid of the column, is what is claimed."""
         declared = claim.certificate.get("declared") or {}
         least, most, step = (number(declared.get(name)) for name in ("min", "max", "step"))
         lo = least if lo is None or (least is not None and least > lo) else lo
@@ -85,3 +92,13 @@ class Rest:
             last is not None and (hi is None or hi > last + ROOM)
         ):
             raise Fails("what is known of the others leaves more than is claimed")
+
+
+def narrower(one: Ends, two: Ends) -> Ends:
+    """What lies in both ranges.
+
+    >>> narrower((None, Fraction(5)), (Fraction(1), None))
+    (Fraction(1, 1), Fraction(5, 1))
+    """
+    low = max((end for end in (one[0], two[0]) if end is not None), default=None)
+    return low, min((end for end in (one[1], two[1]) if end is not None), default=None)

@@ -10,6 +10,7 @@ import click
 from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, end, warn
+from keyhole.errors import LogError
 
 HELP = """Ask one question, or several, and get an answer that is safe to give.
 
@@ -59,6 +60,8 @@ def ask(
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     check_out(out)
     texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
+    if not texts:
+        raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
     terms = Terms(accuracy=accuracy, beta=beta, analyst=analyst)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:

@@ -10,6 +10,7 @@ import click
 from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
+from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.book import Book
@@ -48,6 +49,8 @@ def show(path: Path, format: Format, out: Path | None) -> None:  # noqa: A002 - 
 
 def verify(path: Path, witness: Path | None) -> None:
     """Check the chain, the totals and the witness."""
+    if witness is not None and not witness.is_file():
+        raise ConfigError(f"there is no witness {witness}: give the path where it is kept")
     with _opened(path, witness) as book:
         seen = "" if witness is None else ", and nothing is missing that the witness has seen"
         last = book.state.last

@@ -111,7 +111,7 @@ PRIVATE = click.Option(
     ["--private"],
     multiple=True,
     metavar="COL[:min..max[:step]]",
-    help="Private column, with what an attacker knows of it. Repeatable.",
+    help="Private column, with what an attacker knows of it; COL=flu,cold for categories. Repeatable.",
 )
 HIDDEN = click.Option(
     ["--hidden"], multiple=True, metavar="COL", help="Column nobody knows and nobody asks about. Repeatable."

@@ -16,7 +16,9 @@ from keyhole.schema import Kind, Schema
 from keyhole.transcript import NULL_ANSWER, Answer, shifted, simplest_decimal
 
 ULP = Fraction(1, 2**52)
+TINY = Fraction(1, 2**1022)  # below it a DOUBLE has fewer digits the smaller it is: 0 may be printed as 5E-324
 THRESHOLD = "a threshold question"
+NOISY = "a noisy answer"
 _NAME = re.compile(r'"((?:[^"]|"")+)"')
 _PLAIN = re.compile(r"[\d\s.+*()-]*")
 
@@ -48,7 +50,8 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
         lo, hi = (shown, shown) if query.digits is None else around(query, shown, radius)
         return Interval(lo - off, hi + off, False, ROUNDED)
     if answer.noise is not None:
-        return Interval(lo, hi, False, "a noisy answer")
+        low, high = (None if lo is None else lo - radius), (None if hi is None else hi + radius)
+        return Interval(low, high, False, NOISY)
     if answer.value is None:
         return Interval(lo, hi, lo is not None and lo == hi, "an interval")
     if lo is not None and lo == hi:
@@ -59,7 +62,7 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
 def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, Fraction]:
     """Between what a number lies that is shown rounded; a DOUBLE may round the other way next to a half.
 
-    >>> from keyhole.query import Term
+    >>> from keyhole.query import Aggregate, Term
     >>> around(Query(Aggregate.SUM, (Term("pay"),), digits=2), Fraction(5), Fraction(0))
     (Fraction(999, 200), Fraction(1001, 200))
     """
@@ -74,10 +77,16 @@ def _threshold(query: Query, answer: Answer, radius: Fraction) -> Interval:
     at = Fraction(query.test.value)
     if not isinstance(answer.value, bool):
         return Interval(answer.lo, answer.hi, False, THRESHOLD)
+    if answer.noise is not None and not answer.noise.bounded:
+        return Interval(None, None, False, NOISY)  # any number may have been pushed across
+    off = radius + (Fraction(0) if answer.noise is None else answer.noise.scale)
     if query.test.op in ("=", "<>"):
         equal = answer.value == (query.test.op == "=")
-        return Interval(at - radius, at + radius, True) if equal else Interval(None, None, False, THRESHOLD)
+        exact = answer.noise is None
+        why = "" if exact else NOISY
+        return Interval(at - off, at + off, exact, why) if equal else Interval(None, None, False, THRESHOLD)
     above = (query.test.op in (">", ">=")) == answer.value
+    at = at - off if above else at + off
     if _counts(query):  # a whole number, 0 at least
         strict = (query.test.op in (">", "<=")) if above else (query.test.op in ("<", ">="))
         end = (
@@ -105,14 +114,23 @@ def radius(query: Query, value: Fraction, matched: int, schema: Schema, knowledg
     kinds = {column.kind for name in query.columns if (column := schema.find(name)) is not None}
     weights = {t.weight for t in (*query.terms, *query.per) if t.weight is not None}
     if Kind.DOUBLE not in kinds and all(_exact_weight(weight, schema) for weight in weights):
-        return 2 * ULP * abs(value) if query.per else Fraction(0)
+        return 2 * ULP * abs(value) + dust_of(value) if query.per else dust_of(value)
     size = abs(value)
     for name in query.columns:
         prior = knowledge.prior(name)
         if prior.lo is not None and prior.hi is not None:
             most = max(abs(Fraction(prior.lo)), abs(Fraction(prior.hi)))
             size = max(size, most if query.per else most * matched)
-    return (matched + 2) * ULP * size
+    return (matched + 2) * (ULP * size + TINY)
+
+
+def dust_of(value: Fraction) -> Fraction:
+    """How far a printed number that is next to 0 may lie from it; any other is what it is.
+
+    >>> dust_of(Fraction(1, 2**1074)) == TINY, dust_of(Fraction(0)), dust_of(Fraction(1))
+    (True, Fraction(0, 1), Fraction(0, 1))
+    """
+    return TINY if 0 < abs(value) < TINY else Fraction(0)
 
 
 def _exact_weight(weight: str, schema: Schema) -> bool:
@@ -150,7 +168,8 @@ def squared(lo: Fraction, hi: Fraction) -> tuple[Fraction, Fraction]:
 
 def double(value: Fraction, shown: Decimal) -> Answer:
     """A number that an engine printed as DOUBLE after a few roundings."""
-    return Answer(shown, value - 4 * ULP * abs(value), value + 4 * ULP * abs(value))
+    off = 4 * ULP * abs(value) + dust_of(value)
+    return Answer(shown, value - off, value + off)
 
 
 def described(answer: Answer) -> str:

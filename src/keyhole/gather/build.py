@@ -115,6 +115,7 @@ def _system(
     if source is not None:
         for fact in facts:
             fact.check(source, notes)
+    notes.nobody.extend(f.unmatched() for f in facts if not totals.matched(f.where))
     found += [c for f in facts if (c := f.constraint(unknowns.features, totals)) is not None]
     by_number = {c.number: c for c in found}
     made = [square_constraint(v, each, totals, source, by_number, notes, quotients) for v, each in squares]

@@ -152,7 +152,8 @@ class Reader:
         why = "" if sole is not None else said.why or "a quotient under a private condition, known as far as printed"
         parts = private_part(combined(form.top, (-a, form.per)))
         if not parts:
-            return None  # SUM(x) / SUM(x): it says nothing
+            self.notes.leave(entry, "a quotient of equal sums says that they are not 0, which is not judged")
+            return None
         offset = top.public - a * per.public
         low, high = -offset - spread, -offset + spread
         return Constraint(entry.number, parts, Fraction(0), offset, low, high, None, not why, why)
@@ -215,8 +216,8 @@ def zero_counts(linear: list[Entry], notes: Notes) -> None:
     zero: dict[Predicate, str] = {}
     for e in linear:
         said = notes.answers.get(e.number)
-        if said is None or said.noise is not None:
-            continue  # a noisy zero is no zero
+        if said is None or said.noise is not None or e.query.test is not None:
+            continue  # a noisy zero is no zero, and "no" is none either
         if said.value == 0 and not e.query.columns and len(e.query.terms) == 1:
             zero[e.query.terms[0].where] = e.number
     for e in linear:

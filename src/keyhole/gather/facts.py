@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from keyhole.errors import ConfigError, QueryError
-from keyhole.evidence import Bound, Constraint
+from keyhole.evidence import Bound, Constraint, Unjudged
 from keyhole.forms import Feature, Part
 from keyhole.gather.notes import Notes
 from keyhole.gather.totals import Totals
@@ -52,6 +52,10 @@ class KnownFact:
         why = "" if exact else "a range"
         name = f"fact {self.number}"
         return Constraint(name, parts, Fraction(1), Fraction(0), lo, hi, None, exact, why, self.number)
+
+    def unmatched(self) -> Unjudged:
+        """A warning: it speaks of nobody."""
+        return Unjudged(f"fact {self.number}", self.fact.where, "nobody matches it")
 
     def check(self, source: Source, notes: Notes) -> None:
         """With the data at hand, a fact that is not true of them is named."""

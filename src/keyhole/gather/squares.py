@@ -10,7 +10,7 @@ from math import ceil, floor
 
 from keyhole.evidence import Constraint, Equal
 from keyhole.forms import Part, conditional
-from keyhole.gather.answers import ULP, double, squared
+from keyhole.gather.answers import ULP, double, dust_of, squared
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Totals
@@ -97,5 +97,5 @@ def _ends(entry: Entry, answer: Answer, known: Constraint, n: int) -> tuple[Frac
     if entry.query.label.startswith("STDDEV"):
         ends = squared(*ends)
     spread = n if "POP" in entry.query.label else n - 1
-    slack = (n + 2) * ULP * (ends[1] * spread + sums[1] / n)
+    slack = (n + 2) * (ULP * (ends[1] * spread + sums[1] / n) + dust_of(ends[1]))
     return ends[0] * spread + sums[0] / n - slack, ends[1] * spread + sums[1] / n + slack

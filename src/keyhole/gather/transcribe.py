@@ -129,6 +129,7 @@ def _expand(
 ) -> tuple[list[Entry], str]:
     """The entries of one statement, and why something of it is not judged (else empty)."""
     law = line.noise or noise
+    bits = None if law is None or law.kind == "rounded" else law  # a yes or no is not rounded when it is printed
     grouped = bool(statement.keys)
     asked: list[tuple[Query, Answer | None]] = []
     why = ""
@@ -143,12 +144,12 @@ def _expand(
         shown = [key for key, _ in groups]
         for key, values in groups:
             for q, given in zip(statement.group(key), values, strict=True):
-                asked.append((q, parse_answer(given, law if not isinstance(given, bool) else None)))
+                asked.append((q, parse_answer(given, bits if isinstance(given, bool) else law)))
     if statement.having:
         found = told(statement, shown, roster, source if line.answer is ABSENT else None)
         kept = {named(key) for key in found.shown}
         asked = [(q, a) for q, a in asked if named(dict(q.key)) in kept]
-        asked.extend(found.said)
+        asked.extend((q, a if a is None else replace(a, noise=bits)) for q, a in found.said)
         why = found.open
     elif grouped and (line.answer is not ABSENT or (source is not None and _hides(statement, roster))):
         asked.extend(_absent(statement, shown, roster))

@@ -17,7 +17,7 @@ from keyhole.errors import LogError
 from keyhole.sql import Dialect, split
 from keyhole.sql.engines import spoken
 from keyhole.sql.scripts import Script
-from keyhole.transcript import ABSENT, Line, Refusal, parse_line, read_jsonl
+from keyhole.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
 
 if TYPE_CHECKING:
     from keyhole.logs.importers.exported import Exported
@@ -211,7 +211,8 @@ def as_log(
         if isinstance(item, str):
             found.append(Line(number, item, at=number))
         elif isinstance(item, Mapping):
-            found.append(Line(number, str(item["sql"]), item.get("answer", ABSENT), at=number))
+            noise = noise_of(item.get("noise"), f"statement {number}")
+            found.append(Line(number, str(item["sql"]), item.get("answer", ABSENT), noise, at=number))
         else:
             found.append(Line(number, item[0], item[1], at=number))
     found = [replace(line, dialect=engine or line.dialect) for line in found]

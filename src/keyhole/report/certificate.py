@@ -63,6 +63,14 @@ class Certifier:
         if not row.exact and row.scale:
             ends = [None if end is None else (end + row.offset) / row.scale for end in (row.lo, row.hi)]
             found["ends"] = [_text(end) for end in (ends if row.scale > 0 else reversed(ends))]
+        if entry.query.test is not None and row.scale and _in_the_list(entry):
+            noise = entry.answer.noise if entry.answer is not None else None
+            found["test"] = {
+                "op": entry.query.test.op,
+                "value": Fraction(entry.query.test.value),
+                "offset": row.offset / row.scale,
+                **({} if noise is None else {"noise": noise.scale}),
+            }
         partner = self._partner.get(row.number)
         if partner is not None and entry.query.aggregate is Aggregate.VAR:
             found["squares"] = self._squares(system, row, entry, partner)
@@ -100,7 +108,7 @@ class Certifier:
         if entry.sql not in self._positions:
             self._positions[entry.sql] = aggregate_positions(entry.sql)
         places, place = self._positions[entry.sql], self._place[entry.number]
-        if query.test is None and place < len(places):
+        if (query.test is None or _in_the_list(entry)) and place < len(places):
             found["column"] = places[place]
         return found
 
@@ -129,6 +137,10 @@ class Certifier:
             return self._order(proof, proof.order)
         if proof.rest is not None:
             return self._rest(proof.rest)
+        if proof.both is not None:
+            return {"kind": "both"} | ({"declared": said} if (said := self._said(proof.both.column)) else {})
+        if proof.tables:
+            return self._tables(system, proof)
         if proof.rule:
             return self._counts(system, proof.counts, rows) if proof.counts else {"kind": "none"}
         features = {system.features[u // system.atoms.K] for u in proof.target}
@@ -142,8 +154,10 @@ class Certifier:
 
     def column(self, proof: Proof) -> str:
         """The column that a proof is about which rests on what is known of others."""
-        if proof.rest is not None:
-            return proof.rest.column
+        if (steps := proof.rest or proof.both) is not None:
+            return steps.column
+        if proof.sides:
+            return self._systems[proof.system].columns[0]  # other rules are asked in systems of one column
         assert proof.order is not None
         entry = self._index.entries[proof.order.ranks[0].number]
         return entry.query.terms[0].column or ""
@@ -171,11 +185,18 @@ class Certifier:
 
     def _rest(self, steps: RestOfSum) -> dict[str, Any]:
         """A sum of which known values are taken off."""
-        if self._index.entries[steps.number].query.test is not None:
+        if (entry := self._index.entries[steps.number]).query.test is not None and not _in_the_list(entry):
             return {"kind": "none", "why": "a comparison with a constant has no certificate"}
         others = [{"row": row + 1, "times": times} for row, times in steps.others.items()]
         found = {"kind": "rest", "query": steps.number, "scale": steps.scale, "offset": steps.offset, "others": others}
         return found | ({"declared": said} if (said := self._said(steps.column)) else {})
+
+    def _tables(self, system: System, proof: Proof) -> dict[str, Any]:
+        """All tables on the grid: what was declared of the columns, and nothing else."""
+        if proof.tables != "sums":
+            return {"kind": "none", "why": "quotients, comparisons and rounded sums of grid values have no certificate"}
+        declared = {name: self._said(name) for name in system.columns}
+        return {"kind": "cases", "declared": {name: said for name, said in declared.items() if said}}
 
     def _step(self, system: System) -> Any:
         """The declared step of the one column of a system."""
@@ -190,7 +211,7 @@ class Certifier:
     def _range(self, system: System, proof: Proof, rows: Mapping[str, Constraint]) -> dict[str, Any]:
         """Whom each answer adds up, as public conditions, and what was declared of the columns."""
         people = {}
-        for number in proof.weights:
+        for number in {q for side in proof.sides for q in side.weights}:
             people[number] = [
                 {
                     "column": system.features[part.feature].column,
@@ -239,6 +260,11 @@ class Certifier:
             said = rows[told.total]
             found |= {"sum": told.total, "scale": said.scale / told.times, "offset": said.offset / told.times}
         return found
+
+
+def _in_the_list(entry: Entry) -> bool:
+    """Is it what the statement selects, not what its HAVING asks?"""
+    return "having" not in entry.sql.casefold()
 
 
 def _noisy(entry: Entry) -> bool:

@@ -16,6 +16,7 @@ from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
 from keyhole.report.certificate import RATIO, Certifier
+from keyhole.report.tally import Tally, tally
 from keyhole.schema import Role, Schema
 from keyhole.transcript import Answer, Entry, Refusal, simplest_decimal
 
@@ -141,17 +142,6 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """Statements counted as they were written: one with a part that is not judged is not judged."""
-
-    total: int
-    judged: int
-    unjudged: int
-    refused: int
-    distinct: int
-
-
-@dataclass(frozen=True, slots=True)
 class Provenance:
     """What was judged: the table, the roles of its columns, the dialect of the log, the version of the data."""
 
@@ -230,7 +220,7 @@ def plain(exposure: Exposure) -> Plain:
         gap=exposure.gap,
         exit_code=exposure.exit_code,
         doubt=exposure.doubt,
-        statements=_tally(exposure),
+        statements=tally(exposure),
         source=source,
         priors={name: exposure.evidence.prior(name) for name in source.private},
         findings=tuple(_person(f, cites) for f in exposure.findings),
@@ -331,7 +321,13 @@ class _Cites:
 
 def _labels(exposure: Exposure) -> dict[int, Record]:
     """The ids of all people whose bound a proof puts in."""
-    proofs = {id(f.proof): f.proof for f in (*exposure.findings, *exposure.ranges) if f.proof is not None}
+    proofs: dict[int, Proof] = {}
+    waiting = [f.proof for f in (*exposure.findings, *exposure.ranges) if f.proof is not None]
+    while waiting:
+        proof = waiting.pop()
+        if id(proof) not in proofs:
+            proofs[id(proof)] = proof
+            waiting.extend(earlier for *_, earlier in proof.known)
     rows = sorted({b.row for p in proofs.values() for s in p.sides for b in s.bounds if b.row is not None})
     return dict(zip(rows, exposure.roster.labels(np.array(rows, dtype=np.int64)), strict=True)) if rows else {}
 
@@ -358,21 +354,6 @@ def _form(row: Constraint, entry: Entry) -> str:
     if entry.answer is None or entry.answer.value is None:
         return "number of people"
     return f"{QUOTIENT} - {entry.answer.value} × denominator"
-
-
-def _tally(exposure: Exposure) -> Tally:
-    texts = {entry.number.partition(".")[0]: entry.sql for entry in exposure.evidence.transcript.entries}
-    refused = {r.number.partition(".")[0]: r.sql for r in exposure.refused}
-    unjudged = {u.number.partition(".")[0]: u.sql for u in exposure.unjudged}
-    texts |= unjudged | refused
-    unjudged = {number: sql for number, sql in unjudged.items() if number not in refused}
-    return Tally(
-        total=len(texts),
-        judged=len(texts) - len(unjudged) - len(refused),
-        unjudged=len(unjudged),
-        refused=len(refused),
-        distinct=len(set(texts.values())),
-    )
 
 
 def _provenance(exposure: Exposure) -> Provenance:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from keyhole.audit.base import name_of, query_order, visible
 from keyhole.errors import DIFFERS
+from keyhole.knowledge import Prior
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, Cited, EndArgument, Plain, Step
 from keyhole.transcript import simplest_decimal
 
@@ -70,7 +71,7 @@ def range_sentence(end: EndArgument, case: Case, who: str) -> str:
     steps = sorted(end.steps, key=lambda step: step.weight < 0)
     said = _sum([(step.weight, step.cited.name) for step in steps], end.constant)
     values = [(step.weight, step.cited.value) for step in steps]
-    if all(value is not None for _, value in values):
+    if values and all(value is not None for _, value in values):
         told = sum((w * Fraction(v) for w, v in values if v is not None), end.constant)
         said += f" = {simplest_decimal(told, told)}"
     ends = {step.cited.number: step.cited.replayed.get("ends") for step in steps}
@@ -85,6 +86,8 @@ def _bound_clause(each: Bounding, subject: str) -> str:
     used = each.used
     word = "at most" if used.bound == "max" else "at least"
     source = "known" if used.fact is None else f"fact {used.fact}"
+    if used.learned is not None:
+        source = " and ".join(q if q.startswith("fact") else f"Q{q}" for q in used.learned[3].weights)
     times = "" if abs(used.weight) == 1 else f", counted {_number(abs(used.weight))} times"
     if used.own or each.record is not None:
         who = subject if each.record is None else name_of(each.record)
@@ -200,7 +203,8 @@ def sizes(verdict: Plain) -> str:
         f"Promise: {verdict.promise}."
     )
     if verdict.nobody:
-        named = ", ".join(f"Q{each.number}" for each in verdict.nobody[:SHOWN])
+        numbers = [each.number for each in verdict.nobody[:SHOWN]]
+        named = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in numbers)
         more = f" and {len(verdict.nobody) - SHOWN} more" if len(verdict.nobody) > SHOWN else ""
         said += f"\nWarning: nobody matches {named}{more}; is that what was meant?"
     if verdict.source.dialect != "duckdb":
@@ -244,10 +248,10 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
     """The verdict as lines, each with the style in which a terminal shows it."""
     colour = {0: "green", 1: "red"}.get(verdict.exit_code, "yellow")
     yield sentence(verdict), f"bold {colour}"
-    shown = verdict.findings[:SHOWN]
+    shown = narrowest_first(verdict.findings)[:SHOWN]
     if shown:
         yield "", ""
-        yield from _table(shown)
+        yield from _table(shown, verdict.priors)
         yield from ((line, "") for line in more(verdict.findings))
         yield "", ""
         yield "Why:", "bold"
@@ -283,24 +287,48 @@ def render(verdict: Plain) -> Iterator[RenderableType]:
 def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
     """Those who stay open in a narrower range; people who share a proof share its line."""
     yield RANGES_TITLE, "bold"
-    shown = verdict.narrowed[:SHOWN]
+    shown = narrowest_first(verdict.narrowed)[:SHOWN]
     for case in shown:
         outer = "" if case.tight else " (outer, not shown to be reached)"
-        yield f"  {case.who}: {case.column} {claim(case)}{outer}", ""
+        yield f"  {case.who}: {case.column} {claim(case)}{beside(case, verdict.priors)}{outer}", ""
     yield from ((f"  {line}", "") for line in more(verdict.narrowed))
     shared: dict[int, list[Case]] = {}
     for case in shown:
         shared.setdefault(id(case.argument), []).append(case)
+    for line in reasons([case for case in shown if case.argument.rule]):
+        yield f"  {line}", "dim"
     for cases in shared.values():
         who = cases[0].who if len(cases) == 1 else f"any of {', '.join(case.who for case in cases)}"
         yield from ((f"  {range_sentence(end, cases[0], who)}", "dim") for end in cases[0].argument.ends if end.steps)
     yield from ((f"  {line}", "dim") for line in legend(shown))
 
 
-def _table(cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
+def narrowest_first(cases: Iterable[Case]) -> list[Case]:
+    """Whose value is known exactly, then who is inferred, then the others; among these the narrowest range first."""
+
+    def place(case: Case) -> tuple[bool, bool, bool, Fraction]:
+        exposed, width = case.status == EXPOSED, Fraction(0)
+        finite = isinstance(case.lo, Decimal) and isinstance(case.hi, Decimal)
+        if isinstance(case.lo, Decimal) and isinstance(case.hi, Decimal) and not exposed:
+            width = Fraction(case.hi) - Fraction(case.lo)
+        return not exposed, not exposed and case.status != INFERRED, not exposed and not finite, width
+
+    return sorted(cases, key=place)
+
+
+def beside(case: Case, priors: Mapping[str, Prior]) -> str:
+    """What was declared, beside a range that is narrower."""
+    prior = priors.get(case.column)
+    if prior is None or case.status == EXPOSED or (prior.lo is None and prior.hi is None):
+        return ""
+    return f", declared [{'-∞' if prior.lo is None else prior.lo}, {'∞' if prior.hi is None else prior.hi}]"
+
+
+def _table(cases: Sequence[Case], priors: Mapping[str, Prior]) -> Iterator[tuple[str, str]]:
     """Who and what, in columns as wide as what they hold."""
     rows = [("who", "column", "what is known", "singled out")]
-    rows += [(case.who, case.column, known(case), "yes" if case.singled_out else "no") for case in cases]
+    said = [(case, f"{known(case)}{beside(case, priors)}") for case in cases]
+    rows += [(case.who, case.column, told, "yes" if case.singled_out else "no") for case, told in said]
     widths = [min(max(_width(row[k]) for row in rows), WIDEST) for k in range(4)]
     for number, row in enumerate(rows):
         cells = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))

@@ -11,7 +11,8 @@ import numpy as np
 from keyhole.audit.base import Exposure, Finding, Group
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.report.as_json import as_json, dumps, lists_everybody
-from keyhole.report.plain import Case, Plain, Record, Tally, plain
+from keyhole.report.plain import Case, Plain, Record, plain
+from keyhole.report.tally import Tally
 from keyhole.report.text import render, text, why
 from keyhole.transcript import Refusal
 

@@ -22,7 +22,7 @@ from keyhole.sql.coarser import coarser
 from keyhole.tables import GroupKey, Source
 from keyhole.transcript import Refusal
 
-NUMBER = 160  # bytes that one exact number takes at most, with its key
+NUMBER = 400  # bytes that one exact number takes at most: a DOUBLE may have 309 digits
 PROMISE = "for values without known bounds"
 TRIED = 8  # coarser statements that a denial looks at
 PRIVATELY = 'ask it under policy = "private"'
@@ -50,8 +50,11 @@ class Audited:
 
     `source` None: what is admitted is not answered here (`watch`). `columns` is what was declared of private columns:
     one that may have two values only is refused, since a sum of such values can tell everybody's; with other bounds an
-    allow names its promise. Decisions use the book and public things alone.
+    allow names its promise. `facts` names columns of which something is known about single people: refused. Decisions
+    use the book and public things alone.
     """
+
+    unguarded = False  # are answers given that were not admitted?
 
     def __init__(
         self,
@@ -61,9 +64,10 @@ class Audited:
         source: Source | None = None,
         *,
         explain: bool = False,
+        facts: Iterable[str] = (),
     ) -> None:
         self.book, self.auditor, self._columns, self._source = book, auditor, columns, source
-        self._explain = explain
+        self._explain, self._facts = explain, frozenset(facts)
         self._epoch = book.state.epoch
         assert book.state.last is not None
         self._upto, self._mark = book.state.last.seq, book.state.last.hash  # what the auditor accounts for
@@ -83,13 +87,17 @@ class Audited:
         if self._source is None or asked.statement is None:
             return None
         found = self.book.state.releases.get((self.book.state.epoch, asked.question), ())
-        if not found:
+        entry = next((e for e in map(self.book.entry, found) if self.may_recall(e)), None)
+        if entry is None:
             return None
-        entry = self.book.entry(found[0])
         self.auditor.seen()
         if analyst not in (None, entry.analyst) and entry.seq not in self.book.state.heard.get(str(analyst), ()):
             self.book.append(Mark.TOLD, {"of": [], "entry": entry.seq}, analyst=analyst)
         return self._reply(asked, parsed(entry.body["answer"]), "answered before", entry.seq, entry.hash)
+
+    def may_recall(self, entry: BookEntry) -> bool:
+        """Was it admitted when it was answered? What `monitored` gave was not."""
+        return entry.kind == Mark.ANSWER and entry.body.get("verdict", str(Permission.ALLOW)) == str(Permission.ALLOW)
 
     def admit(self, asked: Heard, analyst: str | None) -> Reply | None:
         """Deny what would expose somebody, refuse what cannot be decided beforehand."""
@@ -107,6 +115,27 @@ class Audited:
         if asked.statement is None or said.verdict is Permission.REFUSED:
             return said
         names = sorted({name for q in asked.statement.queries for name in q.columns} & set(self._columns))
+        told = [name for name in names if name in self._facts]
+        if told:
+            why = (
+                f"something is known of single people's {told[0]!r} ([[facts]]), which is no part of decisions before "
+                f"the answer: {PRIVATELY}, or leave the facts out of these settings"
+            )
+            return Admission(said.number, said.sql, Permission.REFUSED, why)
+        unguarded = [name for name in names if name in self.book.state.unguarded]
+        if unguarded and not self.unguarded:
+            why = (
+                f'answers about {unguarded[0]!r} were given under policy = "monitored" that no auditor admitted, so '
+                f"nothing exact can be promised of it any more: {PRIVATELY}"
+            )
+            return Admission(said.number, said.sql, Permission.REFUSED, why)
+        other = [n for n in names if self.book.state.families.get(n, set()) - {self._columns[n].family}]
+        if other:
+            why = (
+                f"answers about {other[0]!r} were given when its family was another: sums and extremes of one column "
+                f"cannot be decided together. {PRIVATELY}"
+            )
+            return Admission(said.number, said.sql, Permission.REFUSED, why)
         few = [name for name in names if two_valued(self._columns[name])]
         if few:
             why = f"{few[0]!r} has few possible values, and sums of such values can tell everybody's: {PRIVATELY}"
@@ -127,6 +156,9 @@ class Audited:
         """An entry for a statement that counts from now on, with the rows that it adds to what is known."""
         assert asked.statement is not None
         body: dict[str, Any] = {"query": self.auditor.number + 1, "sql": asked.text} | self.remarks()
+        names = {name for q in asked.statement.queries for name in q.columns} & set(self._columns)
+        if names:
+            body["families"] = {name: self._columns[name].family for name in sorted(names)}
         if self.auditor.lasting:
             body["told"] = self.rows(asked)
         room = 0

@@ -56,8 +56,9 @@ def _private(entries: tuple[Entry, ...]) -> bool:
 def _value(entry: Entry, answer: Answer | None, source: Source) -> Decimal | bool | None:
     if answer is None:
         return source.evaluate(entry.query)  # about public columns alone
-    if answer.value is not None or answer.null:
+    if answer.null or isinstance(answer.value, bool) or answer.lo is None or answer.lo != answer.hi:
         return answer.value
-    assert answer.lo is not None
     number: Fraction = answer.lo
+    if answer.value is not None and Fraction(answer.value) == number:
+        return answer.value
     return DIGITS.divide(Decimal(number.numerator), Decimal(number.denominator))

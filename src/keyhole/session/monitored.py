@@ -18,6 +18,12 @@ class Monitored(Audited):
     is never a default.
     """
 
+    unguarded = True
+
+    def may_recall(self, entry: BookEntry) -> bool:
+        """Whatever was answered is given again."""
+        return True
+
     def admit(self, asked: Heard, analyst: str | None) -> Reply | None:
         """Refuse only what cannot be read."""
         said = self._said = self.admission(asked)

@@ -120,7 +120,8 @@ def audited_session(
         begun = arrivals(book, opened.roster) if len(book.state.people) > known else None
         kind = Monitored if policy == "monitored" else Audited
         source = None if dry_run else opened.source
-        made = kind(book, auditor, given.columns.private, source, explain=how.explain)
+        facts = {fact.column for fact in given.knowledge().facts}
+        made = kind(book, auditor, given.columns.private, source, explain=how.explain, facts=facts)
     except BaseException:
         book.close()
         raise

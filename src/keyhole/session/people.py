@@ -41,9 +41,10 @@ def auditor_of(book: Book, roster: Roster, key: bytes, how: Deciding) -> OnlineA
         population = Population([Epoch.from_json(book.entry(seq).body) for seq in book.state.people.values()])
         if book.state.epoch not in book.state.people:
             epoch = _opened(book, population, keys, roster, key, how)
-            book.append(Mark.PEOPLE, epoch.to_json())
+            book.append(Mark.PEOPLE, epoch.to_json() | {"id": [c.name for c in roster.schema.of_role(Role.ID)]})
             population = Population([*population.epochs, epoch])
         rows = tuple(_rows(book))
+        _same_columns(book, roster, rows)
         epochs = Epochs(population, keys, rows, how.changes, book.state.asked)
         auditor = OnlineAuditor(
             roster, insiders=how.insiders, families=how.families, epochs=epochs, knowledge=how.knowledge
@@ -54,6 +55,25 @@ def auditor_of(book: Book, roster: Roster, key: bytes, how: Deciding) -> OnlineA
                 if entry.epoch == book.state.epoch and entry.seq in book.state.rows:
                     auditor.extreme(past(entry).sql, past(entry).answer)
     return auditor
+
+
+def _same_columns(book: Book, roster: Roster, rows: tuple[ToldRow, ...]) -> None:
+    """Columns keep their names over the versions, or what was told of them would be forgotten."""
+    private = {c.name for c in roster.schema.of_role(Role.PRIVATE)}
+    gone = sorted({row.column for row in rows} - private)
+    if gone:
+        raise BookError(
+            f"the book {book.path} has answers about the private column {gone[0]!r}, and there is none of that name "
+            "(capitals count): what was told of it still counts, so it keeps its name and stays private"
+        )
+    ids = [c.name for c in roster.schema.of_role(Role.ID)]
+    for seq in book.state.people.values():
+        before = book.entry(seq).body.get("id", ids)
+        if before != ids:
+            raise BookError(
+                f"the book {book.path} knows people by {', '.join(before)}, and the settings by {', '.join(ids)}: the "
+                "same people must have the same ids, so keep the id, or begin another book for other people"
+            )
 
 
 def _one_epoch(book: Book, roster: Roster, how: Deciding) -> OnlineAuditor:
@@ -83,6 +103,7 @@ def _opened(
                 "column named column, written = FILE under [book] (with its header alone if nobody was)"
             )
         written = _written(how.written, roster, key)
+        _plausible(book, population, keys, written)
     return population.opened(str(book.state.epoch), keys, written)
 
 
@@ -99,6 +120,23 @@ def arrivals(book: Book, roster: Roster) -> str | None:
         f"version {book.state.epochs[-1]['version']!r} opens an epoch: {new} of {roster.n} people were never in the "
         f"book, {gone} who were are not in the data. Are these ids spelled as before?"
     )
+
+
+def _plausible(book: Book, population: Population, keys: tuple[bytes, ...], written: dict[str, list[bytes]]) -> None:
+    """A list on which nobody stands is not believed where the same people have other values than before."""
+    state, before = book.state, max(book.state.people)
+    try:
+        population.numbers(keys)
+    except ConfigError:
+        return  # others came or went, so the digests differ anyway
+    for column, listed in written.items():
+        what = f"private values of {column!r}"
+        was, now = state.data.get((before, what)), state.data.get((state.epoch, what))
+        if not listed and was is not None and now is not None and was != now:
+            raise ConfigError(
+                f"the list of who was written names nobody for {column!r}, and its values are not those of the version "
+                'before: list everybody whose value was written, or set changes = "secret" under [book]'
+            )
 
 
 def _written(path: Path, roster: Roster, key: bytes) -> dict[str, list[bytes]]:

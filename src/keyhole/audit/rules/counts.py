@@ -217,7 +217,7 @@ def _ruled_out(ruling: Possible, knowledge: Knowledge) -> Iterator[Claim]:
             kept = [c for c in part.cells if c in still]
             lost = [c for c in part.cells if c in was and c not in still]
             prior = knowledge.prior(part.column.name)
-            claim = _claim(-1, part.column, kept, lost, proof, prior)
+            claim = left_of_cells(-1, part.column, kept, lost, proof, prior)
             for r in order[starts[k] : starts[k + 1]].tolist():
                 yield replace(claim, row=int(r))
 
@@ -232,7 +232,7 @@ def _plain(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{float(value):g}"
 
 
-def _claim(row: int, column: Column, kept: list[Cell], lost: list[Cell], proof: Proof, prior: Prior) -> Claim:
+def left_of_cells(row: int, column: Column, kept: list[Cell], lost: list[Cell], proof: Proof, prior: Prior) -> Claim:
     """What is left: one value of the column's kind and step is exposed, more are a range or a list."""
     pieces = [p for cell in kept for p in cell.pieces]
     left = [sole(p, column, prior) for p in pieces]

@@ -8,62 +8,28 @@ it is the best.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
-from math import ceil, floor
 
 import numpy as np
 
+from keyhole.audit.attained import attained
 from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.bounded import BoundedSystem, bounded
 from keyhole.audit.conflict import conflict
 from keyhole.audit.known import Claim, Known, Rule, Searched
+from keyhole.audit.learned import Learned, learned
+from keyhole.audit.off_grid import off_grid
+from keyhole.audit.promise import ORDER_GAP
 from keyhole.audit.rules.settle import settled
-from keyhole.errors import ConfigError
+from keyhole.audit.width import Within, written
 from keyhole.evidence import Contradiction, System
 from keyhole.solve.interval import ValueRange, ranges
-from keyhole.solve.interval.polytope import End
-from keyhole.solve.interval.ranges import SIDES
-from keyhole.transcript import shifted
+from keyhole.solve.interval.ranges import SIDES, no_table
 
 SECONDS = 60.0
-DIGITS = 12  # of an end that is no decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Within:
-    """How narrow a range must be to count as inferred: a width, or a share of the larger of its ends.
-
-    >>> Within.parse("5%").width(Fraction(90), Fraction(100)), Within.parse("0.5").width(None, None)
-    (Fraction(5, 1), Fraction(1, 2))
-    """
-
-    amount: Fraction
-    relative: bool = False
-
-    @classmethod
-    def parse(cls, text: str) -> Within:
-        """`0.5`, or `5%`."""
-        try:
-            amount = Fraction(Decimal(text.strip().removesuffix("%")))
-        except (InvalidOperation, ValueError, OverflowError):
-            raise ConfigError(
-                f"--within {text!r} is no width: write a number, such as 0.5, or a share, such as 5%"
-            ) from None
-        if amount < 0:
-            raise ConfigError(f"--within {text!r} is below 0")
-        relative = text.strip().endswith("%")
-        return cls(amount / 100 if relative else amount, relative)
-
-    def width(self, *ends: End) -> Fraction:
-        """The widest range that counts, between these ends."""
-        return (
-            self.amount * max((abs(e) for e in ends if e is not None), default=Fraction(0))
-            if self.relative
-            else self.amount
-        )
+MOST_RUNS = 4  # while other rules learn from the ranges, and the ranges from them
 
 
 def interval(within: Within | None = None, seconds: float | None = SECONDS) -> Rule:
@@ -73,17 +39,20 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
         return Fraction(0) if within is None else within.width(found.lo, found.hi, *(found.inner or ()))
 
     def rule(system: System, known: Known) -> Iterator[Claim | Contradiction]:
-        number = known.number(system)
-        if number in known.searched:
-            return  # it looks at answers and knowledge alone, and they do not change
-        made = bounded(system, known.evidence, known.grids(system))
+        number, told = known.number(system), learned(system, known)
+        last = known.searched.get(number)
+        if last is not None and (last.runs == MOST_RUNS or _same(last.bounded.learned, told)):
+            return  # besides it looks at answers and knowledge alone, and they do not change
+        made = bounded(system, known.evidence, known.grids(system), told)
         if made is None:
             return
-        impossible = list(_no_value(made))
+        impossible = [*_no_value(made), *off_grid(made)]
         if not impossible:
             made = made.with_truth(known.truth(system))
+            if system.order:
+                made = replace(made, question=replace(made.question, fits=attained(made, known) or no_table))
             found = ranges(made.question, seconds, progress=known.progress)
-            known.searched[number] = Searched(made, found, apart)
+            known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1)
             impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]
         if impossible:
             said = [set(c.queries) for c in known.contradictions]
@@ -94,13 +63,22 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
     return rule
 
 
+def _same(one: Mapping[int, Learned], two: Mapping[int, Learned]) -> bool:
+    """Do two rounds start from the same bounds?"""
+    return one.keys() == two.keys() and all((one[u].lo, one[u].hi) == (two[u].lo, two[u].hi) for u in one)
+
+
 def _no_value(made: BoundedSystem) -> Iterator[Contradiction]:
-    """Facts about one person that leave no value between them."""
+    """What is known of one person leaves no value."""
     for j, (lo, hi) in enumerate(made.question.polytope.records):
         if lo is not None and hi is not None and lo > hi:
             holds = [b for b in made.system.bounds if made.system.atoms.holds(b.where, made.atom(j))]
-            names = tuple(sorted((f"fact {b.fact}" for b in holds if b.column == made.column(j)), key=query_order))
-            yield Contradiction(names, f"what is known leaves somebody no {made.column(j)}: {', '.join(names)}")
+            found = {f"fact {b.fact}" for b in holds if b.column == made.column(j)}
+            said = made.learned.get(made.unknowns[j])
+            found |= set() if said is None else said.why[3].weights.keys()
+            names = tuple(sorted(found, key=query_order))
+            listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
+            yield Contradiction(names, f"what is known leaves somebody no {made.column(j)}: {listed}")
             return
 
 
@@ -124,7 +102,7 @@ def _told(made: BoundedSystem, j: int, known: Known) -> bool:
     """Does a fact say more of these records than is declared of their column?"""
     prior = known.evidence.prior(made.column(j))
     ends = tuple(None if end is None else Fraction(end) for end in (prior.lo, prior.hi))
-    return made.question.polytope.records[j] != ends
+    return made.before[j] != ends
 
 
 def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Contradiction:
@@ -137,6 +115,8 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
         if end is not None
     )
     weights = {q: w for side in sides for q, w in side.weights.items()}
+    for *_, why in Proof(number, {}, sides=sides).known:
+        weights |= {q: Fraction(1) for q in why.weights if q not in weights}
     ordered = dict(sorted(weights.items(), key=lambda pair: query_order(pair[0])))
     proof = Proof(number, ordered, {made.unknowns[j]: 1}, sides=sides)
     left = grid.between(found.lo, found.hi)
@@ -149,7 +129,7 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
     narrow = lo is not None and hi is not None and 0 < hi - lo <= searched.apart(found)
     status = Status.INFERRED if narrow else Status.OPEN
     tight = found.inner == (lo, hi) or (grid.step is None and found.tight)
-    return Claim(-1, column, status, None, _decimal(lo, floor), _decimal(hi, ceil), proof, tight=tight)
+    return Claim(-1, column, status, None, *written(lo, hi), proof, tight=tight)
 
 
 def _dust(made: BoundedSystem, found: ValueRange) -> Fraction:
@@ -163,16 +143,6 @@ def _dust(made: BoundedSystem, found: ValueRange) -> Fraction:
     return total
 
 
-def _decimal(end: End, outward: object) -> Decimal | None:
-    """An end as a decimal: exactly where that ends, else rounded outwards."""
-    if end is None:
-        return None
-    digits = next((d for d in range(41) if 10**d % end.denominator == 0), None)
-    if digits is not None:
-        return shifted(int(end * 10**digits), digits)
-    return shifted((floor if outward is floor else ceil)(end * 10**DIGITS), DIGITS)
-
-
 def unshown(known: Known, number: int) -> str:
     """Why not everybody else is shown to be open, as the end of a sentence; empty if everybody is.
 
@@ -183,12 +153,14 @@ def unshown(known: Known, number: int) -> str:
     made, found = searched.bounded, searched.ranges
     if found.refuted:
         return "some answers contradict each other or the data"
+    if made.question.fits is no_table:
+        return ORDER_GAP
     if not made.whole:
         return "some answer is not at hand, and what is declared can give away more with it"
     P, people, listed = made.question.polytope, 0, known.listed(made.system)
     for j, each in enumerate(found.of):
         width = searched.apart(each)
-        prior = P.records[j]
+        prior = made.before[j]
         if each.wider(width) or (prior[0] is not None and prior[1] is not None and prior[1] - prior[0] <= width):
             continue
         if each.lo == each.hi and each.lo is not None and all(map(made.beforehand, each.weights.values())):

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.audit.base import OrderSteps, Proof, RankUsed, Status, outward, query_order
-from keyhole.audit.known import Claim, Known, ShownOpen
+from keyhole.audit.known import Claim, Known, Rule, ShownOpen
 from keyhole.audit.rules.order_cases import MEMBERS, CutLine, GroupRank, decided, rows_of
 from keyhole.audit.rules.order_open import everybody_open
+from keyhole.audit.width import Within, written
 from keyhole.basis.bits import Words
 from keyhole.evidence import Contradiction, OrderFact, System
 from keyhole.meaning import ranks
@@ -32,6 +33,7 @@ SMALLEST = "it is the smallest of a group in which nobody else can be so low"
 BY_RANK = "what is known of the others of a group leaves one value"
 BY_CASES = "in every table that gives these answers it is the same"
 ALONE = "it is about one person alone"
+WITHIN = "nobody of a group is above its greatest value, nor below its least"
 PAIR = "one of the two has the least value and the other the greatest"
 
 
@@ -67,7 +69,16 @@ def unused(fact: OrderFact) -> str:
     return "" if fact.answer.null or fact.lo is not None or fact.hi is not None else f"{name} told nothing"
 
 
-def order(system: System, known: Known) -> Iterator[Claim | Contradiction | ShownOpen]:
+def within_order(within: Within | None) -> Rule:
+    """The rule, with ranges of at most that width inferred; who is open has two values further apart."""
+
+    def rule(system: System, known: Known) -> Iterator[Claim | Contradiction | ShownOpen]:
+        return order(system, known, within)
+
+    return rule
+
+
+def order(system: System, known: Known, within: Within | None = None) -> Iterator[Claim | Contradiction | ShownOpen]:
     """Records whose value follows from order statistics; cost: some passes over facts times atoms."""
     facts = [f for f in system.order if f.query.aggregate in ORDERED]
     if not facts:
@@ -77,7 +88,7 @@ def order(system: System, known: Known) -> Iterator[Claim | Contradiction | Show
         mine = [f for f in facts if f.query.terms[0].column == column and not unused(f)]
         if not mine:
             continue
-        judged = _Ordered(system, known, column, mine)
+        judged = _Ordered(system, known, column, mine, within)
         yield from judged.claims()
         opened = opened and judged.open
     if opened:
@@ -92,12 +103,14 @@ def _alone(system: System) -> bool:
 class _Ordered:
     """The order statistics of one column, with all that is known of its values."""
 
-    def __init__(self, system: System, known: Known, column: str, facts: Sequence[OrderFact]) -> None:
-        self.system, self.known, self.column = system, known, column
+    def __init__(
+        self, system: System, known: Known, column: str, facts: Sequence[OrderFact], within: Within | None
+    ) -> None:
+        self.system, self.known, self.column, self.within = system, known, column, within
         self.number, self.grid = known.number(system), known.grid(column)
         self.troubles: list[Contradiction] = []
         self.placed = [p for fact in facts if (p := self._placed(fact)) is not None]
-        self.held = [c for c in known.claims(column) if c.lo is not None or c.hi is not None]
+        self.held = [c for c in known.claims(column) if (c.lo is not None or c.hi is not None) and not _ours(c)]
         self.stated = [b for b in system.bounds if b.column == column]
         self.open = False
 
@@ -160,6 +173,7 @@ class _Ordered:
             self.open = everybody_open(self.bounds, self.facts, settled)
         if not self.open:
             yield from self._cases(shown=ours and all(p.fact.exact for p in self.placed))
+        yield from self._narrowed(tight=self.open and _alone(self.system))
 
     def _cases(self, *, shown: bool) -> Iterator[Claim | Contradiction]:
         """What cases tell of few people; `shown`: the answers say no more than the facts."""
@@ -185,7 +199,7 @@ class _Ordered:
             for row, value in part.forced.items():
                 end = simplest_decimal(value, value)
                 yield Claim(row, self.column, Status.EXPOSED, end, end, end, proof)
-        self.open = shown and all(part.open for part in parts)
+        self.open = shown and self.within is None and all(part.open for part in parts)
 
     def _value(self, code: np.int64) -> Fraction | None:
         return self.values[int(code) - 1] if 0 < code <= len(self.values) else None
@@ -217,6 +231,9 @@ class _Ordered:
 
     def _ends(self, claim: Claim) -> tuple[Fraction | None, Fraction | None]:
         """What is known of a person; of an identity of DOUBLE sums with all its dust, though it is shown without."""
+        if claim.proof.sides:
+            ends = {side.side: side.end for side in claim.proof.sides}
+            return ends.get("lo"), ends.get("hi")
         if not claim.proof.rule and not self.known.exact(self.column) and claim.proof.system == self.number:
             told = claim.proof.ends(self.known.solved(self.system).by_number)
             if told is not None:
@@ -251,6 +268,22 @@ class _Ordered:
             lo, hi = (None if end is None else outward(end, end)[k] for k, end in enumerate((p.lo, p.hi)))
             if (p.lo, p.hi) != self.grid.between(None, None):
                 yield Claim(row, self.column, Status.INFERRED, None, lo, hi, self._proof((), ALONE, also=(i,)))
+
+    def _narrowed(self, *, tight: bool) -> Iterator[Claim]:
+        """Everybody whose bounds order statistics narrowed, and who has several values left: open, in that range."""
+        b = self.bounds
+        told = np.array([*(made.fact < len(self.facts) for made in b.made), False])  # -1: by nothing
+        found = np.flatnonzero((b.low < b.high) & (told[b.low_by] | told[b.high_by]))
+        members = _members(self.of, found)
+        proofs: dict[tuple[int, int], Proof] = {}
+        for c in found.tolist():
+            by = (int(b.low_by[c]), int(b.high_by[c]))
+            proofs[by] = proof = proofs.get(by) or self._proof(by, WITHIN)
+            lo, hi = self._value(b.low[c]), self._value(b.high[c])
+            narrow = self.within is not None and self.within.holds(lo, hi)
+            status = Status.INFERRED if narrow else Status.OPEN
+            claim = Claim(-1, self.column, status, None, *written(lo, hi), proof, tight=tight)
+            yield from (replace(claim, row=row) for row in members[c])
 
     def _words(self, by: Sequence[int]) -> str:
         """Why one value is left, by the last fact that said so."""
@@ -313,6 +346,11 @@ class _Ordered:
         if len(names) == 1:
             return Contradiction(names, f"{listed} cannot be true: nobody it is about can have what it was answered")
         return Contradiction(names, f"{listed} cannot all be true: nobody is left who can have what one was answered")
+
+
+def _ours(claim: Claim) -> bool:
+    """A range that follows from these very statistics, and is found again."""
+    return claim.proof.order is not None and claim.proof.rule in (WITHIN, ALONE)
 
 
 def classes(of: NDArray[np.int32], start: NDArray[np.int64]) -> tuple[NDArray[np.int64], RankBounds]:

@@ -16,14 +16,14 @@ range tight, and nothing else. Stopped early, what was proved stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from time import monotonic
 from typing import TypeAlias
 
 from keyhole.grid import Grid
 from keyhole.solve.interval.interior import movable
-from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, room
+from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, inside, room
 from keyhole.solve.interval.propagate import Propagation
 from keyhole.solve.interval.remainder import with_remainders
 from keyhole.solve.interval.simplex import Simplex
@@ -33,6 +33,11 @@ TINY_CELLS = 1_000  # and up to which walks alone say who can move
 SIDES: tuple[Side, Side] = ("lo", "hi")
 LIMIT = "the time limit was reached"
 INTERRUPTED = "it was interrupted"
+
+Table: TypeAlias = Mapping[int, Fraction]
+Fits: TypeAlias = Callable[
+    [Table], Mapping[int, tuple[End, End]] | None
+]  # a table -> where records lie; None: it is none
 
 
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -97,6 +102,7 @@ class RangeProblem:
     tables: Sequence[Sequence[int]] = ()
     truth: Sequence[Fraction] | None = None
     equations: frozenset[int] = frozenset()  # rows that are equations, blurred by floating-point sums at most
+    fits: Fits | None = None  # what else a table must be, and where its records then lie; None: nothing else
 
 
 def ranges(
@@ -125,6 +131,8 @@ def ranges(
         wrong = set[int](), set[int]()
         if question.truth is not None:
             wrong = P.broken(question.truth)
+        if question.fits is not None and (wrong[0] or wrong[1]):
+            question = replace(question, fits=no_table)  # it looks at the true table elsewhere
         for rows, columns in parts:
             part = _Part(question, found, rows, columns)
             known = question.truth is not None and wrong[0].isdisjoint(rows) and wrong[1].isdisjoint(columns)
@@ -132,18 +140,24 @@ def ranges(
                 part.start = {k: question.truth[k] for k in columns}
                 part.see(part.start)
             cells = len(rows) * len(columns)
-            if known and cells > min(small, TINY_CELLS):
+            if known and cells > min(small, TINY_CELLS) and question.fits is None:
                 part.move()
             if cells <= small and not found.stopped:
                 found.stopped = part.walk(end)
             part.settle()
-            if cells > small and part.real and part.between:
+            if cells > small and part.real and part.between and question.fits is None:
                 waiting.append(part)
+        _alone(question, found, {k for _, columns in parts for k in columns})
         for part in waiting:
             part.project(narrowed, end, progress)
     except KeyboardInterrupt:
         found.stopped = INTERRUPTED
     return found
+
+
+def no_table(table: Table) -> None:
+    """What no table is."""
+    return
 
 
 def _propagated(question: RangeProblem, found: Ranges) -> Propagation:
@@ -156,6 +170,25 @@ def _propagated(question: RangeProblem, found: Ranges) -> Propagation:
     for k, side in narrowed.moved:
         _take(P, found.of[k], k, side, plus.given(narrowed.weights(k, side)))
     return narrowed
+
+
+def _alone(question: RangeProblem, found: Ranges, touched: set[int]) -> None:
+    """Columns that no row touches, where something else is asked of a table: each moved alone, the rest as it is."""
+    P, fits = question.polytope, question.fits
+    if fits is None:
+        return
+    for k in range(P.K):
+        if k in touched:
+            continue
+        low, high = on_ends(question.grids[k], P.records[k])
+        step, size = question.grids[k].step or Fraction(1), P.sizes[k]
+        near = [end for end in (low, high) if end is not None] or [question.grids[k].base]
+        tries = {*near, *(e + s for e in near for s in (step, -step) if inside(e + s, (low, high)))}
+        for value in sorted(tries):
+            rooms = fits({k: size * value})
+            if rooms is not None:
+                seen = rooms.get(k) or room((low, high), size, size * value)
+                found.of[k].inner = _hull(found.of[k].inner, seen)
 
 
 def _take(P: Polytope, known: ValueRange, k: int, side: Side, weights: Weights) -> None:
@@ -174,7 +207,7 @@ class _Part:
 
     def __init__(self, question: RangeProblem, found: Ranges, rows: list[int], columns: list[int]) -> None:
         self.question, self.found, self.rows, self.columns = question, found, rows, columns
-        self.held = {k: _on(question.grids[k], question.polytope.records[k]) for k in columns}
+        self.held = {k: on_ends(question.grids[k], question.polytope.records[k]) for k in columns}
         self.real = all(question.grids[k].step is None for k in columns)
         self.strict = [i for i in rows if i in question.strict]
         self.between = not self.strict  # is there a table strictly inside all strict rows?
@@ -248,10 +281,14 @@ class _Part:
         """Note what a table gives to every record; `endless`: from it one column can go on without end."""
         if not self._on_grids(table):
             return
-        P = self.question.polytope
+        P, fits = self.question.polytope, self.question.fits
         strictly = all(self._inside(i, table) for i in self.strict)
-        if not strictly and not self.real:
+        if not strictly and (not self.real or fits is not None):
             return
+        rooms = {} if fits is None else fits(table)
+        if rooms is None:
+            return
+        endless = None if fits is not None else endless  # further along that way nobody looked
         if self.strict and self.real and not self.between:
             self.tables += 1
             self.sum = [s + table[k] for s, k in zip(self.sum, self.columns, strict=True)]
@@ -259,7 +296,7 @@ class _Part:
         self.loose = [k for k in self.loose if not self.found.of[k].tight]
         for k in self.loose:
             known = self.found.of[k]
-            low, high = room(self.held[k], P.sizes[k], table[k])
+            low, high = rooms[k] if k in rooms else room(self.held[k], P.sizes[k], table[k])
             if endless is not None and endless[0] == k:
                 low, high = (None, high) if endless[1] == "lo" else (low, None)
             if strictly:
@@ -292,7 +329,7 @@ def on_grid(grid: Grid, total: Fraction, size: int) -> bool:
     return grid.step is None or ((total - size * grid.base) / grid.step).denominator == 1
 
 
-def _on(grid: Grid, record: tuple[End, End]) -> tuple[End, End]:
+def on_ends(grid: Grid, record: tuple[End, End]) -> tuple[End, End]:
     """The ends of a record, moved inwards to the numbers that its column has."""
     return record if grid.step is None else grid.between(*record) or record
 

@@ -54,7 +54,10 @@ def cast_to(con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str)
     wrong = f"{column} IS NOT NULL AND ({made}) IS NULL"
     at = first(con, f"SELECT rowid, {column}::VARCHAR FROM loaded WHERE {wrong} LIMIT 1")
     if at is not None:
-        cure = f"mend the data, or declare what the column holds: kind = ... under {declared}"
+        cure = (
+            f"mend the data, or declare what the column holds: kind = ... under {declared} (without, it follows from "
+            "how min, max and step are written, and is a decimal if there are none)"
+        )
         raise DataError(
             f"column {name!r}, row {int(at[0]) + 1}: {at[1]!r} is not {_WORDS[kind]}; {cure}",
             told=f"column {name!r} holds something that is not {_WORDS[kind]}; {cure}",

@@ -1,0 +1,52 @@
+"""What a verdict promises of those who are not listed, and why it is not more."""
+
+from __future__ import annotations
+
+from keyhole.evidence import Evidence, System
+from keyhole.knowledge import Prior
+
+COMPLETE = (
+    "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
+    "known ranges, grids and 0/1 values may give away more"
+)
+SHOWN_OPEN = (
+    "complete: everybody who is not listed is shown to be open, by the rank of the equations or by a second table that "
+    "gives the same answers, checked in exact arithmetic"
+)
+SOUND = "sound, not complete: everything listed is proved, but"
+NOISE_GAP = "some answers are noisy without a bound: they prove nothing, and what they make likely is not judged"
+ORDER_GAP = "some answer is an order statistic, and the rules for these can miss something here"
+NOTHING = "none: nothing was judged"
+
+
+def beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str:
+    """What of a system neither the rank theorem nor second tables decide, as the end of a sentence; empty if nothing.
+
+    `searched` is why second tables do not show everybody open (empty: they do), None if none were looked for.
+    """
+    if system.partitions:
+        names = ", ".join(part.column.name for part in system.partitions)
+        return (
+            f"there are conditions on private values ({names}), and what their answers tell together was searched by "
+            "rules that can miss something"
+        )
+    if system.equal or any(feature.power != 1 for feature in system.features):
+        return "there are squares or variances of private values, and the rules for them can miss something"
+    if not system.constraints and not system.order:
+        return ""  # no answer said anything of a private value
+    if searched is not None and any(row.scale == 0 and row.fact is None for row in system.constraints):
+        return "some answer is a quotient of private sums, and that its denominator is not 0 was not searched"
+    if searched is not None:
+        return searched
+    if system.order:
+        return ORDER_GAP
+    if system.bounds:
+        return "facts about single people are known, and what follows from them was not searched"
+    for name in system.columns:
+        if evidence.prior(name) != Prior():
+            return (
+                f"what is declared of {name} (a range, a step or its values) can give away more than the equations do, "
+                "and that was not searched"
+            )
+    inexact = not all(row.equation for row in system.constraints)
+    return "some answer is no equation" if inexact else ""

@@ -1,0 +1,184 @@
+"""Grids, 0/1 and categories: what is the same in every table that gives the answers, and who is shown to be open.
+
+Everybody has one of finitely many options (`integer_model`); all tables that give all answers are looked at, with those
+merged that have the same totals (`keyhole.solve.tables`). What no table has is ruled out: one value left is exposed, a
+category or a side of a private constant that is gone is inferred, and with `--within` so is a narrow range. If every
+answer was put in exactly, everybody else has each of his cells, and two values, in some table: the verdict is complete.
+Sound always; complete for small systems; beyond the limits nothing is claimed, and the verdict says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.audit.base import Proof, Status, query_order
+from keyhole.audit.known import Claim, Known, Rule, ShownOpen
+from keyhole.audit.rules.counts import left_of_cells
+from keyhole.audit.rules.integer_model import Alternative, OptionModel, PeopleAlike, TooLarge, option_model, scalar
+from keyhole.audit.rules.order_cases import components
+from keyhole.audit.width import Within
+from keyhole.cells import Cell
+from keyhole.evidence import Contradiction, System
+from keyhole.solve.cases import TooManyCases
+from keyhole.solve.tables import Alike, Condition, OptionsLeft, possible
+
+IN_EVERY_TABLE = "in every table on the declared grid that gives these answers it is so"
+LISTED = 12  # values that are listed one by one
+
+
+def integer(within: Within | None = None) -> Rule:
+    """The rule; a range of at most `within` counts as inferred."""
+
+    def rule(system: System, known: Known) -> Iterator[Claim | Contradiction | ShownOpen]:
+        number = known.number(system)
+        if number in known.split:
+            return  # it looks at answers and knowledge alone, and they do not change
+        known.split[number] = ""
+        try:
+            model = option_model(system, known)
+        except TooLarge as large:
+            known.split[number] = f"the tables on the declared grid are too many to look at ({large})"
+            return
+        if model is not None:
+            yield from _Decided(model, known, number, within).claims()
+
+    return rule
+
+
+@dataclass(slots=True)
+class _Decided:
+    """One system, component by component."""
+
+    model: OptionModel
+    known: Known
+    number: int
+    within: Within | None
+
+    def claims(self) -> Iterator[Claim | Contradiction | ShownOpen]:
+        """What follows, what cannot be true, and whether everybody else is shown to be open."""
+        moved = [{k for k, p in enumerate(self.model.people) if _moves(p.kind, c)} for c in self.model.conditions]
+        missing = self.model.missing
+        for part in components(moved):
+            kinds = sorted(set().union(*(moved[i] for i in part)))
+            if not kinds:
+                continue  # it says nothing of anybody
+            try:
+                found = self._search(kinds, part)
+                if not found.feasible:
+                    yield from self._clash(part)
+                    return
+                strict = found if found.sure else self._search(kinds, part, strict=True)
+                same = all((a == b).all() for a, b in zip(found.options, strict.options, strict=True))
+                missing = missing or ("" if same else "some answer is rounded, or a quotient known as far as printed")
+                used = part if all(each.all() for each in found.options) else self._used(kinds, part, found)
+            except TooManyCases:
+                missing = "the tables on the declared grid are too many to look at"
+                continue
+            yield from self._narrowed(kinds, found, self._proof(used))
+        self.known.split[self.number] = missing
+        if not missing:
+            yield ShownOpen(self.number)
+
+    def _search(self, kinds: Sequence[int], part: Sequence[int], *, strict: bool = False) -> OptionsLeft:
+        """The tables of one component: the totals that its answers look at, with constants from everybody else."""
+        model = self.model
+        told = [model.conditions[i] for i in part]
+        mine = [model.people[k].kind for k in kinds]
+        rest = [p.kind for k, p in enumerate(model.people) if k not in set(kinds)]
+        at = sorted({a for c in told for a in c.at})
+        place = {a: i for i, a in enumerate(at)}
+        moved = [
+            Condition(tuple(place[a] for a in c.at), c.judge, {place[a]: e for a, e in c.ends.items()}) for c in told
+        ]
+        alike = [Alike(k.people, k.options[:, at]) for k in mine]
+        alike += [Alike(1, sum((k.people * k.options[:1, at] for k in rest), np.zeros((1, len(at)), dtype=np.int64)))]
+        found = possible(alike, moved, [place[a] for a in model.flags if a in place], strict=strict)
+        return OptionsLeft(found.options[:-1], found.sure)
+
+    def _used(self, kinds: Sequence[int], part: Sequence[int], found: OptionsLeft) -> Sequence[int]:
+        """Answers enough for the same; first without those that are no plain sums."""
+        kept = sorted(part, key=lambda i: self.model.tests[i].additive)
+        for i in tuple(kept):
+            fewer = [j for j in kept if j != i]
+            if fewer and all(
+                (a == b).all() for a, b in zip(self._search(kinds, fewer).options, found.options, strict=True)
+            ):
+                kept = fewer
+        return kept
+
+    def _names(self, part: Sequence[int]) -> tuple[str, ...]:
+        return tuple(sorted((self.model.tests[i].entry.number for i in part), key=query_order))
+
+    def _proof(self, part: Sequence[int]) -> Proof:
+        plain = all(self.model.tests[i].additive for i in part)
+        weights = dict.fromkeys(self._names(part), Fraction(1))
+        return Proof(self.number, weights, rule=IN_EVERY_TABLE, tables="sums" if plain else "other")
+
+    def _clash(self, part: Sequence[int]) -> Iterator[Contradiction]:
+        """That no table gives these answers, where nothing was said of them yet."""
+        names = self._names(part)
+        self.known.split[self.number] = "some answers contradict each other or the data"
+        if any(set(c.queries) <= set(names) for c in self.known.contradictions):
+            return
+        listed = ", ".join("Q" + name for name in names)
+        yield Contradiction(names, f"{listed} cannot all be true: no table on the declared grid gives them")
+
+    # -- what is left -------------------------------------------------------------------------------------------------
+
+    def _narrowed(self, kinds: Sequence[int], found: OptionsLeft, proof: Proof) -> Iterator[Claim]:
+        for k, options in zip(kinds, found.options, strict=True):
+            people = self.model.people[k]
+            for j, name in enumerate(self.model.columns):
+                claim = self._claim(name, _seen(people, j), _seen(people, j, options), proof)
+                if claim is not None:
+                    yield from (replace(claim, row=int(r)) for r in people.rows)
+
+    def _claim(self, name: str, was: list[Alternative], still: list[Alternative], proof: Proof) -> Claim | None:
+        """What is news of one column; None if nothing is."""
+        if len(was) == len(still) and self.within is None:
+            return None
+        values = sorted(a.value for a in still if a.value is not None)
+        if len(was) > 1 and len(values) == 1 == len(still):
+            end = Decimal(scalar(values[0]))  # type: ignore[arg-type]
+            return Claim(-1, name, Status.EXPOSED, end, end, end, proof)
+        kept, lost = _cells(still), [c for c in _cells(was) if c not in _cells(still)]
+        part = next((p for p in self.known.evidence.systems[self.number].partitions if p.column.name == name), None)
+        claim = None
+        if part is not None and lost:
+            claim = left_of_cells(-1, part.column, kept, lost, proof, self.known.evidence.prior(name))
+        if len(values) < 2:
+            return claim
+        low, high = Decimal(scalar(values[0])), Decimal(scalar(values[-1]))  # type: ignore[arg-type]
+        if claim is not None:
+            allowed = tuple(map(scalar, values)) if len(values) <= LISTED else ()
+            return replace(claim, lo=low, hi=high, allowed=allowed)
+        before = sorted(a.value for a in was if a.value is not None)
+        width = Fraction(-1) if self.within is None else self.within.width(values[0], values[-1])
+        if values[-1] - values[0] <= width < before[-1] - before[0]:
+            return Claim(-1, name, Status.INFERRED, None, low, high, proof)
+        return None
+
+
+def _moves(kind: Alike, condition: Condition) -> bool:
+    at = list(condition.at)
+    return bool((kind.options[:, at] != kind.options[:1, at]).any())
+
+
+def _seen(people: PeopleAlike, j: int, options: NDArray[np.bool_] | None = None) -> list[Alternative]:
+    """The alternatives of column j in the choices that are possible, in their order."""
+    held = (
+        people.choices
+        if options is None
+        else (c for c, o in zip(people.choices, people.option, strict=True) if options[o])
+    )
+    return list(dict.fromkeys(choice[j] for choice in held))
+
+
+def _cells(alternatives: Sequence[Alternative]) -> list[Cell]:
+    return list(dict.fromkeys(a.cell for a in alternatives if a.cell is not None))

@@ -1,0 +1,153 @@
+"""Proofs by all tables on a grid: people are split one after the other, and cases with the same totals are merged.
+
+What each person adds to each answer, with each value, is taken from the engine (`counts`); values are all numbers of
+the declared grid, and of a column without one some of every cell, which must then add the same. A case is a list of
+totals; it is closed where an answer cannot be reached any more. The person of the claim comes last: what he adds must
+be what the others leave, and every value with which that is so must be one that the claim allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from .claims import Addend, Claimed
+from .counts import Added, Choice, Counts, allows
+from .engine import Cannot, Fails
+
+LIMIT = 100_000  # cases after one person
+STEPS = 3_000_000  # of one proof
+
+Totals = tuple[Fraction, ...]
+
+
+class Tables:
+    """Replays proofs by all tables; what single people add is kept by `counts`."""
+
+    def __init__(self, counts: Counts) -> None:
+        self.counts = counts
+        self._left: dict[str, tuple[list[str], list[Choice], dict[int, set[int]]]] = {}
+
+    def check(self, claim: Claimed, row: int) -> None:
+        """Does every table that gives the answers have what is claimed, and is there one?"""
+        if claim.status not in ("exposed", "inferred"):
+            raise Fails("this proof is of a value, or of what a value is not")
+        if row in self.counts.engine.null[claim.column]:
+            raise Fails("somebody who has no value is said to have one")
+        names, choices, left = self._possible(claim, row)
+        if claim.column not in names:
+            raise Fails("the statements do not look at this column")
+        at = names.index(claim.column)
+        values = {choices[i][at] for i in left[row]}
+        if not values:
+            raise Cannot("the answers contradict each other")
+        if not all(allows(claim, value) for value in values):
+            raise Fails("there is a table with these answers in which it is not so")
+        if claim.status == "exposed" and len(values) != 1:
+            raise Fails("there are tables with these answers and different values")
+
+    def _possible(self, claim: Claimed, row: int) -> tuple[list[str], list[Choice], dict[int, set[int]]]:
+        key = repr((claim.proof, claim.certificate.get("declared")))
+        if key not in self._left:
+            cited = [c for c in claim.proof if c.query]
+            if len(cited) < len(claim.proof):
+                raise Cannot("more than answers is used")
+            names, choices = self.counts.choices(claim, every=True)
+            self._left[key] = (names, choices, {})
+        names, choices, left = self._left[key]
+        if row not in left:
+            left[row] = self._of_one(claim, row, names, choices)
+        return names, choices, left
+
+    def _of_one(self, claim: Claimed, row: int, names: Sequence[str], choices: Sequence[Choice]) -> set[int]:
+        """The choices of one person that some table has."""
+        sums, floors = [], []
+        for cited in claim.proof:
+            added, empty, said = self.counts.one(cited, names, choices)
+            sums.append((added, said - empty))
+            floors += self._somebody(cited, names, choices)
+        start = self.counts.start(names, choices)
+        self._alike(claim, names, choices, [added for added, _ in (*sums, *((f, None) for f in floors))])
+        options = [self._options(held, r, sums, floors) for r, held in enumerate(start)]
+        target = tuple(told for _, told in sums)
+        order = [r for r in range(len(options)) if r != row]
+        cases = reached([list(options[r]) for r in order], list(options[row]), target, len(floors))
+        found: set[int] = set()
+        for adds, held in options[row].items():
+            if any(_meets(_plus(case, adds, len(target)), target) for case in cases):
+                found |= held
+        return found
+
+    def _somebody(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> list[Added]:
+        """A sum that is not NULL says that somebody matches: who would, with which value."""
+        if cited.answer is None or cited.besides is not None:
+            return []
+        return self.counts.matching(cited, names, choices)
+
+    def _options(
+        self, held: set[int], r: int, sums: Sequence[tuple[Added, Fraction]], floors: Sequence[Added]
+    ) -> dict[Totals, set[int]]:
+        """What one person may add to all totals at once, with the choices that do so."""
+        found: dict[Totals, set[int]] = {}
+        for i in held:
+            adds = (*(added[r][i] for added, _ in sums), *(added[r][i] for added in floors))
+            found.setdefault(adds, set()).add(i)
+        return found
+
+    def _alike(self, claim: Claimed, names: Sequence[str], choices: Sequence[Choice], tables: Sequence[Added]) -> None:
+        """Values that stand for a whole cell must add the same as each other, to everything and for everybody."""
+        declared: Mapping[str, Any] = claim.certificate.get("declared") or {}
+        for at, name in enumerate(names):
+            for cell in self.counts.cells_sampled(claim, name, declared.get(name) or {}):
+                like: dict[Choice, list[int]] = {}
+                for i, choice in enumerate(choices):
+                    if choice[at] in cell:
+                        like.setdefault((*choice[:at], *choice[at + 1 :]), []).append(i)
+                for same in like.values():
+                    if any(mine[i] != mine[same[0]] for added in tables for mine in added for i in same):
+                        raise Cannot("a sum of values that are on no finite grid")
+
+
+def reached(options: Sequence[Sequence[Totals]], last: Sequence[Totals], target: Totals, floors: int) -> set[Totals]:
+    """The totals that people can add up to, as far as the last one can still bring them to the target.
+
+    >>> one, half = (Fraction(0),), (Fraction(1),)
+    >>> reached([[one, half], [one, half]], [one], (Fraction(2),), 0)
+    {(Fraction(2, 1),)}
+    """
+    width = len(target)
+    rest = [list(map(min, zip(*last, strict=True))), list(map(max, zip(*last, strict=True)))]
+    suffix = [rest]
+    for each in reversed(options):
+        low, high = (list(map(best, zip(*each, strict=True))) for best in (min, max))
+        before = suffix[-1]
+        suffix.append(
+            [
+                [a + b for a, b in zip(low, before[0], strict=True)],
+                [a + b for a, b in zip(high, before[1], strict=True)],
+            ]
+        )
+    suffix.reverse()
+    cases: set[Totals] = {tuple([Fraction(0)] * (width + floors))}
+    steps = 0
+    for n, each in enumerate(options):
+        low, high = suffix[n + 1]
+        steps += len(cases) * len(each)
+        if steps > STEPS:
+            raise Cannot(f"it takes more than {STEPS} steps")
+        made = {_plus(case, adds, width) for case in cases for adds in each}
+        cases = {c for c in made if all(c[i] + low[i] <= target[i] <= c[i] + high[i] for i in range(width))}
+        if len(cases) > LIMIT:
+            raise Cannot(f"it takes more than {LIMIT} cases")
+    return cases
+
+
+def _plus(case: Totals, adds: Totals, width: int) -> Totals:
+    """Totals with what one more person adds; of those who match only matters whether there are any."""
+    found = [a + b for a, b in zip(case, adds, strict=True)]
+    return (*found[:width], *(min(f, Fraction(1)) for f in found[width:]))
+
+
+def _meets(totals: Totals, target: Totals) -> bool:
+    return totals[: len(target)] == target and all(totals[len(target) :])
