@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.defend.answering import Answered, Priced
+from keyhole.report.digits import rounded
 
 
 def _number(value: Fraction | None) -> int | float | None:
@@ -104,4 +105,4 @@ def remainder(left: Fraction) -> str:
 def _pair(value: Fraction | None, bar: Fraction | None) -> str:
     if value is None or bar is None:
         return "unknown: too few records for a ratio"
-    return f"{float(value):.10g} ± {float(bar):.4g}"
+    return f"{rounded(value, bar)} ± {rounded(bar, bar)}"
