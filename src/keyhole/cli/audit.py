@@ -95,7 +95,7 @@ def audit(
             rounding=rounding,
             within=within,
             time_limit=time_limit,
-            config=config if config is not None else knowledge,
+            config=options.one_of(config, knowledge),
             progress=progress,
         )
     show(verdict, read, known, format, out)

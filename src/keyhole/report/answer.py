@@ -89,8 +89,9 @@ def answer_lines(a: Answered) -> Iterator[str]:
     for key, made in a.groups:
         label = "".join(f"{k} = {plain(v)}  " for k, v in key)
         yield f"  {label}" + ", ".join(_pair(e.value, e.bar) for e in made)
+    own = f" (and {float(a.own):g} of the analyst's own share, as for everybody who is told it)" if a.own else ""
     yield (
-        f"  cost {float(a.cost):g}, left {remainder(a.left)}; {a.neighbours}; bars hold with probability "
+        f"  cost {float(a.cost):g}{own}, left {remainder(a.left)}; {a.neighbours}; bars hold with probability "
         f"{1 - a.beta:g}; {a.how}"
     )
     for note in a.notes:

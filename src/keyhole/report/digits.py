@@ -23,17 +23,19 @@ def digits(value: object) -> str:
 
 
 def rounded(value: float | Fraction, bar: float | Fraction | None = None) -> str:
-    """An estimate with the digits that its error bar leaves (one of the bar's and one more), twelve without a bar.
+    """An estimate with the digits that its error bar leaves: two of the bar's; six if it is infinite, twelve without one.
 
     >>> rounded(1234567.891), rounded(66653.0423, 12.5), rounded(66653.0423, 1000), rounded(0.1 + 0.2), rounded(2e-9)
     ('1234567.891', '66653', '66700', '0.3', '0.000000002')
+    >>> rounded(31 / 6, math.inf)
+    '5.16667'
     """
     number = float(value)
     if not math.isfinite(number) or abs(number) >= 10.0**LONGEST:
         return f"{number:g}"
     places = 12 - _size(number)
-    if bar is not None and 0 < float(bar) < math.inf:
-        places = min(places, 1 - _size(float(bar)))
+    if bar is not None and float(bar) > 0:
+        places = 5 - _size(number) if math.isinf(bar) else min(places, 1 - _size(float(bar)))
     found = round(number, places)
     return np.format_float_positional(found + 0.0, trim="-") if found else "0"
 

@@ -13,14 +13,15 @@ from keyhole.audit.base import name_of, query_order
 from keyhole.knowledge import Prior
 from keyhole.report.digits import digits
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, Cited, EndArgument, Plain, Step
-from keyhole.report.sentence import sentence, statements
+from keyhole.report.sentence import counted, sentence, statements
 from keyhole.report.troubles import SHOWN, more, named, short, troubles
 from keyhole.transcript import simplest_decimal
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-WIDTH = 100  # places of a line; proofs are wrapped there
+WIDTH = 110  # places of a line; proofs are wrapped there
+KEPT = "\ue000"  # stands for a blank at which no line is broken
 NAMES = 10  # people that a shared reason names
 WIDEST = 60  # places of a column; what is longer pushes the rest of its line
 RANGES_TITLE = "Open, in a range that follows from the answers and what is known:"
@@ -142,10 +143,8 @@ def known(case: Case) -> str:
 
 def sizes(verdict: Plain) -> str:
     """The last lines: how large it was, what is promised, and what was assumed."""
-    said = (
-        f"{verdict.records} people, {statements(verdict)}{_parts(verdict)}, {verdict.atoms} atoms, rank {verdict.rank} "
-        f"(keyhole explain atoms). Promise: {verdict.promise}."
-    )
+    size = f"{statements(verdict)}{_parts(verdict)}, {counted(verdict.atoms, 'atom')}, rank {verdict.rank}"
+    said = f"{verdict.records} people, {size} (keyhole explain atoms). Promise: {verdict.promise}."
     if verdict.nobody:
         said += f"\nWarning: nobody matches {named([each.number for each in verdict.nobody])}; is that what was meant?"
     if verdict.source.dialect != "duckdb":
@@ -158,7 +157,7 @@ def sizes(verdict: Plain) -> str:
 
 def _parts(verdict: Plain) -> str:
     """How many answers the statements have, if that is another number."""
-    return "" if verdict.queries == verdict.statements.total else f" with {verdict.queries} parts"
+    return f" with {verdict.queries} parts" if verdict.queries > verdict.statements.total else ""
 
 
 def reasons(cases: Sequence[Case]) -> Iterator[str]:
@@ -275,9 +274,14 @@ def argued(shown: Sequence[Case]) -> list[Case]:
 def wrapped(line: str, style: str) -> Iterator[tuple[str, str]]:
     """A line of a proof, with its style, on as many lines as it needs."""
     parts = textwrap.wrap(
-        line, WIDTH, initial_indent="  ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
+        line.replace("→ ", f"→{KEPT}"),
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="      ",
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    yield from ((part, style) for part in parts)
+    yield from ((part.replace(KEPT, " "), style) for part in parts)
 
 
 def narrowest_first(cases: Iterable[Case]) -> list[Case]:
