@@ -23,7 +23,7 @@ def digits(value: object) -> str:
 
 
 def rounded(value: float | Fraction, bar: float | Fraction | None = None) -> str:
-    """An estimate with the digits that its error bar leaves: two of the bar's; six if it is infinite, twelve without one.
+    """An estimate with the digits that its bar leaves: two of the bar's; six if it is infinite, twelve without one.
 
     >>> rounded(1234567.891), rounded(66653.0423, 12.5), rounded(66653.0423, 1000), rounded(0.1 + 0.2), rounded(2e-9)
     ('1234567.891', '66653', '66700', '0.3', '0.000000002')
