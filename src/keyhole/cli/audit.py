@@ -88,7 +88,7 @@ def audit(
             rounding=rounding,
             within=within,
             time_limit=time_limit,
-            config=config if config is not None else knowledge,
+            config=options.one_of(config, knowledge),
             progress=progress,
         )
     counted = None if signing is None else signing.counted(verdict)

@@ -98,6 +98,13 @@ def formats(*accepted: Format) -> click.Option:
     )
 
 
+def one_of(config: Path | None, knowledge: Path | None) -> Path | None:
+    """The settings, by whichever of their two names they were given."""
+    if config is not None and knowledge is not None:
+        raise click.UsageError("-c and -k are two names of one option: give the settings once, with facts and all.")
+    return config if config is not None else knowledge
+
+
 def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of click
     """An option that is there or not."""
     return click.Option([name], is_flag=True, default=False, help=help)
@@ -215,7 +222,8 @@ DELTA = click.Option(["--delta"], help="Cap of delta.")
 ACCURACY = click.Option(
     ["--accuracy"],
     type=float,
-    help="Error bar: a share of n (add-remove: people). Default: share what is left.",
+    help="Error bar: a share of n (add-remove: people). Default: [budget] accuracy; without, ask spends a tenth of the "
+    "budget on each question, answer shares out what is left.",
 )
 BETA = click.Option(
     ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."
@@ -225,7 +233,7 @@ HORIZON = click.Option(
 )
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
 LEDGER = click.Option(
-    ["--ledger"], type=FILE, help="The budget's file. Default: [budget] ledger, or budget.keyhole beside the settings."
+    ["--ledger"], type=FILE, help="The book's file. Default: what the settings name, or book.keyhole beside them."
 )
 DRY_RUN = flag("--dry-run", "Show what each statement would cost; spend nothing.")
 
