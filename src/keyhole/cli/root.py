@@ -23,6 +23,7 @@ class Subcommand:
 ENTRIES = (
     Subcommand("demo", "keyhole.cli.demo", "Tell the hospital story: three harmless sums give one patient away."),
     Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
+    Subcommand("tables", "keyhole.cli.tables", "Prove which suppressed cells of published tables can be recovered."),
     Subcommand("verify", "keyhole.cli.verify", "Replay every proof of a verdict on made-up private values."),
     Subcommand("review", "keyhole.cli.review", "Walk through a verdict and sign off what is accepted."),
     Subcommand(
