@@ -154,7 +154,7 @@ def parse_line(text: str, number: int, at: int, name: str) -> Line:
         raise LogError(f'{name}, line {at}: not JSON ({error}); each line is {{"sql": ..., "answer": ...}}') from None
     if not isinstance(raw, dict) or not isinstance(raw.get("sql"), str):
         raise LogError(f'{name}, line {at}: write {{"sql": "SELECT ...", "answer": ...}}')
-    unknown = set(raw) - {"sql", "answer", "noise"}
+    unknown = set(raw) - {"sql", "answer", "noise", "analyst", "time"}
     if unknown:
         raise LogError(f"{name}, line {at}: unknown field {sorted(unknown)[0]!r}; known: sql, answer, noise")
     return Line(number, raw["sql"], raw.get("answer", ABSENT), noise_of(raw.get("noise"), f"{name}, line {at}"), at)
