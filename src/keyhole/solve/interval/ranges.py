@@ -141,7 +141,7 @@ def ranges(
                 part.see(part.start)
             cells = len(rows) * len(columns)
             if known and cells > min(small, TINY_CELLS) and question.fits is None:
-                part.move()
+                found.stopped = found.stopped or part.move(end)
             if cells <= small and not found.stopped:
                 found.stopped = part.walk(end)
             part.settle()
@@ -246,14 +246,20 @@ class _Part:
                     _take(P, self.found.of[k], k, side, simplex.weights(k))
                 self.see({j: simplex.value(j) for j in self.columns}, None if ends else (k, side))
 
-    def move(self) -> None:
-        """Who has a second value near the true table."""
+    def move(self, end: float | None) -> str:
+        """Who has a second value near the true table; why it stopped early, if it did."""
         truth = self.question.truth
         if truth is None or not self.real or not all(self._inside(i, truth) for i in self.strict):
-            return
+            return ""
+
+        def late() -> bool:
+            return end is not None and monotonic() > end
+
         P, equations = self.question.polytope, self.question.equations
-        for k in movable(P, truth, self.rows, self.columns, equations):
+        moves, finished = movable(P, truth, self.rows, self.columns, equations, late)
+        for k in moves:
             self.found.of[k].moves = True
+        return "" if finished else LIMIT
 
     def project(self, narrowed: Propagation, end: float | None, progress: Progress | None) -> None:
         """Which ends are reached in floating point."""
