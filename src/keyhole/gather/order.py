@@ -3,8 +3,8 @@
 MIN, MAX and QUANTILE_DISC are values of the column as they are. MEDIAN and QUANTILE_CONT interpolate: a DOUBLE result
 is off by dust, and of a DECIMAL column DuckDB cuts the result toward zero to the column's digits (and may cut one unit
 too much, since it interpolates in floating point): it lies between what is shown and one unit further from zero.
-Values of a DOUBLE column with a declared step lie near its grid, as near as floating point gets (0.1 * 3 is no 0.3): what
-is shown is taken for the number of the grid that it is, and comparisons are off by dust.
+Values of a DOUBLE column with a declared step lie near its grid, as near as floating point gets (0.1 * 3 is no 0.3):
+what is shown is taken for the number of the grid that it is, and comparisons are off by dust.
 """
 
 from __future__ import annotations

@@ -15,13 +15,12 @@ from keyhole.audit.base import Exposure, OrderSteps, Proof, RestOfSum, SquareSum
 from keyhole.evidence import ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
-from keyhole.query import HALF, Aggregate
+from keyhole.query import HALF, OTHER_GROUPS, Aggregate
 from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
 
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}
-OTHERS = "every other group"
 
 
 class Certifier:
@@ -101,9 +100,9 @@ class Certifier:
         said = entry.answer
         if said is not None and isinstance(said.value, Decimal) and said.lo is not None and said.lo == said.hi:
             found |= {} if said.lo == said.value else {"exactly": said.lo}
-        if query.label == OTHERS:
+        if query.label == OTHER_GROUPS:
             parts = self._parts[entry.number.partition(".")[0]]
-            keys = {str(p.query.key): dict(p.query.key) for p in parts if p.query.label != OTHERS}
+            keys = {str(p.query.key): dict(p.query.key) for p in parts if p.query.label != OTHER_GROUPS}
             return found | {"besides": list(keys.values())}
         if entry.sql not in self._positions:
             self._positions[entry.sql] = aggregate_positions(entry.sql)
