@@ -128,7 +128,7 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
         return settled(-1, column, (lo, hi), proof, grid)
     narrow = lo is not None and hi is not None and 0 < hi - lo <= searched.apart(found)
     status = Status.INFERRED if narrow else Status.OPEN
-    tight = found.inner == (lo, hi) or (grid.step is None and found.tight)
+    tight = found.inner == (lo, hi) or (found.tight and (lo, hi) == (found.lo, found.hi))
     return Claim(-1, column, status, None, *written(lo, hi), proof, tight=tight)
 
 

@@ -2,9 +2,12 @@
 
     propagate            rows one by one; with remainder rows where a part is large          (outer ends, with weights)
     walk                 small parts: the exact simplex to each end that no table reached    (ends, weights, tables)
-    move                 large parts, real numbers: who can move away from the true table    (a second table exists)
+    move                 large parts: who can move away from the true table                  (a second table exists)
     see                  what every table found gives each record                            (inner ends)
-    witness              large parts, real numbers: ends reached in floating point           (near ends)
+    witness              large parts: ends reached in floating point                         (near ends)
+
+The last but one and the last speak of real numbers, and of grids where the part is totally unimodular: then whatever
+end real tables have, tables on the grid have (`unimodular`).
 
 An outer end holds whatever happens: it is re-evaluated from its weights alone. An inner end is a table checked in exact
 arithmetic: inside all rows and bounds, on the grid of its column; where the ends of a row are not possible answers
@@ -27,6 +30,7 @@ from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, inside
 from keyhole.solve.interval.propagate import Propagation
 from keyhole.solve.interval.remainder import with_remainders
 from keyhole.solve.interval.simplex import Simplex
+from keyhole.solve.interval.unimodular import whole_vertices
 
 SMALL_CELLS = 30_000  # rows x columns of a part up to which every end is walked to
 TINY_CELLS = 1_000  # and up to which walks alone say who can move
@@ -145,7 +149,7 @@ def ranges(
             if cells <= small and not found.stopped:
                 found.stopped = part.walk(end)
             part.settle()
-            if cells > small and part.real and part.between and question.fits is None:
+            if cells > small and part.between and question.fits is None and (part.real or part.whole):
                 waiting.append(part)
         _alone(question, found, {k for _, columns in parts for k in columns})
         for part in waiting:
@@ -210,12 +214,21 @@ class _Part:
         self.held = {k: on_ends(question.grids[k], question.polytope.records[k]) for k in columns}
         self.real = all(question.grids[k].step is None for k in columns)
         self.strict = [i for i in rows if i in question.strict]
+        self._whole: bool | None = None
         self.between = not self.strict  # is there a table strictly inside all strict rows?
         self.waiting: dict[int, tuple[End, End]] = {}  # seen on the edge of a strict row
         self.sum: list[Fraction] = [Fraction(0)] * len(columns)
         self.tables = 0
         self.loose = list(columns)  # columns with an end that no table has reached
         self.start: dict[int, Fraction] | None = None  # a table that is possible
+
+    @property
+    def whole(self) -> bool:
+        """Of grids: do linear programs say what tables on them can do?"""
+        if self._whole is None:
+            P, grids = self.question.polytope, self.question.grids
+            self._whole = not self.strict and whole_vertices(P, self.rows, self.columns, grids)
+        return self._whole
 
     def walk(self, end: float | None) -> str:
         """To every end that no table has reached yet; why it stopped early, if it did."""
@@ -249,7 +262,9 @@ class _Part:
     def move(self, end: float | None) -> str:
         """Who has a second value near the true table; why it stopped early, if it did."""
         truth = self.question.truth
-        if truth is None or not self.real or not all(self._inside(i, truth) for i in self.strict):
+        if truth is None or self.start is None or not all(self._inside(i, truth) for i in self.strict):
+            return ""
+        if not self.real and not (self.whole and self._on_grids(self.start)):
             return ""
 
         def late() -> bool:
@@ -274,7 +289,13 @@ class _Part:
         ends = {k: (self.found.of[k].lo, self.found.of[k].hi) for k in self.columns}
         left = [[not self.found.of[k].reached(side) for side in (0, 1)] for k in self.columns]
         for k, near in near_ends(P, narrowed, self.rows, ends, left, self.start, end, tell):
-            self.found.of[k].near = near
+            if self.real or self._sharp(k):
+                self.found.of[k].near = near
+
+    def _sharp(self, k: int) -> bool:
+        """Is what floats leave of a range less than a step?"""
+        known, step = self.found.of[k], self.question.grids[k].step
+        return None not in (known.lo, known.hi, step) and known.hi - known.lo < 10**5 * step
 
     def _reached(self, k: int, side: Side) -> bool:
         known = self.found.of[k]
