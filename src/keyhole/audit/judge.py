@@ -12,6 +12,7 @@ from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
 from keyhole.audit.told_domain import without_domains
+from keyhole.audit.whole_tables import look_for_second_tables
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.gather.answers import NOISY
 from keyhole.query import Aggregate
@@ -39,6 +40,8 @@ class Judge:
         known = Known.prior(evidence, roster, self.progress, self.source)
         while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
             pass  # until no rule narrows anything
+        for number in known.searched.keys() - known.shown:
+            look_for_second_tables(known.searched[number])
         findings = known.findings(roster, Status.EXPOSED, Status.INFERRED)
         used = {q for f in findings if f.proof is not None for q in f.proof.weights}
         unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence, known) if u.number not in used))

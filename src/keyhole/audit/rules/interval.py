@@ -52,7 +52,7 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
             if system.order:
                 made = replace(made, question=replace(made.question, fits=attained(made, known) or no_table))
             found = ranges(made.question, seconds, progress=known.progress)
-            known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1)
+            known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1, seconds)
             impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]
         if impossible:
             said = [set(c.queries) for c in known.contradictions]

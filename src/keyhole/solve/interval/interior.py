@@ -25,6 +25,8 @@ from keyhole.solve.interval.polytope import Ints, Polytope
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 
 MOST_RANKS = 24  # factorisations spent on columns at a bound
+WIDE_RANKS = 5  # of matrices of more cells than
+WIDE_CELLS = 20_000_000
 
 
 class _Stopped(Exception):
@@ -57,7 +59,8 @@ def movable(
     bound = [k for k in sorted(set(columns) - set(free)) if P.total(k)[0] != P.total(k)[1]]
     said = P.products(table)
     held = [i for i in rows if i in equations or not _between(said[i], P.rows[i])]
-    ranks, inside, space = MOST_RANKS, list[int](), None
+    ranks = MOST_RANKS if len(held) * len(columns) <= WIDE_CELLS else WIDE_RANKS
+    inside, space = list[int](), None
     try:
         space, inside = _space(P, held, free, late), free
         while bound and ranks > 0:

@@ -75,6 +75,10 @@ class ValueRange:
         """Is the lower (0) or upper (1) end reached, by a table or to 1e-6 of the width by one in floating point?"""
         return self.near[side] or (self.inner is not None and self.inner[side] == (self.lo, self.hi)[side])
 
+    def see(self, ends: tuple[End, End]) -> None:
+        """Note that tables give values up to these ends."""
+        self.inner = _hull(self.inner, ends)
+
     def wider(self, width: Fraction) -> bool:
         """Do two tables give values more than `width` apart?"""
         if self.inner is None:
@@ -192,7 +196,7 @@ def _alone(question: RangeProblem, found: Ranges, touched: set[int]) -> None:
             rooms = fits({k: size * value})
             if rooms is not None:
                 seen = rooms.get(k) or room((low, high), size, size * value)
-                found.of[k].inner = _hull(found.of[k].inner, seen)
+                found.of[k].see(seen)
 
 
 def _take(P: Polytope, known: ValueRange, k: int, side: Side, weights: Weights) -> None:
@@ -267,8 +271,10 @@ class _Part:
         if not self.real and not (self.whole and self._on_grids(self.start)):
             return ""
 
+        half = None if end is None else (monotonic() + end) / 2  # the other half is for ends
+
         def late() -> bool:
-            return end is not None and monotonic() > end
+            return half is not None and monotonic() > half
 
         P, equations = self.question.polytope, self.question.equations
         moves, finished = movable(P, truth, self.rows, self.columns, equations, late)
@@ -327,7 +333,7 @@ class _Part:
             if endless is not None and endless[0] == k:
                 low, high = (None, high) if endless[1] == "lo" else (low, None)
             if strictly:
-                known.inner = _hull(known.inner, (low, high))
+                known.see((low, high))
             else:
                 self.waiting[k] = _hull(self.waiting.get(k), (low, high))
 
@@ -338,7 +344,7 @@ class _Part:
             self.between = all(self._inside(i, mean) for i in self.strict)
         if self.between:
             for k, seen in self.waiting.items():
-                self.found.of[k].inner = _hull(self.found.of[k].inner, seen)
+                self.found.of[k].see(seen)
 
     def _inside(self, i: int, table: Mapping[int, Fraction] | Sequence[Fraction]) -> bool:
         said, (lo, hi) = self.question.polytope.said(i, table), self.question.polytope.rows[i]
