@@ -301,7 +301,9 @@ class _Part:
     def _sharp(self, k: int) -> bool:
         """Is what floats leave of a range less than a step?"""
         known, step = self.found.of[k], self.question.grids[k].step
-        return None not in (known.lo, known.hi, step) and known.hi - known.lo < 10**5 * step
+        if known.lo is None or known.hi is None or step is None:
+            return False
+        return known.hi - known.lo < 10**5 * step
 
     def _reached(self, k: int, side: Side) -> bool:
         known = self.found.of[k]
