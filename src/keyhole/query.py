@@ -56,6 +56,7 @@ class Aggregate(StrEnum):
 
 QUANTILES = (Aggregate.QUANTILE_CONT, Aggregate.QUANTILE_DISC)
 CUT = (Aggregate.MEDIAN, Aggregate.QUANTILE_CONT)  # of DECIMAL, DuckDB cuts them toward zero to the column's digits
+OTHER_GROUPS = "every other group"  # the label of what a GROUP BY says of keys that it does not show
 ORDERED = (Aggregate.MIN, Aggregate.MAX, Aggregate.MEDIAN, *QUANTILES)
 
 

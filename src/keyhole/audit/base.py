@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
-from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank
+from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
@@ -236,6 +236,7 @@ class Exposure:
     ranges: tuple[Finding, ...] = ()
     searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
     split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
+    domains: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)  # columns of which all was told but who
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was
@@ -311,6 +312,8 @@ class Exposure:
             return "some answers contradict each other or the data"
         if not all(noise.bounded for noise in self.noisy.values()):
             return NOISE_GAP
+        for name, values in self.domains.items():
+            return undeclared(name, values)
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
         gaps = ((i, beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)
         return next((self.split.get(i) or why for i, why in gaps if why), "")
