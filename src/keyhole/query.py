@@ -37,6 +37,7 @@ class Refused:
         return self.reason
 
 
+IF_SHOWN, FINER = "if shown", "finer"  # of a statement: some rows may be cut off; something computed from it was shown
 HALF, FLOOR, CEIL, ZERO = "half", "floor", "ceil", "zero"  # where a rounded number goes: to the nearest, down, up, to 0
 _ROUNDED = {HALF: "ROUND({}, {})", FLOOR: "FLOOR({})", CEIL: "CEIL({})", ZERO: "TRUNC({})"}
 
@@ -256,6 +257,9 @@ class Statement:
     tuples of indices into `keys` (plain GROUP BY: one set with all). `having` tests decide whether a group is shown.
     `where` is the condition of the whole statement, already part of every query. `shown` are the columns of the result
     from left to right, `table` the name (with what stands before its dots) under which the text knows the table.
+
+    `certainty` is empty if all of it was shown, `IF_SHOWN` if rows may have been cut off (`limit` of them were shown,
+    where that is known), `FINER` if only something was shown that is computed from it: see `keyhole.sql.read`.
     """
 
     text: str
@@ -266,6 +270,8 @@ class Statement:
     having: tuple[Test, ...] = ()
     shown: tuple[Shown, ...] = ()
     table: tuple[str, ...] = ()
+    certainty: str = ""
+    limit: int | None = None
 
     @property
     def tested(self) -> tuple[Query, ...]:

@@ -180,6 +180,9 @@ def _evidence(log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | Non
     transcript = transcribe(lines, people, noise=law)
     for refusal in transcript.refused:
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
+    for number in dict.fromkeys(e.number.partition(".")[0] for e in transcript.entries if e.certainty):
+        warnings.append(f"query {number} is used as far as its rows are listed: the rest may not have been shown")
+    transcript = replace(transcript, entries=tuple(e for e in transcript.entries if not e.certainty))
     transcript = _without_unknown_nulls(transcript, people, warnings)
     evidence = gather(transcript, people, known)
     for refusal in evidence.transcript.refused:
