@@ -221,7 +221,7 @@ def _cut_off(
 def _found_again(statement: Statement, shown: Sequence[GroupKey], source: Source) -> bool:
     """Does the key of a group, written as a condition, find somebody? Private blobs and intervals do not."""
     odd = {c.name for c in source.schema.columns if c.secret and c.kind is Kind.OTHER}
-    if not any(k.column in odd for k in statement.keys):
+    if not any(k.column in odd or k.cases or k.steps for k in statement.keys):
         return True  # public keys were checked with the reading
     for key in shown[:: 1 + len(shown) // 40]:
         where = conjunction(*(k.equals(key[k.name]) for k in statement.keys if k.name in key))
@@ -237,7 +237,7 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
     with it; where only public things decide, that contradicts the table.
     """
     secret = {c.name for c in roster.schema.columns if c.secret}
-    private = [k for k in statement.keys if k.column in secret]
+    private = [k for k in statement.keys if k.hidden(secret)]
     names = {k.name for k in private}
     by_public: dict[tuple[tuple[str, str], ...], list[GroupKey]] = {}
     for key in shown:
@@ -259,7 +259,7 @@ def _hides(statement: Statement, roster: Roster) -> bool:
     """Does it depend on private values which groups are shown?"""
     secret = {c.name for c in roster.schema.columns if c.secret}
     looks = (not isinstance(leaf, IsNull | Opaque) and leaf.column in secret for leaf in leaves(statement.where))
-    return any(k.column in secret for k in statement.keys) or any(looks)
+    return any(k.hidden(secret) for k in statement.keys) or any(looks)
 
 
 def _groups(answer: Any, statement: Statement, schema: Schema) -> list[tuple[GroupKey, list[Any]]]:
