@@ -25,7 +25,7 @@ import keyhole
 from benchmarks.corpora import tables
 
 HERE = Path(__file__).parent / "corpora"
-NOW = "2025-06-30"
+NOW = "2025-06-30 12:00:00"
 ADULT = (
     "age,workclass,fnlwgt,education,education_num,marital,occupation,relationship,race,sex,capital_gain,capital_loss,"
     "hours,country,income"
@@ -119,6 +119,7 @@ def covered(corpus: Corpus) -> Covered:
         id=corpus.id,
         table=corpus.table,
         dialect=corpus.dialect,
+        now=NOW,
         time_limit=5,
     )
     said = verdict.plain.statements

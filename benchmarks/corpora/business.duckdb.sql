@@ -39,7 +39,7 @@ SELECT region, SUM(revenue) > 10000 AS above_target FROM customers GROUP BY regi
 SELECT region, COUNT(*) FROM customers GROUP BY region HAVING AVG(revenue) > (SELECT AVG(revenue) FROM customers);
 SELECT COUNT(*) AS big FROM customers WHERE revenue > 5000;
 SELECT segment, CORR(age, revenue) AS r FROM customers GROUP BY segment;
-SELECT width_bucket(revenue, 0, 2000, 4) AS bucket, COUNT(*) FROM customers GROUP BY 1 ORDER BY 1;
+SELECT orders // 3 AS bucket, COUNT(*) AS customers, SUM(revenue) AS revenue FROM customers GROUP BY 1 ORDER BY 1;
 SELECT segment, SUM(revenue) AS r, SUM(revenue) - SUM(SUM(revenue)) OVER () / COUNT(*) OVER () AS vs_mean FROM customers GROUP BY segment;
 SELECT date_trunc('week', signup) AS week, COUNT(*) AS n, AVG(COUNT(*)) OVER (ORDER BY date_trunc('week', signup) ROWS BETWEEN 3 PRECEDING AND CURRENT ROW) AS moving FROM customers WHERE signup >= DATE '2025-01-01' GROUP BY 1 ORDER BY 1;
-SELECT to_char(signup, 'YYYY-MM') AS month, COUNT(*) FROM customers GROUP BY 1;
+SELECT strftime(signup, '%b %Y') AS month, COUNT(*) FROM customers GROUP BY 1;

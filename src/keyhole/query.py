@@ -39,7 +39,9 @@ class Refused:
         return self.reason
 
 
-IF_SHOWN, FINER = "if shown", "finer"  # of a statement: some rows may be cut off; something computed from it was shown
+# of a statement: some rows may be cut off; something computed from it was shown; shown, and others stand for it
+IF_SHOWN, FINER, COVERED = "if shown", "finer", "covered"
+DOUBTFUL = frozenset((IF_SHOWN, FINER))
 HALF, FLOOR, CEIL, ZERO = "half", "floor", "ceil", "zero"  # where a rounded number goes: to the nearest, down, up, to 0
 _ROUNDED = {HALF: "ROUND({}, {})", FLOOR: "FLOOR({})", CEIL: "CEIL({})", ZERO: "TRUNC({})"}
 
@@ -309,7 +311,8 @@ class Statement:
     from left to right, `table` the name (with what stands before its dots) under which the text knows the table.
 
     `certainty` is empty if all of it was shown, `IF_SHOWN` if rows may have been cut off (`limit` of them were shown,
-    where that is known), `FINER` if only something was shown that is computed from it: see `keyhole.sql.read`.
+    where that is known), `FINER` if only something was shown that is computed from it, `COVERED` if it was shown and
+    FINER ones stand for it where it cannot be judged itself: see `keyhole.sql.read`.
     """
 
     text: str

@@ -14,10 +14,9 @@ from typing import TypeAlias
 
 from keyhole.audit.base import Exposure, Finding, Proof, Status, query_order
 from keyhole.evidence import Evidence, System, Unjudged
-from keyhole.query import FINER, IF_SHOWN
+from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN
 from keyhole.tables import Roster
 
-ROUNDS = 4
 TELLS_MORE = (
     "as if all were shown that it is computed from, somebody would be given away; what it shows is less, and how much "
     "less is not known: ask for the aggregates themselves, one SELECT with GROUP BY each"
@@ -33,26 +32,19 @@ def examine_shown(examine: Examine, evidence: Evidence, roster: Roster) -> Expos
     Guarantee: a finding that is not `if_shown` cites answers only that were shown; the verdict is complete only if
     nobody else is found when everything is taken as shown. Cost: one audit more for each way in which that differs.
     """
-    doubt = {e.number: e.certainty for e in evidence.transcript.entries if e.certainty}
+    doubt = {e.number: e.certainty for e in evidence.transcript.entries if e.certainty in DOUBTFUL}
     found = examine(evidence, roster)
     if not doubt or not _rests_on(found, doubt):
-        return found
+        return _covered(found)
     cut_off = {number for number, why in doubt.items() if why == IF_SHOWN}
     sure = examine(_without(evidence, doubt), roster)
     maybe = examine(_without(evidence, doubt.keys() - cut_off), roster) if cut_off else sure
     dropped: set[str] = set()
-    for left in reversed(range(ROUNDS)):
-        more = _news(found, maybe)
-        told = {q for f in more for q in cited(f.proof) if doubt.get(q) == FINER} | _grouped(found, doubt)
-        statements = {q.partition(".")[0] for q in told}
-        if not statements:
-            break
-        if not left:
-            statements = {q.partition(".")[0] for q, why in doubt.items() if why == FINER}
-        dropped |= {q for q in doubt if q.partition(".")[0] in statements}
+    while blamed := _blamed(found, maybe, {q: why for q, why in doubt.items() if q not in dropped}):
+        dropped |= {q for q in doubt if q.partition(".")[0] in blamed}
         found = examine(_without(evidence, dropped), roster)
     extra = [replace(f, status=Status.INFERRED, if_shown=True) for f in _news(maybe, sure)]
-    return replace(
+    whole = replace(
         found,
         evidence=evidence,
         findings=tuple(sorted((*_others(sure, extra), *extra), key=lambda f: (f.row, f.column))),
@@ -61,6 +53,14 @@ def examine_shown(examine: Examine, evidence: Evidence, roster: Roster) -> Expos
         contradictions=sure.contradictions,
         ranges=sure.ranges,
     )
+    return _covered(whole)
+
+
+def _covered(found: Exposure) -> Exposure:
+    """Without what is not judged itself, and for which others stand that tell more."""
+    covered = {e.number for e in found.evidence.transcript.entries if e.certainty == COVERED}
+    left = tuple(u for u in found.unjudged if u.number not in covered)
+    return found if len(left) == len(found.unjudged) else replace(found, unjudged=left)
 
 
 def cited(proof: Proof | None) -> Iterator[str]:
@@ -82,14 +82,22 @@ def cited(proof: Proof | None) -> Iterator[str]:
 
 def _rests_on(found: Exposure, doubt: Collection[str]) -> bool:
     proofs = [*(f.proof for f in (*found.findings, *found.ranges)), *(g.proof for g in found.groups)]
-    return any(q in doubt for proof in proofs for q in cited(proof)) or bool(
-        {q for c in found.contradictions for q in c.queries} & set(doubt)
-    )
+    said = {q for c in found.contradictions for q in c.queries}
+    return any(proof is not None and proof.tables for proof in proofs) or not said.union(
+        *(cited(proof) for proof in proofs)
+    ).isdisjoint(doubt)
 
 
-def _grouped(found: Exposure, doubt: dict[str, str]) -> set[str]:
-    """Answers that something was computed from, and by which the total of a small group is told."""
-    return {q for g in found.groups for q in cited(g.proof) if doubt.get(q) == FINER}
+def _blamed(found: Exposure, known: Exposure, doubt: dict[str, str]) -> set[str]:
+    """The statements from which something was computed and by which more is found than is known; all if unclear."""
+    before = {(g.rows, g.column) for g in known.groups}
+    proofs = [
+        *(f.proof for f in _news(found, known)),
+        *(g.proof for g in found.groups if (g.rows, g.column) not in before),
+    ]
+    finer = {q for q, why in doubt.items() if why == FINER}
+    cited_finer = finer.intersection(q for proof in proofs for q in cited(proof))
+    return {q.partition(".")[0] for q in cited_finer or finer} if proofs else set()
 
 
 def _said(finding: Finding) -> tuple[object, ...]:
@@ -124,5 +132,10 @@ def _without(evidence: Evidence, numbers: Collection[str]) -> Evidence:
             equal=tuple(e for e in system.equal if e.number not in numbers and e.partner not in numbers),
         )
 
-    unjudged = tuple(u for u in evidence.unjudged if u.number not in numbers)
-    return replace(evidence, systems=tuple(map(left, evidence.systems)), unjudged=unjudged)
+    entries = tuple(e for e in evidence.transcript.entries if e.number not in numbers)
+    return replace(
+        evidence,
+        transcript=replace(evidence.transcript, entries=entries),
+        systems=tuple(map(left, evidence.systems)),
+        unjudged=tuple(u for u in evidence.unjudged if u.number not in numbers),
+    )

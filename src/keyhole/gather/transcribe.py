@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
 from keyhole.gather.having import named, told
 from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
-from keyhole.query import FINER, IF_SHOWN, Aggregate, Query, Statement, Term
+from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, Aggregate, Query, Statement, Term
 from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
@@ -49,6 +49,7 @@ def transcribe(
     *,
     source: Source | None = None,
     noise: Noise | None = None,
+    now: dt.date | None = None,
 ) -> Transcript:
     """Lower every line, check each reading against the engine, and pair it with its answers.
 
@@ -56,17 +57,17 @@ def transcribe(
     mean something else in DuckDB, and one that the engine reads differently: it is read, and not judged.
 
     Answers come from the line. Where it has none and there is a source, the groups shown come from the source and the
-    answer stays None, to be computed over atoms by `gather`.
+    answer stays None, to be computed over atoms by `gather`. `now` is when statements ran whose lines do not say it.
     """
-    return expanded(checked(lowered(lines, roster.schema), roster), roster, source=source, noise=noise)
+    return expanded(checked(lowered(lines, roster.schema, now), roster), roster, source=source, noise=noise)
 
 
-def lowered(lines: Iterable[Line], schema: Schema) -> list[Read]:
+def lowered(lines: Iterable[Line], schema: Schema, now: dt.date | None = None) -> list[Read]:
     """Every line on its own: lowered, or refused with the reason."""
     found = []
     for line in lines:
         try:
-            first, *others = read(line.sql, line.dialect, schema)
+            first, *others = read(line.sql, line.dialect, schema, _when(line) or now)
         except Unread as error:
             found.append(Read(line, Statement(line.sql, ()), unjudged=str(error)))
         except QueryError as error:
@@ -80,6 +81,15 @@ def lowered(lines: Iterable[Line], schema: Schema) -> list[Read]:
         else:
             found.append(Read(line, first, others=tuple(others)))
     return found
+
+
+def _when(line: Line) -> dt.datetime | None:
+    """The time stamp of a line, as its clock showed it; None if there is none that can be read."""
+    said = getattr(line, "time", None)
+    try:
+        return None if said is None else dt.datetime.fromisoformat(str(said).strip()).replace(tzinfo=None)
+    except ValueError:
+        return None
 
 
 def checked(lines: Sequence[Read], roster: Roster) -> list[Read]:
@@ -154,7 +164,7 @@ def _expanded(
     for statement, answer in zip(statements, given, strict=True):
         found, open_ = _expand(replace(line, answer=answer), statement, roster, source, noise)
         asked.extend(found)
-        why = why or open_
+        why = why or (open_ if statement.certainty != COVERED else "")
     single = len(asked) == 1 and not statements[0].keys and len(statements) == 1
     return [
         Entry(number if single else f"{number}.{part}", line.sql, query, answer, certainty)
@@ -164,6 +174,8 @@ def _expanded(
 
 def _of_each(answer: Any, statements: Sequence[Statement]) -> list[Any]:
     """The answer of a UNION, statement by statement: one row each. What is computed from others is not looked at."""
+    if statements[0].certainty == COVERED:
+        return [answer, *([ABSENT] * (len(statements) - 1))]
     if any(s.certainty == FINER for s in statements):
         return [ABSENT] * len(statements)
     if not isinstance(answer, list) or len(answer) != len(statements) or any(s.keys for s in statements):
@@ -192,7 +204,7 @@ def _expand(
         for key, values in groups:
             for q, given in zip(statement.group(key), values, strict=True):
                 asked.append((q, parse_answer(given, bits if isinstance(given, bool) else law)))
-    if statement.certainty and _hides(statement, roster) and (source is None or line.answer is not ABSENT):
+    if statement.certainty in DOUBTFUL and _hides(statement, roster) and (source is None or line.answer is not ABSENT):
         return [], CUT_PRIVATELY
     if statement.certainty == IF_SHOWN and line.answer is not ABSENT:
         return _cut_off(statement, asked, shown, roster), CUT_PRIVATELY if statement.having else ""

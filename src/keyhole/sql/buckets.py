@@ -10,7 +10,18 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from keyhole.predicate import FALSE, Predicate, Scalar, conjunction, disjunction, is_true, literal, negation, quote_name, to_sql
+from keyhole.predicate import (
+    FALSE,
+    Predicate,
+    Scalar,
+    conjunction,
+    disjunction,
+    is_true,
+    literal,
+    negation,
+    quote_name,
+    to_sql,
+)
 from keyhole.query import CEIL, FLOOR, ZERO, Key, Steps
 from keyhole.schema import Column, Kind
 from keyhole.sql.condition import bare

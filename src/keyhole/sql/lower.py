@@ -234,7 +234,10 @@ class _Lowering:
 
     def bucket_of(self, reader: AggregateReader, node: exp.Expr) -> str:
         """The canonical text of a bucket of private values; empty if it is none."""
-        if isinstance(bare(node), exp.Column) or not reader.touches_private(node):
+        plain = bare(node)
+        if isinstance(plain, exp.Column) and isinstance(self.scope.resolve(plain), Column):
+            return ""
+        if not reader.touches_private(node):
             return ""
         try:
             return bucket(reader, node, self.word).sql

@@ -37,7 +37,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
     """What determines one aggregate: itself, where that is a sum, a count or an order statistic.
 
-    A variance is a function of SUM(x), SUM(x*x) and COUNT(x); CORR, COVAR_* and REGR_* are of the moments of those
+    An average is SUM(x) / COUNT(x); a variance is a function of SUM(x), SUM(x*x) and COUNT(x); CORR, COVAR_* and REGR_* are of the moments of those
     who have both values; COUNT(DISTINCT x) of a private x of the number of people with each value.
 
     >>> import sqlglot
@@ -49,6 +49,12 @@ def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
     if isinstance(inner, _SPREADS) and inner.this is not None:
         x = inner.this
         found: list[exp.Expr] = [exp.Sum(this=x.copy()), exp.Sum(this=_times(x, x)), exp.Count(this=x.copy())]
+        return ComputedFrom(tuple(_filtered(part, where) for part in found))
+    if isinstance(inner, exp.CountIf) and inner.this is not None:
+        one = exp.Case(ifs=[exp.If(this=inner.this.copy(), true=exp.Literal.number(1))], default=exp.Literal.number(0))
+        return ComputedFrom((_filtered(exp.Sum(this=one), where),))
+    if isinstance(inner, exp.Avg) and inner.this is not None and not isinstance(inner.this, exp.Distinct):
+        found = [exp.Sum(this=inner.this.copy()), exp.Count(this=inner.this.copy())]
         return ComputedFrom(tuple(_filtered(part, where) for part in found))
     if isinstance(inner, _PAIRS) and inner.this is not None and isinstance(inner.args.get("expression"), exp.Expr):
         return ComputedFrom(tuple(_filtered(part, where) for part in _of_pairs(inner.this, inner.expression)))

@@ -6,6 +6,8 @@ TOP, QUALIFY), and which ones is not known. `FINER`: only something computed fro
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Iterable
 from dataclasses import replace
 
 import sqlglot
@@ -13,8 +15,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ParseError, QueryError, UnsupportedQuery
-from keyhole.query import FINER, IF_SHOWN, Statement
+from keyhole.predicate import columns
+from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Query, Statement, Term
 from keyhole.schema import Schema
+from keyhole.sql.clock import told
 from keyhole.sql.dialects import Carried, carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
@@ -22,18 +26,18 @@ from keyhole.sql.flatten import flat
 from keyhole.sql.lower import lower
 
 _CUT = ("limit", "offset", "qualify", "fetch")
-_WEAKER = {"": 0, IF_SHOWN: 1, FINER: 2}
+_WEAKER = {"": 0, COVERED: 0, IF_SHOWN: 1, FINER: 2}
 
 
 class Unread(Exception):
     """A statement that is read and means something else in DuckDB; the text says why."""
 
 
-def read(sql: str, dialect: str, schema: Schema) -> tuple[Statement, ...]:
+def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> tuple[Statement, ...]:
     """What a statement asks, as one or several plain statements over the table.
 
     Guarantee: the answers of those returned determine the answer of the text, and those without a `certainty` are
-    determined by it in turn. Raises `QueryError` if it is not understood, `Unread` if it may mean something else here.
+    determined by it in turn. `now` is when it ran, for CURRENT_DATE and its kin. Raises `QueryError` if it is not understood, `Unread` if it may mean something else here.
 
     >>> from keyhole.schema import Column, Kind, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
@@ -41,22 +45,24 @@ def read(sql: str, dialect: str, schema: Schema) -> tuple[Statement, ...]:
     >>> [(part.text, part.certainty, part.limit) for part in found]
     [('SELECT dept, SUM(pay) FROM t GROUP BY dept ORDER BY 2 DESC', 'if shown', 3)]
     """
+    if now is not None:
+        sql = told(sql, dialect, now)
     carry = carried(sql, dialect, schema)
+    refused: QueryError
     try:
         statement = lower(carry.sql, schema)
     except QueryError as error:
-        refused: QueryError = error
-        if isinstance(error, ParseError) and carry.reason:
-            raise UnsupportedQuery(carry.reason) from None
+        foreign = isinstance(error, ParseError) and bool(carry.reason)  # DuckDB's grammar says nothing of it
+        refused = UnsupportedQuery(carry.reason) if foreign else error
     else:
         if not carry.reason:
-            return (statement,)
+            return _Opening(dialect, schema).covered(statement, sql)
         refused = UnsupportedQuery(carry.reason)
     try:
         found = _Opening(dialect, schema).opened(_tree(sql, dialect), carry)
     except (QueryError, NotTold, Unread, RecursionError) as error:
-        if carry.reason:
-            raise Unread(carry.reason) from None
+        if carry.reason and refused.position is None:
+            raise Unread(str(error) if isinstance(error, Unread) else carry.reason) from None
         raise _clearer(refused, error, sql) from None
     return found
 
@@ -99,6 +105,19 @@ class _Opening:
                 pass
         parts = [self.lowered(part) for part in finer(tree, self.schema)]
         return tuple(replace(part, certainty=FINER) for part in parts)
+
+    def covered(self, statement: Statement, sql: str) -> tuple[Statement, ...]:
+        """A statement, with such as tell more beside it where it may be that no rule can use its own answer."""
+        secret = frozenset(c.name for c in self.schema.columns if c.secret)
+        if not any(_hard(query, secret) for query in (*statement.queries, *statement.tested)):
+            return (statement,)
+        try:
+            parts = [self.lowered(part) for part in finer(_tree(sql, self.dialect), self.schema)]
+        except (QueryError, NotTold, Unread, RecursionError):
+            return (statement,)
+        if any(_hard(query, secret) for part in parts for query in part.queries):
+            return (statement,)
+        return (replace(statement, certainty=COVERED), *(replace(part, certainty=FINER) for part in parts))
 
     def lowered(self, tree: exp.Expr) -> Statement:
         carry = carried(tree.sql(dialect=self.name), self.dialect, self.schema)
@@ -143,6 +162,17 @@ class _Opening:
             for side in found
             for part in side
         )
+
+
+def _hard(query: Query, secret: frozenset[str]) -> bool:
+    """Is it a variance, a yes/no question, or a quotient over something private?"""
+    if query.aggregate is Aggregate.VAR or (query.test is not None and not _public((*query.terms, *query.per), secret)):
+        return True
+    return not _public(query.per, secret)
+
+
+def _public(terms: Iterable[Term], secret: frozenset[str]) -> bool:
+    return all(term.column is None and not secret & columns(term.where) for term in terms)
 
 
 def _with(side: exp.Expr, with_: exp.With) -> exp.Expr:
