@@ -194,6 +194,7 @@ class Finding:
     insider: Mapping[str, Scalar | None] | None = None  # whoever knows this one's value, and only he
     form: str = ""  # what is known, where it is not simply the value
     tight: bool = True  # are the ends of a range shown to be reached?
+    if_shown: bool = False  # it needs a row that a LIMIT may have cut off
 
     @property
     def who(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -43,6 +44,7 @@ def examine(
     time_limit: float | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
+    now: str | None = None,
     progress: Progress | None = None,
 ) -> Exposure:
     """Who is exposed by a log of aggregate queries, with the proof.
@@ -73,7 +75,7 @@ def examine(
     opened = open_table(given, Use.ANSWERED if answered else Use.AUDIT, text=text)
     roster, source = opened.roster, opened.source
     knowledge = given.knowledge()
-    transcript = transcribe(lines, roster, source=source, noise=_rounded(rounding, answered=answered))
+    transcript = transcribe(lines, roster, source=source, noise=_rounded(rounding, answered=answered), now=_moment(now))
     if read.refused or read.unjudged:
         refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
         unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
@@ -90,6 +92,16 @@ def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rul
     *first, _, _ = (within_order(width) if rule is order else rule for rule in RULES)
     some = () if group_size == 1 else (groups(group_size),)
     return (*first, interval(width, time_limit or SECONDS), integer(width), *some)
+
+
+def _moment(now: str | None) -> dt.date | None:
+    """When statements ran whose lines do not say it: a day, or a moment."""
+    try:
+        if now is not None and len(now.strip()) == len("2026-11-15"):
+            return dt.date.fromisoformat(now.strip())
+        return None if now is None else dt.datetime.fromisoformat(now)
+    except ValueError:
+        raise ConfigError(f"--now {now!r} is no time: write 2026-11-15 or 2026-11-15 12:00") from None
 
 
 def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise | None:

@@ -131,6 +131,8 @@ def _intervals(
                 item["why"] = why(case).splitlines()
         if case is not None and case.argument.ends:
             item["tight"] = case.tight
+        if case is not None and case.if_shown:
+            item["if_shown"] = True
         if case is not None and case.excluded:
             item["excluded"] = [number(v) for v in case.excluded]
         if case is not None and case.allowed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -123,6 +124,10 @@ def without_value(case: Case) -> str:
 
 def claim(case: Case) -> str:
     """What is known, as the end of a sentence."""
+    if case.if_shown:  # a LIMIT may have cut off a row that it takes
+        return (
+            f"{claim(replace(case, if_shown=False, status=EXPOSED if case.value is not None else INFERRED))}, if shown"
+        )
     if case.status in (GROUP, EXPOSED):
         return "is determined" if case.value is None else f"is {digits(case.value)}"
     if case.allowed:

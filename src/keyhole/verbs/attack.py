@@ -21,6 +21,7 @@ from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
 from keyhole.logs.open import Log, as_log
 from keyhole.predicate import IsNull, leaves
+from keyhole.query import DOUBTFUL
 from keyhole.settings import Names, Settings, settings, with_private
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Use, open_table, read_columns
@@ -186,6 +187,9 @@ def _evidence(log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | Non
     transcript = transcribe(lines, people, noise=law)
     for refusal in transcript.refused:
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
+    for number in dict.fromkeys(e.number.partition(".")[0] for e in transcript.entries if e.certainty in DOUBTFUL):
+        warnings.append(f"query {number} is used as far as its rows are listed: the rest may not have been shown")
+    transcript = replace(transcript, entries=tuple(e for e in transcript.entries if e.certainty not in DOUBTFUL))
     transcript = _without_unknown_nulls(transcript, people, warnings)
     evidence = gather(transcript, people, known)
     for refusal in evidence.transcript.refused:

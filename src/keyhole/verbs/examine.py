@@ -29,6 +29,7 @@ def examine(
     time_limit: float | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
+    now: str | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
     """Who is exposed by a log of aggregate queries, with the proof.
@@ -63,6 +64,7 @@ def examine(
         time_limit=time_limit,
         config=config,
         dialect=dialect,
+        now=now,
         progress=progress,
     )
     return Verdict.of(exposure)
