@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
@@ -17,6 +17,9 @@ from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudg
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
 from keyhole.transcript import Noise, Refusal, shifted, simplest_decimal
+
+if TYPE_CHECKING:
+    from keyhole.logs.open import Log
 
 
 class Status(StrEnum):
@@ -219,7 +222,7 @@ class Exposure:
     `ranges` are those who stay open, and of whom a narrower range is proved than was known.
 
     `version` is that of the data, `dialect` the SQL that the log is written in; `index` finds the rows and the queries
-    that a proof names.
+    that a proof names. `log` is what was read, with repeats folded.
     """
 
     evidence: Evidence
@@ -236,6 +239,7 @@ class Exposure:
     ranges: tuple[Finding, ...] = ()
     searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
     split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
+    log: Log | None = None
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was

@@ -20,6 +20,7 @@ from keyhole.audit.width import Within
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config
+from keyhole.logs.fold import folded
 from keyhole.logs.open import Log, as_log
 from keyhole.settings import Names, settings, with_private
 from keyhole.tables.open import Use, compared_with_text, open_table
@@ -66,7 +67,7 @@ def examine(
     if group_size < 1:
         raise ConfigError(f"group size {group_size} must be at least 1")
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
-    read = as_log(log, dialect)
+    read = folded(as_log(log, dialect))
     lines = read.lines
     answered = bool(lines) and all(line.answer is not ABSENT for line in lines)
     text = compared_with_text(lines, given.columns.private)
@@ -81,7 +82,7 @@ def examine(
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
     judge = Judge(_rules(group_size, within, time_limit), progress, source)
     found = judge.examine(evidence, roster)
-    return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect)
+    return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
 
 
 def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:

@@ -10,7 +10,8 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml, end, progress_on_stderr
+from keyhole.cli.progress import progress_on_stderr
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml, end
 from keyhole.errors import LogError
 
 if TYPE_CHECKING:
@@ -66,9 +67,11 @@ def audit(
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
     proof_sql: Path | None,
+    progress: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
-    from keyhole.logs.open import LogFormat, open_log
+    from keyhole.logs.detect import LogFormat
+    from keyhole.logs.fold import fold_log
     from keyhole.sql import Dialect
     from keyhole.verbs.examine import examine
 
@@ -78,10 +81,10 @@ def audit(
         from keyhole.report.baseline import Baseline
 
         known = Baseline.load(baseline)
-    with progress_on_stderr() as progress:
+    with progress_on_stderr(progress) as said:
         engine = None if dialect is None else Dialect(dialect)
-        read = open_log(log if log == "-" else Path(log), LogFormat(log_format), engine)
-        if not (read.lines or read.refused or read.unjudged or read.passed):
+        read = fold_log(log if log == "-" else Path(log), LogFormat(log_format), engine, said)
+        if not (read.lines or read.refused or read.unjudged or read.passed or read.failed):
             raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
         verdict = examine(
             read,
@@ -96,7 +99,7 @@ def audit(
             within=within,
             time_limit=time_limit,
             config=config if config is not None else knowledge,
-            progress=progress,
+            progress=said,
         )
     show(verdict, read, known, format, out)
     if proof_sql is not None:
@@ -161,5 +164,6 @@ command = click.Command(
         options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT),
         options.OUT,
         options.PROOF_SQL,
+        options.PROGRESS,
     ],
 )

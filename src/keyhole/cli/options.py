@@ -156,6 +156,7 @@ TIME_LIMIT = click.Option(
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )
+PROGRESS = flag("--progress", "Say on standard error how far it has come, also where that is no terminal.")
 PROOF_SQL = click.Option(
     ["--proof-sql"], type=FILE, help="Also write the proofs as SQL that a sceptic runs in his own database."
 )
