@@ -5,8 +5,8 @@ python -m benchmarks.logs [--megabytes 50] [--lines 20000] [--texts 100] [--repe
 `folding` is the audit of a log of so many lines that are repeats of few texts, against the audit of those texts alone,
 from the file to the verdict, in one process, warm, interleaved (at most 1.5 is the aim). `streaming` writes logs of the
 given size (a script of SQL, and PostgreSQL's csvlog with several analysts and some errors) into a temporary folder,
-reads them in a process of its own, and gives its peak memory (below 1 GB whatever the size) and its time against reading the
-file line by line as text and doing nothing.
+reads them in a process of its own, and gives its peak memory (below 1 GB whatever the size) and its time against
+reading the file line by line as text and doing nothing.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from keyhole.tables import Roster
 from keyhole.transcript import Noise, Refusal, shifted, simplest_decimal
 
 if TYPE_CHECKING:
+    from keyhole.audit.first import First
     from keyhole.logs.open import Log
 
 
@@ -222,7 +223,7 @@ class Exposure:
     `ranges` are those who stay open, and of whom a narrower range is proved than was known.
 
     `version` is that of the data, `dialect` the SQL that the log is written in; `index` finds the rows and the queries
-    that a proof names. `log` is what was read, with repeats folded.
+    that a proof names. `log` is what was read, with repeats folded; `firsts` says which statement completed a finding.
     """
 
     evidence: Evidence
@@ -240,6 +241,7 @@ class Exposure:
     searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
     split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
     log: Log | None = None
+    firsts: Mapping[tuple[tuple[int, ...], str], First] = field(default_factory=dict)  # (rows, column) -> statement
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.audit.base import Exposure, query_order
+from keyhole.audit.first import with_firsts
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Rules
 from keyhole.audit.rules import RULES, groups, order
@@ -27,6 +28,7 @@ from keyhole.tables.open import Use, compared_with_text, open_table
 from keyhole.transcript import ABSENT, Noise, Transcript
 
 Progress = Callable[[str, int, int], None]
+BRIEF = 2.0  # seconds for ranges of a part of the log, when it is asked which statement completed a finding
 
 
 def examine(
@@ -82,6 +84,12 @@ def examine(
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
     judge = Judge(_rules(group_size, within, time_limit), progress, source)
     found = judge.examine(evidence, roster)
+    rules = _rules(1, within, min(time_limit or SECONDS, BRIEF))
+
+    def again(part: Transcript) -> Exposure:
+        return Judge(rules, None, source).examine(gather(part, roster, knowledge, source=source), roster)
+
+    found = with_firsts(found, again)
     return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
 
 
