@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from keyhole.cli.progress import progress_on_stderr as progress_on_stderr
 from keyhole.errors import ConfigError, KeyholeError
 
 if TYPE_CHECKING:
