@@ -241,6 +241,7 @@ class Exposure:
     searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
     split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
     log: Log | None = None
+    views: Mapping[str, Exposure] = field(default_factory=dict)  # analyst -> what he asked alone gives away
     firsts: Mapping[tuple[tuple[int, ...], str], First] = field(default_factory=dict)  # (rows, column) -> statement
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are

@@ -172,5 +172,5 @@ class _Halving:
         self._audits += 1
         last = self._statements[upto]
         part = Transcript(tuple(e for e in self._entries if statement_of(e.number) <= last))
-        before = {((f.row,), f.column): STRENGTH[f.status] for f in self._again(part).findings}
+        before: dict[Whom, int] = {((f.row,), f.column): STRENGTH[f.status] for f in self._again(part).findings}
         return {whom for whom in items if before.get(whom, -1) >= STRENGTH[self._status[whom]]}

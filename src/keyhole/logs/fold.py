@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from keyhole.errors import ConfigError, LogError
 from keyhole.logs.collect import Collection
 from keyhole.logs.detect import LogFormat
 from keyhole.logs.importers.exported import Exported, stepped
@@ -26,6 +27,7 @@ from keyhole.sql.scripts import Script
 from keyhole.transcript import ABSENT, Line, Refusal
 
 REMEMBERED, LONGEST = 10_000, 2_000  # lines that are worth remembering, and characters of such a line
+UNNAMED = "(not named)"
 _QUERY = re.compile(r"(?:SELECT|WITH)\b", re.IGNORECASE)
 _CLOCK = re.compile(  # words whose value depends on when, by whom, or how often a text is run
     r"current_|session_user|\buser\b|\bnow\b|today|yesterday|getdate|getutcdate|sysdate|systimestamp|localtime"
@@ -143,6 +145,33 @@ def folded(log: Log) -> Log:
         refused=_once(log.refused, _of_refusal),
         unjudged=_once(log.unjudged, _of_refusal),
     )
+
+
+def apart(log: Log, by: str) -> dict[str, Log]:
+    """What each analyst asked, in the order in which they first did; numbers stay those of the whole log.
+
+    >>> from keyhole.logs.open import as_log
+    >>> log = as_log([{"sql": "SELECT 1", "analyst": "ann"}, {"sql": "SELECT 2"}])
+    >>> {who: [line.number for line in part.lines] for who, part in apart(log, "analyst").items()}
+    {'ann': [1], '(not named)': [2]}
+    """
+    if by != "analyst":
+        raise ConfigError(f"a log is judged by analyst, not by {by!r}")
+    asked = [(line.number, line.analyst) for line in log.lines]
+    asked += [(int(refusal.number), refusal.analyst) for refusal in (*log.refused, *log.unjudged)]
+    if not any(name for _, name in asked):
+        raise LogError(
+            f"{log.name} does not say who asked, so it cannot be judged by analyst: use a log with user names, or a "
+            'transcript with "analyst" in its lines'
+        )
+    names = dict.fromkeys(name for _, name in sorted(asked, key=lambda each: each[0]))
+    return {name or UNNAMED: _of(log, name) for name in names}
+
+
+def _of(log: Log, name: str | None) -> Log:
+    refused, unjudged = ([r for r in listed if r.analyst == name] for listed in (log.refused, log.unjudged))
+    lines = tuple(line for line in log.lines if line.analyst == name)
+    return replace(log, lines=lines, refused=tuple(refused), unjudged=tuple(unjudged), passed=0, failed=0)
 
 
 def _of_line(line: Line) -> Hashable:
