@@ -15,7 +15,8 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit, emit_json, printed, progress_on_stderr, warn
+from keyhole.cli.progress import progress_on_stderr
+from keyhole.cli.terminal import emit, emit_json, printed, warn
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -165,6 +165,12 @@ TIME_LIMIT = click.Option(
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )
+BY_ANALYST = click.Option(
+    ["--by"],
+    type=click.Choice(["analyst"]),
+    help="Also judge what each analyst asked alone, where the log says who asked; the exit code is that of the worst.",
+)
+PROGRESS = flag("--progress", "Say on standard error how far it has come, also where that is no terminal.")
 ACCEPT = click.Option(
     ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
 )
