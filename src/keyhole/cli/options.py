@@ -113,7 +113,7 @@ def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of clic
     return click.Option([name], is_flag=True, default=False, help=help)
 
 
-def _laid_out(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Any:
+def laid_out(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Any:
     """The file with what was said of how it is written; the path alone if nothing was."""
     said = ctx.meta.get(LAYOUT_KEY)
     if not said:
@@ -145,7 +145,7 @@ LAYOUT_KEY = "keyhole.layout"
 DATA = click.Option(
     ["--data"],
     type=FILE,
-    callback=_laid_out,
+    callback=laid_out,
     help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row per person.",
 )
 LAYOUT = (
@@ -241,7 +241,7 @@ ROUNDING = click.Option(
 
 # attack
 ROSTER = click.Option(
-    ["--roster"], type=FILE, callback=_laid_out, help="Another name of --data: the public half of the table suffices."
+    ["--roster"], type=FILE, callback=laid_out, help="Another name of --data: the public half of the table suffices."
 )
 KNOWLEDGE = click.Option(["-k", "--knowledge"], type=FILE, help="Another name of --config.")
 NOISE = click.Option(

@@ -39,8 +39,8 @@ def as_dates(
             if type_ := next((type_ for (type_, _), holds in zip(tests, told, strict=True) if holds), ""):
                 found[name] = type_
         elif pandas and str(kind) in ("TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_MS", "TIMESTAMP_S"):
-            told = first(con, f"SELECT bool_and(CAST(CAST({column} AS DATE) AS {kind}) = {column}) FROM frame")
-            if told is not None and told[0]:
+            days = first(con, f"SELECT bool_and(CAST(CAST({column} AS DATE) AS {kind}) = {column}) FROM frame")
+            if days is not None and days[0]:
                 found[name] = "DATE"
     return found
 

@@ -22,8 +22,8 @@ from keyhole.schema import Column, Kind, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.dialect import Separation, csv_reader, no_header, uneven
 from keyhole.tables.duckdb.frames import as_dates, origin_with
-from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro
-from keyhole.tables.duckdb.prepare import prepared
+from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
+from keyhole.tables.duckdb.prepare import cannot_attach, prepared
 from keyhole.tables.duckdb.roster import DuckDBRoster, closed, first, scalar
 from keyhole.tables.duckdb.source import DuckDBSource
 
@@ -37,14 +37,6 @@ _READERS = {
     ".parquet": "read_parquet({})",
     ".json": "read_json({})",
     ".jsonl": "read_json({})",
-}
-_KINDS = {
-    "BOOLEAN": Kind.BOOLEAN,
-    "DATE": Kind.DATE,
-    "VARCHAR": Kind.TEXT,
-    "UUID": Kind.TEXT,
-    "FLOAT": Kind.DOUBLE,
-    "DOUBLE": Kind.DOUBLE,
 }
 
 
@@ -113,8 +105,8 @@ def read(
     layout: Layout | None = None,
 ) -> Loaded:
     """Load and check a table. Its two databases share nothing; the first is closed to everything else."""
-    declared = {**roles.private, **roles.public}
-    texts = {name for name, column in declared.items() if column.kind == "text" or column.values is not None}
+    private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
+    texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
     with ExitStack() as life:
         return _read(prepared(data, layout or Layout(), texts, life), roles, how, table, view)
 
@@ -232,7 +224,7 @@ def _attach(con: Connection, path: Path, table: str | None, view: str | None) ->
     try:
         con.execute(f"ATTACH {literal(str(path))} AS file (READ_ONLY)")
     except duckdb.Error as error:
-        raise DataError(f"cannot read {path.name}: {str(error).splitlines()[0]}") from None
+        raise cannot_attach(path, error) from None
     found = con.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' UNION ALL "
         "SELECT view_name FROM duckdb_views() WHERE database_name = 'file' AND NOT internal"
@@ -337,7 +329,7 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
             cast_to(con, name, kinds[name], _where_declared(roles, name), secret=name not in roles.public)
     for raw_name, raw_type in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
-        kind = Kind(kinds[name]) if name in kinds else _kind(str(raw_type))
+        kind = Kind(kinds[name]) if name in kinds else kind_of_type(str(raw_type))
         if str(raw_type) == "TIMESTAMP_NS" and (
             finer_than_micro(con, name) or (how.declared and name in roles.private)
         ):
@@ -359,16 +351,6 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
 
 def _where_declared(roles: Columns, name: str) -> str:
     return f"[columns.{'private' if name in roles.private else 'public'}.{name!r}]"
-
-
-def _kind(text: str) -> Kind:
-    if text.startswith("DECIMAL"):
-        return Kind.DECIMAL
-    if text.endswith("INT") or text in ("INTEGER", "UINTEGER"):
-        return Kind.INTEGER
-    if text.startswith("TIMESTAMP"):
-        return Kind.TIMESTAMP
-    return Kind.TEXT if text.startswith("ENUM") else _KINDS.get(text, Kind.OTHER)
 
 
 def _check_ids(con: Connection, schema: Schema) -> None:

@@ -99,6 +99,14 @@ def prepared(data: object, layout: Layout, texts: Collection[str], life: ExitSta
     return _rewritten(copy, path, layout, texts, life) if odd else copy
 
 
+def cannot_attach(path: Path, error: duckdb.Error) -> DataError:
+    """Why a database does not open: mostly because another process holds it."""
+    said = str(error).splitlines()[0]
+    if "lock" in said.lower():
+        return DataError.of_file(f"{path.name} is in use by another process: close it there, or work on a copy")
+    return DataError.of_file(f"cannot read {path.name}: {said}")
+
+
 def _named(path: Path, content: Content) -> bool:
     """Would the engine know what it is by its extension?"""
     known = {Content.TEXT: (".csv", ".tsv"), Content.JSON: (".json", ".jsonl"), Content.DUCKDB: (".duckdb", ".db")}
