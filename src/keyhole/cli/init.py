@@ -72,10 +72,10 @@ def init(
     roles = dict.fromkeys(said, Role.PRIVATE) | dict.fromkeys(id, Role.ID) | dict.fromkeys(hidden, Role.HIDDEN)
     bare = {n: c for n, c in said.items() if c == type(c)()}
     with ExitStack() as life:
-        path, layout = (data.path, data) if isinstance(data, File) else (data, Layout())
-        survey = Survey(Path(path), layout, life)
+        path, layout = (Path(str(data.path)), data) if isinstance(data, File) else (Path(data), Layout())
+        survey = Survey(path, layout, life)
         if table is not None and table not in survey.tables:
-            raise ConfigError(f"{Path(path).name} has no table {table!r}; it has {', '.join(survey.tables)}")
+            raise ConfigError(f"{path.name} has no table {table!r}; it has {', '.join(survey.tables)}")
         given = {**known.columns.private, **{n: c for n, c in said.items() if n not in bare}}
         made = proposal(survey, table=table, roles=roles, bounds=Config(columns=Columns(private=given)))
         if not yes:
