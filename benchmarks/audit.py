@@ -3,9 +3,10 @@
 python -m benchmarks.audit [--rows 1000000] [--statements 1000] [--repeats 3] [--format text|json]
 
 `validation_share` is the check of the readings as a share of the whole audit (at most 0.3 is the aim), and
-`validation_to_the_rest` against all else, in seconds; both as least and median of the repeats. `weights` is another log: three statements that weigh every record by a number
-of its own, so that each is an atom, against DuckDB running the same three. Both sides work on tables already in memory,
-in one process, warm: a small audit runs first, so that imports and compilation are reported apart.
+`validation_to_the_rest` against all else, both as least and median of the repeats. `weights` is another log: three
+statements that weigh every record by a number of its own, so that each is an atom, against DuckDB running the same
+three. Both sides work on tables already in memory, in one process, warm: a small audit runs first, so that imports and
+compilation are reported apart.
 """
 
 from __future__ import annotations

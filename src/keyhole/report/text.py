@@ -43,7 +43,7 @@ def formula(case: Case) -> str:
         return " ".join(range_sentence(end, case, case.who) for end in argument.ends if end.steps)
     if argument.rule:
         return f"{_cited(argument)}: {argument.rule}; {who} {claim(case)}"
-    left = _sum([(step.weight, step.cited.name) for step in _added_first(argument)], argument.constant)
+    left = added_up([(step.weight, step.cited.name) for step in _added_first(argument)], argument.constant)
     if argument.holds is not None:
         return f"{left} = {argument.holds}, so {who} {claim(case)}"
     if case.status == INFERRED:
@@ -62,7 +62,7 @@ def arithmetic(case: Case) -> str:
         if value is None:
             return ""
         parts.append((step.weight, value))
-    return f"{_sum(parts, argument.constant)} = {digits(case.value)}"
+    return f"{added_up(parts, argument.constant)} = {digits(case.value)}"
 
 
 def why(case: Case) -> str:
@@ -73,7 +73,7 @@ def why(case: Case) -> str:
 def range_sentence(end: EndArgument, case: Case, who: str) -> str:
     """`Q3 = 11.4; John Smith is at least 3 (known); so Joseph Sky's pay is at most 8.4.`"""
     steps = sorted(end.steps, key=lambda step: step.weight < 0)
-    said = _sum([(step.weight, step.cited.name) for step in steps], end.constant)
+    said = added_up([(step.weight, step.cited.name) for step in steps], end.constant)
     values = [(step.weight, step.cited.value) for step in steps]
     if values and all(value is not None for _, value in values):
         told = sum((w * Fraction(v) for w, v in values if v is not None), end.constant)
@@ -124,7 +124,7 @@ def without_value(case: Case) -> str:
 def claim(case: Case) -> str:
     """What is known, as the end of a sentence."""
     if case.status in (GROUP, EXPOSED):
-        return f"is {digits(case.value)}"
+        return "is determined" if case.value is None else f"is {digits(case.value)}"
     if case.allowed:
         return f"is one of {', '.join(map(digits, case.allowed))}"
     if case.lo is not None or case.hi is not None:
@@ -338,7 +338,8 @@ def _added_first(argument: Argument) -> list[Step]:
     return sorted(argument.steps, key=lambda step: step.weight < 0)
 
 
-def _sum(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:
+def added_up(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:
+    """A weighted sum as a person writes it: `2 × Q1 - Q2`."""
     text = ""
     for weight, name in parts:
         size = abs(weight)
