@@ -88,7 +88,7 @@ def attack(
     from keyhole.sql import Dialect
     from keyhole.verbs.attack import attacked
 
-    where, told = data if data is not None else roster, options.one_of(config, knowledge)
+    where, told = options.either(data, roster), options.one_of(config, knowledge)
     given = with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
