@@ -326,9 +326,7 @@ BOX_DELTA = click.Option(
 PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html, .svg or .png file.")
 
 # tables
-VALUE = click.Option(
-    ["--value"], required=True, metavar="COL", help="The column with the numbers (wide form: its name)."
-)
+VALUE = click.Option(["--value"], metavar="COL", help="The column with the numbers (wide form: its name).")
 TOTAL = click.Option(
     ["--total"],
     multiple=True,
