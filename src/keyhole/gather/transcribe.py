@@ -85,7 +85,7 @@ def lowered(lines: Iterable[Line], schema: Schema, now: dt.date | None = None) -
 
 def _when(line: Line) -> dt.datetime | None:
     """The time stamp of a line, as its clock showed it; None if there is none that can be read."""
-    said = getattr(line, "time", None)
+    said = line.time
     try:
         return None if said is None else dt.datetime.fromisoformat(str(said).strip()).replace(tzinfo=None)
     except ValueError:
