@@ -11,6 +11,7 @@ from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
+from keyhole.audit.shown import examine_shown
 from keyhole.audit.told_domain import without_domains
 from keyhole.audit.whole_tables import look_for_second_tables
 from keyhole.evidence import Contradiction, Evidence, Unjudged
@@ -36,7 +37,10 @@ class Judge:
     source: Source | None = None
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
-        """Who is exposed, and what is known of the others."""
+        """Who is exposed, and what is known of the others; the all-clear is for all that may have been shown."""
+        return examine_shown(self._examine, evidence, roster)
+
+    def _examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         known = Known.prior(evidence, roster, self.progress, self.source)
         while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
             pass  # until no rule narrows anything
