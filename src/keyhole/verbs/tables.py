@@ -13,7 +13,7 @@ from pathlib import Path
 from keyhole.audit.examine import Progress
 from keyhole.audit.examine import examine as audited
 from keyhole.audit.width import Within
-from keyhole.crosstab.cells import Ends, FileLayout, read_cells
+from keyhole.crosstab.cells import Ends, Layout, read_cells
 from keyhole.crosstab.contributors import Sensitive, counted, sensitive_cells, told
 from keyhole.crosstab.hidden import ID, NAME, HiddenCells
 from keyhole.crosstab.nesting import Nesting, nesting
@@ -79,14 +79,14 @@ def tables(
     words = (total,) if isinstance(total, str) else tuple(total)
     also = frozenset(name for pair in nested for name in pair.split(":"))
     markers = dict(map(marked, suppressed))
-    layout = FileLayout(value, words, markers, count, largest, second, tuple(by), across, also)
+    layout = Layout(value, words, markers, count, largest, second, tuple(by), across, also)
     drawn = draw([Path(file) for file in files], layout, nested, rule, contributors, min, _step(rounding))
     return judge(drawn, within=within, time_limit=time_limit, progress=progress)
 
 
 def draw(
     files: Sequence[Path],
-    layout: FileLayout,
+    layout: Layout,
     nested: Sequence[str],
     rule: Sequence[str],
     contributors: str | Path | None,
@@ -159,7 +159,7 @@ def _above(ends: Ends, floor: Decimal | None) -> Ends:
 
 def _sensitive(
     whole: Publication,
-    layout: FileLayout,
+    layout: Layout,
     rules: Sequence[SensitivityRule],
     contributors: str | Path | None,
     above: Nesting,
