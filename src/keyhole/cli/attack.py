@@ -15,7 +15,8 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit_json, printed, progress_on_stderr, warn
+from keyhole.cli.progress import progress_on_stderr
+from keyhole.cli.terminal import emit, emit_json, printed, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,6 +107,10 @@ def attack(
         warn(message, "warning")
     if format is Format.JSON:
         emit_json(json.dumps(found.to_json(), indent=2, default=str), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.attack import attack_page
+
+        emit(attack_page({**found.to_json(), "truths": found.truths}), out)
     else:
         printed(out, lambda console: _print(console, found))
 
@@ -202,7 +207,7 @@ command = click.Command(
         options.words("--method", Method.AUTO, "Which attack; auto chooses from the evidence and says why."),
         options.TRUTH,
         options.TOLERANCE,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

@@ -212,6 +212,12 @@ TIME_LIMIT = click.Option(
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )
+BY_ANALYST = click.Option(
+    ["--by"],
+    type=click.Choice(["analyst"]),
+    help="Also judge what each analyst asked alone, where the log says who asked; the exit code is that of the worst.",
+)
+PROGRESS = flag("--progress", "Say on standard error how far it has come, also where that is no terminal.")
 ACCEPT = click.Option(
     ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
 )
@@ -320,9 +326,7 @@ BOX_DELTA = click.Option(
 PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html, .svg or .png file.")
 
 # tables
-VALUE = click.Option(
-    ["--value"], required=True, metavar="COL", help="The column with the numbers (wide form: its name)."
-)
+VALUE = click.Option(["--value"], metavar="COL", help="The column with the numbers (wide form: its name).")
 TOTAL = click.Option(
     ["--total"],
     multiple=True,

@@ -25,6 +25,7 @@ ENTRIES = (
     Subcommand("init", "keyhole.cli.init", "Look at a file or database and propose a keyhole.toml."),
     Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
     Subcommand("tables", "keyhole.cli.tables", "Prove which suppressed cells of published tables can be recovered."),
+    Subcommand("reconstruct", "keyhole.cli.reconstruct", "Rebuild the rows behind published statistics."),
     Subcommand("verify", "keyhole.cli.verify", "Replay every proof of a verdict on made-up private values."),
     Subcommand("review", "keyhole.cli.review", "Walk through a verdict and sign off what is accepted."),
     Subcommand(

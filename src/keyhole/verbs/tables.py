@@ -76,12 +76,25 @@ def tables(
     >>> [(case.who, str(case.value)) for case in found]
     [('town A', '2')]
     """
+    layout = layout_of(value, total, suppressed, nested, by=by, across=across)
+    layout = replace(layout, count=count, largest=largest, second=second)
+    drawn = draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
+    return judge(drawn, within=within, time_limit=time_limit, progress=progress)
+
+
+def layout_of(
+    value: str,
+    total: str | Sequence[str],
+    suppressed: Sequence[str],
+    nested: Sequence[str],
+    *,
+    by: Sequence[str] = (),
+    across: str | None = None,
+) -> Layout:
+    """How files are read, from the words of the command line."""
     words = (total,) if isinstance(total, str) else tuple(total)
     also = frozenset(name for pair in nested for name in pair.split(":"))
-    markers = dict(map(marked, suppressed))
-    layout = Layout(value, words, markers, count, largest, second, tuple(by), across, also)
-    drawn = draw([Path(file) for file in files], layout, nested, rule, contributors, min, _step(rounding))
-    return judge(drawn, within=within, time_limit=time_limit, progress=progress)
+    return Layout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
 
 
 def draw(
@@ -204,7 +217,8 @@ def _number(text: str, option: str) -> Decimal:
     return found
 
 
-def _step(rounding: str | int | Decimal | None) -> Fraction | None:
+def step_of(rounding: str | int | Decimal | None) -> Fraction | None:
+    """The step that numbers were rounded to; None: it is read off their digits."""
     if rounding is None:
         return None
     step = Fraction(_number(str(rounding), "--rounding"))

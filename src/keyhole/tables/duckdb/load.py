@@ -408,6 +408,15 @@ def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple
                     f"for it; widen the declaration or mend the data",
                     told=f"column {column.name!r} holds a value outside what was declared for it",
                 )
+        if declared.step is not None and column.kind is Kind.DOUBLE:
+            _put_on_grid(con, column.name)
+
+
+def _put_on_grid(con: Connection, name: str) -> None:
+    """Values of DOUBLE that lie on a declared grid up to dust are the numbers of the grid: 0.1 * 3 is 0.3 then."""
+    column = quote_name(name)
+    near = f"CAST(CAST({column} AS DECIMAL(38, 9)) AS {_type(con, name)})"
+    con.execute(f"UPDATE loaded SET {column} = {near} WHERE {column} <> {near}")
 
 
 def _check_words(con: Connection, column: Column) -> None:
