@@ -233,7 +233,7 @@ def _others(made: Proposal) -> Iterator[str]:
 
 
 def _relative(data: Path, at: Path) -> str:
-    home, there = at.resolve().parent, data.resolve()
+    home, there = at.absolute().parent, data.absolute()
     return str(there.relative_to(home)) if there.is_relative_to(home) else str(there)
 
 
