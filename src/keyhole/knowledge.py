@@ -83,7 +83,7 @@ KindName = Literal["integer", "decimal", "double", "text", "boolean", "date", "t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout(_Table):
+class FileLayout(_Table):
     """How a text file or a sheet is written; what is not said is found, or is as usual.
 
     `columns` names the columns of a file without a header; `null` are words for NULL; `trim` takes blanks off the ends
@@ -112,7 +112,7 @@ class Layout(_Table):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTable(Layout):
+class SourceTable(FileLayout):
     """[source]: where the people are, and how the file is written."""
 
     data: str | None = None

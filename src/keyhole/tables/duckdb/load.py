@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Columns, Layout
+from keyhole.knowledge import Columns, FileLayout
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
@@ -102,13 +102,13 @@ def read(
     *,
     table: str | None = None,
     view: str | None = None,
-    layout: Layout | None = None,
+    layout: FileLayout | None = None,
 ) -> Loaded:
     """Load and check a table. Its two databases share nothing; the first is closed to everything else."""
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
     with ExitStack() as life:
-        return _read(prepared(data, layout or Layout(), texts, life), roles, how, table, view)
+        return _read(prepared(data, layout or FileLayout(), texts, life), roles, how, table, view)
 
 
 def _read(data: object, roles: Columns, how: Reading, table: str | None, view: str | None) -> Loaded:
@@ -148,7 +148,7 @@ def _read(data: object, roles: Columns, how: Reading, table: str | None, view: s
 def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """Some columns of a file or frame, row by row, numbers as decimals where it has decimals."""
     with ExitStack() as life:
-        return _columns(prepared(data, Layout(), (), life), names)
+        return _columns(prepared(data, FileLayout(), (), life), names)
 
 
 def _columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
