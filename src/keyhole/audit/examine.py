@@ -79,12 +79,12 @@ def examine(
         unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
         transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
     evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
-    judge = Judge(_rules(group_size, within, time_limit), progress, source)
+    judge = Judge(rules_for(group_size, within, time_limit), progress, source)
     found = judge.examine(evidence, roster)
     return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect)
 
 
-def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:
+def rules_for(group_size: int = 1, within: str | None = None, time_limit: float | None = None) -> Rules:
     """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
     width = None if within is None else Within.parse(within)
     *first, _, _ = (within_order(width) if rule is order else rule for rule in RULES)
