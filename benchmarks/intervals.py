@@ -2,8 +2,11 @@
 
 small      214 x 20 and 755 x 30: every end by the exact walk, against one cold HiGHS program an end (20 ends sampled);
            the sampled ends must agree to 1e-6
-wide       6,000 x 900 and 81,307 x 925: all outer ranges, and by the interior rank test who has a second value
-adult      the UCI Adult table (adult.data in FOLDER), SUM(hours) by pairs of columns with GROUP BY: the whole audit
+wide       6,000 x 900 and 81,307 x 925: all outer ranges, by the interior rank test who has a second value, and which
+           ends projected tables reach in floating point; once without and once with these tables
+programs   6,000 x 900: the same ends by one HiGHS simplex kept warm from end to end, dual and primal (up to 20 ends)
+adult      the UCI Adult table (adult.data in FOLDER), SUM(hours) by up to three columns with GROUP BY: the whole audit,
+           with hours as whole numbers (no tables are projected) and as real ones
 
 CPU seconds of this process. Ranges of `wide` and `adult` are outer: how many ends a table reaches is printed as it is.
 """
@@ -25,6 +28,7 @@ from keyhole.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem, Ranges, ranges
 
 Report = dict[str, Any]
+NAMES_OF_PARTS = ("small", "wide", "programs", "adult")
 NAMES = "age workclass fnlwgt education years marital occupation relationship race sex gain loss hours country income"
 
 
@@ -55,8 +59,8 @@ def world(n: int, m: int, seed: int, columns: int = 6, levels: int = 60) -> tupl
 
 
 def reached(found: Ranges) -> float:
-    """The share of ends that a table reaches."""
-    ends = [(r.inner is not None and r.inner[s] == (r.lo, r.hi)[s]) for r in found.of for s in (0, 1)]
+    """The share of ends that a table reaches, those in floating point included."""
+    ends = [r.reached(s) for r in found.of for s in (0, 1)]
     return sum(ends) / max(len(ends), 1)
 
 
@@ -109,18 +113,91 @@ def highs(P: Polytope, found: Ranges, sample: int) -> tuple[float, float]:
 
 
 def wide(scale: float) -> Report:
-    """Outer ranges and second tables of large logs."""
+    """Outer ranges, second tables and ends reached of large logs."""
+    warm, truth = world(1_500, 60, 1)
+    timed(RangeProblem(warm, [Grid(None)] * warm.K, truth=truth))  # compile
     report: Report = {}
     for n, m in ((6_000, 900), (81_307, 925)):
         P, truth = world(int(n * scale), m, 1)
-        seconds, found = timed(RangeProblem(P, [Grid(None)] * P.K, truth=truth))
+        question = RangeProblem(P, [Grid(None)] * P.K, truth=truth)
+        without, outer = timed(question, seconds=0.0)
+        seconds, found = timed(question)
         report[f"{P.K} x {P.m}, {len(P.columns)} entries"] = {
-            "seconds": round(seconds, 2),
+            "seconds without projected tables": round(without, 2),
+            "seconds with them": round(seconds, 2),
             "ends narrowed": sum(bool(w) for r in found.of for w in r.weights.values()),
             "shown to have a second value": round(sum(r.wider(Fraction(0)) for r in found.of) / P.K, 4),
-            "ends reached by a table": round(reached(found), 4),
+            "ends reached without": round(reached(outer), 4),
+            "ends reached with": round(reached(found), 6),
         }
     return report
+
+
+def programs(scale: float, most: float = 60.0) -> Report:
+    """Projected tables against a linear program an end, warm; about `most` seconds for either method."""
+    warm, truth = world(1_500, 60, 1)
+    timed(RangeProblem(warm, [Grid(None)] * warm.K, truth=truth))  # compile
+    P, truth = world(int(6_000 * scale), 900, 1)
+    question = RangeProblem(P, [Grid(None)] * P.K, truth=truth)
+    without, _ = timed(question, seconds=0.0)
+    seconds, found = timed(question)
+    ends = sum(not r.reached(s) or r.near[s] for r in found.of for s in (0, 1))
+    each = max(seconds - without, 1e-9) / max(ends, 1)
+    report: Report = {"ends": ends, "left": sum(not r.reached(s) for r in found.of for s in (0, 1))}
+    report["projected, seconds for all"] = round(seconds - without, 2)
+    for name, strategy in (("dual", 1), ("primal", 4)):
+        before = time.process_time()
+        taken, solved, worst = warm_programs(P, found, strategy, most)
+        report[f"first {name}, seconds"] = round(time.process_time() - before - taken, 1)
+        report[f"warm {name}"] = {
+            "ends solved": solved,
+            "seconds an end": round(taken / max(solved, 1), 3),
+            "ratio": round(taken / solved / each) if solved else "none: no end, or not even a first table, in time",
+            "worst difference in widths": worst,
+        }
+    return report
+
+
+def warm_programs(P: Polytope, found: Ranges, strategy: int, most: float) -> tuple[float, int, float]:
+    """CPU seconds, upper ends solved, and how far from those called reached; the first solve is not counted."""
+    import highspy as untyped
+
+    highspy: Any = untyped
+
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = P.K, P.m
+    model.col_cost_ = np.zeros(P.K)
+    model.col_lower_, model.col_upper_ = (np.array([float(P.total(k)[s] or 0) for k in range(P.K)]) for s in (0, 1))
+    model.row_lower_, model.row_upper_ = (np.array([float(ends[s] or 0) for ends in P.rows]) for s in (0, 1))
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_, model.a_matrix_.index_ = P.start.astype(np.int32), P.columns.astype(np.int32)
+    model.a_matrix_.value_ = P.entries.astype(np.float64)
+    solver: Any = highspy.Highs()
+    for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("simplex_strategy", strategy)):
+        solver.setOptionValue(option, value)
+    solver.passModel(model)
+    solver.setOptionValue("time_limit", 3 * most)  # of the clock, as all limits of the solver
+    solver.run()
+    start, solved, worst = time.process_time(), 0, 0.0
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return 0.0, 0, 0.0  # no table yet: nothing to be warm from
+    for k in np.random.default_rng(0).choice(P.K, 20, replace=False).tolist():
+        solver.changeColCost(k, -1.0)
+        solver.setOptionValue("time_limit", solver.getRunTime() + most)
+        solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal or time.process_time() - start > most:
+            break
+        solved += 1
+        (low, high), r = P.records[k], found.of[k]
+        assert low is not None
+        assert high is not None
+        assert r.lo is not None
+        assert r.hi is not None
+        end = min(float(high), -solver.getObjectiveValue() - (P.sizes[k] - 1) * float(low))
+        if r.near[1]:
+            worst = max(worst, abs(end - float(r.hi)) / float(r.hi - r.lo))
+        solver.changeColCost(k, 0.0)
+    return time.process_time() - start, solved, worst
 
 
 def adult(folder: Path) -> Report:
@@ -131,18 +208,23 @@ def adult(folder: Path) -> Report:
     if not path.is_file():
         return {"skipped": f"no {path}"}
     read = pc.read_csv(path, pc.ReadOptions(column_names=NAMES.split()), pc.ParseOptions(delimiter=","))
+    real = read.set_column(read.column_names.index("hours"), "hours", read["hours"].cast("float64"))
     report: Report = {}
     keys = ("workclass", "education", "marital", "occupation", "race", "sex")
-    for hidden in ("", " HAVING COUNT(*) >= 10"):
+    for hidden, kind, data in (
+        (hidden, kind, data)
+        for hidden in ("", " HAVING COUNT(*) >= 10")
+        for kind, data in (("whole", read), ("real", real))
+    ):
         log = [
             f"SELECT {', '.join(key)}, SUM(hours) FROM t GROUP BY {', '.join(key)}{hidden}"
             for size in (1, 2, 3)
             for key in combinations(keys, size)
         ]
         start = time.process_time()
-        found = examine(log, data=read, private="hours:1..99", time_limit=60)
+        found = examine(log, data=data, private="hours:1..99", time_limit=60)
         narrow = [f for f in found.ranges if f.proof is not None and f.proof.weights]
-        report[f"{len(log)} statements{hidden}"] = {
+        report[f"{len(log)} statements{hidden}, {kind} hours"] = {
             "seconds": round(time.process_time() - start, 1),
             "queries": found.queries,
             "atoms": found.atoms,
@@ -157,13 +239,17 @@ def adult(folder: Path) -> Report:
 def main() -> None:
     """Run the parts and print what they found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("small", "wide", "adult"))
+    parser.add_argument("--only", choices=NAMES_OF_PARTS)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--adult", type=Path, default=Path("adult"))
     given = parser.parse_args()
-    for name in ("small", "wide", "adult"):
+    for name in NAMES_OF_PARTS:
         if given.only in (None, name):
-            part = adult(given.adult) if name == "adult" else {"small": small, "wide": wide}[name](given.scale)
+            part = (
+                adult(given.adult)
+                if name == "adult"
+                else {"small": small, "wide": wide, "programs": programs}[name](given.scale)
+            )
             print(json.dumps({name: part}, indent=2), flush=True)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from keyhole.errors import ConfigError
 from keyhole.knowledge import Columns, Config, Knowledge, PrivateColumn, parse_private
 
+FILE = "keyhole.toml"  # what settings are called
 Names = str | Sequence[str]  # one column, or several
 
 
@@ -88,15 +89,25 @@ def settings(
     )
     where = data if data is not None else read.source.data
     if where is None:
-        raise ConfigError("no data: give --data FILE (data=... in Python), or data under [source] in keyhole.toml")
+        raise ConfigError(
+            f"no data: give --data FILE (data=... in Python), or data under [source] in keyhole.toml{_unread(config)}"
+        )
     return Settings(where, replace(read, columns=columns, source=source), tuple(asked) or tuple(named))
 
 
 def with_private(found: Settings) -> Settings:
     """The same, or an error where no column is private: there would be nothing to judge."""
     if not found.columns.private:
-        raise ConfigError("no column is private: name one with --private COL, or under [columns.private.COL]")
+        told = found.config if found.config != Config() else None
+        raise ConfigError(
+            f"no column is private: name one with --private COL, or under [columns.private.COL]{_unread(told)}"
+        )
     return found
+
+
+def _unread(config: object) -> str:
+    """Where settings lie in the working folder and were not asked for, that is said."""
+    return ". There is a keyhole.toml here: add -c keyhole.toml" if config is None and Path(FILE).is_file() else ""
 
 
 def names(given: Names) -> tuple[str, ...]:

@@ -225,7 +225,7 @@ def test_text_is_what_the_console_prints() -> None:
     console.print(verdict)
     printed = [line.rstrip() for line in console.export_text().rstrip().splitlines()]
     assert verdict.text().splitlines() == printed
-    assert verdict.text().splitlines()[0].startswith("1 of 3 people is exposed by 3 queries.")
+    assert verdict.text().splitlines()[0].startswith("1 of 3 people is exposed by 4 statements.")
 
 
 def test_why_has_formula_and_arithmetic() -> None:

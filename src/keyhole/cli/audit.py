@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml, end, progress_on_stderr
+from keyhole.cli.output import Output, Withholding
+from keyhole.cli.signing import Signing
+from keyhole.cli.terminal import end, progress_on_stderr
 from keyhole.errors import LogError
-
-if TYPE_CHECKING:
-    from keyhole.logs.open import Log
-    from keyhole.report.baseline import Baseline
-    from keyhole.report.plain import Plain
-    from keyhole.report.verdict import Verdict
-
-SHOWN = 20
 
 HELP = """Prove who is exposed by a log of aggregate queries.
 
@@ -66,18 +58,19 @@ def audit(
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
     proof_sql: Path | None,
+    no_values: bool,
+    redact: bool,
+    accept: Path | None,
+    fail_on: str,
+    key: Path | None,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.sql import Dialect
     from keyhole.verbs.examine import examine
 
-    check_out(out)
-    known = None
-    if baseline is not None:
-        from keyhole.report.baseline import Baseline
-
-        known = Baseline.load(baseline)
+    output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact))
+    signing = Signing.of(accept, fail_on, key, baseline)
     with progress_on_stderr() as progress:
         engine = None if dialect is None else Dialect(dialect)
         read = open_log(log if log == "-" else Path(log), LogFormat(log_format), engine)
@@ -95,52 +88,12 @@ def audit(
             rounding=rounding,
             within=within,
             time_limit=time_limit,
-            config=config if config is not None else knowledge,
+            config=options.one_of(config, knowledge),
             progress=progress,
         )
-    show(verdict, read, known, format, out)
-    if proof_sql is not None:
-        from keyhole.report.proof_sql import proof_sql as script
-
-        emit(script(verdict.plain), proof_sql)
-    end(verdict.exit_code if known is None else known.exit_code(verdict.plain))
-
-
-def show(verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: Path | None) -> None:
-    """Print the verdict, or write it to a file."""
-    if how is Format.JSON:
-        from keyhole.report.as_json import dumps
-        from keyhole.report.baseline import mark
-
-        data = verdict.to_json()
-        emit_json(dumps(data if known is None else mark(data, verdict.plain, known)), out)
-    elif how is Format.SARIF:
-        from keyhole.report.sarif import sarif
-
-        emit_json(sarif(verdict.plain, log, known), out)
-    elif how is Format.JUNIT:
-        from keyhole.report.junit import junit
-
-        emit_xml(junit(verdict.plain, log, known), out)
-    else:
-        from keyhole.report.text import lines
-
-        emit_lines([*lines(verdict.plain), *(() if known is None else _compared(verdict.plain, known))], out)
-
-
-def _compared(verdict: Plain, known: Baseline) -> Iterator[tuple[str, str]]:
-    """Who is new against the baseline, and who was known."""
-    from keyhole.report.baseline import fresh
-    from keyhole.report.text import without_value
-
-    new = fresh(verdict.cases, known)
-    old = [case for case in verdict.cases if known.knows(case)]
-    yield "", ""
-    yield f"Against the baseline: {len(new)} new, {len(old)} known.", "bold"
-    for word, listed in (("new", new), ("known", old)):
-        yield from ((f"  {word}: {without_value(each)}", "") for each in listed[:SHOWN])
-        if len(listed) > SHOWN:
-            yield f"  ... and {len(listed) - SHOWN} more {word} (--format json lists all)", ""
+    counted = None if signing is None else signing.counted(verdict)
+    output.show(verdict, read, counted)
+    end(output.exit_code(verdict) if counted is None else counted.exit_code)
 
 
 command = click.Command(
@@ -158,8 +111,13 @@ command = click.Command(
         options.TIME_LIMIT,
         options.KNOWLEDGE,
         options.BASELINE,
-        options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT),
+        options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT, Format.HTML),
         options.OUT,
         options.PROOF_SQL,
+        options.NO_VALUES,
+        options.REDACT,
+        options.ACCEPT,
+        options.FAIL_ON,
+        options.KEY,
     ],
 )

@@ -24,6 +24,7 @@ class Format(StrEnum):
     SARIF = "sarif"
     JUNIT = "junit"
     TRANSCRIPT = "transcript"
+    HTML = "html"
 
 
 FORMATS = {
@@ -32,6 +33,7 @@ FORMATS = {
     Format.SARIF: "SARIF for code scanning, without values",
     Format.JUNIT: "JUnit XML for pipelines, without values",
     Format.TRANSCRIPT: "a transcript of what was released, for `keyhole attack`",
+    Format.HTML: "one self-contained page, to look at",
 }
 
 # What a log may be written by: the values of `gather.log.LogFormat` (tied by a test; that module is not light).
@@ -96,6 +98,13 @@ def formats(*accepted: Format) -> click.Option:
     )
 
 
+def one_of(config: Path | None, knowledge: Path | None) -> Path | None:
+    """The settings, by whichever of their two names they were given."""
+    if config is not None and knowledge is not None:
+        raise click.UsageError("-c and -k are two names of one option: give the settings once, with facts and all.")
+    return config if config is not None else knowledge
+
+
 def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of click
     """An option that is there or not."""
     return click.Option([name], is_flag=True, default=False, help=help)
@@ -156,6 +165,19 @@ TIME_LIMIT = click.Option(
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )
+ACCEPT = click.Option(
+    ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
+)
+FAIL_ON = click.Option(
+    ["--fail-on"],
+    type=click.Choice(["exposed", "inferred", "unjudged"]),
+    default="unjudged",
+    show_default=True,
+    help="What counts for the exit code, with all that is worse: unjudged counts everything.",
+)
+KEY = click.Option(["--key"], type=FILE, help="Waivers are for single people: a secret file of 16 bytes or more.")
+NO_VALUES = flag("--no-values", "Names and proofs, but no private value and no answer, in every format.")
+REDACT = flag("--redact", "No names, values, literals, answers or file names, in every format: to be passed on.")
 PROOF_SQL = click.Option(
     ["--proof-sql"], type=FILE, help="Also write the proofs as SQL that a sceptic runs in his own database."
 )
@@ -233,7 +255,8 @@ DELTA = click.Option(["--delta"], help="Cap of delta.")
 ACCURACY = click.Option(
     ["--accuracy"],
     type=float,
-    help="Error bar: a share of n (add-remove: people). Default: share what is left.",
+    help="Error bar: a share of n (add-remove: people). Default: [budget] accuracy; without, ask spends a tenth of the "
+    "budget on each question, answer shares out what is left.",
 )
 BETA = click.Option(
     ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."
@@ -243,7 +266,7 @@ HORIZON = click.Option(
 )
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
 LEDGER = click.Option(
-    ["--ledger"], type=FILE, help="The budget's file. Default: [budget] ledger, or budget.keyhole beside the settings."
+    ["--ledger"], type=FILE, help="The book's file. Default: what the settings name, or book.keyhole beside them."
 )
 DRY_RUN = flag("--dry-run", "Show what each statement would cost; spend nothing.")
 
@@ -279,3 +302,48 @@ BOX_DELTA = click.Option(
     help="Chance that the certified box may ever lose the hidden vector.",
 )
 PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html, .svg or .png file.")
+
+# tables
+VALUE = click.Option(
+    ["--value"], required=True, metavar="COL", help="The column with the numbers (wide form: its name)."
+)
+TOTAL = click.Option(
+    ["--total"],
+    multiple=True,
+    default=("Total",),
+    show_default="Total",
+    metavar="WORD",
+    help="The category that stands for all of them; none: the tables have no margins. Repeatable.",
+)
+SUPPRESSED = click.Option(
+    ["--suppressed"],
+    multiple=True,
+    metavar="MARKER[=lo..hi]",
+    help="What stands for a suppressed number, with what everybody knows of such cells (x=1..3). Repeatable.",
+)
+NESTED = click.Option(
+    ["--nested"],
+    multiple=True,
+    metavar="CHILD:PARENT|COL:FILE",
+    help="A hierarchy: two columns, or a column and its list of codes. Repeatable.",
+)
+LEAST = click.Option(
+    ["--min"],
+    metavar="NUMBER|none",
+    help="No number is below this (default: 0, unless one shown is; none: nothing is known).",
+)
+RULE = click.Option(
+    ["--rule"],
+    multiple=True,
+    metavar="RULE",
+    help='A classical rule: "N<3", "dominance 85%" or "p 15%". Repeatable: each is a check of its own.',
+)
+CONTRIBUTORS = click.Option(["--contributors"], type=FILE, help="The contributors behind the cells, one a row (CSV).")
+COUNT = click.Option(["--count"], metavar="COL", help="Column with the number of contributors of each cell.")
+LARGEST = click.Option(["--largest"], metavar="COL", help="Column with the largest contribution to each cell.")
+SECOND = click.Option(["--second"], metavar="COL", help="Column with the second largest contribution.")
+BY = click.Option(["--by"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable.")
+ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
+CELLS = click.Option(
+    ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
+)

@@ -23,7 +23,14 @@ class Subcommand:
 ENTRIES = (
     Subcommand("demo", "keyhole.cli.demo", "Tell the hospital story: three harmless sums give one patient away."),
     Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
+    Subcommand("tables", "keyhole.cli.tables", "Prove which suppressed cells of published tables can be recovered."),
     Subcommand("verify", "keyhole.cli.verify", "Replay every proof of a verdict on made-up private values."),
+    Subcommand("review", "keyhole.cli.review", "Walk through a verdict and sign off what is accepted."),
+    Subcommand(
+        "report",
+        "keyhole.cli.report",
+        "Write a verdict as one self-contained page: no network, any browser, light and dark, prints.",
+    ),
     Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
     Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
     Subcommand("plan", "keyhole.cli.plan", "Find the fewest questions that give somebody away, or prove that none do."),
@@ -31,6 +38,7 @@ ENTRIES = (
     Subcommand("ask", "keyhole.cli.ask", "Ask one question, or several, and get an answer that is safe to give."),
     Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
     Subcommand("book", "keyhole.cli.book", "Show, verify or export what was asked, answered and paid."),
+    Subcommand("explain", "keyhole.cli.explain", "Say what a word of the output means."),
 )
 
 HELP = """What aggregate statistics give away about people, and how to answer safely.

@@ -206,8 +206,13 @@ def as_log(
         return replace(log, lines=said)
     if isinstance(log, str | Path):
         return open_log(log, dialect=engine)
+    if not isinstance(log, Iterable) or isinstance(log, Mapping | bytes):
+        raise LogError(f"{type(log).__name__} is no log: give a path, SQL text or a list of statements")
     found = []
     for number, item in enumerate(log, 1):
+        pair = isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)
+        if not (pair or isinstance(item, str) or (isinstance(item, Mapping) and "sql" in item)):
+            raise LogError(f"statement {number} is no statement: write SQL text, or a pair of SQL text and answer")
         if isinstance(item, str):
             found.append(Line(number, item, at=number))
         elif isinstance(item, Mapping):

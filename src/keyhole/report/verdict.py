@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console, ConsoleOptions, RenderResult
 
+    from keyhole.report.redacted import Withheld
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
@@ -30,6 +32,7 @@ class Verdict:
 
     exposure: Exposure
     plain: Plain
+    withheld: Withheld | None = None
     _cases: Mapping[tuple[tuple[int, ...], str], Case] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -168,12 +171,30 @@ class Verdict:
         """
         return as_json(self.plain, self._everybody())
 
+    def to_html(self, log: str = "", said: Sequence[str] = ()) -> str:
+        """The report of `keyhole audit --format html`: one page that loads nothing.
+
+        `log` is the name it shows; what is `said` stands below the sentence.
+        """
+        from keyhole.report.html.audit import audit_page
+        from keyhole.report.query_map import query_map
+
+        return audit_page({**self.to_json(), "map": query_map(self.evidence)}, log, said)
+
     def dumps(self) -> str:
         """The JSON text."""
         return dumps(self.to_json())
 
+    def without(self, what: Withheld) -> Verdict:
+        """The verdict as it may be passed on: every form of output then lacks what is withheld."""
+        from keyhole.report.redacted import redacted
+
+        return Verdict(self.exposure, redacted(self.plain, what), what)
+
     def _everybody(self) -> Sequence[Record]:
-        return self.exposure.roster.labels(np.arange(self.records)) if lists_everybody(self.plain) else ()
+        if self.withheld == "all" or not lists_everybody(self.plain):
+            return ()
+        return self.exposure.roster.labels(np.arange(self.records))
 
     def _case(self, finding: Finding | Group) -> Case:
         rows = (finding.row,) if isinstance(finding, Finding) else finding.rows

@@ -30,7 +30,7 @@ Progress = Callable[[str, int, int], None]
 Stop = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attacked:
     """What was rebuilt, one entry a private column, for the people of `labels`; `scores` if the truth was given."""
 
@@ -38,6 +38,11 @@ class Attacked:
     labels: tuple[Mapping[str, Any], ...]
     scores: Mapping[str, Score]
     warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        made = ", ".join(f"{target.column} by {choice.method}" for target, choice, _ in self.found)
+        right = ", ".join(f"{100 * s.exact:.0f} % of {column} exact" for column, s in self.scores.items())
+        return f"<Attacked: {made}, {len(self.labels)} records{f'; {right}' if right else ''}>"
 
     def estimates(self, column: str | None = None) -> NDArray[Any]:
         """The guesses for a column (the first one), in the order of `labels`."""
@@ -87,15 +92,16 @@ def attack(
     config: Config | str | Path | None = None,
     noise: str | None = None,
     method: str = "auto",
-    truth: str | Path | None = None,
+    truth: object = None,
     tolerance: float | None = None,
     dialect: str | None = None,
 ) -> Attacked:
     """Guess private values from questions and their answers, as somebody who has seen nothing else of them.
 
     `log` is a .jsonl transcript, a `Log`, or a list of (statement, answer); `data` the public half of the table. A
-    private column in the data is not read. `noise` ("laplace:2") is the law of answers that state none, `dialect` what
-    the statements were written for (default: what the log says, else DuckDB).
+    private column in the data is not read. `truth` (a path or a frame) is the whole table, to score against. `noise`
+    ("laplace:2") is the law of answers that state none, `dialect` what the statements were written for (default: what
+    the log says, else DuckDB).
 
     >>> import pyarrow as pa
     >>> asked = [("SELECT SUM(pay) FROM t", 60), ("SELECT SUM(pay) FROM t WHERE team = 'a'", 30)]
@@ -113,7 +119,7 @@ def attacked(
     *,
     noise: str | None = None,
     method: str = "auto",
-    truth: str | Path | None = None,
+    truth: object = None,
     tolerance: float | None = None,
     progress: Progress | None = None,
     interruptible: Callable[[], AbstractContextManager[Stop]] = lambda: nullcontext(lambda: None),
@@ -142,8 +148,7 @@ def attacked(
             warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
     scores = {}
     if truth is not None:
-        path = Path(truth)
-        scores = {t.column: _score(t, r, path, people, given, tolerance, warnings) for t, _, r in found}
+        scores = {t.column: _score(t, r, truth, people, given, tolerance, warnings) for t, _, r in found}
     return Attacked(tuple(found), tuple(people.labels(np.arange(people.n))), scores, tuple(warnings))
 
 
@@ -224,7 +229,7 @@ def _refuse_unknown_groups(log: Transcript, people: DuckDBRoster) -> None:
 def _score(
     target: Target,
     found: Reconstruction,
-    path: Path,
+    truth: object,
     people: DuckDBRoster,
     given: Settings,
     tolerance: float | None,
@@ -232,14 +237,15 @@ def _score(
 ) -> Score:
     """Score against the whole table, matched by id (by row number where there is none)."""
     ids = list(given.columns.id)
-    rows = read_columns(path, [*ids, target.column])
+    rows = read_columns(truth, [*ids, target.column])
+    name = truth if isinstance(truth, str | Path) else "the truth"
     if ids:
         known = {tuple(str(v) for v in row[: len(ids)]): row[-1] for row in rows}
         wanted = [tuple(str(label[name]) for name in ids) for label in people.labels(np.arange(people.n))]
         missing = [key for key in wanted if key not in known]
         if missing:
             raise DataError(
-                f"{path} has no record {', '.join(missing[0])!r} ({len(missing)} of {len(wanted)} are missing)"
+                f"{name} has no record {', '.join(missing[0])!r} ({len(missing)} of {len(wanted)} are missing)"
             )
         values = [known[key] for key in wanted]
         extra = len(known.keys() - set(wanted))
@@ -247,7 +253,7 @@ def _score(
             warnings.append(f"{_records(extra)} of the truth {_is(extra)} not in the roster: left out of the score")
     else:
         if len(rows) != people.n:
-            raise DataError(f"{path} has {len(rows)} rows, the roster {people.n}; name the id column with --id")
+            raise DataError(f"{name} has {len(rows)} rows, the roster {people.n}; name the id column with --id")
         values = [row[-1] for row in rows]
     empty = sum(value is None for value in values)
     if empty:

@@ -51,7 +51,7 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
             made = made.with_truth(known.truth(system))
             if system.order:
                 made = replace(made, question=replace(made.question, fits=attained(made, known) or no_table))
-            found = ranges(made.question, seconds)
+            found = ranges(made.question, seconds, progress=known.progress)
             known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1)
             impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]
         if impossible:
@@ -128,7 +128,7 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
         return settled(-1, column, (lo, hi), proof, grid)
     narrow = lo is not None and hi is not None and 0 < hi - lo <= searched.apart(found)
     status = Status.INFERRED if narrow else Status.OPEN
-    tight = found.inner == (lo, hi)
+    tight = found.inner == (lo, hi) or (grid.step is None and found.tight)
     return Claim(-1, column, status, None, *written(lo, hi), proof, tight=tight)
 
 

@@ -4,11 +4,13 @@
     walk                 small parts: the exact simplex to each end that no table reached    (ends, weights, tables)
     move                 large parts, real numbers: who can move away from the true table    (a second table exists)
     see                  what every table found gives each record                            (inner ends)
+    witness              large parts, real numbers: ends reached in floating point           (near ends)
 
 An outer end holds whatever happens: it is re-evaluated from its weights alone. An inner end is a table checked in exact
 arithmetic: inside all rows and bounds, on the grid of its column; where the ends of a row are not possible answers
 themselves (`strict`: a threshold, a rounded number), tables on them count only if another one lies between, since then
-some lie as close as one likes. Stopped early, what was proved stays.
+some lie as close as one likes. A near end is reached to 1e-6 of the width by a table in floating point: it makes a
+range tight, and nothing else. Stopped early, what was proved stays.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ Fits: TypeAlias = Callable[
 ]  # a table -> where records lie; None: it is none
 
 
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+
 class _TimeIsUp(Exception):
     """Time is up."""
 
@@ -55,11 +60,16 @@ class ValueRange:
     weights: dict[Side, Weights] = field(default_factory=lambda: {"lo": {}, "hi": {}})
     inner: tuple[End, End] | None = None
     moves: bool = False
+    near: tuple[bool, bool] = (False, False)  # ends reached by a table in floating point; of no use but for `tight`
 
     @property
     def tight(self) -> bool:
         """Are both ends reached?"""
-        return self.inner == (self.lo, self.hi)
+        return self.reached(0) and self.reached(1)
+
+    def reached(self, side: int) -> bool:
+        """Is the lower (0) or upper (1) end reached, by a table or to 1e-6 of the width by one in floating point?"""
+        return self.near[side] or (self.inner is not None and self.inner[side] == (self.lo, self.hi)[side])
 
     def wider(self, width: Fraction) -> bool:
         """Do two tables give values more than `width` apart?"""
@@ -95,8 +105,13 @@ class RangeProblem:
     fits: Fits | None = None  # what else a table must be, and where its records then lie; None: nothing else
 
 
-def ranges(question: RangeProblem, seconds: float | None = None, small: int = SMALL_CELLS) -> Ranges:
-    """All ranges. Cost: propagation over all rows; then for each small part up to two walks a column.
+def ranges(
+    question: RangeProblem,
+    seconds: float | None = None,
+    small: int = SMALL_CELLS,
+    progress: Progress | None = None,
+) -> Ranges:
+    """All ranges. Cost: propagation over all rows; for each small part up to two walks a column; then projections.
 
     >>> P = Polytope.of([({0: 1, 1: 1}, Fraction(11), Fraction(11))], [(Fraction(3), Fraction(5)), (None, None)])
     >>> found = ranges(RangeProblem(P, [Grid(None)] * 2))
@@ -109,9 +124,10 @@ def ranges(question: RangeProblem, seconds: float | None = None, small: int = SM
     parts = P.parts()
     found.large = [part for part in parts if len(part[0]) * len(part[1]) > small]
     try:
-        _propagated(question, found)
+        narrowed = _propagated(question, found)
         if found.refuted:
             return found
+        waiting = []
         wrong = set[int](), set[int]()
         if question.truth is not None:
             wrong = P.broken(question.truth)
@@ -129,7 +145,11 @@ def ranges(question: RangeProblem, seconds: float | None = None, small: int = SM
             if cells <= small and not found.stopped:
                 found.stopped = part.walk(end)
             part.settle()
+            if cells > small and part.real and part.between and question.fits is None:
+                waiting.append(part)
         _alone(question, found, {k for _, columns in parts for k in columns})
+        for part in waiting:
+            part.project(narrowed, end, progress)
     except KeyboardInterrupt:
         found.stopped = INTERRUPTED
     return found
@@ -140,15 +160,16 @@ def no_table(table: Table) -> None:
     return
 
 
-def _propagated(question: RangeProblem, found: Ranges) -> None:
+def _propagated(question: RangeProblem, found: Ranges) -> Propagation:
     P = question.polytope
     plus = with_remainders(P, question.tables if found.large else ())
     narrowed = Propagation(plus.polytope)
     if narrowed.clash is not None:
         found.refuted.append(plus.given(narrowed.clash))
-        return
+        return narrowed
     for k, side in narrowed.moved:
         _take(P, found.of[k], k, side, plus.given(narrowed.weights(k, side)))
+    return narrowed
 
 
 def _alone(question: RangeProblem, found: Ranges, touched: set[int]) -> None:
@@ -233,6 +254,21 @@ class _Part:
         P, equations = self.question.polytope, self.question.equations
         for k in movable(P, truth, self.rows, self.columns, equations):
             self.found.of[k].moves = True
+
+    def project(self, narrowed: Propagation, end: float | None, progress: Progress | None) -> None:
+        """Which ends are reached in floating point."""
+        from keyhole.solve.interval.witness import near_ends
+
+        P = self.question.polytope
+
+        def tell(done: int, of: int) -> None:
+            if progress is not None:
+                progress("ends reached", done, of)
+
+        ends = {k: (self.found.of[k].lo, self.found.of[k].hi) for k in self.columns}
+        left = [[not self.found.of[k].reached(side) for side in (0, 1)] for k in self.columns]
+        for k, near in near_ends(P, narrowed, self.rows, ends, left, self.start, end, tell):
+            self.found.of[k].near = near
 
     def _reached(self, k: int, side: Side) -> bool:
         known = self.found.of[k]

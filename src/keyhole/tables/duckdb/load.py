@@ -130,14 +130,14 @@ def read(data: object, roles: Columns, how: Reading, *, table: str | None = None
     return Loaded(people, con, schema, held, left_out, tuple((c.name, c.kind) for c in guessed))
 
 
-def read_columns(path: Path, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Some columns of a file, row by row, numbers as decimals where the file has decimals."""
+def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Some columns of a file or frame, row by row, numbers as decimals where it has decimals."""
     con = duckdb.connect(":memory:")
-    _, origin, _, _ = _open(con, path, None, None)
-    there = _names(con, origin, path, None)
+    _, origin, _, _ = _open(con, data, None, None)
+    there = _names(con, origin, data, None)
     for name in names:
         if name not in there:
-            raise DataError(f"{path} has no column {name!r}; it has {', '.join(there)}")
+            raise DataError(f"{_name(data)} has no column {name!r}; it has {', '.join(there)}")
     listed = ", ".join(quote_name(name) for name in names)
     return con.execute(f"SELECT {listed} FROM {origin}").fetchall()
 
@@ -172,7 +172,11 @@ def _kind_of_absent(roles: Columns, how: Reading, name: str) -> Kind:
 def _open(con: Connection, data: object, table: str | None, view: str | None) -> tuple[str, str, bool, str | None]:
     """(natural name, what to select from, are its types written down, what a view may read from)."""
     if not isinstance(data, str | Path):
-        con.register("frame", data)
+        try:
+            con.register("frame", data)
+        except duckdb.Error:
+            what = f"{type(data).__name__} is no table" if not hasattr(data, "columns") else "the table has no columns"
+            raise DataError.of_file(f"{what}: give a path, or a pandas, polars or Arrow table") from None
         stem = table or "people"
         return (stem, "frame", True, None) if view is None else (stem, *_view(con, view, {stem: "frame"}, True))
     path = Path(data)
