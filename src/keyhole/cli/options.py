@@ -160,7 +160,7 @@ TIME_LIMIT = click.Option(
     ["--time-limit"],
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long ranges are searched for in each system of columns (default 60); what is proved by then is kept.",
+    help="How long is searched: for ranges in each system of columns (default 60), for a plan. What is proved is kept.",
 )
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."

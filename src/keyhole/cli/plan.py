@@ -77,6 +77,8 @@ def plan(
     with progress_on_stderr() as progress, _stopping(time_limit) as stop:
         progress("looking at all groups", 0, 0)
         plans = Plans(given, asking, stop)
+        for name in plans.left_out:
+            warn(f"column {name!r} is left out: its values cannot be written as constants", "warning")
         if target == ALL:
             _everybody(plans, format, out)
             return

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.attack.plan import How, Planner, QueryPlan, Ways, operators, profiles_of, question_sql
+from keyhole.attack.plan import How, Planner, QueryPlan, Ways, operators, profiles_of, question_sql, unwritten
 from keyhole.attack.plan.question import DEFAULT
 from keyhole.audit.judge import Judge
 from keyhole.errors import ConfigError, QueryError
@@ -66,6 +66,7 @@ class Plans:
         if asking_.least > n or asking_.least < 1:
             what = f"larger than the table, which has {n:,} people" if asking_.least > n else "not a group"
             raise ConfigError(f"--min-group {asking_.least} is {what}: nothing could be asked")
+        self.left_out = () if asking_.columns else unwritten(self.roster)
         start = time.perf_counter()
         profiles = profiles_of(self.roster, self.column, asking_.columns)
         ways = Ways(profiles, asking_.operators, asking_.least, asking_.most)
@@ -117,8 +118,8 @@ class Plans:
         by_profile = [planner.how(p) for p in range(profiles.count)]
         valued = self.roster.valued(self.column)
         how = tuple(by_profile[p] if has else How.NO_VALUE for p, has in zip(profiles.of.tolist(), valued, strict=True))
-        cost = planner.allowed.chain.cost[profiles.of]
-        return Overview(self.column, how, tuple(cost.tolist()), self.seconds)
+        price = [planner.price(p) if by_profile[p].exposed else 0 for p in range(profiles.count)]
+        return Overview(self.column, how, tuple(price[p] for p in profiles.of.tolist()), self.seconds)
 
     def _confirmed(self, row: int, texts: Sequence[str]) -> tuple[Label, ...]:
         """Whom the auditor proves exposed by these statements, read as SQL, without any answer. The target first."""
@@ -126,7 +127,10 @@ class Plans:
         verdict = Judge().examine(gather(log, self.roster, Knowledge()), self.roster)
         rows = sorted({f.row for f in verdict.exposed if f.column == self.column}, key=lambda r: (r != row, r))
         if row not in rows:
-            raise ArithmeticError("the auditor does not confirm a plan that was built exactly; please report this")
+            raise ConfigError(
+                "the auditor does not confirm the plan: constants of some column do not find its values again (FLOAT "
+                "columns, perhaps). Leave such columns out with --columns"
+            )
         return tuple(self.roster.labels(np.array(rows)))
 
     def play(self, planned: Planned, config: Config | str | Path | None) -> Planned:

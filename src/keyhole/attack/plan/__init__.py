@@ -3,7 +3,7 @@
 from keyhole.attack.plan.planner import How, Planner, QueryPlan
 from keyhole.attack.plan.profiles import Profiles
 from keyhole.attack.plan.question import OPERATORS, CodedColumn, operators, question_sql
-from keyhole.attack.plan.roster import profiles_of
+from keyhole.attack.plan.roster import profiles_of, unwritten
 from keyhole.attack.plan.ways import Ways
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "operators",
     "profiles_of",
     "question_sql",
+    "unwritten",
 ]

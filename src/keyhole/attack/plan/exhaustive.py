@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, product
+from math import prod
 
 import numpy as np
 
@@ -53,10 +54,7 @@ class Exhaustive:
         """Are there few enough questions to list them all?"""
         total = 0
         for chosen in _column_sets(ways):
-            count = 1
-            for c in chosen:
-                count *= sum(1 for _ in _conditions(ways, c))
-            total += count
+            total += prod(_count(ways, c) for c in chosen)
             if total > LARGEST:
                 return False
         return ways.profiles.count <= LARGEST
@@ -116,6 +114,14 @@ def _questions(ways: Ways) -> Iterator[Question]:
     for chosen in _column_sets(ways):
         for conditions in product(*(list(_conditions(ways, c)) for c in chosen)):
             yield (tuple(conditions),)
+
+
+def _count(ways: Ways, c: int) -> int:
+    """How many conditions `_conditions` gives, or a few more."""
+    allowed, v = ways.operators, len(ways.profiles.columns[c].values)
+    lists = 2**v if v <= LISTS else v * (v + 1) // 2
+    ranges = v * len({"<", ">"} & allowed) + v * (v + 1) // 2 * ("BETWEEN" in allowed)
+    return (v + 1) * len({"=", "<>"} & allowed) + lists * ("IN" in allowed) + ranges
 
 
 def _conditions(ways: Ways, c: int) -> Iterator[CodeCondition]:

@@ -19,6 +19,7 @@ from keyhole.attack.plan.reach import Reach
 from keyhole.attack.plan.ways import Ways
 
 Stop = Callable[[], bool]
+SEARCHED = 200  # profiles up to which the fewest questions are searched for everybody
 STOPPED = "the search was stopped before the row space was known"
 
 
@@ -28,7 +29,7 @@ class How(StrEnum):
     DIRECT = "asked about alone"
     DIFFERENCE = "a difference of two questions"
     TRACKER = "a tracker"
-    CHAIN = "a chain: others first, then he"
+    CHAIN = "a chain: others first, then this one"
     ROW_SPACE = "a combination of many groups"
     SEARCH = "the fewest of all questions"
     NO_VALUE = "has no value to find out"
@@ -105,6 +106,8 @@ class Planner:
         unknowns = int(self.profiles.unknowns[profile])
         if unknowns != 1:
             return How.SHARED if unknowns else How.NO_VALUE
+        if self.small is not None and self.profiles.count <= SEARCHED:
+            return self.plan(profile).how
         if self.allowed.chain.via[profile] >= 0:
             return self._by_cell(profile)
         if self.outside[profile]:
@@ -123,6 +126,12 @@ class Planner:
             self._witnessed(QueryPlan(first, How.OUTSIDE, {}, witness=change))
             found[list(change)] = True
         return found
+
+    def price(self, profile: int) -> int:
+        """How many questions it takes, a question that serves twice in a chain counted twice; 0: not by a chain."""
+        if self.small is not None and self.profiles.count <= SEARCHED:
+            return len(self.plan(profile).weights)
+        return int(self.allowed.chain.cost[profile])
 
     def _by_cell(self, profile: int) -> How:
         chain = self.allowed.chain
@@ -181,7 +190,7 @@ class Planner:
             profile,
             How.UNDECIDED,
             {},
-            reason=f"he follows from groups of fewer than {self.ways.least} people, and no allowed questions were "
+            reason=f"it follows from groups of fewer than {self.ways.least} people, and no allowed questions were "
             "found that give their totals",
         )
 

@@ -80,7 +80,7 @@ class Profiles:
 
 @lru_cache(maxsize=4096)
 def _table(condition: CodeCondition, values: int, codes: int) -> Bools:
-    found = np.array([condition.holds(v) for v in range(codes)], dtype=np.bool_)
+    found = condition.among(np.arange(codes))
     if codes > values and condition.op in ("<", "<=", ">", ">=", "BETWEEN"):
         found[values] = False
     found.flags.writeable = False

@@ -6,15 +6,26 @@ conjunction of conditions on different columns, or (with OR) one of several.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.errors import ConfigError
 from keyhole.predicate import Scalar, literal, quote_name
 
 OPERATORS = ("=", "<>", "<", ">", "BETWEEN", "IN", "OR")
 DEFAULT = ("=", "<>")
+COMPARED: dict[str, Callable[[NDArray[np.int64], int], NDArray[np.bool_]]] = {
+    "=": np.equal,
+    "<>": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -25,26 +36,17 @@ class CodeCondition:
     op: str
     codes: tuple[int, ...]
 
-    def holds(self, code: int) -> bool:
-        """On one code; NULL is a code like any other, and never inside a range."""
-        first = self.codes[0]
-        match self.op:
-            case "=":
-                return code == first
-            case "<>":
-                return code != first
-            case "<":
-                return code < first
-            case "<=":
-                return code <= first
-            case ">":
-                return code > first
-            case ">=":
-                return code >= first
-            case "BETWEEN":
-                return first <= code <= self.codes[1]
-            case _:
-                return code in self.codes
+    def among(self, codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """For which of these codes it holds, NULL being a code like any other.
+
+        >>> CodeCondition(0, "BETWEEN", (1, 2)).among(np.arange(4)).tolist()
+        [False, True, True, False]
+        """
+        if self.op == "IN":
+            return np.isin(codes, self.codes)
+        if self.op == "BETWEEN":
+            return (codes >= self.codes[0]) & (codes <= self.codes[1])
+        return COMPARED[self.op](codes, self.codes[0])
 
 
 Conjunction: TypeAlias = tuple[CodeCondition, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 
@@ -22,6 +23,8 @@ def profiles_of(roster: DuckDBRoster, private: str, names: Sequence[str] = ()) -
     columns, codes = [], []
     for column in chosen:
         values, row = roster.coded(column.name)
+        if any(isinstance(v, Decimal) and not v.is_finite() for v in values):
+            raise ConfigError(f"{column.name!r} holds numbers that are not finite: leave it out, with --columns")
         nullable = bool((row >= len(values)).any())
         columns.append(CodedColumn(column.name, values, column.kind in ORDERED, nullable))
         codes.append(row)
@@ -31,6 +34,11 @@ def profiles_of(roster: DuckDBRoster, private: str, names: Sequence[str] = ()) -
 
 def _public(roster: DuckDBRoster) -> list[Column]:
     return [c for c in roster.schema.of_role(Role.PUBLIC) if c.kind in WRITTEN]
+
+
+def unwritten(roster: DuckDBRoster) -> tuple[str, ...]:
+    """Public columns whose values cannot be written as constants: no plan is about them."""
+    return tuple(c.name for c in roster.schema.of_role(Role.PUBLIC) if c.kind not in WRITTEN)
 
 
 def _named(roster: DuckDBRoster, name: str) -> Column:
