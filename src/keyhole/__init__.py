@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from keyhole.verbs.attack import attack
     from keyhole.verbs.examine import examine
     from keyhole.verbs.open import open  # noqa: A004 - the verb
+    from keyhole.verbs.plan import plan
     from keyhole.verbs.watch import watch
 
-__all__ = ["File", "__version__", "answer", "ask", "attack", "examine", "open", "watch"]
+__all__ = ["File", "__version__", "answer", "ask", "attack", "examine", "open", "plan", "watch"]
 
 _HOME = {
     "answer": "keyhole.verbs.answer",
@@ -38,6 +39,7 @@ _HOME = {
     "examine": "keyhole.verbs.examine",
     "File": "keyhole.settings",
     "open": "keyhole.verbs.open",
+    "plan": "keyhole.verbs.plan",
     "watch": "keyhole.verbs.watch",
 }
 
