@@ -139,7 +139,7 @@ class CountedMargins(Histogram):
     _domain: Domain
 
     @property
-    def counts(self) -> NDArray[np.int64]:  # type: ignore[override]
+    def counts(self) -> NDArray[np.int64]:
         """Every cell."""
         return self._margin(tuple(range(len(self._domain.columns)))).ravel()
 

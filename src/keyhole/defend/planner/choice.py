@@ -122,8 +122,8 @@ class Chooser:
         """Every way to answer from what was released, the most precise first."""
         wanted, ledger = part.wanted, self.holdings.ledger
         if wanted.kind == "quantile":
-            kept = recalled(ledger, wanted, analyst)
-            return [Found(wanted, keys, part.laid, Generation(None), quantile) for quantile in kept]
+            released = recalled(ledger, wanted, analyst)
+            return [Found(wanted, keys, part.laid, Generation(None), quantile) for quantile in released]
         ways: list[tuple[float, int, Found]] = []
         for number in sorted(self.holdings.generations or {0}, reverse=True):
             generation = self.holdings.for_analyst(number, analyst)
@@ -186,13 +186,13 @@ class Chooser:
         return sum((ledger.price(loss).amount for loss in losses), Fraction(0))
 
     def share(self, analyst: str | None) -> Fraction:
-        """What one question may spend where no accuracy is asked for: what is left over the questions still expected."""
+        """Where no accuracy is asked for: what is left, over the questions still expected."""
         left = self.holdings.ledger.left(analyst)
         if left <= 0:
             raise BudgetExhausted(
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
             )
-        return rounded_down(left / max(1, self.terms.horizon - self.holdings.purchases), 6)
+        return rounded_down(left / max(1, self.terms.horizon - len(self.holdings.noted)), 6)
 
     def _by_share(
         self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], analyst: str | None, *,
@@ -268,7 +268,7 @@ class Chooser:
         analyst: str | None, *, again: bool,
     ) -> Chosen | Refusal:  # fmt: skip
         beta, free, orders, quantiles, alternatives = self.terms.beta, [], [], [], []
-        for keys, part, ways in known:
+        for _, part, ways in known:
             if part.wanted.kind == "quantile":
                 epsilon = epsilon_for_ranks(target, beta, self.columns.number(part.wanted.column).steps + 1)
                 loss = loss_of_epsilon(rounded_up(epsilon), self.unit, self.neighbours, exact_epsilon=True)
@@ -343,7 +343,7 @@ class Chooser:
                 if bar > n / 2:
                     cost = order.loss(self.neighbours)
                     return Refusal(
-                        f"{part.wanted.label or question.sql}: for {cost} the bar would be {bar / n:.0%} of all people, "
+                        f"{part.wanted.label or question.sql}: for {cost} the bar would be {bar / n:.0%} of everybody, "
                         "which says next to nothing: nothing was spent. Ask fewer or coarser groups, allow more with a "
                         "smaller --horizon or --accuracy, or say --anyway"
                     )

@@ -13,9 +13,11 @@ from keyhole.defend.planner.asks import Wanted
 from keyhole.defend.planner.laid import Laid, Linear
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT
+from keyhole.defend.tables.residuals import Floats
 from keyhole.defend.tables.tails import ErrorLaw
 from keyhole.defend.workload import Estimate
 
+STRIPS = 32  # of a ratio's range: its bar is taken at the far end of each
 UNKNOWN = Estimate(None, None, ratio=True)
 Bounds = tuple[float, float]
 
@@ -55,7 +57,7 @@ def _averages(laid: Laid, generation: Generation, beta: float, bounds: Bounds) -
     offset, (low, high) = float(laid.wanted.offset), bounds
     tops, law = laid.linear(generation)
     counts, missed = _count(laid, generation)
-    ratios = _fieller(law, missed, beta)
+    ratios = _fieller(law, missed, beta, (high - low) / 2 or 1.0)
     found = []
     for top, count in zip(laid.ordered(tops).ravel(), laid.ordered(counts).ravel(), strict=True):
         ends = ratios(float(top), float(count))
@@ -68,43 +70,44 @@ def _averages(laid: Laid, generation: Generation, beta: float, bounds: Bounds) -
     return found
 
 
-def _count(laid: Laid, generation: Generation) -> tuple[np.ndarray, ErrorLaw]:  # type: ignore[type-arg]
+def _count(laid: Laid, generation: Generation) -> tuple[Floats, ErrorLaw]:
     if generation.n is not None and laid.count.whole:
         return np.full(laid.count.groups, float(generation.n)), ErrorLaw()
     return generation.value(COUNT, laid.count), generation.law(COUNT, laid.count)
 
 
-def _fieller(top: ErrorLaw, bottom: ErrorLaw, beta: float) -> Callable[[float, float], Bounds | None]:
-    """The set of ratios r with |S - r C| <= bar of the error of S - r C: exact, since that error is linear in the noise.
+def _fieller(top: ErrorLaw, bottom: ErrorLaw, beta: float, widest: float) -> Callable[[float, float], Bounds | None]:
+    """The ratios r with |S - r C| <= the bar of the error of S - r C: exact, since that error is linear in the noise.
 
-    None if the set is not bounded: then nothing can be said. (Fieller 1954.)
+    None if the set is not bounded: then nothing can be said. `widest` is the most that |r| can be. (Fieller 1954.)
     """
     if not top.laplace and not bottom.laplace:
         z = ErrorLaw(1.0).bar(beta)
         return lambda s, c: _fieller_normal(s, c, top.variance, bottom.variance, z, max(top.step, bottom.step) / 2)
 
+    edges = [widest * k / STRIPS for k in range(1, STRIPS + 1)]
+    reach = [
+        top.plus(bottom.times(r)).bar(beta) for r in edges
+    ]  # grows with |r|: that of a strip's far end holds in it
+
     def ends(s: float, c: float) -> Bounds | None:
         if c <= bottom.bar(beta):
             return None
-        centre = s / c
-        reach = []
-        for sign in (-1.0, 1.0):
-            near, far = 0.0, top.deviation / c + 1e-12
-
-            def outside(r: float) -> bool:
-                return abs(s - r * c) > top.plus(bottom.times(r)).bar(beta)
-
-            while not outside(centre + sign * far):
-                near, far = far, 2 * far
-                if far > 1e6 * (abs(centre) + top.deviation / c + 1):
-                    return None
-            for _ in range(24):
-                middle = (near + far) / 2
-                near, far = (near, middle) if outside(centre + sign * middle) else (middle, far)
-            reach.append(centre + sign * far)
-        return reach[0], reach[1]
+        return -_furthest(-s, c, edges, reach), _furthest(s, c, edges, reach)
 
     return ends
+
+
+def _furthest(s: float, c: float, edges: list[float], reach: list[float]) -> float:
+    """The largest r up to the last edge with s - r c >= -reach of the strip that |r| lies in."""
+    found, start = -edges[-1], 0.0
+    for edge, bar in zip(edges, reach, strict=True):
+        for low, high in ((-edge, -start), (start, edge)):
+            at = min(high, (s + bar) / c)
+            if at >= low:
+                found = max(found, at)
+        start = edge
+    return found
 
 
 def _fieller_normal(s: float, c: float, top: float, bottom: float, z: float, half: float) -> Bounds | None:
@@ -126,7 +129,8 @@ def _spreads(laid: Laid, generation: Generation, beta: float) -> list[Estimate]:
     for quantity in (first, second):
         part: Linear = laid.sums[quantity]
         values = laid.ordered(generation.value(quantity, part.functional)).ravel()
-        means.append((values, _fieller(generation.law(quantity, part.functional), missed[1], beta / 2)))
+        law = generation.law(quantity, part.functional)
+        means.append((values, _fieller(law, missed[1], beta / 2, float(quantity.reach))))
     reach, squared = float(first.reach), float(second.reach)
     scale = float(wanted.offset)  # the square of half a step
     found = []

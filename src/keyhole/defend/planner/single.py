@@ -84,11 +84,11 @@ def cheapest_number(
         reach = target * (1 if quantity == COUNT else 2 * quantity.reach) - 0.5
         if reach <= 0:
             return None
-        doses.append(Dose(quantity, _noise_within(reach, beta, law)))
+        doses.append(Dose(quantity, noise_within(reach, beta, law)))
     return Order(part.laid.axes, tuple(doses), law, part.laid, question)
 
 
-def _noise_within(reach: float, beta: float, law: NoiseLaw) -> Fraction:
+def noise_within(reach: float, beta: float, law: NoiseLaw) -> Fraction:
     """The noise of one draw whose bar is `reach`."""
     if law == "gaussian":
         return _down(Fraction((reach / ErrorLaw(1.0).bar(beta)) ** 2))

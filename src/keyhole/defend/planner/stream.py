@@ -32,7 +32,7 @@ QUANTILE = Fraction(4, 1000)  # of the budget of a file, for each quantile
 RELATIVE = 0.1  # an answer is wanted within this share of what it may be
 SMALLEST_GUESS = 20.0
 CROWD = 100.0  # groups whose guessed count is below are not planned for
-LEAST_SHARE = 1e-4  # tables that would get less of the budget are not bought
+LEAST_SHARE = 1e-7  # tables that would get less of the budget are not bought
 
 Residual = tuple[Quantity, Names]
 
@@ -48,7 +48,7 @@ class AnswerRow:
 
 @dataclass(slots=True, eq=False)
 class StreamPlan:
-    """Statements that are about to be asked, until the first of them is: then everything for them is bought, at once."""
+    """Statements that are about to be asked, until the first of them is: then all is bought for them, at once."""
 
     stream: Stream
     expected: Mapping[str, AskedStatement]
@@ -74,8 +74,8 @@ class StreamPlan:
         if mark != first:
             return Priced(sql, Fraction(0), "from the plan for the whole file")
         how = (
-            f"a plan for {len(self.expected)} statements: {share:.0%} of what is left, {unit} {float(spend):.4g}, of it "
-            f"{float(PILOT):.0%} for a pilot; tables and their sizes follow from the pilot (--spend says how much)"
+            f"a plan for {len(self.expected)} statements: {share:.0%} of what is left, {unit} {float(spend):.4g}, "
+            f"{float(PILOT):.0%} of it for a pilot; tables and their sizes follow from the pilot (--spend says how much)"
         )
         return Priced(sql, spend, how)
 
@@ -107,7 +107,9 @@ class Stream:
         linear = [(w, keys) for w, keys in parts if w.kind != "quantile"]
         reserve = total if not linear else min(total / 2, total * QUANTILE * len(quantiles))
         for wanted in quantiles.values():
-            loss = loss_of_epsilon(rounded_down(reserve / len(quantiles), 6), self.chooser.unit, self.chooser.neighbours)
+            loss = loss_of_epsilon(
+                rounded_down(reserve / len(quantiles), 6), self.chooser.unit, self.chooser.neighbours
+            )
             buy_quantile(self.buying, self.chooser.part(wanted, ()), loss, analyst, wanted.label)
         if not linear:
             return

@@ -22,8 +22,8 @@ Whole = NDArray[np.int64]
 class BoughtTable:
     """Noisy quantities over the cells of the axes `names`; `values` has one array a quantity.
 
-    Tables of one `generation` may be combined: within it, what was bought and how much of it followed from variances and
-    public things alone. `charge` is the entry of the book that paid for it.
+    Tables of one `generation` may be combined: within it, what was bought and how much of it followed from variances
+    and public things alone. `charge` is the entry of the book that paid for it.
     """
 
     names: Names

@@ -36,11 +36,11 @@ class Functional:
         """From the cells that a condition keeps; a product is recognised."""
         sizes = kept.shape
         if not kept.any():
-            return cls.product(names, tuple(np.zeros(size) for size in sizes), keys)
+            return cls.product(names, [np.zeros(size) for size in sizes], keys)
         axes = range(kept.ndim)
         sides = [kept.any(axis=tuple(other for other in axes if other != axis)) for axis in axes]
         if int(kept.sum()) == int(np.prod([int(side.sum()) for side in sides], dtype=object)):
-            return cls.product(names, tuple(side.astype(np.float64) for side in sides), keys)
+            return cls.product(names, [np.asarray(side, dtype=np.float64) for side in sides], keys)
         return cls(names, sizes, None, kept.astype(np.float64), keys)
 
     @classmethod
@@ -79,7 +79,7 @@ class Functional:
         assert self.weights is not None
         held: list[int | slice] = [slice(None)] * len(self.names)
         for axis, cell in zip(self.keys, group, strict=True):
-            held[axis] = slice(cell, cell + 1)  # type: ignore[call-overload]
+            held[axis] = slice(cell, cell + 1)
         found = np.zeros(self.sizes)
         found[tuple(held)] = self.weights[tuple(held)]
         return found

@@ -19,8 +19,8 @@ from keyhole.defend.tables.tails import ErrorLaw, laplace_terms
 class Generation:
     """All tables that were bought without looking at the values of each other.
 
-    A purchase that was chosen by looking at released values begins the next generation, and its tables are not combined with
-    those of earlier ones: bars would otherwise miss more often than they say (planner's rule of generations).
+    A purchase that was chosen by looking at released values begins the next generation, and its tables are not combined
+    with those of earlier ones: bars would otherwise miss more often than they say.
 
     `n` is the number of people where it is public. Cost of an answer: flat in the number of tables, for Gaussian noise;
     for Laplace noise the first question of its shape looks at all tables that share an axis with it.

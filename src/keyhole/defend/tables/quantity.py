@@ -32,7 +32,7 @@ class Quantity:
     @property
     def reach(self) -> int:
         """The most that one person adds."""
-        return self.steps**self.power
+        return self.steps if self.power == 1 else self.steps * self.steps
 
     def __str__(self) -> str:
         return "count" if not self.column else f"sum of {self.column}" + (" squared" if self.power == 2 else "")

@@ -35,7 +35,7 @@ def residual(table: Floats, names: Names, keep: Names) -> Floats:
     >>> residual(np.array([[1.0, 2.0], [3.0, 6.0]]), ("a", "b"), ("a",)).tolist()
     [-3.0, 3.0]
     """
-    found = table.sum(axis=tuple(k for k, name in enumerate(names) if name not in keep))
+    found: Floats = table.sum(axis=tuple(k for k, name in enumerate(names) if name not in keep))
     for axis in range(len(keep)):
         found = found - found.mean(axis=axis, keepdims=True)
     return found
@@ -169,7 +169,7 @@ class Inference:
 
 def component(weights: Floats, names: Names, keep: Names) -> Floats:
     """The part of a question that a residual answers: averaged over the other axes, centred along those kept."""
-    found = weights.mean(axis=tuple(k for k, name in enumerate(names) if name not in keep))
+    found: Floats = weights.mean(axis=tuple(k for k, name in enumerate(names) if name not in keep))
     for axis in range(len(keep)):
         found = found - found.mean(axis=axis, keepdims=True)
     return found

@@ -7,7 +7,7 @@ used there: the tail of the sum itself is, by its characteristic function.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
@@ -107,16 +107,16 @@ def _quantile(gaussian: float, laplace: Terms, beta: float) -> float:
     return high
 
 
-def _tail_of(gaussian: float, laplace: Terms):  # type: ignore[no-untyped-def]
-    """x -> P(|sum| > x) = 1 - (2/pi) int sin(t x) phi(t) / t dt (Gil-Pelaez), phi(t) = exp(-g t^2/2) prod 1/(1 + (b t)^2)^k.
+def _tail_of(gaussian: float, laplace: Terms) -> Callable[[float], float]:
+    """x -> P(|sum| > x) = 1 - (2/pi) int sin(t x) phi(t) / t dt (Gil-Pelaez 1951).
 
-    The integral is a sum over a grid so fine that what it folds in from far tails is below 1e-12, cut off where phi is.
+    phi(t) = exp(-g t^2 / 2) prod 1 / (1 + (b t)^2)^k. The integral is a sum over a grid so fine that what it folds in from far tails is below 1e-12, cut off where phi is.
     """
     step = 2 * math.pi / 120.0  # the sum is periodic in 120 deviations
     top = 8.0
     while top < 4096 and _log_phi(np.array([top]), gaussian, laplace)[0] > math.log(1e-13 * top):
         top *= 2
-    t = step * (np.arange(1, math.ceil(top / step) + 1) - 0.5)
+    t: NDArray[np.float64] = step * (np.arange(1, math.ceil(top / step) + 1, dtype=np.float64) - 0.5)
     phi = np.exp(_log_phi(t, gaussian, laplace)) / t
 
     def tail(x: float) -> float:
