@@ -42,6 +42,8 @@ def ask(
     accuracy: float | None,
     beta: float,
     analyst: str | None,
+    horizon: int | None,
+    anyway: bool,
     explain: bool,
     dry_run: bool,
     format: Format,  # noqa: A002 - the word of the option
@@ -62,7 +64,7 @@ def ask(
     texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
     if not texts:
         raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
-    terms = Terms(accuracy=accuracy, beta=beta, analyst=analyst)
+    terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.name}")
@@ -99,6 +101,8 @@ command = click.Command(
         options.ACCURACY,
         options.BETA,
         options.ANALYST,
+        options.HORIZON,
+        options.ANYWAY,
         options.EXPLAIN,
         options.DRY_RUN,
         options.formats(Format.TEXT, Format.JSON, Format.HTML),

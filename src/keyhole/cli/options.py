@@ -78,7 +78,7 @@ class OneOf(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The member of the enumeration."""
-        return self.kind(super().convert(str(value), param, ctx))
+        return None if value is None else self.kind(super().convert(str(value), param, ctx))
 
 
 def words(name: str, default: StrEnum, help: str) -> click.Option:  # noqa: A002 - the word of click
@@ -317,8 +317,14 @@ BETA = click.Option(
     ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."
 )
 HORIZON = click.Option(
-    ["--horizon"], type=int, default=1000, show_default=True, help="Questions an online-ic run is planned for."
+    ["--horizon"],
+    type=int,
+    help="Questions to expect: what is left is shared out over them (default 100; an online-ic run: 1000).",
 )
+SPEND = click.Option(
+    ["--spend"], metavar="SHARE", help="Share of what is left that this file may spend (planner; default 0.1; 1: all)."
+)
+ANYWAY = flag("--anyway", "Also sell answers whose bar is more than half of all they could be.")
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
 LEDGER = click.Option(
     ["--ledger"], type=FILE, help="The book's file. Default: what the settings name, or book.keyhole beside them."

@@ -135,10 +135,13 @@ def _read(data: object, roles: Columns, how: Reading, table: str | None, view: s
     for name in absent:
         found.append(Column(name, _kind_of_absent(roles, how, name), Role.PRIVATE, nullable=False))
     schema = Schema(table or stem, tuple(found), strict_table=table is not None)
-    if int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
+    if not how.guarded and int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
         raise DataError.of_file(f"{_name(data)} has no rows: there is nobody to ask about")
     _check_ids(con, schema)
-    _check_values(con, schema, roles, absent, ranges=not how.guarded)
+    if how.guarded:
+        _make_finite(con, schema)
+    else:
+        _check_values(con, schema, roles, absent)
     people, held = _split(con, schema, absent)
     schema = _as_held(con, schema, held, how)
     guessed = [c for c in schema.columns if c.name in held and c.name not in kinds and (not typed or c.name in dates)]
@@ -326,7 +329,8 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
     for raw_name, _ in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
         if name in kinds:
-            cast_to(con, name, kinds[name], _where_declared(roles, name), secret=name not in roles.public)
+            secret = name not in roles.public
+            cast_to(con, name, kinds[name], _where_declared(roles, name), secret=secret, total=how.guarded)
     for raw_name, raw_type in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
         kind = Kind(kinds[name]) if name in kinds else kind_of_type(str(raw_type))
@@ -373,7 +377,15 @@ def _check_ids(con: Connection, schema: Schema) -> None:
         )
 
 
-def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[str, ...], *, ranges: bool) -> None:
+def _make_finite(con: Connection, schema: Schema) -> None:
+    """Where answers are private, loading is total: NaN and infinite numbers are NULL, and nothing is told of them."""
+    for column in schema.columns:
+        if column.role is not Role.HIDDEN and _type(con, column.name) in ("DOUBLE", "FLOAT"):
+            name = quote_name(column.name)
+            con.execute(f"UPDATE loaded SET {name} = NULL WHERE NOT isfinite({name})")
+
+
+def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[str, ...]) -> None:
     """Refuse NaN and infinite numbers, and private values outside their declared domain."""
     for column in schema.columns:
         name = quote_name(column.name)
@@ -386,7 +398,7 @@ def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple
         if column.kind is Kind.TEXT and column.role is Role.PRIVATE:
             _check_words(con, column)
         declared = roles.private.get(column.name)
-        if column.role is not Role.PRIVATE or declared is None or not ranges:
+        if column.role is not Role.PRIVATE or declared is None:
             continue
         wrong = []
         if declared.min is not None:
