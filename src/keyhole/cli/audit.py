@@ -49,6 +49,7 @@ def audit(
     config: Path | None,
     log_format: str,
     dialect: str | None,
+    now: str | None,
     group_size: int,
     rounding: str | None,
     within: str | None,
@@ -89,6 +90,7 @@ def audit(
             within=within,
             time_limit=time_limit,
             config=options.one_of(config, knowledge),
+            now=now,
             progress=progress,
         )
     counted = None if signing is None else signing.counted(verdict)
@@ -105,6 +107,7 @@ command = click.Command(
         *options.TABLE_OPTIONS,
         options.LOG_FORMAT,
         options.DIALECT,
+        options.NOW,
         options.GROUP_SIZE,
         options.ROUNDING,
         options.WITHIN,

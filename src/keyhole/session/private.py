@@ -10,6 +10,7 @@ from keyhole.defend.answering import Answered, Answering, Posed, Priced
 from keyhole.defend.loss import Loss
 from keyhole.errors import QueryError
 from keyhole.query import Refused
+from keyhole.schema import Schema
 from keyhole.session.reply import Ending, Reply
 
 
@@ -19,6 +20,11 @@ class Private:
 
     answering: Answering
     epoch: int  # of the book, that the data at hand is
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that questions may name."""
+        return self.answering.schema
 
     def read(self, text: str) -> Posed | Refused:
         """COUNT, SUM and AVG over declared cells."""
