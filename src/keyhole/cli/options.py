@@ -185,11 +185,16 @@ OUT = click.Option(
 )
 TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG, *LAYOUT)
 
-# audit, attack
+# audit, attack; watch and ask: of the statements that they are given
 DIALECT = click.Option(
     ["--dialect"],
     type=click.Choice(DIALECTS),
     help="The engine the log was written for (default: what it was exported from; duckdb for .sql, .jsonl).",
+)
+NOW = click.Option(
+    ["--now"],
+    metavar="TIME",
+    help="When statements ran whose log does not say it, for CURRENT_DATE and NOW(): 2026-11-15, or with a time.",
 )
 GROUP_SIZE = click.Option(
     ["--group-size"],
