@@ -6,6 +6,7 @@ import duckdb
 
 from keyhole.errors import DataError
 from keyhole.predicate import quote_name
+from keyhole.schema import Kind
 from keyhole.tables.duckdb.roster import first, scalar
 
 DIGITS = 38  # of a DECIMAL
@@ -19,6 +20,31 @@ _WORDS = {
     "date": "a date",
     "timestamp": "a time",
 }
+
+
+_KINDS = {
+    "BOOLEAN": Kind.BOOLEAN,
+    "DATE": Kind.DATE,
+    "VARCHAR": Kind.TEXT,
+    "UUID": Kind.TEXT,
+    "FLOAT": Kind.DOUBLE,
+    "DOUBLE": Kind.DOUBLE,
+}
+
+
+def kind_of_type(text: str) -> Kind:
+    """What a column of a type of the engine holds.
+
+    >>> kind_of_type("DECIMAL(18,3)"), kind_of_type("UBIGINT"), kind_of_type("BLOB")
+    (<Kind.DECIMAL: 'decimal'>, <Kind.INTEGER: 'integer'>, <Kind.OTHER: 'other'>)
+    """
+    if text.startswith("DECIMAL"):
+        return Kind.DECIMAL
+    if text.endswith("INT") or text in ("INTEGER", "UINTEGER"):
+        return Kind.INTEGER
+    if text.startswith("TIMESTAMP"):
+        return Kind.TIMESTAMP
+    return Kind.TEXT if text.startswith("ENUM") else _KINDS.get(text, Kind.OTHER)
 
 
 def cast_to(con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str) -> None:
