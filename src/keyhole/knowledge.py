@@ -211,8 +211,8 @@ class TableRoles(_Table):
     """[tables.NAME]: another table of the data, and how its rows belong to people.
 
     `keys` name what it is joined on: "col", or "col=other" where the table of the people calls it `other`. With
-    `public = "all"` it is a dimension (one row a key, public facts). With `private = "all"` who has rows is private too;
-    a list of private columns leaves the rows and the other columns public.
+    `public = "all"` it is a dimension (one row a key, public facts). With `private = "all"` who has rows is private
+    too; a list of private columns leaves the rows and the other columns public.
     """
 
     keys: tuple[str, ...]
@@ -230,7 +230,9 @@ class TableRoles(_Table):
             raise ValueError('write private = "all", private = [columns], or public = "all"')
         for word, said in (("private", self.private), ("public", self.public)):
             if isinstance(said, str) and said != "all":
-                raise ValueError(f'{word} = "all"' + (" or a list of columns" if word == "private" else "") + f", not {said!r}")
+                raise ValueError(
+                    f'{word} = "all"' + (" or a list of columns" if word == "private" else "") + f", not {said!r}"
+                )
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:

@@ -220,8 +220,8 @@ def _statistic(query: Query, trial: Trial, filled: Filled, inside: Mask) -> Form
 def _of_public(query: Query, trial: Trial, filled: Filled, inside: Mask) -> FormAnswer:
     """How many different values a public expression has, or the least or greatest of them, where a condition holds."""
     term = query.terms[0]
-    rows = np.flatnonzero(filled.true(trial, term.where) & inside) if filled.n else []
-    listed = filled.listed(term.weight or "") if len(rows) else []
+    rows = np.flatnonzero(filled.true(trial, term.where) & inside).tolist() if filled.n else []
+    listed = filled.listed(term.weight or "") if rows else []
     values = {listed[row] for row in rows if listed[row] is not None}
     if query.aggregate is Aggregate.PEOPLE:
         return _cell(query, Fraction(len(values)), 0.0)

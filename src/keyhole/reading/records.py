@@ -1,7 +1,7 @@
-"""Made-up rows of other tables: for each condition on rows, records that have one, that nearly have one, and that have none.
+"""Made-up rows of other tables: for each condition on rows, records that have one, nearly have one, and have none.
 
-Who has rows is private, so all of it is made up: rows that satisfy the condition, rows that fail it in one part, rows of
-nobody, and rows without a key. Which record has which differs from filling to filling.
+Who has rows is private, so all of it is made up: rows that satisfy the condition, rows that fail it in one part, rows
+of nobody, and rows without a key. Which record has which differs from filling to filling.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from keyhole.schema import Column, Kind, Related, Schema
 from keyhole.tables import Filling
 
 COPIES = 7  # of the record that matches, each with rows of its own
-NOBODY = {Kind.TEXT: "nobody", Kind.INTEGER: 987_654_321}
+NOBODY: dict[Kind, Scalar] = {Kind.TEXT: "nobody", Kind.INTEGER: 987_654_321}
 _PLAIN: dict[Kind, tuple[Scalar, ...]] = {
     Kind.TEXT: ("made up", "other"),
     Kind.INTEGER: (7, 8),
@@ -27,7 +27,12 @@ _PLAIN: dict[Kind, tuple[Scalar, ...]] = {
 
 
 def with_keys_of_their_own(
-    rows: Sequence[Record], trial: Trial, keys: Mapping[str, Column], ids: Sequence[str], sample: Sequence[Record], at: int
+    rows: Sequence[Record],
+    trial: Trial,
+    keys: Mapping[str, Column],
+    ids: Sequence[str],
+    sample: Sequence[Record],
+    at: int,
 ) -> list[Record]:
     """The deciding rows of a trial, each with keys that nobody else has; two of them are one person's.
 

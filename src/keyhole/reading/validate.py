@@ -86,7 +86,8 @@ class Validator:
         own = [deciding_rows(trial, public, ids, sample, turn) for turn, trial in enumerate(trials)]
         if schema.people:  # several rows of one person are as they should be
             keys = {name: public[name] for name in (*ids, *_keys(schema)) if name in public}
-            own = [with_keys_of_their_own(r, t, keys, ids, sample, at) for at, (r, t) in enumerate(zip(own, trials))]
+            pairs = enumerate(zip(own, trials, strict=True))
+            own = [with_keys_of_their_own(rows, trial, keys, ids, sample, at) for at, (rows, trial) in pairs]
         extra += [row for rows in own for row in rows]
         if any(map(_distinct, batch)) and not schema.people:
             extra = with_ids_of_their_own(extra, sample, ids)

@@ -15,6 +15,7 @@ from keyhole.query import CEIL, FLOOR, HALF, QUANTILES, ZERO, Aggregate, AllOf, 
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
+from keyhole.sql.distinct import counted_distinct, fan_out
 from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.linear import LinearTerm
@@ -128,29 +129,11 @@ class AggregateReader(StatisticReader):
             inner = self._rounded(bare(node.this), label)
             digits_of = [int(p.name) for p in node.to.expressions if p.name.isdigit()]
             return self._with_digits(inner, digits_of[1] if len(digits_of) > 1 else 0, node)
-        if (people := self._people(node, label)) is not None:
+        if (people := counted_distinct(self, node, label)) is not None:
             return people
         if (special := self._special(node)) is not None:
             return self._order(special, node, label)
         return self._query(self._ratio(node), label, node)
-
-    def _people(self, node: exp.Expr, label: str) -> Query | None:
-        """COUNT(DISTINCT ...) where rows are not people: of people, or of any public thing; else None."""
-        inner = node.this if isinstance(node, exp.Filter) else node
-        if not self.scope.schema.people or not isinstance(inner, exp.Count) or not isinstance(inner.this, exp.Distinct):
-            return None
-        items = inner.this.expressions
-        if len(items) != 1 or self.touches_private(items[0]):
-            return None
-        where = self.scope.where
-        if isinstance(node, exp.Filter):
-            where = conjunction(where, self.condition(node.expression.this))
-        listed = items[0].expressions if isinstance(items[0], exp.Tuple) else [items[0]]
-        made = [self.public(item) for item in listed]
-        text = made[0].sql if len(made) == 1 else f"({', '.join(part.sql for part in made)})"
-        if not self.secrets(where):
-            return Query(Aggregate.PUBLIC, (Term(None, where, weight=f"COUNT(DISTINCT {text})"),), label=label)
-        return Query(Aggregate.PEOPLE, (Term(None, where, weight=text),), label=label)
 
     def _with_digits(self, query: Query, digits: int, node: exp.Expr, rounding: str = HALF) -> Query:
         if query.aggregate is Aggregate.PUBLIC:
@@ -234,13 +217,7 @@ class AggregateReader(StatisticReader):
 
     def _aggregate(self, node: exp.Expr, where: Predicate = TRUE) -> Ratio:
         """SUM, COUNT or AVG, under the statement's condition and the FILTER's."""
-        if self.scope.multiplied:
-            ids = ", ".join(c.name for c in self.scope.schema.of_role(Role.ID)) or "the id"
-            raise self.refuse(
-                f"a fan-out: a record counts once for each of its rows of {self.scope.multiplied[0]}; ask "
-                f"COUNT(DISTINCT {ids}), MIN or MAX, or write EXISTS instead of the join",
-                node,
-            )
+        fan_out(self.scope, node)
         if isinstance(node, exp.Filter):
             if not isinstance(node.this, exp.Sum | exp.Avg | exp.Count | exp.CountIf):
                 raise self._no_aggregate(node)
@@ -313,7 +290,9 @@ class AggregateReader(StatisticReader):
         if not isinstance(inner, exp.Distinct):
             return self._counts(self.present(inner), where)
         if self.scope.schema.people:
-            raise self.refuse("COUNT(DISTINCT ...) stands alone where a person may have several rows: ask it apart", node)
+            raise self.refuse(
+                "COUNT(DISTINCT ...) stands alone where a person may have several rows: ask it apart", node
+            )
         ids = {c.name for c in self.scope.schema.of_role(Role.ID)}
         items = inner.expressions
         if len(items) == 1 and isinstance(items[0], exp.Tuple):

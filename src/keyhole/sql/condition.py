@@ -34,7 +34,7 @@ from keyhole.predicate import (
 )
 from keyhole.schema import Column, Kind
 from keyhole.sql.constants import NotConstant, Value, coerce, to_decimal
-from keyhole.sql.exists import exists, in_query, null_safe
+from keyhole.sql.exists import exists, in_query, refuse_null
 from keyhole.sql.expression import Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.names import Derived, Scope
@@ -80,7 +80,7 @@ class ConditionReader(PublicReader):
                 node = node.this
             return join(*(self.condition(p) for p in (node, *reversed(parts))))
         if isinstance(node, exp.Not):
-            self._null_in_subquery(node)
+            refuse_null(self.scope, node)
             return negation(self.condition(node.this))
         if (method := _METHODS.get(type(node))) is not None:
             return method(self, node)
@@ -223,18 +223,6 @@ class ConditionReader(PublicReader):
         if not self.scope.schema.related:
             raise self.unknown(node)
         return exists(self.scope, node, lambda scope, part: self.within(scope).condition(part))
-
-    def _null_in_subquery(self, node: exp.Not) -> None:
-        """NOT IN (SELECT ...) keeps nobody as soon as the subquery has one NULL: a count of 0 then says nothing."""
-        if not self.scope.schema.related:
-            return
-        for part in node.find_all(exp.In):
-            if isinstance(part.args.get("query"), exp.Expr) and not null_safe(self.scope, part):
-                raise self.refuse(
-                    "NOT IN (SELECT ...) keeps nobody if the subquery has a NULL: use NOT EXISTS, or add "
-                    "WHERE column IS NOT NULL inside",
-                    part,
-                )
 
     def _in(self, node: exp.In) -> Predicate:
         if isinstance(node.args.get("query"), exp.Expr) and self.scope.schema.related:

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import And, Has, IsNull, Opaque, Predicate, columns, conjunction, has_sql, negation
-from keyhole.schema import Column, Related, Role, Schema, folded
+from keyhole.schema import Related, Role, Schema, folded
 from keyhole.sql.names import Derived, Scope
 from keyhole.sql.parse import SourceText
 
@@ -27,7 +27,7 @@ def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
 
 
 def own_scope(source: SourceText, related: Related, alias: str) -> Scope:
-    """The names of another table's rows. Whatever is asked of one row is part of one yes or no, so any column will do."""
+    """The names of another table's rows. What is asked of one row is part of one yes or no, so any column will do."""
     columns = tuple(replace(c, role=Role.PUBLIC) for c in related.columns)
     return Scope(source, Schema(related.name, columns), frozenset((folded(alias),)))
 
@@ -40,7 +40,8 @@ def record_leaf(related: Related, on: Iterable[tuple[str, str]], where: Predicat
 
     >>> from keyhole.predicate import Comparison
     >>> from keyhole.schema import Kind
-    >>> visits = Related("visits", (Column("who", Kind.INTEGER), Column("ward", Kind.TEXT)), (("who", "id"),), secret=False)
+    >>> columns = Column("who", Kind.INTEGER), Column("ward", Kind.TEXT)
+    >>> visits = Related("visits", columns, (("who", "id"),), secret=False)
     >>> record_leaf(visits, [("who", "id")], Comparison("ward", "=", "B")).columns
     frozenset({'id'})
     """
@@ -110,16 +111,30 @@ def null_safe(scope: Scope, node: exp.In) -> bool:
     where = select.args.get("where")
     asked = [part for part in conjuncts(where.this if where is not None else None) if isinstance(part, exp.Not)]
     filtered = any(
-        isinstance(p.this, exp.Is) and isinstance(p.this.expression, exp.Null) and p.this.this.name == name for p in asked
+        isinstance(p.this, exp.Is) and isinstance(p.this.expression, exp.Null) and p.this.this.name == name
+        for p in asked
     )
     return filtered or not column.nullable
+
+
+def refuse_null(scope: Scope, node: exp.Not) -> None:
+    """NOT IN (SELECT ...) keeps nobody as soon as the subquery has one NULL: a count of 0 then says nothing."""
+    for part in node.find_all(exp.In) if scope.schema.related else ():
+        if isinstance(part.args.get("query"), exp.Expr) and not null_safe(scope, part):
+            raise scope.source.refuse(
+                "NOT IN (SELECT ...) keeps nobody if the subquery has a NULL: use NOT EXISTS, or add "
+                "WHERE column IS NOT NULL inside",
+                part,
+            )
 
 
 def _table(scope: Scope, select: exp.Select) -> tuple[Related, str]:
     source, from_ = scope.source, select.args.get("from_")
     for name, value in select.args.items():
         if value and name not in _INNER:
-            raise source.refuse(f"{name.strip('_').upper()} in such a subquery is not judged: write a simple SELECT", select)
+            raise source.refuse(
+                f"{name.strip('_').upper()} in such a subquery is not judged: write a simple SELECT", select
+            )
     table = from_.this if from_ is not None else None
     if not isinstance(table, exp.Table):
         raise source.refuse("such a subquery is judged over one table of [tables.*]", select)
@@ -133,15 +148,16 @@ def _table(scope: Scope, select: exp.Select) -> tuple[Related, str]:
     return related, table.alias or table.name
 
 
-def _subquery(scope: Scope, select: exp.Select, pairs: Sequence[tuple[exp.Column, exp.Column]], read: Read) -> Predicate:
+def _subquery(
+    scope: Scope, select: exp.Select, pairs: Sequence[tuple[exp.Column, exp.Column]], read: Read
+) -> Predicate:
     """`pairs` are (column of the subquery, column of the record) besides those that its WHERE equates."""
     source = scope.source
     related, alias = _table(scope, select)
     inner = own_scope(source, related, alias)
 
     def own(column: exp.Column) -> bool:
-        mine = folded(column.table) in inner.qualifiers if column.table else related.find(column.name) is not None
-        return mine
+        return folded(column.table) in inner.qualifiers if column.table else related.find(column.name) is not None
 
     on = [_pair(scope, inner, related, a, b) for a, b in pairs]
     parts = []

@@ -59,7 +59,9 @@ def scope_of(source: SourceText, schema: Schema, select: exp.Select, tables: dic
     if from_ is None:
         raise source.refuse(f"there is no FROM: write FROM {quote_name(schema.table)}", select)
     if has_joins(select, schema):
-        return joined_scope(source, schema, select, lambda node: _from(source, schema, node, tables), _condition, tables)
+        return joined_scope(
+            source, schema, select, lambda node: _from(source, schema, node, tables), _condition, tables
+        )
     scope = _from(source, schema, from_.this, tables)
     where = select.args.get("where")
     if where is None:

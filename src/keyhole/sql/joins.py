@@ -1,8 +1,8 @@
-"""Joins on declared keys: to dimensions, whose columns are the record's, and to rows of people, of which one must exist.
+"""Joins on declared keys: to dimensions, whose columns are the record's, and to rows of people that must exist.
 
-The table of the people stands in the statement once. An inner join to rows of people keeps the records that have such a
-row, once for each: so only what does not count rows is judged (COUNT(DISTINCT ...), MIN, MAX). LEFT JOIN ... WHERE key IS
-NULL keeps those that have none. Which rows are meant is found by the equalities of ON, USING and WHERE alike.
+The table of the people stands in the statement once. An inner join to rows of people keeps the records that have such
+a row, once for each: so only what does not count rows is judged (COUNT(DISTINCT ...), MIN, MAX). LEFT JOIN ... WHERE
+key IS NULL keeps those that have none. Which rows are meant is found by the equalities of ON, USING and WHERE alike.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Name = tuple[str, str]  # alias ("" for the table of the people), column
 
 
 @dataclass(slots=True)
-class _Part:
+class _JoinedPart:
     """A joined table: how, what its ON says, and what is then asked of one of its rows."""
 
     alias: str
@@ -73,7 +73,7 @@ class _Joins:
         shadowed: Mapping[str, Scope],
     ) -> None:
         self.source, self.schema, self.read, self.shadowed = source, schema, read, shadowed
-        self.parts: list[_Part] = []
+        self.parts: list[_JoinedPart] = []
         self.base: Scope | None = None
         self.pool: list[exp.Expr] = []
         self.take(select.args["from_"].this, INNER, [], main)
@@ -94,10 +94,14 @@ class _Joins:
                 raise self.source.refuse(f"{name.upper()} JOIN is not judged: write JOIN ... ON key = key", join)
         side, kind = str(join.args.get("side") or ""), str(join.args.get("kind") or "")
         if side in ("RIGHT", "FULL") or (side == LEFT and kind not in ("", "OUTER")):
-            raise self.source.refuse(f"{side} JOIN is not judged: begin with {self.schema.table} and use LEFT JOIN", join)
+            raise self.source.refuse(
+                f"{side} JOIN is not judged: begin with {self.schema.table} and use LEFT JOIN", join
+            )
         how = LEFT if side == LEFT else kind if kind in (SEMI, ANTI) else INNER
         if how != INNER and self.base is None:
-            raise self.source.refuse(f"begin with {self.schema.table}: what is left of {how} JOIN decides who is kept", join)
+            raise self.source.refuse(
+                f"begin with {self.schema.table}: what is left of {how} JOIN decides who is kept", join
+            )
         on = conjuncts(join.args.get("on"))
         for name in join.args.get("using") or ():
             left = exp.Column(this=name.copy())
@@ -120,7 +124,7 @@ class _Joins:
         alias = folded(node.alias or node.name)
         if any(p.alias == alias for p in self.parts):
             raise self.source.refuse(f"two tables are called {alias}: give one another name with AS", node)
-        self.parts.append(_Part(alias, related, how, node, on if how != INNER else []))
+        self.parts.append(_JoinedPart(alias, related, how, node, on if how != INNER else []))
         if how == INNER:
             self.pool += on
 
@@ -141,7 +145,7 @@ class _Joins:
         outside = (c for c in node.find_all(exp.Column) if not _in_subquery(c, node))
         return {self.owner(column) for column in outside}
 
-    def part(self, alias: str) -> _Part:
+    def part(self, alias: str) -> _JoinedPart:
         return next(p for p in self.parts if p.alias == alias)
 
     def name(self, column: exp.Column) -> Name:
@@ -175,7 +179,9 @@ class _Joins:
                 keys = " or ".join(f"{own} = {other}" for own, other in p.related.keys)
                 raise self.source.refuse(f"{p.related.name} is joined without its key: equate {keys}", p.node)
             found += self.kept(p)
-        rows = tuple(p.related.name for p in self.parts if not p.related.dimension and p.how in (INNER, LEFT) and not p.missing)
+        rows = tuple(
+            p.related.name for p in self.parts if not p.related.dimension and p.how in (INNER, LEFT) and not p.missing
+        )
         return replace(base, where=conjunction(*found), multiplied=rows)
 
     def sorted_out(self, pool: list[exp.Expr]) -> list[exp.Expr]:
@@ -202,7 +208,7 @@ class _Joins:
                 self.part(alias).keys[declared(self.source, related, own, mine[1], node)] = None
         return rest
 
-    def outer(self, p: _Part) -> None:
+    def outer(self, p: _JoinedPart) -> None:
         """The ON of a LEFT, SEMI or ANTI join says which rows are meant, never which records are kept."""
         inner = own_scope(self.source, p.related, p.alias)
         for part in p.on:
@@ -214,7 +220,9 @@ class _Joins:
                 p.keys[declared(self.source, p.related, own, mine, part)] = None
             elif owners == {p.alias}:
                 if p.related.dimension:
-                    raise self.source.refuse("a condition in the ON of an outer join to a dimension is not judged", part)
+                    raise self.source.refuse(
+                        "a condition in the ON of an outer join to a dimension is not judged", part
+                    )
                 p.asked.append(self.read(inner, part))
             else:
                 raise self.source.refuse("the ON of this join equates keys and asks about its own rows only", part)
@@ -226,7 +234,9 @@ class _Joins:
         if not rows:
             return [self.read(self.base, part)]
         if len(rows) > 1 or self.owners(part) != rows:
-            raise self.source.refuse("a condition that mixes columns of two tables is judged only if it equates a key", part)
+            raise self.source.refuse(
+                "a condition that mixes columns of two tables is judged only if it equates a key", part
+            )
         p = self.part(rows.pop())
         if p.how == LEFT and isinstance(part, exp.Is) and isinstance(part.expression, exp.Null):
             self.only_key(p, part)
@@ -241,16 +251,16 @@ class _Joins:
         p.asked.append(condition)
         return []
 
-    def only_key(self, p: _Part, part: exp.Is) -> None:
+    def only_key(self, p: _JoinedPart, part: exp.Is) -> None:
         column = part.this
         own = p.related.find(column.name) if isinstance(column, exp.Column) else None
         if own is None or own.name not in {a for a, _ in p.keys}:
             raise self.source.refuse(
-                "IS NULL behind a LEFT JOIN is judged of the key that it is joined on: another column may be NULL itself",
+                "IS NULL behind a LEFT JOIN is judged of the key that is joined on: other columns may be NULL anyway",
                 part,
             )
 
-    def kept(self, p: _Part) -> list[Predicate]:
+    def kept(self, p: _JoinedPart) -> list[Predicate]:
         """What a joined table asks of a record."""
         if p.related.dimension:
             if set(p.keys) != set(p.related.keys):

@@ -88,8 +88,11 @@ class Scope:
         """A column of another table as one of the record: of a dimension, or a key that says whose row it is."""
         related, own = other.related, other.related.find(node.name)
         if own is None:
-            raise UnknownColumn(f"{related.name} has no column {node.name}", self.source.text, self.source.position(node))
-        name = f"{related.name}.{own.name}" if related.dimension else dict(related.keys).get(own.name, "")
+            raise UnknownColumn(
+                f"{related.name} has no column {node.name}", self.source.text, self.source.position(node)
+            )
+        person, mine = related.keys[0]
+        name = f"{related.name}.{own.name}" if related.dimension else mine if own.name == person else ""
         usable = related.dimension or (other.inner and related.agrees)
         found = self.schema.find(name) if usable else None
         if found is None:

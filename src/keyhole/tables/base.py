@@ -144,6 +144,9 @@ class Roster(Protocol):
     def probe(self) -> ProbeTable:
         """A made-up table with the public values of this one, for checking how statements are read."""
 
+    def classes(self, expressions: Sequence[str]) -> Rows:
+        """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
+
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection to a public condition or weight, or None if it can be evaluated."""
 

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 import duckdb
+import numpy as np
+from numpy.typing import NDArray
 
-from keyhole.predicate import Scalar, held_as, quote_name
+from keyhole.predicate import Has, Leaf, Scalar, held_as, quote_name, to_sql
 from keyhole.schema import Kind, Schema
 from keyhole.tables.duckdb.copy import copied
 
@@ -42,11 +44,39 @@ class OtherTables:
                 continue
             names = [f"{each.name}.{c.name}" for c in each.columns]
             but = ", ".join(map(quote_name, names))
-            more = ", ".join(f"r.{quote_name(c.name)} AS {quote_name(n)}" for c, n in zip(each.columns, names, strict=True))
+            more = ", ".join(
+                f"r.{quote_name(c.name)} AS {quote_name(n)}" for c, n in zip(each.columns, names, strict=True)
+            )
             same = " AND ".join(f"p.{quote_name(other)} = r.{quote_name(own)}" for own, other in each.keys)
             made = f"SELECT p.* EXCLUDE ({but}), {more} FROM {table} p LEFT JOIN {held_as(each.name)} r ON {same}"
             listed = ", ".join(quote_name(c.name) for c in self._schema.columns if not c.secret)
             self._con.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT {listed} FROM ({made})")
+
+    def truths(self, wanted: Sequence[Has], table: str) -> dict[Leaf, NDArray[np.int8]]:
+        """Which records of a table have such rows: each condition on each row by the engine, then by the keys.
+
+        No EXISTS is run for it, so it is a second opinion on the statements that have one.
+        """
+        found: dict[Leaf, NDArray[np.int8]] = {}
+        groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Has]] = {}
+        for leaf in wanted:
+            groups.setdefault((leaf.table, leaf.on), []).append(leaf)
+        for (name, on), leaves in groups.items():
+            mine = ", ".join(quote_name(a) for a, _ in on)
+            theirs = [quote_name(b) for _, b in on]
+            asked = [f"coalesce(({to_sql(leaf.where)})::INT, -1)::TINYINT" for leaf in leaves]
+            keys = self._con.execute(f"SELECT {mine} FROM {table}").fetchall()
+            rows = self._con.execute(f"SELECT {', '.join([*theirs, *asked])} FROM {held_as(name)}").fetchall()
+            owners: list[set[tuple[object, ...]]] = [set() for _ in leaves]
+            for row in rows:
+                key = row[: len(on)]
+                if None not in key:
+                    for i, truth in enumerate(row[len(on) :]):
+                        if truth == 1:
+                            owners[i].add(key)
+            for leaf, have in zip(leaves, owners, strict=True):
+                found[leaf] = np.array([key in have for key in keys], dtype=np.int8)
+        return found
 
     def fill(self, rows: Mapping[str, Sequence[Row]], listed: Listed) -> None:
         """Rows of people: these, and no others."""

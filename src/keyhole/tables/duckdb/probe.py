@@ -17,7 +17,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import Leaf, Scalar, held_as, literal, quote_name, to_sql
+from keyhole.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, to_sql
 from keyhole.schema import Column, Kind, Schema
 from keyhole.tables.base import AsWritten, Filling, MadeUp
 from keyhole.tables.duckdb.copy import copied
@@ -199,11 +199,14 @@ class DuckDBProbe:
 
     def truths(self, leaves: Sequence[Leaf], *, public: bool) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each condition on each row: 1 true, 0 false, -1 NULL."""
+        rows = [leaf for leaf in leaves if isinstance(leaf, Has)]
+        made = self._others.truths(rows, self._at) if rows else {}
+        leaves = [leaf for leaf in leaves if leaf not in made]
         if not leaves:
-            return {}
+            return made
         listed = ", ".join(f"coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS c{i}" for i, leaf in enumerate(leaves))
         found = self._con.execute(f"SELECT {listed} FROM {_PUBLIC if public else self._at}").fetchnumpy()
-        return {leaf: np.asarray(found[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
+        return made | {leaf: np.asarray(found[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
 
     def values(self, column: Column) -> MadeUp:
         """A private numeric column as units of a part of one, 0 where it is NULL."""

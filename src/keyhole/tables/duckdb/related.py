@@ -1,8 +1,8 @@
 """Other tables of the data: dimensions joined to the records by their key, and rows that belong to people.
 
-A dimension is public: its columns become columns NAME.column of every record, NULL where no row has the key. The rows of
-the others are looked at by EXISTS alone, so they stay tables of their own: beside the secrets if who has rows is private,
-and without their private columns beside the people if not.
+A dimension is public: its columns become columns NAME.column of every record, NULL where no row has the key. The rows
+of the others are looked at by EXISTS alone, so they stay tables of their own: beside the secrets if who has rows is
+private, and without their private columns beside the people if not.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def read_related(
         if real is None:
             raise ConfigError(f"[tables.{name}]: the data has no table {name!r}; it has {', '.join(origins)}")
         if folded(real) == folded(main):
-            raise ConfigError(f"[tables.{name}]: {name!r} is the table of the people itself; its columns go to [columns]")
+            raise ConfigError(
+                f"[tables.{name}]: {name!r} is the table of the people itself; its columns go to [columns]"
+            )
         found.append(_read(con, name, origins[real].sql, told))
     return found
 
@@ -190,7 +192,9 @@ def _attach(con: duckdb.DuckDBPyConnection, each: Related) -> None:
     """The columns of a dimension become public columns of every record."""
     listed = ", ".join(quote_name(own) for own, _ in each.keys)
     there = " AND ".join(f"{quote_name(own)} IS NOT NULL" for own, _ in each.keys)
-    twice = first(con, f"SELECT {listed} FROM {held_as(each.name)} WHERE {there} GROUP BY ALL HAVING count(*) > 1 LIMIT 1")
+    twice = first(
+        con, f"SELECT {listed} FROM {held_as(each.name)} WHERE {there} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
+    )
     if twice:
         said = ", ".join(f"{own} = {v}" for (own, _), v in zip(each.keys, twice, strict=True))
         raise DataError.of_file(
@@ -222,7 +226,9 @@ def _agrees(con: duckdb.DuckDBPyConnection, each: Related) -> bool:
     return True
 
 
-def hand_over(secrets: duckdb.DuckDBPyConnection, people: duckdb.DuckDBPyConnection, related: Sequence[Related]) -> None:
+def hand_over(
+    secrets: duckdb.DuckDBPyConnection, people: duckdb.DuckDBPyConnection, related: Sequence[Related]
+) -> None:
     """What is public of the other tables goes to the database of the people."""
     for each in related:
         public = [quote_name(c.name) for c in each.columns if not c.secret]

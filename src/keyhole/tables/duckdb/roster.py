@@ -73,6 +73,16 @@ class DuckDBRoster:
         """Records grouped by (which predicates hold, values of the weights), inside the engine."""
         return group(self._con, "people", self.schema, predicates, weights).named(predicates, weights)
 
+    def classes(self, expressions: Sequence[str]) -> Rows:
+        """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
+        null = " OR ".join(f"({sql}) IS NULL" for sql in expressions)
+        listed = f"ROW({', '.join(expressions)})"
+        text = (
+            "SELECT CASE WHEN void THEN -1 ELSE dense_rank() OVER (PARTITION BY void ORDER BY value) - 1 END AS c "
+            f"FROM (SELECT rowid AS r, {listed} AS value, ({null}) AS void FROM people) ORDER BY r"
+        )
+        return np.asarray(self._con.execute(text).fetchnumpy()["c"], dtype=np.int64)
+
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection, or None."""
         try:
