@@ -102,6 +102,7 @@ class Schema:
     columns: tuple[Column, ...]
     strict_table: bool = False  # True: FROM must name `table`; False: any name means the one table
     related: tuple[Related, ...] = ()  # other tables, by their keys
+    unread: tuple[str, ...] = ()  # declared tables with rows of people that this use does not look at
     repeated: bool = False  # True: several rows have one id, and are records of one person
 
     @property
@@ -121,6 +122,11 @@ class Schema:
                 return column
         wanted = folded(name)
         return next((c for c in self.columns if folded(c.name) == wanted), None)
+
+    @property
+    def several(self) -> bool:
+        """Were other tables declared?"""
+        return bool(self.related or self.unread)
 
     def table_named(self, name: str) -> Related | None:
         """The other table of that name, by the engine's rule."""

@@ -220,12 +220,12 @@ class ConditionReader(PublicReader):
         return conjunction(self.compare(node.this, ">=", low, node), self.compare(node.this, "<=", high, node))
 
     def _exists(self, node: exp.Exists) -> Predicate:
-        if not self.scope.schema.related:
+        if not self.scope.schema.several:
             raise self.unknown(node)
         return exists(self.scope, node, lambda scope, part: self.within(scope).condition(part))
 
     def _in(self, node: exp.In) -> Predicate:
-        if isinstance(node.args.get("query"), exp.Expr) and self.scope.schema.related:
+        if isinstance(node.args.get("query"), exp.Expr) and self.scope.schema.several:
             return in_query(self.scope, node, lambda scope, part: self.within(scope).condition(part))
         if isinstance(node.args.get("query"), exp.Expr):
             raise self.refuse(REFUSED[exp.Any], node.args["query"])

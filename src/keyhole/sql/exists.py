@@ -119,7 +119,7 @@ def null_safe(scope: Scope, node: exp.In) -> bool:
 
 def refuse_null(scope: Scope, node: exp.Not) -> None:
     """NOT IN (SELECT ...) keeps nobody as soon as the subquery has one NULL: a count of 0 then says nothing."""
-    for part in node.find_all(exp.In) if scope.schema.related else ():
+    for part in node.find_all(exp.In) if scope.schema.several else ():
         if isinstance(part.args.get("query"), exp.Expr) and not null_safe(scope, part):
             raise scope.source.refuse(
                 "NOT IN (SELECT ...) keeps nobody if the subquery has a NULL: use NOT EXISTS, or add "
@@ -139,6 +139,8 @@ def _table(scope: Scope, select: exp.Select) -> tuple[Related, str]:
     if not isinstance(table, exp.Table):
         raise source.refuse("such a subquery is judged over one table of [tables.*]", select)
     related = scope.schema.table_named(table.name)
+    if related is None and scope.schema.unread:
+        raise unknown_table(source, scope.schema, table.name, table)
     if related is None or related.dimension:
         raise source.refuse(
             f"subqueries inside an expression are judged over rows of people only: declare {table.name} under "
@@ -201,8 +203,10 @@ def rejects_null(predicate: Predicate, source: SourceText, node: exp.Expr) -> No
         )
 
 
-def unknown_table(source: SourceText, name: str, node: exp.Expr) -> UnsupportedQuery:
-    """The error for a joined table that was not declared."""
+def unknown_table(source: SourceText, schema: Schema, name: str, node: exp.Expr) -> UnsupportedQuery:
+    """The error for a joined table that was not declared, or that is not looked at here."""
+    if any(folded(name) == folded(each) for each in schema.unread):
+        return source.refuse(f"conditions on rows of {name} are judged by `keyhole audit` alone: not here", node)
     return source.refuse(
         f'{name} was not declared: add [tables.{name}] with keys = ["..."] and private = "all" (rows of people) or '
         'public = "all" (a dimension)',

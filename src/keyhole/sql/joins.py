@@ -42,7 +42,7 @@ def has_joins(select: exp.Select, schema: Schema) -> bool:
     """Does FROM name other tables that were declared?"""
     from_ = select.args.get("from_")
     first = from_ is not None and isinstance(from_.this, exp.Table) and schema.table_named(from_.this.name) is not None
-    return bool(schema.related) and (first or bool(select.args.get("joins")))
+    return schema.several and (first or bool(select.args.get("joins")))
 
 
 def related_names(select: exp.Select, schema: Schema) -> tuple[tuple[tuple[str, ...], str], ...]:
@@ -114,10 +114,10 @@ class _Joins:
         if related is None or (isinstance(node, exp.Table) and folded(node.name) in self.shadowed):
             if self.base is not None or how != INNER:
                 if isinstance(node, exp.Table):
-                    raise unknown_table(self.source, node.name, node)
+                    raise unknown_table(self.source, self.schema, node.name, node)
                 raise self.source.refuse("a join with a subquery is not judged: use EXISTS, or put it in --view", node)
             if isinstance(node, exp.Table) and self.parts and folded(node.name) != folded(self.schema.table):
-                raise unknown_table(self.source, node.name, node)
+                raise unknown_table(self.source, self.schema, node.name, node)
             self.base = main(node)
             self.pool += on
             return

@@ -58,7 +58,7 @@ class _Lowering:
     def __init__(self, source: SourceText, schema: Schema, select: exp.Select) -> None:
         self.source = source
         self.select = select
-        check_clauses(source, select, SELECT, joins=bool(schema.related))
+        check_clauses(source, select, SELECT, joins=schema.several)
         self.scope = scope_of(source, schema, select, {})
         self.items = [_Item(node) for node in select.expressions]
         for item, label in zip(self.items, labels(source, [bool(i.alias) for i in self.items]), strict=True):

@@ -116,7 +116,8 @@ def read(
     absent = tuple(name for name in roles.private if name not in there) if how.may_lack else ()
     _check_names(there, roles, absent)
     kinds = {name: kind for name in there if (kind := _wanted(roles, how, name, typed)) is not None}
-    related = read_related(con, origins, others or {}, table or stem, public_only=not how.records)
+    told = {} if others is None or how.guarded else others
+    related = read_related(con, origins, told, table or stem, public_only=not how.records)
     _create(con, _origin_as(con, data, origin, asked, kinds), left_out, data, asked)
     written = {} if typed or asked is not None else _as_written(con, roles, kinds)
     if written:
@@ -127,6 +128,7 @@ def read(
     for name in absent:
         found.append(Column(name, _kind_of_absent(roles, how, name), Role.PRIVATE, nullable=False))
     schema = Schema(table or stem, tuple(found), strict_table=table is not None, related=tuple(related))
+    schema = replace(schema, unread=tuple(name for name in others or {} if schema.table_named(name) is None))
     if int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
         raise DataError.of_file(f"{_name(data)} has no rows: there is nobody to ask about")
     schema = replace(schema, repeated=_check_ids(con, schema, records=how.records))
