@@ -1,4 +1,4 @@
-"""Print again every output that README and docs show: `python -m docs.refresh [--check]`.
+"""Print again every output that README and docs show: `python -m docs.refresh [--check] [PAGE...]`.
 
 A block that is to be kept true is preceded by a comment that names its command:
 
@@ -52,7 +52,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         printed("keyhole demo .", folder)
-        for page in pages():
+        asked = [word for word in sys.argv[1:] if not word.startswith("-")]
+        for page in (page for page in pages() if not asked or page.name in asked):
             text = page.read_text(encoding="utf-8")
             new = refreshed(text, folder)
             if new != text:

@@ -47,6 +47,10 @@ class _Attack(ModuleType):
     def __call__(self) -> object:
         return import_module("keyhole.verbs.attack").attack
 
+    @property
+    def __signature__(self) -> object:
+        return import_module("inspect").signature(self.__call__)
+
 
 class _Keyhole(ModuleType):
     """This package. Its subpackage `attack` becomes callable when Python binds it here, whoever imports it first."""

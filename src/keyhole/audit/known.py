@@ -95,6 +95,7 @@ class Searched:
     ranges: Ranges
     apart: Callable[[ValueRange], Fraction]
     runs: int = 1
+    seconds: float | None = None  # that may be spent on it
 
 
 class Known:
@@ -114,7 +115,7 @@ class Known:
         self.schema = schema
         self.roster = roster
         self.split: dict[int, str] = {}  # systems whose tables were looked at -> why not everybody is shown open
-        self._progress = progress
+        self.progress = progress
         self._solved: dict[int, Solved] = {}
         self._claims: dict[tuple[int, str], Claim] = {}
         self._beside: dict[tuple[int, str], Claim] = {}  # the same without what the ranges of sums say
@@ -165,7 +166,7 @@ class Known:
         number = self.number(system)
         if number not in self._solved:
             built = system_matrix(system, [c for c in system.constraints if c.equation and c.parts])
-            space = RowSpace(built.matrix, progress=self._progress)
+            space = RowSpace(built.matrix, progress=self.progress)
             fixed = frozenset(built.unknown(int(column)) for column in space.determined())
             self._solved[number] = Solved(built, space, fixed, {c.number: c for c in system.constraints})
         return self._solved[number]

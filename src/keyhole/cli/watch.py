@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -196,38 +195,10 @@ def shown(verdict: Admission, how: Format, explain: bool, instead: str | None = 
     yield f"Q{verdict.number} {verdict.verdict}: {verdict.reason}"
     if instead is not None:
         yield f"  allowed now: {' '.join(instead.split())}"
-    if not explain:
-        return
-    for item in verdict.who:
-        to = f", to {_name(item.insider)}" if item.insider is not None else ""
-        yield f"  exposed: {_name(item.record)}'s {item.column}{to}"
-    steps = verdict.steps()
-    if steps:
-        first = verdict.who[0]
-        rest = f" + a multiple of {_name(first.insider)}'s" if first.insider is not None else ""
-        what = first.form or f"{_name(first.record)}'s {first.column}"
-        yield f"  proof: {_formula(steps)} = {what}{rest}"
-        for step in steps:
-            if "query" in step:
-                yield f"    Q{step['query']}: {' '.join(str(step['sql']).split())}"
-        if any("of" in item for item in steps):
-            yield "    (a number made of several private sums counts as telling each of them: meant is the sum named)"
+    if explain:
+        from keyhole.report.admission import explained
 
-
-def _name(record: Mapping[str, object]) -> str:
-    return ", ".join(f"row {v}" if k == "row" else str(v) for k, v in record.items())
-
-
-def _formula(steps: list[dict[str, Any]]) -> str:
-    text = ""
-    for item in steps:
-        weight = Fraction(item["known"] if "known" in item else item["weight"])
-        size = abs(weight)
-        asked = f"({item['of']} in Q{item['query']})" if "of" in item else f"Q{item.get('query')}"
-        name = str(size) if "known" in item else asked if size == 1 else f"{size} {asked}"
-        sign = "-" if weight < 0 else "+"
-        text += f" {sign} {name}" if text else f"-{name}" if weight < 0 else name
-    return text
+        yield from explained(verdict)
 
 
 command = click.Command(

@@ -105,7 +105,9 @@ def audited_session(
     if withheld and how.history is None and not _settled(given, config):
         path = None
     if path is None and not withheld:
-        raise ConfigError("no book: what was answered must be kept in one file; name it with path = ... under [book]")
+        raise ConfigError(
+            "no book: what was answered must be kept in one file: path = ... under [book] (book=FILE in Python)"
+        )
     book = Book.rehearsal(None, opened.name) if path is None else open_book(path, given, opened.name, dry_run=dry_run)
     try:
         version = Version(opened.version, lambda key: _digests(opened, key), how.vouched).digested(book)
@@ -169,7 +171,9 @@ def _float(number: Any) -> float | None:
 def _cap(budget: BudgetTable, epsilon: Number | None, delta: Number | None) -> Cap:
     amount: Number | None = epsilon if epsilon is not None else budget.epsilon
     if amount is None:
-        raise ConfigError("no budget: give --epsilon, or epsilon = ... under [budget]")
+        raise ConfigError(
+            "no budget: write epsilon = ... under [budget] in keyhole.toml (`keyhole answer` takes --epsilon too)"
+        )
     slack: Number = delta if delta is not None else budget.delta
     if budget.unit == "rho":
         total = Loss.of_rho(amount, budget.neighbours)

@@ -77,8 +77,8 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
     """
     how = replace(use.value, text=text)
     try:
-        tables = given.config.tables
-        loaded = read(given.data, given.columns, how, table=given.table, view=given.view, others=tables)
+        tables, layout = given.config.tables, given.config.source
+        loaded = read(given.data, given.columns, how, table=given.table, view=given.view, layout=layout, others=tables)
     except DataError as error:
         if use in (Use.ANSWER, Use.EXACT):
             raise _quiet(error) from None
