@@ -253,6 +253,45 @@ class Columns(_Table):
 
 
 @dataclass(frozen=True, slots=True)
+class TableRoles(_Table):
+    """[tables.NAME]: another table of the data, and how its rows belong to people.
+
+    `keys` name what it is joined on: "col", or "col=other" where the table of the people calls it `other`. With
+    `public = "all"` it is a dimension (one row a key, public facts). With `private = "all"` who has rows is private
+    too; a list of private columns leaves the rows and the other columns public.
+    """
+
+    keys: tuple[str, ...]
+    private: str | tuple[str, ...] | None = None
+    public: str | None = None
+    hidden: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise ValueError('keys = [...] names the columns it is joined on: "col", or "col=other"')
+        for key in self.keys:
+            if not all(part.strip() for part in key.split("=")) or key.count("=") > 1:
+                raise ValueError(f'key {key!r}: write "col", or "col=other" where the names differ')
+        if (self.private is None) == (self.public is None):
+            raise ValueError('write private = "all", private = [columns], or public = "all"')
+        for word, said in (("private", self.private), ("public", self.public)):
+            if isinstance(said, str) and said != "all":
+                raise ValueError(
+                    f'{word} = "all"' + (" or a list of columns" if word == "private" else "") + f", not {said!r}"
+                )
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """(own column, column of the table of the people) for each key.
+
+        >>> TableRoles(("code=state", "year"), public="all").pairs
+        (('code', 'state'), ('year', 'year'))
+        """
+        parts = (key.partition("=") for key in self.keys)
+        return tuple((own.strip(), other.strip() or own.strip()) for own, _, other in parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Online(_Table):
     """[online]: deciding before each answer."""
 
@@ -329,6 +368,7 @@ class Config(_Table):
 
     source: SourceTable = field(default_factory=SourceTable)
     columns: Columns = field(default_factory=Columns)
+    tables: dict[str, TableRoles] = field(default_factory=dict)
     online: Online = field(default_factory=Online)
     book: BookTable = field(default_factory=BookTable)
     budget: BudgetTable = field(default_factory=BudgetTable)
@@ -444,11 +484,14 @@ def _value(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> 
         if len(choices) == 1 and (get_origin(choices[0]) or is_dataclass(choices[0])):
             return _value(choices[0], value, place, faults)
         for choice in choices:
+            if get_origin(choice) is tuple and isinstance(value, list | tuple):
+                return _value(choice, value, place, faults)
             if choice is Decimal and (number := _number(value)) is not None:
                 return number
             if type(value) is choice:
                 return value
-        faults.append(f"{_at(place)}: write {' or '.join(_WORDS[choice] for choice in choices)}, not {value!r}")
+        words = " or ".join(_WORDS.get(choice, "a list") for choice in choices)
+        faults.append(f"{_at(place)}: write {words}, not {value!r}")
     return None
 
 
