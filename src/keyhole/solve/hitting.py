@@ -28,7 +28,9 @@ class HittingSet(Generic[Unit]):
     bound: int
 
 
-def smallest_hitting_set(sets: Iterable[frozenset[Unit]], costs: Mapping[Unit, int], seconds: float) -> HittingSet[Unit]:
+def smallest_hitting_set(
+    sets: Iterable[frozenset[Unit]], costs: Mapping[Unit, int], seconds: float
+) -> HittingSet[Unit]:
     """A set of least cost that meets every set; when the time is up, the best found and the bound.
 
     >>> sorted(smallest_hitting_set([frozenset("ab"), frozenset("bc")], {}, 5).chosen)

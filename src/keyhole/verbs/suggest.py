@@ -85,7 +85,9 @@ class TableRepair:
             lines = [hidden.lines[int(q) - 1] for q in argument.queries]
             return frozenset(key for line in lines for key in line.cells if key in values)
         sides = [end.steps for end in argument.ends] or [argument.steps]
-        parts = [[(hidden.lines[int(s.cited.number) - 1], s.weight) for s in side if s.cited.fact is None] for side in sides]
+        parts = [
+            [(hidden.lines[int(s.cited.number) - 1], s.weight) for s in side if s.cited.fact is None] for side in sides
+        ]
         return frozenset(key for part in parts for key in combined_formula(part, values))
 
     # -- other ways ---------------------------------------------------------------------------------------------------
@@ -93,7 +95,9 @@ class TableRepair:
     def _effect(self, found: TablesVerdict) -> Effect:
         cases = list(self._about(found))
         narrow = [case for case in cases if case.status == INFERRED]
-        widths = [Fraction(c.hi) - Fraction(c.lo) for c in narrow if isinstance(c.lo, Decimal) and isinstance(c.hi, Decimal)]
+        widths = [
+            Fraction(c.hi) - Fraction(c.lo) for c in narrow if isinstance(c.lo, Decimal) and isinstance(c.hi, Decimal)
+        ]
         return Effect(len(cases) - len(narrow), len(narrow), min(widths, default=None))
 
     def _coarser(self) -> Iterator[tuple[str, int, Effect]]:
