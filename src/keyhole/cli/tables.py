@@ -105,6 +105,11 @@ def tables(
         emit(found.hidden.csv(found.hidden.publication.truth), cells)
     if format is Format.JSON:
         emit_json(found.dumps(), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.published import tables_page
+        from keyhole.report.published_text import sentence
+
+        emit(tables_page(found.to_json(), sentence(found)), out)
     else:
         from keyhole.report.published_text import lines
 
@@ -134,7 +139,7 @@ command = click.Command(
         options.ROUNDING,
         options.TIME_LIMIT,
         options.CELLS,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )
