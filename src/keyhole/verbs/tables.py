@@ -27,6 +27,7 @@ from keyhole.logs.open import Log, LogFormat
 from keyhole.report.published import TablesVerdict
 from keyhole.report.verdict import Verdict
 
+BY_RULE = "(rule)"
 RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.DOTALL)
 
 
@@ -116,13 +117,13 @@ def draw(
     rules = tuple(map(SensitivityRule.parse, rule))
     found, untold = _sensitive(whole, layout, rules, contributors, above)
     applied = bool(rules) and not whole.hidden
-    judged = whole.hiding(s.key for s in found) if applied else whole
+    judged = whole.hiding((s.key for s in found), BY_RULE) if applied else whole
     ranges = dict(layout.markers)
     counts = layout.count is None and contributors is None
     limit = next((r.n for r in rules if r.kind == "threshold"), None) if len(rules) == 1 and counts else None
     if limit is not None and whole.whole:
         mine = (Decimal(1), Decimal(limit - 1)) if applied else (Decimal(0), Decimal(limit - 1))
-        ranges = {"": mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
+        ranges = {BY_RULE: mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
     lowest = None if floor is None or floor == "none" else _number(str(floor), "--min")
     assumed = floor is None and not whole.negative
     hidden = HiddenCells.of(judged, _free(layout.value, judged))
