@@ -48,6 +48,8 @@ def ask(
     accuracy: float | None,
     beta: float,
     analyst: str | None,
+    horizon: int | None,
+    anyway: bool,
     explain: bool,
     dry_run: bool,
     format: Format,  # noqa: A002 - the word of the option
@@ -68,7 +70,7 @@ def ask(
     texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
     if not texts:
         raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
-    terms = Terms(accuracy=accuracy, beta=beta, analyst=analyst)
+    terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.name}")
@@ -81,9 +83,14 @@ def ask(
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
+    said: dict[str, object] = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies]}
+    said |= {"dry_run": True} if dry_run else {}
     if format is Format.JSON:
-        said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies]}
-        emit_json(dumps(said | ({"dry_run": True} if dry_run else {})), out)
+        emit_json(dumps(said), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.answers import answers_page
+
+        emit(answers_page(said), out)
     else:
         told = (line for r in replies for line in reply_lines(r, explain=explain))
         emit("\n".join([*told, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
@@ -113,9 +120,11 @@ command = click.Command(
         options.ACCURACY,
         options.BETA,
         options.ANALYST,
+        options.HORIZON,
+        options.ANYWAY,
         options.EXPLAIN,
         options.DRY_RUN,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

@@ -174,10 +174,13 @@ class Reader:
         """An answer as an interval. What we computed ourselves is as exact as it says; what was printed is not."""
         dust = Fraction(0)
         if entry.answer is not None and isinstance(entry.answer.value, Decimal) and entry.answer.lo is not None:
-            dust = radius(entry.query, entry.answer.lo, top.matched, self.schema, self.knowledge)
+            below, beside = 1, Fraction(0)
+            if not conditional(entry.query, self._secret()):
+                below = max(1, self.totals.matched(entry.query.per[0].where)) if entry.query.per else 1
+                beside = top.size
+            dust = radius(entry.query, entry.answer.lo, top.matched, self.schema, self.knowledge, beside / below)
             if top.radius and not conditional(entry.query, self._secret()):  # what the data themselves leave
-                below = self.totals.matched(entry.query.per[0].where) if entry.query.per else 1
-                dust = max(dust, top.radius / max(below, 1))
+                dust = max(dust, top.radius / below)
         elif entry.query.test is not None:  # what is compared is a DOUBLE too
             dust = radius(entry.query, Fraction(entry.query.test.value), top.matched, self.schema, self.knowledge)
         return interval(entry.query, answer, dust)

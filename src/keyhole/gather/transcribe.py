@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
 from keyhole.gather.having import named, told
 from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
-from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, Aggregate, Query, Statement, Term
+from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, OTHER_GROUPS, Aggregate, Query, Statement, Term
 from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
@@ -85,7 +85,7 @@ def lowered(lines: Iterable[Line], schema: Schema, now: dt.date | None = None) -
 
 def _when(line: Line) -> dt.datetime | None:
     """The time stamp of a line, as its clock showed it; None if there is none that can be read."""
-    said = getattr(line, "time", None)
+    said = line.time
     try:
         return None if said is None else dt.datetime.fromisoformat(str(said).strip()).replace(tzinfo=None)
     except ValueError:
@@ -262,7 +262,7 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
         listed = disjunction(*(conjunction(*(k.equals(key[k.name]) for k in private if k.name in key)) for key in here))
         chosen = [k for k in statement.keys if k.name in public]
         where = conjunction(statement.where, *(k.equals(public[k.name]) for k in chosen), negation(listed))
-        rest = Query(Aggregate.SUM, (Term(None, where),), key=tuple(public.items()), label="every other group")
+        rest = Query(Aggregate.SUM, (Term(None, where),), key=tuple(public.items()), label=OTHER_GROUPS)
         found.append((rest, Answer.exact(0)))
     return found
 

@@ -15,7 +15,8 @@ from keyhole.errors import DIFFERS
 from keyhole.evidence import Unjudged
 from keyhole.predicate import Scalar
 from keyhole.report.plain import EXPOSED, Argument, Bounding, Case, Cited, Plain, Provenance, Record, Step
-from keyhole.report.text import sentence, why
+from keyhole.report.sentence import sentence
+from keyhole.report.text import why
 from keyhole.transcript import Answer, simplest_decimal
 
 MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
@@ -59,6 +60,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "proof": proof(case),
                 "certificate": certificate(case.argument),
                 "singled_out": case.singled_out,
+                "first": _first(case),
             }
             for case in verdict.exposed
         ],
@@ -70,6 +72,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "why": why(case).splitlines(),
                 "proof": proof(case),
                 "certificate": certificate(case.argument),
+                "first": _first(case),
             }
             for case in verdict.groups
         ],
@@ -126,6 +129,8 @@ def _intervals(
         }
         if case is not None:
             item["certificate"] = certificate(case.argument)
+            if case.first is not None:
+                item["first"] = _first(case)
             if case.status != EXPOSED:
                 item["why"] = why(case).splitlines()
         if case is not None and case.argument.ends:
@@ -139,6 +144,11 @@ def _intervals(
         if case is not None and isinstance(case.value, str):
             item["value"] = case.value
         yield item
+
+
+def _first(case: Case) -> dict[str, Any] | None:
+    """The statement that completed it; None if facts alone do."""
+    return None if case.first is None else case.first.to_json()
 
 
 def _items(argument: Argument) -> Iterator[dict[str, Any]]:
