@@ -90,6 +90,11 @@ class Planning:
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
+    @property
+    def schema(self) -> Schema:
+        """The columns as they are asked about."""
+        return self._schema
+
     def read(self, sql: str) -> PlannedStatement:
         """A statement as numbers wanted; `QueryError` from the text and the declaration alone."""
         found = self._read.get(sql)
