@@ -49,6 +49,11 @@ LOGS = (
     "dbt",
     "metabase",
     "superset",
+    "mysql-general-log",
+    "query-store",
+    "redshift",
+    "databricks",
+    "trino",
 )
 
 
