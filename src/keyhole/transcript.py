@@ -106,12 +106,16 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One query with its answer; `number` is "3" or, for a part of a statement, "3.2"."""
+    """One query with its answer; `number` is "3" or, for a part of a statement, "3.2".
+
+    `certainty` is empty if the answer was shown, else why it may not have been (`keyhole.query.IF_SHOWN`, `FINER`).
+    """
 
     number: str
     sql: str
     query: Query
     answer: Answer | None
+    certainty: str = ""
 
 
 @dataclass(frozen=True, slots=True)

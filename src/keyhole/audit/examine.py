@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -46,6 +47,7 @@ def examine(
     time_limit: float | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
+    now: str | None = None,
     by: str | None = None,
     progress: Progress | None = None,
 ) -> Exposure:
@@ -58,8 +60,9 @@ def examine(
     `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
     written for ("postgres"; default: what the export says, else DuckDB). `rounding`: the answers of the log were
     rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred; ranges
-    are searched for `time_limit` seconds in each system. `by` "analyst" also judges what each analyst asked alone
-    (`views`), where the log says who asked.
+    are searched for `time_limit` seconds in each system. `now` is when statements ran whose log does not say it, for
+    CURRENT_DATE and its kin. `by` "analyst" also judges what each analyst asked alone (`views`), where the log says who
+    asked.
 
     >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     >>> import pyarrow as pa
@@ -80,8 +83,9 @@ def examine(
         opened,
         given.knowledge(),
         _rounded(rounding, answered=answered),
-        Judge(_rules(group_size, within, time_limit), progress, opened.source),
-        Judge(_rules(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source),
+        _moment(now),
+        Judge(rules_for(group_size, within, time_limit), progress, opened.source),
+        Judge(rules_for(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source),
     )
     found = asked.of(folded(read))
     views = {} if by is None else {who: asked.of(folded(part)) for who, part in apart(read, by).items()}
@@ -95,13 +99,14 @@ class Examination:
     opened: Table
     knowledge: Knowledge
     noise: Noise | None
+    now: dt.date | None
     judge: Judge
     brief: Judge
 
     def of(self, read: Log) -> Exposure:
         """What a log gives away."""
         opened, roster, source = self.opened, self.opened.roster, self.opened.source
-        transcript = transcribe(read.lines, roster, source=source, noise=self.noise)
+        transcript = transcribe(read.lines, roster, source=source, noise=self.noise, now=self.now)
         if read.refused or read.unjudged:
             refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
             unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
@@ -115,12 +120,22 @@ class Examination:
         return self.brief.examine(gather(part, roster, self.knowledge, source=source), roster)
 
 
-def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:
+def rules_for(group_size: int = 1, within: str | None = None, time_limit: float | None = None) -> Rules:
     """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
     width = None if within is None else Within.parse(within)
     *first, _, _ = (within_order(width) if rule is order else rule for rule in RULES)
     some = () if group_size == 1 else (groups(group_size),)
     return (*first, interval(width, time_limit or SECONDS), integer(width), *some)
+
+
+def _moment(now: str | None) -> dt.date | None:
+    """When statements ran whose lines do not say it: a day, or a moment."""
+    try:
+        if now is not None and len(now.strip()) == len("2026-11-15"):
+            return dt.date.fromisoformat(now.strip())
+        return None if now is None else dt.datetime.fromisoformat(now)
+    except ValueError:
+        raise ConfigError(f"--now {now!r} is no time: write 2026-11-15 or 2026-11-15 12:00") from None
 
 
 def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise | None:

@@ -55,6 +55,7 @@ def audit(
     config: Path | None,
     log_format: str,
     dialect: str | None,
+    now: str | None,
     group_size: int,
     rounding: str | None,
     within: str | None,
@@ -95,6 +96,7 @@ def audit(
             time_limit=time_limit,
             config=options.one_of(config, knowledge),
             by=by,
+            now=now,
             progress=said,
         )
     counted = None if signing is None else signing.counted(verdict)
@@ -124,6 +126,7 @@ command = click.Command(
         *options.TABLE_OPTIONS,
         options.LOG_FORMAT,
         options.DIALECT,
+        options.NOW,
         options.GROUP_SIZE,
         options.ROUNDING,
         options.WITHIN,

@@ -58,12 +58,12 @@ def watch(
     private: tuple[str, ...],
     hidden: tuple[str, ...],
     config: Path | None,
+    dialect: str | None,
     history: Path | None,
     insiders: int | None,
     load: tuple[Path, ...],
     log_format: str,
     follow: Path | None,
-    dialect: str | None,
     beside: tuple[str, ...],
     accept_unjudged: bool,
     same_values: bool,
@@ -95,7 +95,7 @@ def watch(
 
                 allowed = Following(follow, LogFormat(log_format), dialect, beside, format).into(session, stream)
             else:
-                allowed = _decide(session, stream, format, explain)
+                allowed = _decide(session, stream, format, explain, dialect)
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was allowed is in the book\n")
             end(INTERRUPTED)
@@ -104,7 +104,7 @@ def watch(
     end(0 if allowed else SOME_REFUSED)
 
 
-def _decide(session: Watch, stream: TextIO, how: Format, explain: bool) -> bool:
+def _decide(session: Watch, stream: TextIO, how: Format, explain: bool, dialect: str | None) -> bool:
     """Statement by statement, each verdict printed before the next statement is read; True if all were allowed."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
@@ -112,7 +112,7 @@ def _decide(session: Watch, stream: TextIO, how: Format, explain: bool) -> bool:
         raise LogError("there is no standard input to read statements from")
     all_allowed = True
     for sql in incoming(sys.stdin):
-        reply = session.ask(sql)  # what it allows is in the book before anybody is told
+        reply = session.ask_in(sql, dialect)  # what it allows is in the book before anybody is told
         assert reply.admission is not None
         all_allowed = all_allowed and reply.answered
         verdict = reply.admission
@@ -226,12 +226,12 @@ command = click.Command(
     help=HELP,
     params=[
         *options.TABLE_OPTIONS,
+        options.DIALECT,
         options.HISTORY,
         options.INSIDERS,
         options.LOAD,
         options.LOG_FORMAT,
         options.FOLLOW,
-        options.DIALECT,
         options.BESIDE,
         options.ACCEPT_UNJUDGED,
         options.SAME_VALUES,

@@ -15,7 +15,8 @@ from keyhole.errors import DIFFERS
 from keyhole.evidence import Unjudged
 from keyhole.predicate import Scalar
 from keyhole.report.plain import EXPOSED, Argument, Bounding, Case, Cited, Plain, Provenance, Record, Step
-from keyhole.report.text import sentence, why
+from keyhole.report.sentence import sentence
+from keyhole.report.text import why
 from keyhole.transcript import Answer, simplest_decimal
 
 MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
@@ -134,6 +135,8 @@ def _intervals(
                 item["why"] = why(case).splitlines()
         if case is not None and case.argument.ends:
             item["tight"] = case.tight
+        if case is not None and case.if_shown:
+            item["if_shown"] = True
         if case is not None and case.excluded:
             item["excluded"] = [number(v) for v in case.excluded]
         if case is not None and case.allowed:

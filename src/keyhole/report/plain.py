@@ -129,6 +129,7 @@ class Case:
     excluded: tuple[Scalar, ...] = ()
     allowed: tuple[Scalar, ...] = ()
     tight: bool = True
+    if_shown: bool = False  # it needs a row that a LIMIT may have cut off
     first: Completion | None = None
 
     @property
@@ -238,7 +239,7 @@ def plain(exposure: Exposure) -> Plain:
 
 def _person(f: Finding, cites: _Cites) -> Case:
     argument = cites.argument(f.proof)
-    row, said = (f.row + 1,), (f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed, f.tight)
+    row, said = (f.row + 1,), (f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed, f.tight, f.if_shown)
     return Case(str(f.status), (f.record,), row, f.column, *said, cites.first((f.row,), f.column))
 
 

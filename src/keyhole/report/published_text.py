@@ -10,7 +10,8 @@ from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.hidden import combined_formula
 from keyhole.report.plain import Bounding, Case, EndArgument
 from keyhole.report.published import TablesVerdict, shown_number
-from keyhole.report.text import SHOWN, added_up, claim, known, more, narrowest_first
+from keyhole.report.text import added_up, claim, known, narrowest_first
+from keyhole.report.troubles import SHOWN, more
 
 LONGEST = 12  # addends of a formula that are written out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -120,6 +121,10 @@ def without_value(case: Case) -> str:
 
 def claim(case: Case) -> str:
     """What is known, as the end of a sentence."""
+    if case.if_shown:  # a LIMIT may have cut off a row that it takes
+        return (
+            f"{claim(replace(case, if_shown=False, status=EXPOSED if case.value is not None else INFERRED))}, if shown"
+        )
     if case.status in (GROUP, EXPOSED):
         return "is determined" if case.value is None else f"is {digits(case.value)}"
     if case.allowed:
@@ -208,6 +213,7 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
         proved = argued(shown)
         for reason in reasons(proved):
             line, *worked = reason.splitlines()
+            worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
             yield from wrapped(line, "")
             yield from (part for each in worked for part in wrapped(each, "dim"))
         if len(proved) < len(shown):
