@@ -49,6 +49,11 @@ LOGS = (
     "dbt",
     "metabase",
     "superset",
+    "mysql-general-log",
+    "query-store",
+    "redshift",
+    "databricks",
+    "trino",
 )
 
 
@@ -258,7 +263,18 @@ LOAD = click.Option(
 SAME_VALUES = flag(
     "--same-values", "You vouch that no private value changed since the history began; it has no digest."
 )
-ACCEPT_UNJUDGED = flag("--accept-unjudged", "Go on although no verdict accounts for some of --load.")
+FOLLOW = click.Option(
+    ["--follow"], type=FILE, metavar="LOG", help="Enter the statements of a growing log as published; deny nothing."
+)
+BESIDE = click.Option(
+    ["--beside"],
+    multiple=True,
+    metavar="TABLE",
+    help="With --follow: a table (or schema.*) that holds nothing about these people. Repeatable.",
+)
+ACCEPT_UNJUDGED = flag(
+    "--accept-unjudged", "Go on although no verdict accounts for some of --load, or of a log that was followed."
+)
 EXPLAIN = flag("--explain", "Also say whom and by which proof; for the custodian, not the analyst.")
 
 ROUNDING = click.Option(
