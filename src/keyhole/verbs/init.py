@@ -216,7 +216,7 @@ def _others(made: Proposal) -> Iterator[str]:
     yield "# Other tables: rows that belong to people (who has one is private too), or public facts about a value."
     own = {folded(c.name): c for c in made.table.columns}
     for table in rest:
-        shared = [c for c in table.columns if folded(c.name) in own]
+        shared = [c for c in table.columns if folded(c.name) in own and own[folded(c.name)].kind is c.kind]
         facts = [c for c in shared if c.unique(table.rows) and not own[folded(c.name)].unique(made.table.rows)]
         ids = {folded(name) for name in made.of(Role.ID)}
         keys = [c for c in shared if folded(c.name) in ids or own[folded(c.name)].unique(made.table.rows)]
