@@ -17,7 +17,7 @@ import duckdb
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import FileLayout
 from keyhole.predicate import literal, quote_name
-from keyhole.schema import Kind
+from keyhole.schema import Kind, folded
 from keyhole.tables.duckdb.dialect import Separation, csv_reader, header, no_header, uneven
 from keyhole.tables.duckdb.kinds import kind_of_type
 from keyhole.tables.duckdb.prepare import BLANKS, FOLDER, Content, cannot_attach, content_of, prepared
@@ -67,6 +67,10 @@ class SurveyedTable:
     rows: int
     columns: tuple[Surveyed, ...]
     typed: bool
+
+    def named(self, name: str) -> Surveyed:
+        """The column that the engine takes a name for, whatever its case."""
+        return next(column for column in self.columns if folded(column.name) == folded(name))
 
     def column(self, name: str) -> Surveyed:
         """The column of that name."""
