@@ -362,8 +362,17 @@ CONTRIBUTORS = click.Option(["--contributors"], type=FILE, help="The contributor
 COUNT = click.Option(["--count"], metavar="COL", help="Column with the number of contributors of each cell.")
 LARGEST = click.Option(["--largest"], metavar="COL", help="Column with the largest contribution to each cell.")
 SECOND = click.Option(["--second"], metavar="COL", help="Column with the second largest contribution.")
-BY = click.Option(["--by"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable.")
+DIMENSIONS = click.Option(
+    ["--dimensions"], multiple=True, metavar="COL", help="A dimension (default: all columns of text). Repeatable."
+)
 ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
+SUGGEST = flag(
+    "--suggest",
+    "Also the fewest further cells to suppress so that none is recovered, verified, and what else would do.",
+)
+ADVISE = flag(
+    "--advise", "Also the fewest statements to withhold so that nobody is exposed, verified, and what else would do."
+)
 CELLS = click.Option(
     ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
 )
