@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keyhole.knowledge import Config, PrivateColumn, TableLayout
+from keyhole.knowledge import Config, Layout, PrivateColumn
 from keyhole.schema import Kind, Role, folded
 from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
 from keyhole.verbs.roles import Proposed, propose
@@ -96,7 +96,7 @@ def _lines(made: Proposal, at: Path) -> Iterator[str]:
     yield from _others(made)
 
 
-def _layout(layout: TableLayout) -> Iterator[str]:
+def _layout(layout: Layout) -> Iterator[str]:
     why = {
         "encoding": "how its letters are written",
         "columns": "it has no header",
@@ -105,7 +105,7 @@ def _layout(layout: TableLayout) -> Iterator[str]:
         "decimal": "the sign before decimals",
         "thousands": "the sign between thousands",
     }
-    for field in fields(TableLayout):
+    for field in fields(Layout):
         value = getattr(layout, field.name)
         if value != field.default:
             written = _list(value) if isinstance(value, tuple) else "true" if value is True else _text(value)
