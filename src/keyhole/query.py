@@ -56,6 +56,7 @@ class Aggregate(StrEnum):
     QUANTILE_CONT = "QUANTILE_CONT"  # at Query.level, between two values
     QUANTILE_DISC = "QUANTILE_DISC"  # at Query.level, one of the values
     VAR = "VAR"  # Query.terms hold the column; Query.label tells sample from population
+    PEOPLE = "PEOPLE"  # COUNT(DISTINCT person) under private conditions; the term's weight is the id
     PUBLIC = "PUBLIC"  # public columns under public conditions: the term's weight is the whole aggregate; no secret
 
 
@@ -166,7 +167,9 @@ class Query:
             where = f" FILTER (WHERE {to_sql(term.where)})" if term.where != TRUE else ""
             name = self.label.split("(")[0] if self.aggregate is Aggregate.VAR else self.aggregate.value
             at = f", {_decimal(self.level)}" if self.aggregate in QUANTILES else ""
-            text = f"{name}({quote_name(term.column or '')}{at}){where}"
+            text = f"{name}({quote_name(term.column or '') if term.weight is None else term.weight}{at}){where}"
+            if self.aggregate is Aggregate.PEOPLE:
+                text = f"COUNT(DISTINCT {term.weight}){where}"
             if self.aggregate is Aggregate.PUBLIC:
                 text = f"{term.weight}{where}"
             if term.factor != 1:
@@ -326,6 +329,7 @@ class Statement:
     table: tuple[str, ...] = ()
     certainty: str = ""
     limit: int | None = None
+    tables: tuple[tuple[tuple[str, ...], str], ...] = ()  # other tables: (name as written, name as declared)
 
     @property
     def tested(self) -> tuple[Query, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Columns, Config, Knowledge, Layout, PrivateColumn, SourceTable, parse_private
+from keyhole.knowledge import Columns, Config, FileLayout, Knowledge, PrivateColumn, SourceTable, parse_private
 
 FILE = "keyhole.toml"  # what settings are called
 Names = str | Sequence[str]  # one column, or several
@@ -45,7 +45,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class File(Layout):
+class File(FileLayout):
     """A file and how it is written, wherever data is asked for: `data=File("staff.csv", encoding="latin-1")`.
 
     Without a path it is about the file that the settings name.
@@ -59,7 +59,7 @@ class File(Layout):
         >>> File(trim=True).over(SourceTable(data="a.csv", encoding="latin-1")).encoding
         'latin-1'
         """
-        said = {f.name: getattr(self, f.name) for f in fields(Layout) if getattr(self, f.name) != f.default}
+        said = {f.name: getattr(self, f.name) for f in fields(FileLayout) if getattr(self, f.name) != f.default}
         return replace(source, **said)
 
 
@@ -118,7 +118,7 @@ def settings(
 
 def with_private(found: Settings) -> Settings:
     """The same, or an error where no column is private: there would be nothing to judge."""
-    if not found.columns.private:
+    if not found.columns.private and not any(t.private for t in found.config.tables.values()):
         told = found.config if found.config != Config() else None
         raise ConfigError(
             f"no column is private: name one with --private COL, or under [columns.private.COL]{_unread(told)}"

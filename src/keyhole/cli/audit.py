@@ -61,6 +61,7 @@ def audit(
     config: Path | None,
     log_format: str,
     dialect: str | None,
+    now: str | None,
     group_size: int,
     rounding: str | None,
     within: str | None,
@@ -100,8 +101,8 @@ def audit(
         }
         table_given["config"] = options.one_of(config, knowledge)
         limits: dict[str, Any] = {"group_size": group_size, "within": within, "time_limit": time_limit}
-        again = partial(examine, rounding=rounding, progress=said, **table_given, **limits)
-        verdict = examine(read, rounding=rounding, progress=said, by=by, **table_given, **limits)
+        again = partial(examine, rounding=rounding, now=now, progress=said, **table_given, **limits)
+        verdict = examine(read, rounding=rounding, now=now, progress=said, by=by, **table_given, **limits)
         besides = _besides(read, verdict, again, table_given, limits, rule, advise=advise)
     counted = None if signing is None else signing.counted(verdict)
     output.show(verdict, read, counted, besides)
@@ -165,6 +166,7 @@ command = click.Command(
         *options.TABLE_OPTIONS,
         options.LOG_FORMAT,
         options.DIALECT,
+        options.NOW,
         options.GROUP_SIZE,
         options.ROUNDING,
         options.WITHIN,

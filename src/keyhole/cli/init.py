@@ -57,7 +57,7 @@ def init(
     out: Path | None,
 ) -> None:
     """Look, propose, ask, write."""
-    from keyhole.knowledge import Columns, Config, Layout, parse_private
+    from keyhole.knowledge import Columns, Config, FileLayout, parse_private
     from keyhole.schema import Role
     from keyhole.settings import FILE, File
     from keyhole.tables.duckdb.survey import Survey
@@ -72,7 +72,7 @@ def init(
     roles = dict.fromkeys(said, Role.PRIVATE) | dict.fromkeys(id, Role.ID) | dict.fromkeys(hidden, Role.HIDDEN)
     bare = {n: c for n, c in said.items() if c == type(c)()}
     with ExitStack() as life:
-        path, layout = (Path(str(data.path)), data) if isinstance(data, File) else (Path(data), Layout())
+        path, layout = (Path(str(data.path)), data) if isinstance(data, File) else (Path(data), FileLayout())
         survey = Survey(path, layout, life)
         if table is not None and table not in survey.tables:
             raise ConfigError(f"{path.name} has no table {table!r}; it has {', '.join(survey.tables)}")

@@ -78,7 +78,7 @@ class OneOf(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The member of the enumeration."""
-        return self.kind(super().convert(str(value), param, ctx))
+        return None if value is None else self.kind(super().convert(str(value), param, ctx))
 
 
 def words(name: str, default: StrEnum, help: str) -> click.Option:  # noqa: A002 - the word of click
@@ -185,11 +185,16 @@ OUT = click.Option(
 )
 TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG, *LAYOUT)
 
-# audit, attack
+# audit, attack; watch and ask: of the statements that they are given
 DIALECT = click.Option(
     ["--dialect"],
     type=click.Choice(DIALECTS),
     help="The engine the log was written for (default: what it was exported from; duckdb for .sql, .jsonl).",
+)
+NOW = click.Option(
+    ["--now"],
+    metavar="TIME",
+    help="When statements ran whose log does not say it, for CURRENT_DATE and NOW(): 2026-11-15, or with a time.",
 )
 GROUP_SIZE = click.Option(
     ["--group-size"],
@@ -207,7 +212,7 @@ TIME_LIMIT = click.Option(
     ["--time-limit"],
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long ranges are searched for in each system of columns (default 60); what is proved by then is kept.",
+    help="How long is searched: for ranges in each system of columns (default 60), for a plan. What is proved is kept.",
 )
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
@@ -271,6 +276,39 @@ NOISE = click.Option(
 TRUTH = click.Option(["--truth"], type=FILE, help="The whole table, to score the guesses against.")
 TOLERANCE = click.Option(["--tolerance"], type=float, help="A guess this near counts as within tolerance.")
 
+# plan
+PLAN_TARGET = click.Option(
+    ["--target"],
+    required=True,
+    metavar="WHERE|all",
+    help="Whose value: a condition on id and public columns that one person meets; or all, for an overview.",
+)
+MIN_GROUP = click.Option(
+    ["--min-group"],
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="The fewest people that a question may be about.",
+)
+PLAN_COLUMNS = click.Option(
+    ["--columns"], multiple=True, metavar="COL,...", help="Columns that questions may be about (default: all public)."
+)
+MAX_COLUMNS = click.Option(
+    ["--max-columns"],
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="The most columns in one question.",
+)
+OPERATORS = click.Option(
+    ["--operators"],
+    default="=,<>",
+    show_default=True,
+    metavar="OP,...",
+    help="What conditions may use, of =,<>,<,>,BETWEEN,IN,OR.",
+)
+RUN = flag("--run", "Ask the questions through a session, and show the value or the denial.")
+
 # answer
 EPSILON = click.Option(["--epsilon"], help="Cap of the ledger, not of this run (rho if unit = rho).")
 DELTA = click.Option(["--delta"], help="Cap of delta.")
@@ -284,8 +322,14 @@ BETA = click.Option(
     ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."
 )
 HORIZON = click.Option(
-    ["--horizon"], type=int, default=1000, show_default=True, help="Questions an online-ic run is planned for."
+    ["--horizon"],
+    type=int,
+    help="Questions to expect: what is left is shared out over them (default 100; an online-ic run: 1000).",
 )
+SPEND = click.Option(
+    ["--spend"], metavar="SHARE", help="Share of what is left that this file may spend (planner; default 0.1; 1: all)."
+)
+ANYWAY = flag("--anyway", "Also sell answers whose bar is more than half of all they could be.")
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
 LEDGER = click.Option(
     ["--ledger"], type=FILE, help="The book's file. Default: what the settings name, or book.keyhole beside them."
@@ -362,8 +406,8 @@ CONTRIBUTORS = click.Option(["--contributors"], type=FILE, help="The contributor
 COUNT = click.Option(["--count"], metavar="COL", help="Column with the number of contributors of each cell.")
 LARGEST = click.Option(["--largest"], metavar="COL", help="Column with the largest contribution to each cell.")
 SECOND = click.Option(["--second"], metavar="COL", help="Column with the second largest contribution.")
-DIMENSIONS = click.Option(
-    ["--dimensions"], multiple=True, metavar="COL", help="A dimension (default: all columns of text). Repeatable."
+ALONG = click.Option(
+    ["--along"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable."
 )
 ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
 SUGGEST = flag(

@@ -51,6 +51,7 @@ def watch(
     private: tuple[str, ...],
     hidden: tuple[str, ...],
     config: Path | None,
+    dialect: str | None,
     history: Path | None,
     insiders: int | None,
     load: tuple[Path, ...],
@@ -76,7 +77,7 @@ def watch(
             for path in load:
                 _earlier(session, path, LogFormat(log_format), accept_unjudged)
             stream = stack.enter_context(growing(out))
-            allowed = _decide(session, stream, format, explain)
+            allowed = _decide(session, stream, format, explain, dialect)
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was allowed is in the book\n")
             end(INTERRUPTED)
@@ -85,7 +86,7 @@ def watch(
     end(0 if allowed else SOME_REFUSED)
 
 
-def _decide(session: Watch, stream: TextIO, how: Format, explain: bool) -> bool:
+def _decide(session: Watch, stream: TextIO, how: Format, explain: bool, dialect: str | None) -> bool:
     """Statement by statement, each verdict printed before the next statement is read; True if all were allowed."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
@@ -93,7 +94,7 @@ def _decide(session: Watch, stream: TextIO, how: Format, explain: bool) -> bool:
         raise LogError("there is no standard input to read statements from")
     all_allowed = True
     for sql in incoming(sys.stdin):
-        reply = session.ask(sql)  # what it allows is in the book before anybody is told
+        reply = session.ask_in(sql, dialect)  # what it allows is in the book before anybody is told
         assert reply.admission is not None
         all_allowed = all_allowed and reply.answered
         verdict = reply.admission
@@ -207,6 +208,7 @@ command = click.Command(
     help=HELP,
     params=[
         *options.TABLE_OPTIONS,
+        options.DIALECT,
         options.HISTORY,
         options.INSIDERS,
         options.LOAD,

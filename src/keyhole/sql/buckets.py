@@ -57,7 +57,7 @@ def bucket(reader: LinearReader, node: exp.Expr, word: str) -> Key:
     steps = _steps(reader, node, Fraction(1), Fraction(0))
     if steps is None:
         raise reader.refuse(
-            f"of a {word} column GROUP BY takes the column itself, a CASE with constant results, or FLOOR(column / 1000)",
+            f"of a {word} column GROUP BY takes the column, a CASE with constant results, or FLOOR(column / 1000)",
             node,
         )
     return Key("", _written(steps), None, columns, steps=steps)

@@ -18,6 +18,7 @@ from keyhole.sql.buckets import bucket
 from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
+from keyhole.sql.joins import related_names
 from keyhole.sql.labels import labels, spans
 from keyhole.sql.parse import MAX_DEPTH, SourceText, parse
 from keyhole.sql.templates import keep, recall, shape_of
@@ -58,7 +59,7 @@ class _Lowering:
     def __init__(self, source: SourceText, schema: Schema, select: exp.Select) -> None:
         self.source = source
         self.select = select
-        check_clauses(source, select, SELECT)
+        check_clauses(source, select, SELECT, joins=schema.several)
         self.scope = scope_of(source, schema, select, {})
         self.items = [_Item(node) for node in select.expressions]
         for item, label in zip(self.items, labels(source, [bool(i.alias) for i in self.items]), strict=True):
@@ -101,6 +102,7 @@ class _Lowering:
             tuple(asked),
             tuple(shown),
             scope.table,
+            tables=related_names(select, scope.schema) if scope.schema.related else (),
         )
 
     def key_text(self, reader: AggregateReader, item: _Item) -> str:
@@ -250,6 +252,9 @@ class _Lowering:
             node = bare(item.node)
             if item.alias and isinstance(node, exp.Column) and column in reader.columns_in(node):
                 return item.alias
+        for other in self.scope.joined:  # a column of a dimension is shown under its own name
+            if column.name.startswith(f"{other.related.name}."):
+                return column.name[len(other.related.name) + 1 :]
         return column.name
 
     def written(self, sql: str, reader: AggregateReader) -> str:

@@ -37,8 +37,9 @@ def is_aggregate(node: exp.Expr) -> bool:
 def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
     """What determines one aggregate: itself, where that is a sum, a count or an order statistic.
 
-    An average is SUM(x) / COUNT(x); a variance is a function of SUM(x), SUM(x*x) and COUNT(x); CORR, COVAR_* and REGR_* are of the moments of those
-    who have both values; COUNT(DISTINCT x) of a private x of the number of people with each value.
+    An average is SUM(x) / COUNT(x); a variance is a function of SUM(x), SUM(x*x) and COUNT(x); CORR, COVAR_* and REGR_*
+    are of the moments of those who have both values; COUNT(DISTINCT x) of a private x of the number of people with each
+    value.
 
     >>> import sqlglot
     >>> [part.sql() for part in moments(sqlglot.parse_one("STDDEV_POP(x)"), ()).sums]

@@ -14,7 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keyhole.knowledge import Config, Layout, PrivateColumn
+from keyhole.knowledge import Config, FileLayout, PrivateColumn
 from keyhole.schema import Kind, Role, folded
 from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
 from keyhole.verbs.roles import Proposed, propose
@@ -96,7 +96,7 @@ def _lines(made: Proposal, at: Path) -> Iterator[str]:
     yield from _others(made)
 
 
-def _layout(layout: Layout) -> Iterator[str]:
+def _layout(layout: FileLayout) -> Iterator[str]:
     why = {
         "encoding": "how its letters are written",
         "columns": "it has no header",
@@ -105,7 +105,7 @@ def _layout(layout: Layout) -> Iterator[str]:
         "decimal": "the sign before decimals",
         "thousands": "the sign between thousands",
     }
-    for field in fields(Layout):
+    for field in fields(FileLayout):
         value = getattr(layout, field.name)
         if value != field.default:
             written = _list(value) if isinstance(value, tuple) else "true" if value is True else _text(value)
@@ -233,7 +233,7 @@ def _others(made: Proposal) -> Iterator[str]:
 
 
 def _relative(data: Path, at: Path) -> str:
-    home, there = at.resolve().parent, data.resolve()
+    home, there = at.absolute().parent, data.absolute()
     return str(there.relative_to(home)) if there.is_relative_to(home) else str(there)
 
 

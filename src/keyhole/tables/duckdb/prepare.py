@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Layout
+from keyhole.knowledge import FileLayout
 from keyhole.predicate import literal, quote_name
 from keyhole.tables.duckdb.dialect import Separation, header, uneven
 from keyhole.tables.duckdb.roster import first
@@ -70,7 +70,7 @@ def content_of(path: Path) -> Content:
     return Content.TEXT
 
 
-def prepared(data: object, layout: Layout, texts: Collection[str], life: ExitStack) -> object:
+def prepared(data: object, layout: FileLayout, texts: Collection[str], life: ExitStack) -> object:
     """The same data as something the engine reads as it is: the path itself, or that of a plain copy (same stem).
 
     `texts` names columns that were declared to hold text: their commas and points are left alone. The copy is gone
@@ -125,13 +125,13 @@ def _linked(path: Path, content: Content, life: ExitStack) -> Path:
     return link
 
 
-def _without_header(layout: Layout) -> bool:
+def _without_header(layout: FileLayout) -> bool:
     """Is anything said that changes what the cells hold?"""
-    return any(getattr(layout, f.name) != f.default for f in fields(Layout) if f.name not in ("encoding", "sheet"))
+    return any(getattr(layout, f.name) != f.default for f in fields(FileLayout) if f.name not in ("encoding", "sheet"))
 
 
-def _refuse(layout: Layout, path: Path, content: Content) -> None:
-    said = [f.name for f in fields(Layout) if getattr(layout, f.name) != f.default]
+def _refuse(layout: FileLayout, path: Path, content: Content) -> None:
+    said = [f.name for f in fields(FileLayout) if getattr(layout, f.name) != f.default]
     if said:
         raise ConfigError(
             f"{path.name} is a {content.value[1:]} file, which says by itself what {', '.join(said)} would say"
@@ -157,7 +157,7 @@ def _days_with_time(cells: list[str | None]) -> list[str | None]:
     return [f"{cell} 00:00:00" if cell is not None and len(cell) == DAY else cell for cell in cells]
 
 
-def _rewritten(path: Path, shown: Path, layout: Layout, texts: Collection[str], life: ExitStack) -> Path:
+def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[str], life: ExitStack) -> Path:
     """A plain copy of a text file in UTF-8: named columns, trimmed and NULL as declared, numbers with a point."""
     separation = Separation.of(path, layout.delimiter, len(layout.columns))
     wide = len(header(path, separation))
@@ -185,7 +185,7 @@ def _sign(sign: str) -> str:
     return f"\\x{{{ord(sign):x}}}"
 
 
-def _cell(con: duckdb.DuckDBPyConnection, name: str, layout: Layout, texts: Collection[str]) -> str:
+def _cell(con: duckdb.DuckDBPyConnection, name: str, layout: FileLayout, texts: Collection[str]) -> str:
     """A cell of the plain copy, as an expression."""
     raw = quote_name(name)
     bare = f"nullif(trim({raw}, {literal(BLANKS)}), '')"
