@@ -426,6 +426,13 @@ ALONG = click.Option(
     ["--along"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable."
 )
 ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
+SUGGEST = flag(
+    "--suggest",
+    "Also the fewest further cells to suppress so that none is recovered, verified, and what else would do.",
+)
+ADVISE = flag(
+    "--advise", "Also the fewest statements to withhold so that nobody is exposed, verified, and what else would do."
+)
 CELLS = click.Option(
     ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
 )

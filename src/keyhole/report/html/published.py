@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from keyhole.report.html.audit import findings, not_judged, ranges
-from keyhole.report.html.markup import Markup, table, tag
+from keyhole.report.html.markup import Markup, lines, table, tag
 from keyhole.report.html.page import Section, Tile, page
 
 LISTED = 500
 
 
-def tables_page(found: Mapping[str, Any], sentence: str) -> str:
-    """One page of what `keyhole tables --format json` says."""
+def tables_page(found: Mapping[str, Any], sentence: str, suggested: Sequence[str] = ()) -> str:
+    """One page of what `keyhole tables --format json` says, with what was suggested."""
     exact, near = len(found["exposed"]), len(found["inferred"])
     mood = "bad" if exact or near else "good" if found["complete"] else "warn"
     under = [f"{len(found['tables'])} tables, {found['cells']:,} cells, {found['lines']:,} sums that tie them."]
@@ -23,12 +23,13 @@ def tables_page(found: Mapping[str, Any], sentence: str) -> str:
         Tile(f"{near:,}", "recovered nearly", "warn" if near else "good"),
         Tile("complete" if found["complete"] else "not complete", "are all others shown to be open?"),
     ]
-    return page("published tables", sentence, mood, under, tiles, _sections(found))
+    return page("published tables", sentence, mood, under, tiles, _sections(found, suggested))
 
 
-def _sections(found: Mapping[str, Any]) -> Iterator[Section]:
+def _sections(found: Mapping[str, Any], suggested: Sequence[str]) -> Iterator[Section]:
     whole: dict[str, Any] = {"source": {"private": []}, "unjudged": [], "refused": [], "groups": [], **found}
     yield Section("Cells that are given away", tuple(findings(whole)))
+    yield Section("What to withhold besides", (tag("pre", lines("\n".join(suggested))),) if suggested else ())
     yield Section("Ranges of suppressed cells", tuple(ranges(whole)))
     yield Section("Shown against a rule", tuple(_sensitive(found)))
     yield Section("What does not add up", tuple(not_judged(whole)))
