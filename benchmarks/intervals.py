@@ -3,10 +3,10 @@
 small      214 x 20 and 755 x 30: every end by the exact walk, against one cold HiGHS program an end (20 ends sampled);
            the sampled ends must agree to 1e-6
 wide       6,000 x 900 and 81,307 x 925: all outer ranges, by the interior rank test who has a second value, and which
-           ends projected tables reach in floating point; once without and once with these tables
+           ends projected tables reach in floating point; beside them the rank test of the same rows (the audit itself)
 programs   6,000 x 900: the same ends by one HiGHS simplex kept warm from end to end, dual and primal (up to 20 ends)
-adult      the UCI Adult table (adult.data in FOLDER), SUM(hours) by up to three columns with GROUP BY: the whole audit,
-           with hours as whole numbers (no tables are projected) and as real ones
+adult      the UCI Adult table (adult.data in FOLDER), 300 statements over SUM(hours), one in eight with GROUP BY:
+           the audit alone, and with real hours from 1 to 99; once more with HAVING COUNT(*) >= 3
 
 CPU seconds of this process. Ranges of `wide` and `adult` are outer: how many ends a table reaches is printed as it is.
 """
@@ -15,17 +15,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import time
 from fractions import Fraction
-from itertools import combinations
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from keyhole.audit.examine import examine
 from keyhole.grid import Grid
-from keyhole.solve.interval import Polytope, RangeProblem, Ranges, ranges
+from keyhole.solve.interval import Polytope, RangeProblem, Ranges, ranges, witness
+from keyhole.solve.interval.interior import _restricted
+from keyhole.solve.rowspace import RowSpace
 
 Report = dict[str, Any]
 NAMES_OF_PARTS = ("small", "wide", "programs", "adult")
@@ -69,6 +73,28 @@ def timed(problem: RangeProblem, **more: Any) -> tuple[float, Ranges]:
     start = time.process_time()
     found = ranges(problem, **more)
     return time.process_time() - start, found
+
+
+class Stages:
+    """Seconds of the search for projected tables, which is a part of `ranges`."""
+
+    def __init__(self) -> None:
+        self.projected = 0.0
+        self._near = witness.near_ends
+
+    def near_ends(self, *given: Any) -> list[tuple[int, tuple[bool, bool]]]:
+        """The same, timed."""
+        start = time.process_time()
+        found = list(self._near(*given))
+        self.projected += time.process_time() - start
+        return found
+
+    def timed(self, problem: RangeProblem, **more: Any) -> tuple[float, Ranges]:
+        """Ranges, and the CPU seconds they took without projected tables."""
+        self.projected = 0.0
+        with mock.patch.object(witness, "near_ends", self.near_ends):
+            seconds, found = timed(problem, **more)
+        return seconds - self.projected, found
 
 
 def small(scale: float) -> Report:
@@ -117,18 +143,22 @@ def wide(scale: float) -> Report:
     warm, truth = world(1_500, 60, 1)
     timed(RangeProblem(warm, [Grid(None)] * warm.K, truth=truth))  # compile
     report: Report = {}
+    stages = Stages()
     for n, m in ((6_000, 900), (81_307, 925)):
         P, truth = world(int(n * scale), m, 1)
         question = RangeProblem(P, [Grid(None)] * P.K, truth=truth)
-        without, outer = timed(question, seconds=0.0)
-        seconds, found = timed(question)
-        report[f"{P.K} x {P.m}, {len(P.columns)} entries"] = {
-            "seconds without projected tables": round(without, 2),
-            "seconds with them": round(seconds, 2),
+        start = time.process_time()
+        rank = RowSpace(_restricted(P, range(P.m), range(P.K))).rank
+        itself = time.process_time() - start
+        seconds, found = stages.timed(question)
+        report[f"{P.K} x {P.m}, {len(P.columns)} entries, rank {rank}"] = {
+            "seconds of the rank test": round(itself, 2),
+            "seconds of ranges and second tables": round(seconds, 2),
+            "seconds of projected tables": round(stages.projected, 2),
+            "all of it in rank tests": round((seconds + stages.projected) / itself, 1),
             "ends narrowed": sum(bool(w) for r in found.of for w in r.weights.values()),
             "shown to have a second value": round(sum(r.wider(Fraction(0)) for r in found.of) / P.K, 4),
-            "ends reached without": round(reached(outer), 4),
-            "ends reached with": round(reached(found), 6),
+            "ends reached": round(reached(found), 6),
         }
     return report
 
@@ -139,12 +169,12 @@ def programs(scale: float, most: float = 60.0) -> Report:
     timed(RangeProblem(warm, [Grid(None)] * warm.K, truth=truth))  # compile
     P, truth = world(int(6_000 * scale), 900, 1)
     question = RangeProblem(P, [Grid(None)] * P.K, truth=truth)
-    without, _ = timed(question, seconds=0.0)
-    seconds, found = timed(question)
+    stages = Stages()
+    _, found = stages.timed(question)
     ends = sum(not r.reached(s) or r.near[s] for r in found.of for s in (0, 1))
-    each = max(seconds - without, 1e-9) / max(ends, 1)
+    each = stages.projected / max(ends, 1)
     report: Report = {"ends": ends, "left": sum(not r.reached(s) for r in found.of for s in (0, 1))}
-    report["projected, seconds for all"] = round(seconds - without, 2)
+    report["projected, seconds for all"] = round(stages.projected, 2)
     for name, strategy in (("dual", 1), ("primal", 4)):
         before = time.process_time()
         taken, solved, worst = warm_programs(P, found, strategy, most)
@@ -200,37 +230,68 @@ def warm_programs(P: Polytope, found: Ranges, strategy: int, most: float) -> tup
     return time.process_time() - start, solved, worst
 
 
-def adult(folder: Path) -> Report:
-    """A log of GROUP BYs over the Adult table, small cells hidden."""
+def statements(read: Any, hidden: str, seed: int = 1) -> list[str]:
+    """Three hundred of them: one or two columns of GROUP BY, at times in a range of years of age, or conditions."""
+    rng = random.Random(seed)
+    keys = ("workclass", "education", "marital", "occupation", "relationship", "race", "sex", "country", "income")
+    values = {key: sorted(set(read[key].to_pylist())) for key in keys}
+    log = dict[str, None]()
+    while len(log) < 300:
+        low = rng.randrange(17, 70)
+        where = f"age BETWEEN {low} AND {low + rng.randrange(3, 40)}"
+        if rng.random() < 0.13:
+            key = ", ".join(rng.sample(keys, rng.choice((1, 2, 2, 3))))
+            where = f" WHERE {where}" if rng.random() < 0.5 else ""
+            log[f"SELECT {key}, SUM(hours) FROM t{where} GROUP BY {key}{hidden}"] = None
+        else:
+            key = rng.choice(keys)
+            more = f" AND {key} = '{rng.choice(values[key])}'" if rng.random() < 0.5 else ""
+            log[f"SELECT SUM(hours) FROM t WHERE {where}{more}"] = None
+    return list(log)
+
+
+def adult(folder: Path, most: float, hidden: str | None) -> Report:
+    """A log with GROUP BYs over the Adult table, small cells shown or hidden."""
     import pyarrow.csv as pc
 
     path = folder / "adult.data"
     if not path.is_file():
         return {"skipped": f"no {path}"}
-    read = pc.read_csv(path, pc.ReadOptions(column_names=NAMES.split()), pc.ParseOptions(delimiter=","))
-    real = read.set_column(read.column_names.index("hours"), "hours", read["hours"].cast("float64"))
+    options = pc.ConvertOptions(strings_can_be_null=False)
+    read = pc.read_csv(path, pc.ReadOptions(column_names=NAMES.split()), convert_options=options)
+    read = read.set_column(read.column_names.index("hours"), "hours", read["hours"].cast("float64"))
     report: Report = {}
-    keys = ("workclass", "education", "marital", "occupation", "race", "sex")
-    for hidden, kind, data in (
-        (hidden, kind, data)
-        for hidden in ("", " HAVING COUNT(*) >= 10")
-        for kind, data in (("whole", read), ("real", real))
-    ):
-        log = [
-            f"SELECT {', '.join(key)}, SUM(hours) FROM t GROUP BY {', '.join(key)}{hidden}"
-            for size in (1, 2, 3)
-            for key in combinations(keys, size)
-        ]
+    for hides in ("", " HAVING COUNT(*) >= 3") if hidden is None else (hidden,):
+        log = statements(read, hides)
         start = time.process_time()
-        found = examine(log, data=data, private="hours:1..99", time_limit=60)
-        narrow = [f for f in found.ranges if f.proof is not None and f.proof.weights]
-        report[f"{len(log)} statements{hidden}, {kind} hours"] = {
-            "seconds": round(time.process_time() - start, 1),
+        examine(log, data=read, private="hours")
+        itself = time.process_time() - start
+        stages, kept = Stages(), list[Ranges]()
+
+        def search(
+            problem: RangeProblem,
+            seconds: float | None = None,
+            stages: Stages = stages,
+            kept: list[Ranges] = kept,
+            **more: Any,
+        ) -> Ranges:
+            kept.append(stages.timed(problem, seconds=seconds, **more)[1])
+            return kept[-1]
+
+        start = time.process_time()
+        with mock.patch.object(import_module("keyhole.audit.rules.interval"), "ranges", search):
+            found = examine(log, data=read, private="hours:1..99", time_limit=most)
+        seconds = time.process_time() - start
+        report[f"{len(log)} statements{hides}"] = {
             "queries": found.queries,
             "atoms": found.atoms,
-            "exposed": len(found.exposed),
-            "narrowed": len(narrow),
-            "tight": sum(f.tight for f in narrow),
+            "seconds of the audit alone": round(itself, 1),
+            "seconds with ranges": round(seconds, 1),
+            "of these, projected tables": round(stages.projected, 1),
+            "ratio": round(seconds / itself, 1),
+            "ends reached": [round(reached(each), 4) for each in kept],
+            "exposed": [len(found.exposed)],
+            "narrowed": sum(f.proof is not None and bool(f.proof.weights) for f in found.ranges),
             "promise": found.promise,
         }
     return report
@@ -242,11 +303,13 @@ def main() -> None:
     parser.add_argument("--only", choices=NAMES_OF_PARTS)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--adult", type=Path, default=Path("adult"))
+    parser.add_argument("--most", type=float, default=600.0, help="seconds of the clock for the ranges of adult")
+    parser.add_argument("--hidden", help="only this HAVING of adult, such as '' or ' HAVING COUNT(*) >= 10'")
     given = parser.parse_args()
     for name in NAMES_OF_PARTS:
         if given.only in (None, name):
             part = (
-                adult(given.adult)
+                adult(given.adult, given.most, given.hidden)
                 if name == "adult"
                 else {"small": small, "wide": wide, "programs": programs}[name](given.scale)
             )

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from keyhole.version import __version__
 
 if TYPE_CHECKING:
+    from keyhole.settings import File
     from keyhole.verbs.answer import answer
     from keyhole.verbs.ask import ask
     from keyhole.verbs.attack import attack
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
     from keyhole.verbs.plan import plan
     from keyhole.verbs.watch import watch
 
-__all__ = ["__version__", "answer", "ask", "attack", "examine", "open", "plan", "watch"]
+__all__ = ["File", "__version__", "answer", "ask", "attack", "examine", "open", "plan", "watch"]
 
 _HOME = {
     "answer": "keyhole.verbs.answer",
     "ask": "keyhole.verbs.ask",
     "examine": "keyhole.verbs.examine",
+    "File": "keyhole.settings",
     "open": "keyhole.verbs.open",
     "plan": "keyhole.verbs.plan",
     "watch": "keyhole.verbs.watch",

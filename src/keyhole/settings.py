@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Columns, Config, Knowledge, PrivateColumn, parse_private
+from keyhole.knowledge import Columns, Config, FileLayout, Knowledge, PrivateColumn, SourceTable, parse_private
 
 FILE = "keyhole.toml"  # what settings are called
 Names = str | Sequence[str]  # one column, or several
@@ -42,6 +42,25 @@ class Settings:
     def knowledge(self) -> Knowledge:
         """What the attacker knows beforehand."""
         return self.config.knowledge()
+
+
+@dataclass(frozen=True, slots=True)
+class File(FileLayout):
+    """A file and how it is written, wherever data is asked for: `data=File("staff.csv", encoding="latin-1")`.
+
+    Without a path it is about the file that the settings name.
+    """
+
+    path: str | Path | None = None
+
+    def over(self, source: SourceTable) -> SourceTable:
+        """The settings of a file, with what is said here put over them.
+
+        >>> File(trim=True).over(SourceTable(data="a.csv", encoding="latin-1")).encoding
+        'latin-1'
+        """
+        said = {f.name: getattr(self, f.name) for f in fields(FileLayout) if getattr(self, f.name) != f.default}
+        return replace(source, **said)
 
 
 def settings(
@@ -87,6 +106,8 @@ def settings(
         table=table if table is not None else read.source.table,
         view=view if view is not None else read.source.view,
     )
+    if isinstance(data, File):
+        source, data = data.over(source), data.path
     where = data if data is not None else read.source.data
     if where is None:
         raise ConfigError(

@@ -52,7 +52,7 @@ def test_one_table_alone_is_exit_0() -> None:
         (["--value", "n", "--suppressed", "x", "--within", "wide"], "is no width"),
         (["--value", "n", "--suppressed", "x", "--min", "few"], "'few' is not a number"),
         (["--value", "n", "--suppressed", "x", "--rounding", "-1"], "is below 0"),
-        ([], "Missing option"),
+        ([], "which column has the numbers"),
     ],
 )
 def test_faults_are_said_and_end_with_2(arguments: list[str], message: str) -> None:

@@ -8,15 +8,19 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
-from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank
+from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
 from keyhole.transcript import Noise, Refusal, shifted, simplest_decimal
+
+if TYPE_CHECKING:
+    from keyhole.audit.first import First
+    from keyhole.logs.open import Log
 
 
 class Status(StrEnum):
@@ -194,6 +198,7 @@ class Finding:
     insider: Mapping[str, Scalar | None] | None = None  # whoever knows this one's value, and only he
     form: str = ""  # what is known, where it is not simply the value
     tight: bool = True  # are the ends of a range shown to be reached?
+    if_shown: bool = False  # it needs a row that a LIMIT may have cut off
 
     @property
     def who(self) -> str:
@@ -219,7 +224,7 @@ class Exposure:
     `ranges` are those who stay open, and of whom a narrower range is proved than was known.
 
     `version` is that of the data, `dialect` the SQL that the log is written in; `index` finds the rows and the queries
-    that a proof names.
+    that a proof names. `log` is what was read, with repeats folded; `firsts` says which statement completed a finding.
     """
 
     evidence: Evidence
@@ -236,6 +241,10 @@ class Exposure:
     ranges: tuple[Finding, ...] = ()
     searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
     split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
+    domains: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)  # columns of which all was told but who
+    log: Log | None = None
+    views: Mapping[str, Exposure] = field(default_factory=dict)  # analyst -> what he asked alone gives away
+    firsts: Mapping[tuple[tuple[int, ...], str], First] = field(default_factory=dict)  # (rows, column) -> statement
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was
@@ -311,6 +320,8 @@ class Exposure:
             return "some answers contradict each other or the data"
         if not all(noise.bounded for noise in self.noisy.values()):
             return NOISE_GAP
+        for name, values in self.domains.items():
+            return undeclared(name, values)
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
         gaps = ((i, beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)
         return next((self.split.get(i) or why for i, why in gaps if why), "")

@@ -94,6 +94,7 @@ class Searched:
     ranges: Ranges
     apart: Callable[[ValueRange], Fraction]
     runs: int = 1
+    seconds: float | None = None  # that may be spent on it
 
 
 class Known:

@@ -75,9 +75,14 @@ def ask(
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
+    said: dict[str, object] = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies]}
+    said |= {"dry_run": True} if dry_run else {}
     if format is Format.JSON:
-        said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies]}
-        emit_json(dumps(said | ({"dry_run": True} if dry_run else {})), out)
+        emit_json(dumps(said), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.answers import answers_page
+
+        emit(answers_page(said), out)
     else:
         told = (line for r in replies for line in reply_lines(r, explain=explain))
         emit("\n".join([*told, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
@@ -96,7 +101,7 @@ command = click.Command(
         options.ANALYST,
         options.EXPLAIN,
         options.DRY_RUN,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.output import Output, Withholding
+from keyhole.cli.progress import Said, progress_on_stderr
 from keyhole.cli.signing import Signing
-from keyhole.cli.terminal import end, progress_on_stderr
-from keyhole.errors import LogError
+from keyhole.cli.terminal import end
+from keyhole.errors import ConfigError, LogError
+
+if TYPE_CHECKING:
+    from keyhole.logs.open import Log
 
 HELP = """Prove who is exposed by a log of aggregate queries.
 
@@ -26,6 +31,7 @@ Examples
   keyhole audit log.sql -c keyhole.toml --group-size 3 --out verdict.json --format json
   keyhole audit log.sql --data staff.csv --private salary:0..500000 --within 5% --knowledge facts.toml
   keyhole audit postgresql.csv --data staff.parquet --private salary --log-format postgres-csvlog
+  keyhole audit postgresql.csv -c keyhole.toml --by analyst --progress
   keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
 
 \b
@@ -63,19 +69,18 @@ def audit(
     accept: Path | None,
     fail_on: str,
     key: Path | None,
+    by: str | None,
+    progress: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
-    from keyhole.logs.open import LogFormat, open_log
-    from keyhole.sql import Dialect
     from keyhole.verbs.examine import examine
 
+    if by is not None and format not in (Format.TEXT, Format.JSON):
+        raise ConfigError(f"--by shows each analyst's view as text or JSON, not as {format}")
     output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact))
     signing = Signing.of(accept, fail_on, key, baseline)
-    with progress_on_stderr() as progress:
-        engine = None if dialect is None else Dialect(dialect)
-        read = open_log(log if log == "-" else Path(log), LogFormat(log_format), engine)
-        if not (read.lines or read.refused or read.unjudged or read.passed):
-            raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
+    with progress_on_stderr(progress) as said:
+        read = _read(log, log_format, dialect, said)
         verdict = examine(
             read,
             data=data,
@@ -89,11 +94,25 @@ def audit(
             within=within,
             time_limit=time_limit,
             config=options.one_of(config, knowledge),
-            progress=progress,
+            by=by,
+            progress=said,
         )
     counted = None if signing is None else signing.counted(verdict)
     output.show(verdict, read, counted)
     end(output.exit_code(verdict) if counted is None else counted.exit_code)
+
+
+def _read(log: str, log_format: str, dialect: str | None, said: Said) -> Log:
+    """The log, with repeats folded."""
+    from keyhole.logs.detect import LogFormat
+    from keyhole.logs.fold import fold_log
+    from keyhole.sql import Dialect
+
+    engine = None if dialect is None else Dialect(dialect)
+    read = fold_log(log if log == "-" else Path(log), LogFormat(log_format), engine, said)
+    if not (read.lines or read.refused or read.unjudged or read.passed or read.failed):
+        raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
+    return read
 
 
 command = click.Command(
@@ -119,5 +138,7 @@ command = click.Command(
         options.ACCEPT,
         options.FAIL_ON,
         options.KEY,
+        options.BY_ANALYST,
+        options.PROGRESS,
     ],
 )

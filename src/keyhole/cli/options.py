@@ -105,13 +105,60 @@ def one_of(config: Path | None, knowledge: Path | None) -> Path | None:
     return config if config is not None else knowledge
 
 
+def either(data: Any, roster: Any) -> Any:
+    """The file, by whichever of its two names it was given."""
+    return data if roster is None or getattr(roster, "path", roster) is None else roster
+
+
 def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of click
     """An option that is there or not."""
     return click.Option([name], is_flag=True, default=False, help=help)
 
 
+def laid_out(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Any:
+    """The file with what was said of how it is written; the path alone if nothing was."""
+    said = ctx.meta.get(LAYOUT_KEY)
+    if not said:
+        return value
+    from keyhole.settings import File
+
+    try:
+        return File(path=value, **said)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from None
+
+
+def _layout(name: str, metavar: str | None, help: str, *, listed: bool = False) -> click.Option:  # noqa: A002
+    """An option about how a file is written: it goes with the file (`keyhole.settings.File`)."""
+    key = name.removeprefix("--")
+
+    def said(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+        given = tuple(part.strip() for text in value for part in text.split(",")) if listed else value
+        if given:
+            ctx.meta.setdefault(LAYOUT_KEY, {})[key] = given
+
+    kind: dict[str, Any] = {"is_flag": True, "default": False} if metavar is None else {"metavar": metavar}
+    if listed:
+        kind["multiple"] = True
+    return click.Option([name], expose_value=False, is_eager=True, callback=said, help=help, **kind)
+
+
+LAYOUT_KEY = "keyhole.layout"
 DATA = click.Option(
-    ["--data"], type=FILE, help="The table: .csv, .tsv, .parquet, .json or .duckdb, one row per person."
+    ["--data"],
+    type=FILE,
+    callback=laid_out,
+    help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row per person.",
+)
+LAYOUT = (
+    _layout("--columns", "A,B,...", "Names of the columns, for a file without a header.", listed=True),
+    _layout("--encoding", "NAME", "Encoding of a text file (default: UTF-8, UTF-16 and latin-1 are recognised)."),
+    _layout("--delimiter", "SIGN", "What separates the fields of a text file (default: found)."),
+    _layout("--decimal", "SIGN", "The sign before decimals in numbers: , or . (default)."),
+    _layout("--thousands", "SIGN", "The sign between thousands in numbers, such as . or ,"),
+    _layout("--null", "WORD,...", "Words that stand for an empty value, such as NA or ?", listed=True),
+    _layout("--trim", None, "Take blanks off the ends of all values."),
+    _layout("--sheet", "NAME", "Sheet of an Excel file (default: the first)."),
 )
 TABLE = click.Option(["--table"], help="Table name (default: the file stem; then any FROM name fits).")
 VIEW = click.Option(["--view"], help="A SELECT over the file that gives one row per person, for joins and sums.")
@@ -136,7 +183,7 @@ LOG_FORMAT = click.Option(
 OUT = click.Option(
     ["--out"], type=FILE, help="Write here instead: complete or not at all (watch: line by line, as it decides)."
 )
-TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG)
+TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG, *LAYOUT)
 
 # audit, attack
 DIALECT = click.Option(
@@ -165,6 +212,12 @@ TIME_LIMIT = click.Option(
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )
+BY_ANALYST = click.Option(
+    ["--by"],
+    type=click.Choice(["analyst"]),
+    help="Also judge what each analyst asked alone, where the log says who asked; the exit code is that of the worst.",
+)
+PROGRESS = flag("--progress", "Say on standard error how far it has come, also where that is no terminal.")
 ACCEPT = click.Option(
     ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
 )
@@ -208,7 +261,9 @@ ROUNDING = click.Option(
 )
 
 # attack
-ROSTER = click.Option(["--roster"], type=FILE, help="Another name of --data: the public half of the table suffices.")
+ROSTER = click.Option(
+    ["--roster"], type=FILE, callback=laid_out, help="Another name of --data: the public half of the table suffices."
+)
 KNOWLEDGE = click.Option(["-k", "--knowledge"], type=FILE, help="Another name of --config.")
 NOISE = click.Option(
     ["--noise"], metavar="KIND:SCALE", help="Noise of answers that state none, such as laplace:2 or gaussian:0.5."
@@ -304,9 +359,7 @@ BOX_DELTA = click.Option(
 PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html, .svg or .png file.")
 
 # tables
-VALUE = click.Option(
-    ["--value"], required=True, metavar="COL", help="The column with the numbers (wide form: its name)."
-)
+VALUE = click.Option(["--value"], metavar="COL", help="The column with the numbers (wide form: its name).")
 TOTAL = click.Option(
     ["--total"],
     multiple=True,
@@ -342,7 +395,9 @@ CONTRIBUTORS = click.Option(["--contributors"], type=FILE, help="The contributor
 COUNT = click.Option(["--count"], metavar="COL", help="Column with the number of contributors of each cell.")
 LARGEST = click.Option(["--largest"], metavar="COL", help="Column with the largest contribution to each cell.")
 SECOND = click.Option(["--second"], metavar="COL", help="Column with the second largest contribution.")
-BY = click.Option(["--by"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable.")
+ALONG = click.Option(
+    ["--along"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable."
+)
 ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
 CELLS = click.Option(
     ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."

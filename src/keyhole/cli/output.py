@@ -82,11 +82,9 @@ class Output:
         elif self.how is Format.HTML:
             emit(told.to_html(read.name, said), self.out)
         elif self.how is Format.TEXT:
-            from keyhole.report.text import lines
-
             compared = () if self.known is None else _compared(verdict.plain, told.plain, self.known)
             signed = [("", ""), *((line, "bold") for line in said)] if said else []
-            emit_lines([*lines(told.plain), *compared, *signed], self.out)
+            emit_lines([*told.lines(), *compared, *signed], self.out)
         else:
             self._for_pipelines(told, read, said)
         if self.proof_sql is not None:

@@ -22,8 +22,14 @@ class Subcommand:
 
 ENTRIES = (
     Subcommand("demo", "keyhole.cli.demo", "Tell the hospital story: three harmless sums give one patient away."),
+    Subcommand("init", "keyhole.cli.init", "Look at a file or database and propose a keyhole.toml."),
     Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
     Subcommand("tables", "keyhole.cli.tables", "Prove which suppressed cells of published tables can be recovered."),
+    Subcommand(
+        "reconstruct",
+        "keyhole.cli.reconstruct",
+        "Rebuild the rows behind published statistics, and prove whether they are the only ones.",
+    ),
     Subcommand("verify", "keyhole.cli.verify", "Replay every proof of a verdict on made-up private values."),
     Subcommand("review", "keyhole.cli.review", "Walk through a verdict and sign off what is accepted."),
     Subcommand(
@@ -45,6 +51,8 @@ HELP = """What aggregate statistics give away about people, and how to answer sa
 
 \b
 Start with `keyhole demo`, then
+  settings for your own data
+    keyhole init patients.csv
   audit what was answered
     keyhole audit log.sql --data patients.csv --id Name --private "Blood sugar"
   verify what it proved

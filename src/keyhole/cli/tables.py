@@ -9,6 +9,7 @@ import click
 from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end, progress_on_stderr
+from keyhole.errors import ConfigError
 
 HELP = """Prove which suppressed cells of published tables can be recovered.
 
@@ -54,7 +55,7 @@ Exit code
 
 def tables(
     tables: tuple[Path, ...],
-    value: str,
+    value: str | None,
     total: tuple[str, ...],
     suppressed: tuple[str, ...],
     nested: tuple[str, ...],
@@ -64,7 +65,7 @@ def tables(
     count: str | None,
     largest: str | None,
     second: str | None,
-    by: tuple[str, ...],
+    along: tuple[str, ...],
     across: str | None,
     within: str | None,
     rounding: str | None,
@@ -76,6 +77,8 @@ def tables(
     """Read, judge, print; the exit code is the verdict."""
     from keyhole.verbs.tables import tables as judged
 
+    if value is None:
+        raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
     check_out(out)
     check_out(cells)
     with progress_on_stderr() as progress:
@@ -91,7 +94,7 @@ def tables(
             count=count,
             largest=largest,
             second=second,
-            by=by,
+            by=along,
             across=across,
             within=within,
             rounding=rounding,
@@ -125,7 +128,7 @@ command = click.Command(
         options.COUNT,
         options.LARGEST,
         options.SECOND,
-        options.BY,
+        options.ALONG,
         options.ACROSS,
         options.WITHIN,
         options.ROUNDING,

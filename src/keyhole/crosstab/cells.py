@@ -92,7 +92,7 @@ def read_cells(sheet: Sheet, layout: Layout) -> CrossTable:
         if cell.key in found:
             raise DataError(
                 f"{cell.place}: {label(cell.key)} stands there twice (first {found[cell.key].place}). Is another "
-                "column a dimension too? --by names all of them"
+                "column a dimension too? --along names all of them"
             )
         found[cell.key] = cell
     return CrossTable(sheet.name, tuple(columns), tuple(found.values()))
@@ -130,7 +130,7 @@ def _dimensions(sheet: Sheet, layout: Layout) -> list[str]:
         if name not in measured and told:
             found.append(name)
     if not found:
-        raise ConfigError(f"{sheet.name}: no column looks like a dimension; name them with --by COL")
+        raise ConfigError(f"{sheet.name}: no column looks like a dimension; name them with --along COL")
     return found
 
 

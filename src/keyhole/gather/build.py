@@ -24,7 +24,7 @@ from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import IsNull, Predicate, negation
-from keyhole.query import Aggregate, Query, Term
+from keyhole.query import FINER, Aggregate, Query, Term
 from keyhole.schema import Kind
 from keyhole.tables import Roster, Source
 from keyhole.transcript import NULL_ANSWER, Entry, Transcript
@@ -51,12 +51,17 @@ def gather(
     notes = Notes()
     notes.unjudged.extend(Unjudged(r.number, r.sql, r.error) for r in transcript.unjudged)
     systems: list[System] = []
-    for done, block in enumerate(blocks):
-        said("atoms", done, len(blocks))
+    waiting = list(blocks)
+    for done, block in enumerate(waiting):
+        said("atoms", min(done, len(blocks) - 1), len(blocks))
         try:
             systems.append(_system(block, roster, knowledge, source, facts, notes))
         except UnsupportedQuery as error:
-            notes.unjudged.extend(Unjudged(e.number, e.sql, str(error)) for e in block.entries)
+            shown = tuple(e for e in block.entries if e.certainty != FINER)
+            left = shown if len(shown) == len(block.entries) else tuple(e for e in block.entries if e not in shown)
+            notes.unjudged.extend(Unjudged(e.number, e.sql, str(error)) for e in left)
+            if shown and left != shown:  # what something was computed from spoils nothing that was shown
+                waiting.append(replace(block, entries=shown))
     if public.entries:  # public answers give nobody away, but may contradict the table
         _system(public, roster, knowledge, source, (), notes)
     said("atoms", len(blocks), len(blocks))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from keyhole.meaning import Value, compared, passed, quantile, value
 from keyhole.predicate import Truth
-from keyhole.query import CUT, HALF, ZERO, Aggregate, Query, Shown, Statement, Term
+from keyhole.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term
 from keyhole.reading.filled import Filled, Mask
 from keyhole.reading.trial import Trial
 from keyhole.schema import Kind
@@ -73,13 +73,15 @@ _EVERYBODY = Groups(((),), None, (0,))
 def rows_of(trial: Trial, filled: Filled) -> list[tuple[Any, ...]] | None:
     """The rows that the statement returns: a `FormAnswer` for each number, the value itself for keys and constants.
 
-    None if rounding decides which groups HAVING shows.
+    None if rounding decides which groups HAVING shows, or if a bucket of private values is not what its condition says.
     """
     found = []
     statement = trial.statement
     for chosen in statement.sets:
         names = [statement.keys[i].sql for i in chosen]
         groups = _groups(names, filled.true(trial, statement.where), filled) if names else _EVERYBODY
+        if not all(_holds(statement.keys[i], place, groups, trial, filled) for place, i in enumerate(chosen)):
+            return None
         numbers = [_numbers(query, trial, names, groups, filled) for query in statement.queries]
         tests = {query: _numbers(query, trial, names, groups, filled) for query in dict.fromkeys(statement.tested)}
         if any(cell.close for cells in tests.values() for cell in cells):
@@ -122,6 +124,20 @@ def _groups(names: Sequence[str], inside: Mask, filled: Filled) -> Groups:
             at.append(row)
         of[row] = known[key]
     return Groups(tuple(tuple(values[row] for values in lists) for row in at), of, tuple(at))
+
+
+def _holds(key: Key, place: int, groups: Groups, trial: Trial, filled: Filled) -> bool:
+    """Is a bucket of private values what its condition says, row by row?"""
+    if not key.cases and key.steps is None:
+        return True
+    assert groups.of is not None
+    inside = groups.of >= 0
+    values = [values[place] for values in groups.keys]
+    for value in dict.fromkeys(values):
+        mine = np.isin(groups.of, [g for g, each in enumerate(values) if each == value])
+        if not np.array_equal(filled.true(trial, key.equals(value)) & inside, mine):
+            return False
+    return True
 
 
 def _numbers(query: Query, trial: Trial, names: Sequence[str], groups: Groups, filled: Filled) -> list[FormAnswer]:

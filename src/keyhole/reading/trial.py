@@ -71,6 +71,10 @@ def conditions(statement: Statement) -> list[Predicate]:
         for condition in query_conditions(query):
             if len(found) > FEW or condition not in found:
                 found.append(condition)
+    for key in statement.keys:
+        found += [condition for _, condition in key.cases]
+        if key.steps is not None:
+            found += [key.steps.holding(value) for value in (key.steps.start, key.steps.start + 3 * key.steps.size)]
     return found
 
 

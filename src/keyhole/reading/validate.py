@@ -8,6 +8,7 @@ and NULL against 0. What differs is not judged. The check depends on the text an
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -31,6 +32,11 @@ from keyhole.schema import Role, Schema
 from keyhole.tables import AsWritten, Filling, ProbeTable, Roster
 
 FAILS = "the engine refuses to run it as it is written"
+RESERVED = """
+ALL AND ANY ARRAY AS ASC BOTH CASE CAST CHECK COLLATE COLUMN CONSTRAINT CREATE DEFAULT DESC DISTINCT DO ELSE END EXCEPT
+FALSE FETCH FOR FOREIGN FROM GRANT GROUP HAVING IN INTERSECT INTO LATERAL LIMIT NOT NULL OFFSET ON ONLY OR ORDER PRIMARY
+QUALIFY REFERENCES RETURNING SELECT SOME TABLE THEN TO TRUE UNION UNIQUE USING WHEN WHERE WINDOW WITH
+"""
 ROWS = 40  # a made-up table has at least so many
 BATCH = 250  # statements that share a made-up table
 REMEMBERED = 100_000
@@ -142,9 +148,17 @@ def _distinct(statement: Statement) -> bool:
     return "distinct" in statement.text.lower()
 
 
+def _fails(sql: str) -> str:
+    """The engine's refusal, with its likely cause: a table that is called as a word of SQL."""
+    word = re.search(r"\b(?:from|join)\s+([a-z]+)\b", sql, re.IGNORECASE)
+    if word is None or word[1].upper() not in RESERVED.split():
+        return FAILS
+    return f'{FAILS}: {word[1]} is a word of SQL, so write "{word[1]}" for a table of that name'
+
+
 def _reason(trial: Trial, rows: Sequence[Sequence[Any]] | None, filled: Filled) -> str:
     if rows is None:
-        return FAILS
+        return _fails(trial.statement.text)
     try:
         claimed = rows_of(trial, filled)
     except Exception:  # whatever our side trips over, the statement was not checked

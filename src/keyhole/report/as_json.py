@@ -60,6 +60,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "proof": proof(case),
                 "certificate": certificate(case.argument),
                 "singled_out": case.singled_out,
+                "first": _first(case),
             }
             for case in verdict.exposed
         ],
@@ -71,6 +72,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "why": why(case).splitlines(),
                 "proof": proof(case),
                 "certificate": certificate(case.argument),
+                "first": _first(case),
             }
             for case in verdict.groups
         ],
@@ -127,10 +129,14 @@ def _intervals(
         }
         if case is not None:
             item["certificate"] = certificate(case.argument)
+            if case.first is not None:
+                item["first"] = _first(case)
             if case.status != EXPOSED:
                 item["why"] = why(case).splitlines()
         if case is not None and case.argument.ends:
             item["tight"] = case.tight
+        if case is not None and case.if_shown:
+            item["if_shown"] = True
         if case is not None and case.excluded:
             item["excluded"] = [number(v) for v in case.excluded]
         if case is not None and case.allowed:
@@ -138,6 +144,11 @@ def _intervals(
         if case is not None and isinstance(case.value, str):
             item["value"] = case.value
         yield item
+
+
+def _first(case: Case) -> dict[str, Any] | None:
+    """The statement that completed it; None if facts alone do."""
+    return None if case.first is None else case.first.to_json()
 
 
 def _items(argument: Argument) -> Iterator[dict[str, Any]]:

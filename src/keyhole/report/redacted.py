@@ -14,9 +14,10 @@ from fractions import Fraction
 from keyhole.evidence import Contradiction
 from keyhole.knowledge import Prior
 from keyhole.logs.open import Log
+from keyhole.report.completion import Completion
 from keyhole.report.plain import Argument, Case, Cited, Plain, Record, Step
 from keyhole.sql.redact import shape_of
-from keyhole.transcript import ABSENT, Refusal
+from keyhole.transcript import ABSENT, Line, Refusal
 
 TOGETHER = "taken together"
 NO_CERTIFICATE = {"kind": "none", "why": "the verdict was redacted"}
@@ -31,9 +32,12 @@ class Withheld(StrEnum):
     ALL = "all"
 
 
-def redacted(verdict: Plain, what: Withheld) -> Plain:
-    """The verdict without what is withheld. Counts, columns, query numbers, reasons and the promise stay."""
-    taken = _Withholder(what, verdict.source.kinds)
+def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = None) -> Plain:
+    """The verdict without what is withheld. Counts, columns, query numbers, reasons and the promise stay.
+
+    `people` are numbers given to rows before, and are gone on with.
+    """
+    taken = _Withholder(what, verdict.source.kinds, people)
     everything = what is Withheld.ALL
     reason = _masked if everything else str
     return replace(
@@ -59,7 +63,9 @@ def redacted_log(log: Log, what: Withheld, names: Iterable[str]) -> Log:
     return replace(
         log,
         name=LOG_NAME,
-        lines=tuple(replace(line, sql=taken.sql(line.sql), answer=ABSENT) for line in log.lines),
+        lines=tuple(
+            replace(line, sql=taken.sql(line.sql), answer=ABSENT, analyst=None, time=None) for line in log.lines
+        ),
         refused=tuple(map(taken.refusal, log.refused)),
         unjudged=tuple(map(taken.refusal, log.unjudged)),
     )
@@ -68,10 +74,10 @@ def redacted_log(log: Log, what: Withheld, names: Iterable[str]) -> Log:
 class _Withholder:
     """What replaces what; the same person gets the same number throughout."""
 
-    def __init__(self, what: Withheld, names: Iterable[str]) -> None:
+    def __init__(self, what: Withheld, names: Iterable[str], people: dict[int, int] | None = None) -> None:
         self._everything = what is Withheld.ALL
         self._names = tuple(names)
-        self._people: dict[int, int] = {}
+        self._people: dict[int, int] = {} if people is None else people
 
     def case(self, case: Case) -> Case:
         rows = tuple(map(self._person, case.rows)) if self._everything else case.rows
@@ -89,13 +95,20 @@ class _Withholder:
             excluded=(),
             allowed=(),
             argument=Argument(steps, rule=TOGETHER, certificate=NO_CERTIFICATE),
+            first=self._first(case.first),
         )
+
+    def line(self, line: Line) -> Line:
+        return replace(line, sql=self.sql(line.sql), answer=ABSENT, analyst=None, time=None)
+
+    def _first(self, first: Completion | None) -> Completion | None:
+        return first if first is None or not self._everything else replace(first, analyst=None, time=None)
 
     def refusal(self, refusal: Refusal) -> Refusal:
         if not self._everything:
             return refusal
         first = refusal.error.splitlines()[0] if refusal.error else ""
-        return replace(refusal, sql=self.sql(refusal.sql), error=_masked(first))
+        return replace(refusal, sql=self.sql(refusal.sql), error=_masked(first), analyst=None)
 
     def sql(self, text: str) -> str:
         return shape_of(text, self._names) if self._everything else text

@@ -5,20 +5,18 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from keyhole.audit.base import name_of, query_order
 from keyhole.knowledge import Prior
+from keyhole.report.completion import completed
 from keyhole.report.digits import digits
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, Cited, EndArgument, Plain, Step
 from keyhole.report.sentence import counted, sentence, statements
 from keyhole.report.troubles import SHOWN, more, named, short, troubles
 from keyhole.transcript import simplest_decimal
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 WIDTH = 110  # places of a line; proofs are wrapped there
 KEPT = "\ue000"  # stands for a blank at which no line is broken
@@ -123,6 +121,10 @@ def without_value(case: Case) -> str:
 
 def claim(case: Case) -> str:
     """What is known, as the end of a sentence."""
+    if case.if_shown:  # a LIMIT may have cut off a row that it takes
+        return (
+            f"{claim(replace(case, if_shown=False, status=EXPOSED if case.value is not None else INFERRED))}, if shown"
+        )
     if case.status in (GROUP, EXPOSED):
         return "is determined" if case.value is None else f"is {digits(case.value)}"
     if case.allowed:
@@ -145,6 +147,8 @@ def sizes(verdict: Plain) -> str:
     """The last lines: how large it was, what is promised, and what was assumed."""
     size = f"{statements(verdict)}{_parts(verdict)}, {counted(verdict.atoms, 'atom')}, rank {verdict.rank}"
     said = f"{verdict.records} people, {size} (keyhole explain atoms). Promise: {verdict.promise}."
+    if verdict.statements.failed:
+        said += f"\n{counted(verdict.statements.failed, 'statement')} of the log failed and told nothing: passed over."
     if verdict.nobody:
         said += f"\nWarning: nobody matches {named([each.number for each in verdict.nobody])}; is that what was meant?"
     if verdict.source.dialect != "duckdb":
@@ -209,11 +213,13 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
         proved = argued(shown)
         for reason in reasons(proved):
             line, *worked = reason.splitlines()
+            worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
             yield from wrapped(line, "")
             yield from (part for each in worked for part in wrapped(each, "dim"))
         if len(proved) < len(shown):
             yield f"  ... and {len(shown) - len(proved)} more proofs (--format json lists all)", ""
         yield from (part for line in legend(proved) for part in wrapped(line, "dim"))
+        yield from (part for line in completed(shown) for part in wrapped(line, ""))
     if verdict.narrowed:
         yield "", ""
         yield from _ranges(verdict)
@@ -229,13 +235,6 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
 def text(verdict: Plain) -> str:
     """The lines without colours, as one text."""
     return "\n".join(line.rstrip() for line, _ in lines(verdict))
-
-
-def render(verdict: Plain) -> Iterator[RenderableType]:
-    """The lines for a terminal."""
-    from rich.text import Text
-
-    yield from (Text(line, style=style) for line, style in lines(verdict))
 
 
 def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:

@@ -77,7 +77,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
     """
     how = replace(use.value, text=text)
     try:
-        loaded = read(given.data, given.columns, how, table=given.table, view=given.view)
+        loaded = read(given.data, given.columns, how, table=given.table, view=given.view, layout=given.config.source)
     except DataError as error:
         if use in (Use.ANSWER, Use.EXACT):
             raise _quiet(error) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
 from keyhole.logs.open import Log, as_log
 from keyhole.predicate import IsNull, leaves
+from keyhole.query import DOUBTFUL
 from keyhole.settings import Names, Settings, settings, with_private
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Use, open_table, read_columns
@@ -32,12 +33,13 @@ Stop = Callable[[], None]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attacked:
-    """What was rebuilt, one entry a private column, for the people of `labels`; `scores` if the truth was given."""
+    """What was rebuilt, one entry a private column, for the people of `labels`; `scores`, `truths` if it was given."""
 
     found: tuple[tuple[Target, Choice, Reconstruction], ...]
     labels: tuple[Mapping[str, Any], ...]
     scores: Mapping[str, Score]
     warnings: tuple[str, ...]
+    truths: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         made = ", ".join(f"{target.column} by {choice.method}" for target, choice, _ in self.found)
@@ -146,10 +148,10 @@ def attacked(
         found.append((target, choice, guess))
         if evidence.transcript.entries and not choice.rows:
             warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
-    scores = {}
-    if truth is not None:
-        scores = {t.column: _score(t, r, truth, people, given, tolerance, warnings) for t, _, r in found}
-    return Attacked(tuple(found), tuple(people.labels(np.arange(people.n))), scores, tuple(warnings))
+    truths = {t.column: _true_values(t, r, truth, people, given, warnings) for t, _, r in found if truth is not None}
+    scores = {t.column: score(r, truths[t.column], t, tolerance=tolerance) for t, _, r in found if t.column in truths}
+    known_truths = {column: values.tolist() for column, values in truths.items()}
+    return Attacked(tuple(found), tuple(people.labels(np.arange(people.n))), scores, tuple(warnings), known_truths)
 
 
 def _noise(text: str | None) -> Noise | None:
@@ -185,6 +187,9 @@ def _evidence(log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | Non
     transcript = transcribe(lines, people, noise=law)
     for refusal in transcript.refused:
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
+    for number in dict.fromkeys(e.number.partition(".")[0] for e in transcript.entries if e.certainty in DOUBTFUL):
+        warnings.append(f"query {number} is used as far as its rows are listed: the rest may not have been shown")
+    transcript = replace(transcript, entries=tuple(e for e in transcript.entries if e.certainty not in DOUBTFUL))
     transcript = _without_unknown_nulls(transcript, people, warnings)
     evidence = gather(transcript, people, known)
     for refusal in evidence.transcript.refused:
@@ -226,16 +231,10 @@ def _refuse_unknown_groups(log: Transcript, people: DuckDBRoster) -> None:
             raise LogError(f"query {entry.number}: no such group in the roster (one of: {entry.sql})")
 
 
-def _score(
-    target: Target,
-    found: Reconstruction,
-    truth: object,
-    people: DuckDBRoster,
-    given: Settings,
-    tolerance: float | None,
-    warnings: list[str],
-) -> Score:
-    """Score against the whole table, matched by id (by row number where there is none)."""
+def _true_values(
+    target: Target, found: Reconstruction, truth: object, people: DuckDBRoster, given: Settings, warnings: list[str]
+) -> NDArray[Any]:
+    """A column of the whole table, matched by id (by row number where there is none)."""
     ids = list(given.columns.id)
     rows = read_columns(truth, [*ids, target.column])
     name = truth if isinstance(truth, str | Path) else "the truth"
@@ -258,7 +257,7 @@ def _score(
     empty = sum(value is None for value in values)
     if empty:
         warnings.append(f"{_records(empty)} of the truth {'has' if empty == 1 else 'have'} no value: not scored")
-    return score(found, _truth(values, found), target, tolerance=tolerance)
+    return _truth(values, found)
 
 
 def _records(count: int) -> str:

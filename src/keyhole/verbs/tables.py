@@ -27,6 +27,7 @@ from keyhole.logs.open import Log, LogFormat
 from keyhole.report.published import TablesVerdict
 from keyhole.report.verdict import Verdict
 
+BY_RULE = "(rule)"
 RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.DOTALL)
 
 
@@ -76,12 +77,25 @@ def tables(
     >>> [(case.who, str(case.value)) for case in found]
     [('town A', '2')]
     """
+    layout = layout_of(value, total, suppressed, nested, by=by, across=across)
+    layout = replace(layout, count=count, largest=largest, second=second)
+    drawn = draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
+    return judge(drawn, within=within, time_limit=time_limit, progress=progress)
+
+
+def layout_of(
+    value: str,
+    total: str | Sequence[str],
+    suppressed: Sequence[str],
+    nested: Sequence[str],
+    *,
+    by: Sequence[str] = (),
+    across: str | None = None,
+) -> Layout:
+    """How files are read, from the words of the command line."""
     words = (total,) if isinstance(total, str) else tuple(total)
     also = frozenset(name for pair in nested for name in pair.split(":"))
-    markers = dict(map(marked, suppressed))
-    layout = Layout(value, words, markers, count, largest, second, tuple(by), across, also)
-    drawn = draw([Path(file) for file in files], layout, nested, rule, contributors, min, _step(rounding))
-    return judge(drawn, within=within, time_limit=time_limit, progress=progress)
+    return Layout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
 
 
 def draw(
@@ -103,13 +117,13 @@ def draw(
     rules = tuple(map(SensitivityRule.parse, rule))
     found, untold = _sensitive(whole, layout, rules, contributors, above)
     applied = bool(rules) and not whole.hidden
-    judged = whole.hiding(s.key for s in found) if applied else whole
+    judged = whole.hiding((s.key for s in found), BY_RULE) if applied else whole
     ranges = dict(layout.markers)
     counts = layout.count is None and contributors is None
     limit = next((r.n for r in rules if r.kind == "threshold"), None) if len(rules) == 1 and counts else None
     if limit is not None and whole.whole:
         mine = (Decimal(1), Decimal(limit - 1)) if applied else (Decimal(0), Decimal(limit - 1))
-        ranges = {"": mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
+        ranges = {BY_RULE: mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
     lowest = None if floor is None or floor == "none" else _number(str(floor), "--min")
     assumed = floor is None and not whole.negative
     hidden = HiddenCells.of(judged, _free(layout.value, judged))
@@ -204,7 +218,8 @@ def _number(text: str, option: str) -> Decimal:
     return found
 
 
-def _step(rounding: str | int | Decimal | None) -> Fraction | None:
+def step_of(rounding: str | int | Decimal | None) -> Fraction | None:
+    """The step that numbers were rounded to; None: it is read off their digits."""
     if rounding is None:
         return None
     step = Fraction(_number(str(rounding), "--rounding"))

@@ -44,6 +44,7 @@ def _sections(verdict: Mapping[str, Any], log: str) -> Iterator[Section]:
     yield Section("How it grew over the log", tuple(_growth(verdict)))
     yield Section("Which query is about whom", tuple(_map(verdict)))
     yield Section("What was not judged", tuple(_not_judged(verdict)))
+    yield Section("Judged, but worth a look", tuple(_warned(verdict)))
     yield Section("What was assumed, and what is promised", tuple(_promised(verdict)))
     yield Section("How to check this yourself", tuple(_check(log)))
 
@@ -201,8 +202,17 @@ def _not_judged(verdict: Mapping[str, Any]) -> Iterator[Markup]:
         yield folded(tag("b", f"{count}: {reason}"), table(("", "statement"), rows))
     for each in verdict["refused"][:SHOWN]:
         yield folded(tag("b", f"Q{each['query']} was refused"), tag("pre", lines(each["error"])))
-    for each in verdict.get("warnings", [])[:SHOWN]:
-        yield tag("p", f"Q{each['query']}: {each['reason']}", class_="soft small")
+
+
+def _warned(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    """Judged, and perhaps not what was meant."""
+    reasons: dict[str, list[Mapping[str, Any]]] = {}
+    for each in verdict.get("warnings", []):
+        reasons.setdefault(each["reason"], []).append(each)
+    for reason, several in reasons.items():
+        count = "1 statement" if len(several) == 1 else f"{len(several):,} statements"
+        rows = [(f"Q{e['query']}", tag("code", lines(e["sql"]))) for e in several[:SHOWN]]
+        yield folded(f"{count}: {reason}; is that what was meant?", table(("", "statement"), rows))
 
 
 def _promised(verdict: Mapping[str, Any]) -> Iterator[Markup]:
@@ -234,9 +244,8 @@ def _promised(verdict: Mapping[str, Any]) -> Iterator[Markup]:
 def _check(log: str) -> Iterator[Markup]:
     yield tag("p", "Every proof is arithmetic on the answers shown above. To replay them without the rest of Keyhole:")
     file = log or "log.sql"
-    yield tag(
-        "pre", f"keyhole audit {file} ... --format json --out verdict.json\nkeyhole verify verdict.json --data DATA"
-    )
+    said = f"keyhole audit {file} ... --format json --out verdict.json\nkeyhole verify verdict.json --data DATA"
+    yield tag("pre", lines(said))
 
 
 def _inferred(verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:

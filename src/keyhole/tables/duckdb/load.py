@@ -7,6 +7,7 @@ by the custodian, and never at query time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -15,11 +16,14 @@ from typing import Any, TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Columns
+from keyhole.knowledge import Columns, FileLayout
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
-from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro
+from keyhole.tables.duckdb.dialect import Separation, csv_reader, no_header, uneven
+from keyhole.tables.duckdb.frames import as_dates, origin_with
+from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
+from keyhole.tables.duckdb.prepare import cannot_attach, prepared
 from keyhole.tables.duckdb.roster import DuckDBRoster, closed, first, scalar
 from keyhole.tables.duckdb.source import DuckDBSource
 
@@ -28,19 +32,11 @@ Connection: TypeAlias = duckdb.DuckDBPyConnection
 MAX_DIGITS = 9  # a DOUBLE column whose values have at most this many decimals is held as exact decimals
 TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl")  # their kinds are not written down: they are declared, or read off
 _READERS = {
-    ".csv": "read_csv({}, header=true, sample_size=-1)",
-    ".tsv": "read_csv({}, header=true, sample_size=-1, delim='\\t')",
+    ".csv": "",  # how its fields are separated is found first: `csv_reader`
+    ".tsv": "",
     ".parquet": "read_parquet({})",
     ".json": "read_json({})",
     ".jsonl": "read_json({})",
-}
-_KINDS = {
-    "BOOLEAN": Kind.BOOLEAN,
-    "DATE": Kind.DATE,
-    "VARCHAR": Kind.TEXT,
-    "UUID": Kind.TEXT,
-    "FLOAT": Kind.DOUBLE,
-    "DOUBLE": Kind.DOUBLE,
 }
 
 
@@ -99,8 +95,23 @@ def load_roster(
     return read(data, roles, Reading(may_lack=True, text=text), table=table, view=view).roster()
 
 
-def read(data: object, roles: Columns, how: Reading, *, table: str | None = None, view: str | None = None) -> Loaded:
+def read(
+    data: object,
+    roles: Columns,
+    how: Reading,
+    *,
+    table: str | None = None,
+    view: str | None = None,
+    layout: FileLayout | None = None,
+) -> Loaded:
     """Load and check a table. Its two databases share nothing; the first is closed to everything else."""
+    private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
+    texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
+    with ExitStack() as life:
+        return _read(prepared(data, layout or FileLayout(), texts, life), roles, how, table, view)
+
+
+def _read(data: object, roles: Columns, how: Reading, table: str | None, view: str | None) -> Loaded:
     con = duckdb.connect(":memory:")
     con.execute("SET preserve_insertion_order = true")
     con.execute("SET TimeZone = 'UTC'")  # what a time with zone is does not depend on where keyhole runs
@@ -111,6 +122,10 @@ def read(data: object, roles: Columns, how: Reading, *, table: str | None = None
     absent = tuple(name for name in roles.private if name not in there) if how.may_lack else ()
     _check_names(there, roles, absent)
     kinds = {name: kind for name in there if (kind := _wanted(roles, how, name, typed)) is not None}
+    dates = {}
+    if origin == "frame":  # a kind of a private column is never read off where others can look
+        dates = as_dates(con, data, there, {*kinds, *(roles.private if how.declared or how.guarded else ())})
+        origin = origin_with(dates)
     _create(con, _origin_as(con, data, origin, asked, kinds), left_out, data, asked)
     written = {} if typed or asked is not None else _as_written(con, roles, kinds)
     if written:
@@ -126,12 +141,17 @@ def read(data: object, roles: Columns, how: Reading, *, table: str | None = None
     _check_values(con, schema, roles, absent, ranges=not how.guarded)
     people, held = _split(con, schema, absent)
     schema = _as_held(con, schema, held, how)
-    guessed = [c for c in schema.columns if c.name in held and c.name not in kinds and not typed]
+    guessed = [c for c in schema.columns if c.name in held and c.name not in kinds and (not typed or c.name in dates)]
     return Loaded(people, con, schema, held, left_out, tuple((c.name, c.kind) for c in guessed))
 
 
 def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """Some columns of a file or frame, row by row, numbers as decimals where it has decimals."""
+    with ExitStack() as life:
+        return _columns(prepared(data, FileLayout(), (), life), names)
+
+
+def _columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
     con = duckdb.connect(":memory:")
     _, origin, _, _ = _open(con, data, None, None)
     there = _names(con, origin, data, None)
@@ -193,7 +213,8 @@ def _open(con: Connection, data: object, table: str | None, view: str | None) ->
         return _attach(con, path, table, view)
     if suffix not in _READERS:
         raise DataError.of_file(f"cannot read {path.name}: write a .csv, .tsv, .parquet, .json or .duckdb file")
-    reader, typed = _READERS[suffix].format(literal(str(path))), suffix not in TEXT_FILES
+    text = suffix in (".csv", ".tsv")
+    reader, typed = csv_reader(path) if text else _READERS[suffix].format(literal(str(path))), suffix not in TEXT_FILES
     if view is None:
         return path.stem, reader, typed, None
     return (path.stem, *_view(con, view, {path.stem: reader}, typed))
@@ -203,7 +224,7 @@ def _attach(con: Connection, path: Path, table: str | None, view: str | None) ->
     try:
         con.execute(f"ATTACH {literal(str(path))} AS file (READ_ONLY)")
     except duckdb.Error as error:
-        raise DataError(f"cannot read {path.name}: {str(error).splitlines()[0]}") from None
+        raise cannot_attach(path, error) from None
     found = con.execute(
         "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' UNION ALL "
         "SELECT view_name FROM duckdb_views() WHERE database_name = 'file' AND NOT internal"
@@ -277,7 +298,9 @@ def _failed(error: duckdb.Error, data: object, asked: str | None) -> ConfigError
     """The engine cannot read the file or run the view: its words are told, unless they may quote a value."""
     said = str(error).splitlines()[0]
     if asked is None:
-        return DataError(f"cannot read {_name(data)}: {said}")
+        text = isinstance(data, str | Path) and Path(data).suffix in (".csv", ".tsv")
+        why = uneven(Path(str(data)), Separation.of(Path(str(data)))) if text else None
+        return DataError(f"cannot read {_name(data)}: {why or said}")
     if isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
         return ConfigError(f"--view does not run: {said}. It may read from: {asked}.")
     told = "--view does not run: the engine fails on some row; no value is shown here"
@@ -292,6 +315,8 @@ def _check_names(there: Sequence[str], roles: Columns, absent: tuple[str, ...]) 
         if name not in there:
             near = blank.nearest(name)
             hint = f"; did you mean {near!r}?" if near else f"; it has {', '.join(sorted(there))}"
+            if no_header(there):  # what stands there are values, and not ours to tell
+                hint = f"; its first line looks like data, not names: name its {len(there)} columns with --columns"
             raise ConfigError(f"the table has no column {name!r} to be {role}{hint}")
 
 
@@ -301,10 +326,10 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
     for raw_name, _ in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
         if name in kinds:
-            cast_to(con, name, kinds[name], _where_declared(roles, name))
+            cast_to(con, name, kinds[name], _where_declared(roles, name), secret=name not in roles.public)
     for raw_name, raw_type in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
-        kind = Kind(kinds[name]) if name in kinds else _kind(str(raw_type))
+        kind = Kind(kinds[name]) if name in kinds else kind_of_type(str(raw_type))
         if str(raw_type) == "TIMESTAMP_NS" and (
             finer_than_micro(con, name) or (how.declared and name in roles.private)
         ):
@@ -326,16 +351,6 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
 
 def _where_declared(roles: Columns, name: str) -> str:
     return f"[columns.{'private' if name in roles.private else 'public'}.{name!r}]"
-
-
-def _kind(text: str) -> Kind:
-    if text.startswith("DECIMAL"):
-        return Kind.DECIMAL
-    if text.endswith("INT") or text in ("INTEGER", "UINTEGER"):
-        return Kind.INTEGER
-    if text.startswith("TIMESTAMP"):
-        return Kind.TIMESTAMP
-    return Kind.TEXT if text.startswith("ENUM") else _KINDS.get(text, Kind.OTHER)
 
 
 def _check_ids(con: Connection, schema: Schema) -> None:
@@ -386,13 +401,22 @@ def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple
         if (declared.min is not None or declared.max is not None) and not column.kind.numeric:
             raise ConfigError(f"{column.name!r} holds {column.kind}, so it takes values = [...], not a range")
         if wrong:
-            at = first(con, f"SELECT rowid, {name} FROM loaded WHERE {' OR '.join(wrong)} LIMIT 1")
+            at = first(con, f"SELECT rowid FROM loaded WHERE {' OR '.join(wrong)} LIMIT 1")
             if at:
                 raise DataError(
-                    f"column {column.name!r}, row {int(at[0]) + 1}: {at[1]} lies outside what was declared "
+                    f"column {column.name!r}, row {int(at[0]) + 1}: its value lies outside what was declared "
                     f"for it; widen the declaration or mend the data",
                     told=f"column {column.name!r} holds a value outside what was declared for it",
                 )
+        if declared.step is not None and column.kind is Kind.DOUBLE:
+            _put_on_grid(con, column.name)
+
+
+def _put_on_grid(con: Connection, name: str) -> None:
+    """Values of DOUBLE that lie on a declared grid up to dust are the numbers of the grid: 0.1 * 3 is 0.3 then."""
+    column = quote_name(name)
+    near = f"CAST(CAST({column} AS DECIMAL(38, 9)) AS {_type(con, name)})"
+    con.execute(f"UPDATE loaded SET {column} = {near} WHERE {column} <> {near}")
 
 
 def _check_words(con: Connection, column: Column) -> None:

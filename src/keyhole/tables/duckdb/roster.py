@@ -145,7 +145,7 @@ class DuckDBRoster:
         for chosen in statement.sets:
             keys = [statement.keys[i] for i in chosen]
             if not private:
-                keys = [k for k in keys if k.column is None or not self._secret(k.column)]
+                keys = [k for k in keys if not k.hidden(self._secrets_named)]
             if not keys:
                 found.append({})
                 continue
@@ -181,6 +181,10 @@ class DuckDBRoster:
     def _secret(self, name: str) -> bool:
         column = self.schema.find(name)
         return column is not None and column.secret
+
+    @property
+    def _secrets_named(self) -> frozenset[str]:
+        return frozenset(c.name for c in self.schema.columns if c.secret)
 
 
 def _spelled(con: duckdb.DuckDBPyConnection, table: str, keys: Sequence[str]) -> list[str]:
