@@ -19,6 +19,38 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from keyhole.verbs.plan import Plans
 
+TARGET = click.Option(
+    ["--target"],
+    required=True,
+    metavar="WHERE|all",
+    help="Whose value: a condition on id and public columns that one person meets; or all, for an overview.",
+)
+MIN_GROUP = click.Option(
+    ["--min-group"],
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="The fewest people that a question may be about.",
+)
+COLUMNS = click.Option(
+    ["--columns"], multiple=True, metavar="COL,...", help="Columns that questions may be about (default: all public)."
+)
+MAX_COLUMNS = click.Option(
+    ["--max-columns"],
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="The most columns in one question.",
+)
+OPERATORS = click.Option(
+    ["--operators"],
+    default="=,<>",
+    show_default=True,
+    metavar="OP,...",
+    help="What conditions may use, of =,<>,<,>,BETWEEN,IN,OR.",
+)
+RUN = options.flag("--run", "Ask the questions through a session, and show the value or the denial.")
+
 HELP = """Find the fewest questions that give somebody away, or prove that none do.
 
 Sees the roster alone: who there is, with the columns anybody may know. A question is a SUM of the private column over a
@@ -136,13 +168,13 @@ command = click.Command(
     callback=plan,
     help=HELP,
     params=[
-        options.PLAN_TARGET,
-        *options.TABLE_OPTIONS,
-        options.MIN_GROUP,
-        options.PLAN_COLUMNS,
-        options.MAX_COLUMNS,
-        options.OPERATORS,
-        options.RUN,
+        TARGET,
+        *(each for each in options.TABLE_OPTIONS if each.opts != COLUMNS.opts),  # a header is named in keyhole.toml
+        MIN_GROUP,
+        COLUMNS,
+        MAX_COLUMNS,
+        OPERATORS,
+        RUN,
         options.TIME_LIMIT,
         options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
