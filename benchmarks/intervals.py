@@ -2,8 +2,11 @@
 
 small      214 x 20 and 755 x 30: every end by the exact walk, against one cold HiGHS program an end (20 ends sampled);
            the sampled ends must agree to 1e-6
-wide       6,000 x 900 and 81,307 x 925: all outer ranges, and by the interior rank test who has a second value
-adult      the UCI Adult table (adult.data in FOLDER), SUM(hours) by pairs of columns with GROUP BY: the whole audit
+wide       6,000 x 900 and 81,307 x 925: all outer ranges, by the interior rank test who has a second value, and which
+           ends projected tables reach in floating point; beside them the rank test of the same rows (the audit itself)
+programs   6,000 x 900: the same ends by one HiGHS simplex kept warm from end to end, dual and primal (up to 20 ends)
+adult      the UCI Adult table (adult.data in FOLDER), 300 statements over SUM(hours), one in eight with GROUP BY:
+           the audit alone, and with real hours from 1 to 99; once more with HAVING COUNT(*) >= 3
 
 CPU seconds of this process. Ranges of `wide` and `adult` are outer: how many ends a table reaches is printed as it is.
 """
@@ -12,19 +15,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import time
 from fractions import Fraction
-from itertools import combinations
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from keyhole.audit.examine import examine
 from keyhole.grid import Grid
-from keyhole.solve.interval import Polytope, RangeProblem, Ranges, ranges
+from keyhole.solve.interval import Polytope, RangeProblem, Ranges, ranges, witness
+from keyhole.solve.interval.interior import _restricted
+from keyhole.solve.rowspace import RowSpace
 
 Report = dict[str, Any]
+NAMES_OF_PARTS = ("small", "wide", "programs", "adult")
 NAMES = "age workclass fnlwgt education years marital occupation relationship race sex gain loss hours country income"
 
 
@@ -55,8 +63,8 @@ def world(n: int, m: int, seed: int, columns: int = 6, levels: int = 60) -> tupl
 
 
 def reached(found: Ranges) -> float:
-    """The share of ends that a table reaches."""
-    ends = [(r.inner is not None and r.inner[s] == (r.lo, r.hi)[s]) for r in found.of for s in (0, 1)]
+    """The share of ends that a table reaches, those in floating point included."""
+    ends = [r.reached(s) for r in found.of for s in (0, 1)]
     return sum(ends) / max(len(ends), 1)
 
 
@@ -65,6 +73,28 @@ def timed(problem: RangeProblem, **more: Any) -> tuple[float, Ranges]:
     start = time.process_time()
     found = ranges(problem, **more)
     return time.process_time() - start, found
+
+
+class Stages:
+    """Seconds of the search for projected tables, which is a part of `ranges`."""
+
+    def __init__(self) -> None:
+        self.projected = 0.0
+        self._near = witness.near_ends
+
+    def near_ends(self, *given: Any) -> list[tuple[int, tuple[bool, bool]]]:
+        """The same, timed."""
+        start = time.process_time()
+        found = list(self._near(*given))
+        self.projected += time.process_time() - start
+        return found
+
+    def timed(self, problem: RangeProblem, **more: Any) -> tuple[float, Ranges]:
+        """Ranges, and the CPU seconds they took without projected tables."""
+        self.projected = 0.0
+        with mock.patch.object(witness, "near_ends", self.near_ends):
+            seconds, found = timed(problem, **more)
+        return seconds - self.projected, found
 
 
 def small(scale: float) -> Report:
@@ -109,46 +139,159 @@ def highs(P: Polytope, found: Ranges, sample: int) -> tuple[float, float]:
 
 
 def wide(scale: float) -> Report:
-    """Outer ranges and second tables of large logs."""
+    """Outer ranges, second tables and ends reached of large logs."""
+    warm, truth = world(1_500, 60, 1)
+    timed(RangeProblem(warm, [Grid(None)] * warm.K, truth=truth))  # compile
     report: Report = {}
+    stages = Stages()
     for n, m in ((6_000, 900), (81_307, 925)):
         P, truth = world(int(n * scale), m, 1)
-        seconds, found = timed(RangeProblem(P, [Grid(None)] * P.K, truth=truth))
-        report[f"{P.K} x {P.m}, {len(P.columns)} entries"] = {
-            "seconds": round(seconds, 2),
+        question = RangeProblem(P, [Grid(None)] * P.K, truth=truth)
+        start = time.process_time()
+        rank = RowSpace(_restricted(P, range(P.m), range(P.K))).rank
+        itself = time.process_time() - start
+        seconds, found = stages.timed(question)
+        report[f"{P.K} x {P.m}, {len(P.columns)} entries, rank {rank}"] = {
+            "seconds of the rank test": round(itself, 2),
+            "seconds of ranges and second tables": round(seconds, 2),
+            "seconds of projected tables": round(stages.projected, 2),
+            "all of it in rank tests": round((seconds + stages.projected) / itself, 1),
             "ends narrowed": sum(bool(w) for r in found.of for w in r.weights.values()),
             "shown to have a second value": round(sum(r.wider(Fraction(0)) for r in found.of) / P.K, 4),
-            "ends reached by a table": round(reached(found), 4),
+            "ends reached": round(reached(found), 6),
         }
     return report
 
 
-def adult(folder: Path) -> Report:
-    """A log of GROUP BYs over the Adult table, small cells hidden."""
+def programs(scale: float, most: float = 60.0) -> Report:
+    """Projected tables against a linear program an end, warm; about `most` seconds for either method."""
+    warm, truth = world(1_500, 60, 1)
+    timed(RangeProblem(warm, [Grid(None)] * warm.K, truth=truth))  # compile
+    P, truth = world(int(6_000 * scale), 900, 1)
+    question = RangeProblem(P, [Grid(None)] * P.K, truth=truth)
+    stages = Stages()
+    _, found = stages.timed(question)
+    ends = sum(not r.reached(s) or r.near[s] for r in found.of for s in (0, 1))
+    each = stages.projected / max(ends, 1)
+    report: Report = {"ends": ends, "left": sum(not r.reached(s) for r in found.of for s in (0, 1))}
+    report["projected, seconds for all"] = round(stages.projected, 2)
+    for name, strategy in (("dual", 1), ("primal", 4)):
+        before = time.process_time()
+        taken, solved, worst = warm_programs(P, found, strategy, most)
+        report[f"first {name}, seconds"] = round(time.process_time() - before - taken, 1)
+        report[f"warm {name}"] = {
+            "ends solved": solved,
+            "seconds an end": round(taken / max(solved, 1), 3),
+            "ratio": round(taken / solved / each) if solved else "none: no end, or not even a first table, in time",
+            "worst difference in widths": worst,
+        }
+    return report
+
+
+def warm_programs(P: Polytope, found: Ranges, strategy: int, most: float) -> tuple[float, int, float]:
+    """CPU seconds, upper ends solved, and how far from those called reached; the first solve is not counted."""
+    import highspy as untyped
+
+    highspy: Any = untyped
+
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = P.K, P.m
+    model.col_cost_ = np.zeros(P.K)
+    model.col_lower_, model.col_upper_ = (np.array([float(P.total(k)[s] or 0) for k in range(P.K)]) for s in (0, 1))
+    model.row_lower_, model.row_upper_ = (np.array([float(ends[s] or 0) for ends in P.rows]) for s in (0, 1))
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_, model.a_matrix_.index_ = P.start.astype(np.int32), P.columns.astype(np.int32)
+    model.a_matrix_.value_ = P.entries.astype(np.float64)
+    solver: Any = highspy.Highs()
+    for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("simplex_strategy", strategy)):
+        solver.setOptionValue(option, value)
+    solver.passModel(model)
+    solver.setOptionValue("time_limit", 3 * most)  # of the clock, as all limits of the solver
+    solver.run()
+    start, solved, worst = time.process_time(), 0, 0.0
+    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        return 0.0, 0, 0.0  # no table yet: nothing to be warm from
+    for k in np.random.default_rng(0).choice(P.K, 20, replace=False).tolist():
+        solver.changeColCost(k, -1.0)
+        solver.setOptionValue("time_limit", solver.getRunTime() + most)
+        solver.run()
+        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal or time.process_time() - start > most:
+            break
+        solved += 1
+        (low, high), r = P.records[k], found.of[k]
+        assert low is not None
+        assert high is not None
+        assert r.lo is not None
+        assert r.hi is not None
+        end = min(float(high), -solver.getObjectiveValue() - (P.sizes[k] - 1) * float(low))
+        if r.near[1]:
+            worst = max(worst, abs(end - float(r.hi)) / float(r.hi - r.lo))
+        solver.changeColCost(k, 0.0)
+    return time.process_time() - start, solved, worst
+
+
+def statements(read: Any, hidden: str, seed: int = 1) -> list[str]:
+    """Three hundred of them: one or two columns of GROUP BY, at times in a range of years of age, or conditions."""
+    rng = random.Random(seed)
+    keys = ("workclass", "education", "marital", "occupation", "relationship", "race", "sex", "country", "income")
+    values = {key: sorted(set(read[key].to_pylist())) for key in keys}
+    log = dict[str, None]()
+    while len(log) < 300:
+        low = rng.randrange(17, 70)
+        where = f"age BETWEEN {low} AND {low + rng.randrange(3, 40)}"
+        if rng.random() < 0.13:
+            key = ", ".join(rng.sample(keys, rng.choice((1, 2, 2, 3))))
+            where = f" WHERE {where}" if rng.random() < 0.5 else ""
+            log[f"SELECT {key}, SUM(hours) FROM t{where} GROUP BY {key}{hidden}"] = None
+        else:
+            key = rng.choice(keys)
+            more = f" AND {key} = '{rng.choice(values[key])}'" if rng.random() < 0.5 else ""
+            log[f"SELECT SUM(hours) FROM t WHERE {where}{more}"] = None
+    return list(log)
+
+
+def adult(folder: Path, most: float, hidden: str | None) -> Report:
+    """A log with GROUP BYs over the Adult table, small cells shown or hidden."""
     import pyarrow.csv as pc
 
     path = folder / "adult.data"
     if not path.is_file():
         return {"skipped": f"no {path}"}
-    read = pc.read_csv(path, pc.ReadOptions(column_names=NAMES.split()), pc.ParseOptions(delimiter=","))
+    options = pc.ConvertOptions(strings_can_be_null=False)
+    read = pc.read_csv(path, pc.ReadOptions(column_names=NAMES.split()), convert_options=options)
+    read = read.set_column(read.column_names.index("hours"), "hours", read["hours"].cast("float64"))
     report: Report = {}
-    keys = ("workclass", "education", "marital", "occupation", "race", "sex")
-    for hidden in ("", " HAVING COUNT(*) >= 10"):
-        log = [
-            f"SELECT {', '.join(key)}, SUM(hours) FROM t GROUP BY {', '.join(key)}{hidden}"
-            for size in (1, 2, 3)
-            for key in combinations(keys, size)
-        ]
+    for hides in ("", " HAVING COUNT(*) >= 3") if hidden is None else (hidden,):
+        log = statements(read, hides)
         start = time.process_time()
-        found = examine(log, data=read, private="hours:1..99", time_limit=60)
-        narrow = [f for f in found.ranges if f.proof is not None and f.proof.weights]
-        report[f"{len(log)} statements{hidden}"] = {
-            "seconds": round(time.process_time() - start, 1),
+        examine(log, data=read, private="hours")
+        itself = time.process_time() - start
+        stages, kept = Stages(), list[Ranges]()
+
+        def search(
+            problem: RangeProblem,
+            seconds: float | None = None,
+            stages: Stages = stages,
+            kept: list[Ranges] = kept,
+            **more: Any,
+        ) -> Ranges:
+            kept.append(stages.timed(problem, seconds=seconds, **more)[1])
+            return kept[-1]
+
+        start = time.process_time()
+        with mock.patch.object(import_module("keyhole.audit.rules.interval"), "ranges", search):
+            found = examine(log, data=read, private="hours:1..99", time_limit=most)
+        seconds = time.process_time() - start
+        report[f"{len(log)} statements{hides}"] = {
             "queries": found.queries,
             "atoms": found.atoms,
-            "exposed": len(found.exposed),
-            "narrowed": len(narrow),
-            "tight": sum(f.tight for f in narrow),
+            "seconds of the audit alone": round(itself, 1),
+            "seconds with ranges": round(seconds, 1),
+            "of these, projected tables": round(stages.projected, 1),
+            "ratio": round(seconds / itself, 1),
+            "ends reached": [round(reached(each), 4) for each in kept],
+            "exposed": [len(found.exposed)],
+            "narrowed": sum(f.proof is not None and bool(f.proof.weights) for f in found.ranges),
             "promise": found.promise,
         }
     return report
@@ -157,13 +300,19 @@ def adult(folder: Path) -> Report:
 def main() -> None:
     """Run the parts and print what they found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("small", "wide", "adult"))
+    parser.add_argument("--only", choices=NAMES_OF_PARTS)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--adult", type=Path, default=Path("adult"))
+    parser.add_argument("--most", type=float, default=600.0, help="seconds of the clock for the ranges of adult")
+    parser.add_argument("--hidden", help="only this HAVING of adult, such as '' or ' HAVING COUNT(*) >= 10'")
     given = parser.parse_args()
-    for name in ("small", "wide", "adult"):
+    for name in NAMES_OF_PARTS:
         if given.only in (None, name):
-            part = adult(given.adult) if name == "adult" else {"small": small, "wide": wide}[name](given.scale)
+            part = (
+                adult(given.adult, given.most, given.hidden)
+                if name == "adult"
+                else {"small": small, "wide": wide, "programs": programs}[name](given.scale)
+            )
             print(json.dumps({name: part}, indent=2), flush=True)
 
 

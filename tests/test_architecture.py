@@ -21,11 +21,12 @@ import pytest
 
 import keyhole
 import keyhole.attack
+import keyhole.attack.design
 import keyhole.audit
 import keyhole.defend
 import keyhole.oracle
 from keyhole.attack.arrays import from_arrays
-from keyhole.checks import attacks, auditors, budgets, oracle_learners, oracles, sources, updates
+from keyhole.checks import attacks, auditors, budgets, designs, oracle_learners, oracles, sources, updates
 from keyhole.checks.mechanism_games import GAMES, Game
 from keyhole.defend.budget import Cap
 from keyhole.defend.histogram import Histogram
@@ -75,6 +76,12 @@ def test_every_attack_is_a_specimen() -> None:
     found = {type(s.subject.fresh(from_arrays(np.eye(2), [1, 2], prior=s.subject.prior))) for s in attacks.SPECIMENS}
     assert having(keyhole.attack, "observe", "estimate", "state", "resume") == found
     assert set(keyhole.attack.METHODS) == {c.name for c in found}
+
+
+def test_every_query_design_is_a_specimen() -> None:
+    assert having(keyhole.attack.design, "queries", "exposes", "decode") == {
+        type(s.subject.design) for s in designs.SPECIMENS
+    }
 
 
 def test_every_oracle_attack_is_a_specimen() -> None:

@@ -83,9 +83,38 @@ Missing = str | int | bool | Number | None
 KindName = Literal["integer", "decimal", "double", "text", "boolean", "date", "timestamp"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLayout(_Table):
+    """How a text file or a sheet is written; what is not said is found, or is as usual.
+
+    `columns` names the columns of a file without a header; `null` are words for NULL; `trim` takes blanks off the ends
+    of values. `decimal` and `thousands` are the signs inside numbers.
+    """
+
+    encoding: str | None = None
+    delimiter: str | None = None
+    columns: tuple[str, ...] = ()
+    decimal: Literal[",", "."] | None = None
+    thousands: str | None = None
+    null: tuple[str, ...] = ()
+    trim: bool = False
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise ValueError(f"delimiter = {self.delimiter!r}: write one character")
+        if self.thousands is not None and (len(self.thousands) != 1 or self.thousands.isalnum()):
+            raise ValueError(f"thousands = {self.thousands!r}: write one character that is no digit or letter")
+        if self.thousands is not None and self.thousands == (self.decimal or "."):
+            raise ValueError(f"thousands and decimal are both {self.thousands!r}: say decimal = ',' or another")
+        twice = [name for name in self.columns if self.columns.count(name) > 1]
+        if twice:
+            raise ValueError(f"columns names {twice[0]!r} twice")
+
+
 @dataclass(frozen=True, slots=True)
-class SourceTable(_Table):
-    """[source]: where the people are."""
+class SourceTable(FileLayout):
+    """[source]: where the people are, and how the file is written."""
 
     data: str | None = None
     table: str | None = None
@@ -224,6 +253,45 @@ class Columns(_Table):
 
 
 @dataclass(frozen=True, slots=True)
+class TableRoles(_Table):
+    """[tables.NAME]: another table of the data, and how its rows belong to people.
+
+    `keys` name what it is joined on: "col", or "col=other" where the table of the people calls it `other`. With
+    `public = "all"` it is a dimension (one row a key, public facts). With `private = "all"` who has rows is private
+    too; a list of private columns leaves the rows and the other columns public.
+    """
+
+    keys: tuple[str, ...]
+    private: str | tuple[str, ...] | None = None
+    public: str | None = None
+    hidden: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise ValueError('keys = [...] names the columns it is joined on: "col", or "col=other"')
+        for key in self.keys:
+            if not all(part.strip() for part in key.split("=")) or key.count("=") > 1:
+                raise ValueError(f'key {key!r}: write "col", or "col=other" where the names differ')
+        if (self.private is None) == (self.public is None):
+            raise ValueError('write private = "all", private = [columns], or public = "all"')
+        for word, said in (("private", self.private), ("public", self.public)):
+            if isinstance(said, str) and said != "all":
+                raise ValueError(
+                    f'{word} = "all"' + (" or a list of columns" if word == "private" else "") + f", not {said!r}"
+                )
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """(own column, column of the table of the people) for each key.
+
+        >>> TableRoles(("code=state", "year"), public="all").pairs
+        (('code', 'state'), ('year', 'year'))
+        """
+        parts = (key.partition("=") for key in self.keys)
+        return tuple((own.strip(), other.strip() or own.strip()) for own, _, other in parts)
+
+
+@dataclass(frozen=True, slots=True)
 class Online(_Table):
     """[online]: deciding before each answer."""
 
@@ -300,6 +368,7 @@ class Config(_Table):
 
     source: SourceTable = field(default_factory=SourceTable)
     columns: Columns = field(default_factory=Columns)
+    tables: dict[str, TableRoles] = field(default_factory=dict)
     online: Online = field(default_factory=Online)
     book: BookTable = field(default_factory=BookTable)
     budget: BudgetTable = field(default_factory=BudgetTable)
@@ -415,11 +484,14 @@ def _value(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> 
         if len(choices) == 1 and (get_origin(choices[0]) or is_dataclass(choices[0])):
             return _value(choices[0], value, place, faults)
         for choice in choices:
+            if get_origin(choice) is tuple and isinstance(value, list | tuple):
+                return _value(choice, value, place, faults)
             if choice is Decimal and (number := _number(value)) is not None:
                 return number
             if type(value) is choice:
                 return value
-        faults.append(f"{_at(place)}: write {' or '.join(_WORDS[choice] for choice in choices)}, not {value!r}")
+        words = " or ".join(_WORDS.get(choice, "a list") for choice in choices)
+        faults.append(f"{_at(place)}: write {words}, not {value!r}")
     return None
 
 

@@ -7,6 +7,7 @@ A `Term` is `factor * SUM(weight * column) WHERE where`; a `Query` is a sum of t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -14,6 +15,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from keyhole.predicate import (
+    FALSE,
     TRUE,
     Comparison,
     IsNull,
@@ -37,6 +39,9 @@ class Refused:
         return self.reason
 
 
+# of a statement: some rows may be cut off; something computed from it was shown; shown, and others stand for it
+IF_SHOWN, FINER, COVERED = "if shown", "finer", "covered"
+DOUBTFUL = frozenset((IF_SHOWN, FINER))
 HALF, FLOOR, CEIL, ZERO = "half", "floor", "ceil", "zero"  # where a rounded number goes: to the nearest, down, up, to 0
 _ROUNDED = {HALF: "ROUND({}, {})", FLOOR: "FLOOR({})", CEIL: "CEIL({})", ZERO: "TRUNC({})"}
 
@@ -51,11 +56,13 @@ class Aggregate(StrEnum):
     QUANTILE_CONT = "QUANTILE_CONT"  # at Query.level, between two values
     QUANTILE_DISC = "QUANTILE_DISC"  # at Query.level, one of the values
     VAR = "VAR"  # Query.terms hold the column; Query.label tells sample from population
+    PEOPLE = "PEOPLE"  # COUNT(DISTINCT person) under private conditions; the term's weight is the id
     PUBLIC = "PUBLIC"  # public columns under public conditions: the term's weight is the whole aggregate; no secret
 
 
 QUANTILES = (Aggregate.QUANTILE_CONT, Aggregate.QUANTILE_DISC)
 CUT = (Aggregate.MEDIAN, Aggregate.QUANTILE_CONT)  # of DECIMAL, DuckDB cuts them toward zero to the column's digits
+OTHER_GROUPS = "every other group"  # the label of what a GROUP BY says of keys that it does not show
 ORDERED = (Aggregate.MIN, Aggregate.MAX, Aggregate.MEDIAN, *QUANTILES)
 
 
@@ -160,7 +167,9 @@ class Query:
             where = f" FILTER (WHERE {to_sql(term.where)})" if term.where != TRUE else ""
             name = self.label.split("(")[0] if self.aggregate is Aggregate.VAR else self.aggregate.value
             at = f", {_decimal(self.level)}" if self.aggregate in QUANTILES else ""
-            text = f"{name}({quote_name(term.column or '')}{at}){where}"
+            text = f"{name}({quote_name(term.column or '') if term.weight is None else term.weight}{at}){where}"
+            if self.aggregate is Aggregate.PEOPLE:
+                text = f"COUNT(DISTINCT {term.weight}){where}"
             if self.aggregate is Aggregate.PUBLIC:
                 text = f"{term.weight}{where}"
             if term.factor != 1:
@@ -233,16 +242,64 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """Buckets of a private column: `start + size * q`, q being `factor * column` rounded down, up or toward zero.
+
+    >>> to_sql(Steps("pay", Fraction(1, 100), Fraction(100), Fraction(0)).holding(200))
+    '"pay" >= 200 AND "pay" < 300'
+    """
+
+    column: str
+    factor: Fraction
+    size: Fraction
+    start: Fraction
+    rounding: str = FLOOR
+
+    def holding(self, value: Scalar | None) -> Predicate:
+        """The condition that a record is in the bucket of this value."""
+        if value is None:
+            return IsNull(self.column)
+        q = (Fraction(value) - self.start) / self.size  # type: ignore[arg-type]
+        if q.denominator != 1:
+            return FALSE
+        up = self.rounding == CEIL or (self.rounding == ZERO and q < 0)
+        low, high = (q - 1, q) if up else (q, q + 1)
+        ends = (">" if up else ">=", low), ("<=" if up else "<", high)
+        if self.rounding == ZERO and q == 0:
+            ends = (">", Fraction(-1)), ("<", Fraction(1))
+        return conjunction(*(Comparison(self.column, op, _whole_or_decimal(end / self.factor)) for op, end in ends))
+
+
+def _whole_or_decimal(value: Fraction) -> int | Decimal:
+    """A number as it is written; `lower` sees to it that it has few digits."""
+    return value.numerator if value.denominator == 1 else Decimal(value.numerator) / Decimal(value.denominator)
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
-    """One GROUP BY key: a column, or an expression over public columns."""
+    """One GROUP BY key: a column, or an expression over public columns.
+
+    A function of a private column is a key if it cuts the column into buckets: `cases` are (value, condition) of a CASE
+    with constant results, `steps` those of FLOOR(column / constant).
+    """
 
     name: str
     sql: str
     column: str | None
     columns: frozenset[str] = frozenset()  # those an expression looks at
+    cases: tuple[tuple[Scalar | None, Predicate], ...] = ()
+    steps: Steps | None = None
+
+    def hidden(self, secret: AbstractSet[str]) -> bool:
+        """Does it depend on private values in which group somebody is?"""
+        return self.column in secret or bool(self.cases) or self.steps is not None
 
     def equals(self, value: Scalar | None) -> Predicate:
         """The condition that a record belongs to the group with this key value."""
+        if self.steps is not None:
+            return self.steps.holding(value)
+        if self.cases:
+            return next((condition for each, condition in self.cases if each == value), FALSE)
         if self.column is None:
             return Opaque(f"({self.sql}) IS NOT DISTINCT FROM {literal(value)}", self.columns)
         return IsNull(self.column) if value is None else Comparison(self.column, "=", value)
@@ -256,6 +313,10 @@ class Statement:
     tuples of indices into `keys` (plain GROUP BY: one set with all). `having` tests decide whether a group is shown.
     `where` is the condition of the whole statement, already part of every query. `shown` are the columns of the result
     from left to right, `table` the name (with what stands before its dots) under which the text knows the table.
+
+    `certainty` is empty if all of it was shown, `IF_SHOWN` if rows may have been cut off (`limit` of them were shown,
+    where that is known), `FINER` if only something was shown that is computed from it, `COVERED` if it was shown and
+    FINER ones stand for it where it cannot be judged itself: see `keyhole.sql.read`.
     """
 
     text: str
@@ -266,6 +327,9 @@ class Statement:
     having: tuple[Test, ...] = ()
     shown: tuple[Shown, ...] = ()
     table: tuple[str, ...] = ()
+    certainty: str = ""
+    limit: int | None = None
+    tables: tuple[tuple[tuple[str, ...], str], ...] = ()  # other tables: (name as written, name as declared)
 
     @property
     def tested(self) -> tuple[Query, ...]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Columns, Config, Knowledge, PrivateColumn, parse_private
+from keyhole.knowledge import Columns, Config, FileLayout, Knowledge, PrivateColumn, SourceTable, parse_private
 
+FILE = "keyhole.toml"  # what settings are called
 Names = str | Sequence[str]  # one column, or several
 
 
@@ -41,6 +42,25 @@ class Settings:
     def knowledge(self) -> Knowledge:
         """What the attacker knows beforehand."""
         return self.config.knowledge()
+
+
+@dataclass(frozen=True, slots=True)
+class File(FileLayout):
+    """A file and how it is written, wherever data is asked for: `data=File("staff.csv", encoding="latin-1")`.
+
+    Without a path it is about the file that the settings name.
+    """
+
+    path: str | Path | None = None
+
+    def over(self, source: SourceTable) -> SourceTable:
+        """The settings of a file, with what is said here put over them.
+
+        >>> File(trim=True).over(SourceTable(data="a.csv", encoding="latin-1")).encoding
+        'latin-1'
+        """
+        said = {f.name: getattr(self, f.name) for f in fields(FileLayout) if getattr(self, f.name) != f.default}
+        return replace(source, **said)
 
 
 def settings(
@@ -86,17 +106,29 @@ def settings(
         table=table if table is not None else read.source.table,
         view=view if view is not None else read.source.view,
     )
+    if isinstance(data, File):
+        source, data = data.over(source), data.path
     where = data if data is not None else read.source.data
     if where is None:
-        raise ConfigError("no data: give --data FILE (data=... in Python), or data under [source] in keyhole.toml")
+        raise ConfigError(
+            f"no data: give --data FILE (data=... in Python), or data under [source] in keyhole.toml{_unread(config)}"
+        )
     return Settings(where, replace(read, columns=columns, source=source), tuple(asked) or tuple(named))
 
 
 def with_private(found: Settings) -> Settings:
     """The same, or an error where no column is private: there would be nothing to judge."""
-    if not found.columns.private:
-        raise ConfigError("no column is private: name one with --private COL, or under [columns.private.COL]")
+    if not found.columns.private and not any(t.private for t in found.config.tables.values()):
+        told = found.config if found.config != Config() else None
+        raise ConfigError(
+            f"no column is private: name one with --private COL, or under [columns.private.COL]{_unread(told)}"
+        )
     return found
+
+
+def _unread(config: object) -> str:
+    """Where settings lie in the working folder and were not asked for, that is said."""
+    return ". There is a keyhole.toml here: add -c keyhole.toml" if config is None and Path(FILE).is_file() else ""
 
 
 def names(given: Names) -> tuple[str, ...]:

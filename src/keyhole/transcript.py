@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from keyhole.errors import LogError
 from keyhole.query import Query
 
+FIELDS = frozenset({"sql", "answer", "noise", "analyst", "time"})  # of a line of a transcript
 NOISE_KINDS = ("laplace", "gaussian", "discrete-laplace", "discrete-gaussian", "uniform", "rounded", "unknown")
 
 
@@ -98,16 +99,23 @@ class Line:
     noise: Noise | None = None
     at: int = 1  # line of the file
     dialect: str = "duckdb"
+    analyst: str | None = None  # who asked, where the log says it
+    time: str | None = None  # when, as the log writes it
+    repeats: int = 1  # how often it stands in the log, where repeats were folded
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One query with its answer; `number` is "3" or, for a part of a statement, "3.2"."""
+    """One query with its answer; `number` is "3" or, for a part of a statement, "3.2".
+
+    `certainty` is empty if the answer was shown, else why it may not have been (`keyhole.query.IF_SHOWN`, `FINER`).
+    """
 
     number: str
     sql: str
     query: Query
     answer: Answer | None
+    certainty: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +125,8 @@ class Refusal:
     number: str
     sql: str
     error: str
+    repeats: int = 1
+    analyst: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +164,13 @@ def parse_line(text: str, number: int, at: int, name: str) -> Line:
         raise LogError(f'{name}, line {at}: not JSON ({error}); each line is {{"sql": ..., "answer": ...}}') from None
     if not isinstance(raw, dict) or not isinstance(raw.get("sql"), str):
         raise LogError(f'{name}, line {at}: write {{"sql": "SELECT ...", "answer": ...}}')
-    unknown = set(raw) - {"sql", "answer", "noise"}
+    unknown = set(raw) - FIELDS
     if unknown:
-        raise LogError(f"{name}, line {at}: unknown field {sorted(unknown)[0]!r}; known: sql, answer, noise")
-    return Line(number, raw["sql"], raw.get("answer", ABSENT), noise_of(raw.get("noise"), f"{name}, line {at}"), at)
+        listed = "sql, answer, noise, analyst, time"
+        raise LogError(f"{name}, line {at}: unknown field {sorted(unknown)[0]!r}; known: {listed}")
+    noise = noise_of(raw.get("noise"), f"{name}, line {at}")
+    analyst, time = (None if raw.get(field) is None else str(raw[field]) for field in ("analyst", "time"))
+    return Line(number, raw["sql"], raw.get("answer", ABSENT), noise, at, analyst=analyst, time=time)
 
 
 def noise_of(law: object, where: str) -> Noise | None:

@@ -328,3 +328,13 @@ def test_the_command_agrees_with_its_json(tmp_path: Path) -> None:
             found = json.loads(done.stdout)
             nobody = all(i["status"] == "open" for i in found["intervals"])
             assert (done.exit_code == 0) == (nobody and found["complete"])
+
+
+def test_a_floating_sum_that_cancels_is_no_contradiction() -> None:
+    """-2.5 + 3.33... less a count is next to 0; the dust is that of what was added up, not of what is left."""
+    people = pa.table({"n": ["Ann", "Bob", "Dan"], "w": [-2, 3, -2], "x": [5, 10, None], "y": [None, None, 13]})
+    asked = "SELECT SUM(x / NULLIF(w, 0)) - COUNT((y + w) * 0.5) FROM t"
+    for answer in ("-0.16666666666666652", "-0.16666666666666674"):
+        found = keyhole.examine([(asked, Decimal(answer))], data=people, private=["x", "y"], id="n")
+        assert not found.contradictions
+    assert keyhole.examine([(asked, Decimal("-0.166"))], data=people, private=["x", "y"], id="n").contradictions

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from keyhole import examine
 from keyhole.cli import app
-from keyhole.report.text import sentence
+from keyhole.report.sentence import sentence
 
 PEOPLE = {"name": ["Ann", "Bob", "Cyd"], "age": [20, 30, 40], "pay": [1, 2, 3]}
 SESSION = "SET search_path = x; SHOW tables; BEGIN; COMMIT;"
@@ -95,6 +95,6 @@ def test_one_judged_statement_is_enough_and_public_ones_count() -> None:
     for log in ("SELECT COUNT(*) FROM t WHERE age > 25", "SELECT SUM(pay) FROM t"):
         verdict = examine(log, data=pa.table(PEOPLE), private=["pay"], id="name")
         assert (verdict.exit_code, verdict.judged) == (0, 1)
-        assert sentence(verdict.plain) == "Nobody of 3 people is exposed by 1 query."
+        assert sentence(verdict.plain) == "Nobody of 3 people is exposed by 1 statement."
     mixed = examine(f"{SESSION} SELECT SUM(pay) FROM t", data=pa.table(PEOPLE), private=["pay"], id="name")
     assert (mixed.exit_code, mixed.judged) == (0, 1)  # what steers a session is in no count

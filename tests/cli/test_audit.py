@@ -52,6 +52,7 @@ def test_json_fields(folder: Path) -> None:
     verdict = json.loads(out)
     assert code == 1
     assert set(verdict) == {
+        "sentence",
         "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed", "source",
         "exposed", "groups", "intervals", "unjudged", "refused", "contradictions",
         "warnings",
@@ -70,7 +71,7 @@ def test_json_fields(folder: Path) -> None:
 
 def test_text_output_has_the_arithmetic(folder: Path) -> None:
     _, out, _ = audit(folder, "log.sql", "--data", "people.csv", *WHO)
-    assert "1 of 6 people is exposed by 3 queries." in out
+    assert "1 of 6 people is exposed by 3 statements." in out
     assert "Q1 - Q2 - Q3 = Jeremy Doe's Blood sugar = 5.2" in out
     assert "32.1 - 15.5 - 11.4 = 5.2" in out
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, islice
@@ -159,8 +159,11 @@ def agrees(f: Finding, v: Fraction) -> bool:
     return v not in [Fraction(e) for e in f.excluded] and (not f.allowed or v in [Fraction(a) for a in f.allowed])
 
 
-def every_table(rng: random.Random) -> Counter[str]:
-    """Logs with private conditions about two or three people: what is claimed must hold in every table left."""
+def every_table(rng: random.Random, make: Callable[[random.Random, float], list[Made]] = log) -> Counter[str]:
+    """Logs with private conditions about two or three people: what is claimed must hold in every table left.
+
+    What is said of a row that LIMIT may have cut off must be true, and no more.
+    """
     people = rng.choice((2, 3))
     world = make_world(rng, people, FEW)
     if people == 3:
@@ -170,7 +173,7 @@ def every_table(rng: random.Random) -> Counter[str]:
     declared = rng.random() < 0.5
     prior = PrivateColumn(min=0, max=2, step=1) if declared else PrivateColumn()
     twin, score = EveryTable(engine(), world, FEW), Counter[str]()
-    logs = [log(rng, 0.35)[:3] for _ in range(LOGS)]
+    logs = [make(rng, 0.35)[:3] for _ in range(LOGS)]
     verdicts = Door(world, prior).audits([_lines(rng, twin, asked) for asked in logs])
     for asked, judged in zip(logs, verdicts, strict=True):
         if judged.exit_code == 3 and not judged.findings:
@@ -193,7 +196,7 @@ def every_table(rng: random.Random) -> Counter[str]:
         if judged.contradictions:
             raise FalseVerdict(f"true answers contradict each other: {judged.contradictions} {story}")
         for f in judged.findings:
-            for k in left:
+            for k in [twin.at] if f.if_shown else left:
                 v = twin.tables[k][f.column][f.row]
                 if v is None or not agrees(f, Fraction(v)):
                     raise FalseVerdict(f"{f} where it is {v} in {twin.tables[k]} with the same answers {story}")

@@ -164,7 +164,8 @@ def test_statements_are_counted_as_written() -> None:
     hidden = "MAX(x) FILTER (WHERE x > 0)"
     log = [SUM, SUM, f"SELECT g, SUM(x), {hidden} FROM t GROUP BY g", f"SELECT {hidden} FROM t", "SELECT FROM"]
     data = ward(*log).to_json()
-    assert data["statements"] == {"total": 5, "judged": 2, "unjudged": 2, "refused": 1, "distinct": 4, "noisy": 0}
+    counts = {"total": 5, "judged": 2, "unjudged": 2, "refused": 1, "distinct": 4, "noisy": 0, "failed": 0}
+    assert data["statements"] == counts
     assert (data["people"], data["records"]) == (3, 3)
 
 
@@ -225,7 +226,7 @@ def test_text_is_what_the_console_prints() -> None:
     console.print(verdict)
     printed = [line.rstrip() for line in console.export_text().rstrip().splitlines()]
     assert verdict.text().splitlines() == printed
-    assert verdict.text().splitlines()[0].startswith("1 of 3 people is exposed by 3 queries.")
+    assert verdict.text().splitlines()[0].startswith("1 of 3 people is exposed by 4 statements.")
 
 
 def test_why_has_formula_and_arithmetic() -> None:

@@ -114,7 +114,7 @@ def test_who_saw_what_is_in_the_book(tmp_path: Path) -> None:
     shown = [line.split("  ")[-1] for line in out.splitlines() if line[:6].strip().isdigit()]
     assert code == 0
     assert f"released: {COUNT} (ann)" in shown
-    assert f"told again: entry {at}, which entries {at - 1} paid for (bob)" in shown  # type: ignore[operator]
+    assert f"told again: entry {at}, which entry {at - 1} paid for (bob)" in shown  # type: ignore[operator]
     assert f"answered: {WHOLE} (ann)" in shown
     assert f"told again: entry {exact} (bob)" in shown
     assert "refused: SELECT MAX(pay) FROM staff (bob)" in out

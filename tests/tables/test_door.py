@@ -151,7 +151,7 @@ def test_what_does_not_fit_is_a_fault_at_load(tmp_path: Path, private: str, bad:
     same = {"date": "2020-01-01", "boolean": "true"}
     good = next((v for k, v in same.items() if k in private), "41")
     text = f"name,pay\nAnn,{good}\nBob,{bad}\n"
-    with pytest.raises(DataError, match=rf"column 'pay', row 2: '{bad}' is not {word}"):
+    with pytest.raises(DataError, match=rf"column 'pay', row 2: its value is not {word}"):
         opened(tmp_path, text, Use.WATCH, private)
     with pytest.raises(DataError, match=f"is not {word}") as quiet:
         opened(tmp_path, text, Use.ANSWER, private)

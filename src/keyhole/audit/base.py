@@ -8,15 +8,19 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
-from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank
+from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
 from keyhole.transcript import Noise, Refusal, shifted, simplest_decimal
+
+if TYPE_CHECKING:
+    from keyhole.audit.first import First
+    from keyhole.logs.open import Log
 
 
 class Status(StrEnum):
@@ -114,6 +118,7 @@ class Proof:
     tables: str = ""  # all tables on the grid were looked at: those of plain "sums", or with "other" answers
     sides: tuple[EndProof, ...] = ()
     both: BothRanges | None = None
+    counted: Mapping[str, Any] | None = None  # counts of people that force it: what a replay needs, `system` is -1
 
     @property
     def known(self) -> tuple[KnownValue, ...]:
@@ -193,7 +198,10 @@ class Finding:
     allowed: tuple[Scalar, ...] = ()
     insider: Mapping[str, Scalar | None] | None = None  # whoever knows this one's value, and only he
     form: str = ""  # what is known, where it is not simply the value
+    rows: tuple[int, ...] = ()  # of a person with several records: those that it is about
+    grade: str = ""  # of a yes or no: shown to have, shown not to have, one of his, narrowed
     tight: bool = True  # are the ends of a range shown to be reached?
+    if_shown: bool = False  # it needs a row that a LIMIT may have cut off
 
     @property
     def who(self) -> str:
@@ -219,7 +227,7 @@ class Exposure:
     `ranges` are those who stay open, and of whom a narrower range is proved than was known.
 
     `version` is that of the data, `dialect` the SQL that the log is written in; `index` finds the rows and the queries
-    that a proof names.
+    that a proof names. `log` is what was read, with repeats folded; `firsts` says which statement completed a finding.
     """
 
     evidence: Evidence
@@ -236,6 +244,12 @@ class Exposure:
     ranges: tuple[Finding, ...] = ()
     searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
     split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
+    missed: tuple[str, ...] = ()  # what was not searched, as ends of a sentence
+    grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
+    domains: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)  # columns of which all was told but who
+    log: Log | None = None
+    views: Mapping[str, Exposure] = field(default_factory=dict)  # analyst -> what he asked alone gives away
+    firsts: Mapping[tuple[tuple[int, ...], str], First] = field(default_factory=dict)  # (rows, column) -> statement
     index: Index = field(init=False, repr=False)
     judged: int = field(init=False, repr=False)  # queries that were judged, parts counted one by one; public ones are
     noisy: Mapping[str, Noise] = field(init=False, repr=False)  # the law of each answer that is not as it was
@@ -311,6 +325,10 @@ class Exposure:
             return "some answers contradict each other or the data"
         if not all(noise.bounded for noise in self.noisy.values()):
             return NOISE_GAP
+        if self.missed:
+            return self.missed[0]
+        for name, values in self.domains.items():
+            return undeclared(name, values)
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)
         gaps = ((i, beyond_rank(s, self.evidence, self.searched.get(i))) for i, s in left)
         return next((self.split.get(i) or why for i, why in gaps if why), "")

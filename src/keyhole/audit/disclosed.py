@@ -61,8 +61,9 @@ def objection(statement: Statement, schema: Schema, families: Mapping[str, str],
     """
     secret = frozenset(c.name for c in schema.columns if c.secret)
     for key in statement.keys:
-        if key.column in secret:
-            return Refused(f"it groups by the private column {key.column!r}: which groups are shown cannot be foreseen")
+        if key.hidden(secret):
+            name = key.column or min(key.columns & secret)
+            return Refused(f"it groups by the private column {name!r}: which groups are shown cannot be foreseen")
     for query in (*statement.queries, *statement.tested):
         why = _objection(query, secret, families, epoch)
         if why is not None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from keyhole.audit.base import Exposure, query_order
+from keyhole.audit.first import with_firsts
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Rules
 from keyhole.audit.rules import RULES, groups, order
@@ -19,13 +21,15 @@ from keyhole.audit.rules.order import within_order
 from keyhole.audit.width import Within
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config
+from keyhole.knowledge import Config, Knowledge
+from keyhole.logs.fold import apart, folded
 from keyhole.logs.open import Log, as_log
 from keyhole.settings import Names, settings, with_private
-from keyhole.tables.open import Use, compared_with_text, open_table
+from keyhole.tables.open import Table, Use, compared_with_text, open_table
 from keyhole.transcript import ABSENT, Noise, Transcript
 
 Progress = Callable[[str, int, int], None]
+BRIEF = 2.0  # seconds for ranges of a part of the log, when it is asked which statement completed a finding
 
 
 def examine(
@@ -43,6 +47,8 @@ def examine(
     time_limit: float | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
+    now: str | None = None,
+    by: str | None = None,
     progress: Progress | None = None,
 ) -> Exposure:
     """Who is exposed by a log of aggregate queries, with the proof.
@@ -54,7 +60,9 @@ def examine(
     `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
     written for ("postgres"; default: what the export says, else DuckDB). `rounding`: the answers of the log were
     rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred; ranges
-    are searched for `time_limit` seconds in each system.
+    are searched for `time_limit` seconds in each system. `now` is when statements ran whose log does not say it, for
+    CURRENT_DATE and its kin. `by` "analyst" also judges what each analyst asked alone (`views`), where the log says who
+    asked.
 
     >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     >>> import pyarrow as pa
@@ -71,25 +79,63 @@ def examine(
     answered = bool(lines) and all(line.answer is not ABSENT for line in lines)
     text = compared_with_text(lines, given.columns.private)
     opened = open_table(given, Use.ANSWERED if answered else Use.AUDIT, text=text)
-    roster, source = opened.roster, opened.source
-    knowledge = given.knowledge()
-    transcript = transcribe(lines, roster, source=source, noise=_rounded(rounding, answered=answered))
-    if read.refused or read.unjudged:
-        refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
-        unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
-        transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
-    evidence = gather(transcript, roster, knowledge, source=source, progress=progress)
-    judge = Judge(_rules(group_size, within, time_limit), progress, source)
-    found = judge.examine(evidence, roster)
-    return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect)
+    asked = Examination(
+        opened,
+        given.knowledge(),
+        _rounded(rounding, answered=answered),
+        _moment(now),
+        Judge(rules_for(group_size, within, time_limit), progress, opened.source),
+        Judge(rules_for(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source),
+    )
+    found = asked.of(folded(read))
+    views = {} if by is None else {who: asked.of(folded(part)) for who, part in apart(read, by).items()}
+    return replace(found, views=views)
 
 
-def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """An opened table, what is known of it, and the rules: for the whole log, and in brief for parts of it."""
+
+    opened: Table
+    knowledge: Knowledge
+    noise: Noise | None
+    now: dt.date | None
+    judge: Judge
+    brief: Judge
+
+    def of(self, read: Log) -> Exposure:
+        """What a log gives away."""
+        opened, roster, source = self.opened, self.opened.roster, self.opened.source
+        transcript = transcribe(read.lines, roster, source=source, noise=self.noise, now=self.now)
+        if read.refused or read.unjudged:
+            refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
+            unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
+            transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
+        evidence = gather(transcript, roster, self.knowledge, source=source, progress=self.judge.progress)
+        found = with_firsts(self.judge.examine(evidence, roster), self._again)
+        return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
+
+    def _again(self, part: Transcript) -> Exposure:
+        roster, source = self.opened.roster, self.opened.source
+        return self.brief.examine(gather(part, roster, self.knowledge, source=source), roster)
+
+
+def rules_for(group_size: int = 1, within: str | None = None, time_limit: float | None = None) -> Rules:
     """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
     width = None if within is None else Within.parse(within)
     *first, _, _ = (within_order(width) if rule is order else rule for rule in RULES)
     some = () if group_size == 1 else (groups(group_size),)
     return (*first, interval(width, time_limit or SECONDS), integer(width), *some)
+
+
+def _moment(now: str | None) -> dt.date | None:
+    """When statements ran whose lines do not say it: a day, or a moment."""
+    try:
+        if now is not None and len(now.strip()) == len("2026-11-15"):
+            return dt.date.fromisoformat(now.strip())
+        return None if now is None else dt.datetime.fromisoformat(now)
+    except ValueError:
+        raise ConfigError(f"--now {now!r} is no time: write 2026-11-15 or 2026-11-15 12:00") from None
 
 
 def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise | None:

@@ -8,9 +8,13 @@ from decimal import Decimal
 
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.known import Known, Progress, Rules
+from keyhole.audit.people import shown_people
 from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
+from keyhole.audit.shown import examine_shown
+from keyhole.audit.told_domain import without_domains
+from keyhole.audit.whole_tables import look_for_second_tables
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.gather.answers import NOISY
 from keyhole.query import Aggregate
@@ -20,6 +24,9 @@ _REASONS = {
     Aggregate.VAR: "a variance is judged where SUM or AVG of the same people was asked too",
     Aggregate.PUBLIC: "a public figure under a private condition is not linear in the private values",
 }
+NOT_LINEAR = (
+    "it is no equation, and ranges are not searched here (conditions on private values, squares, too many rows)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +38,25 @@ class Judge:
     source: Source | None = None
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
-        """Who is exposed, and what is known of the others."""
+        """Who is exposed, and what is known of the others; the all-clear is for all that may have been shown."""
+        return examine_shown(self._examine, evidence, roster)
+
+    def _examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         known = Known.prior(evidence, roster, self.progress, self.source)
         while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
             pass  # until no rule narrows anything
-        findings = known.findings(roster, Status.EXPOSED, Status.INFERRED)
+        for number in known.searched.keys() - known.shown:
+            look_for_second_tables(known.searched[number])
+        people = shown_people(evidence, known, roster, self.source)
+        known.learn((*people.claims, *people.contradictions))
+        findings = [*known.findings(roster, Status.EXPOSED, Status.INFERRED), *known.personal(roster), *people.findings]
         used = {q for f in findings if f.proof is not None for q in f.proof.weights}
         unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence, known) if u.number not in used))
+        listed, domains = without_domains(findings, evidence)
         return Exposure(
             evidence,
             roster,
-            tuple(findings),
+            tuple(listed),
             tuple(known.named_groups(roster)),
             known.rank,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
@@ -50,6 +65,9 @@ class Judge:
             ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
             split=known.split,
+            missed=tuple(sorted(known.missed | people.missed)),
+            grades=people.grades,
+            domains=domains,
         )
 
 
@@ -83,7 +101,7 @@ def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:
         for c in system.constraints:
             nothing = c.judged_as == NOISY and c.lo is None and c.hi is None  # judged: it proves nothing
             if not c.equation and c.fact is None and c.number not in used and not nothing:
-                yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: needs the interval auditor")
+                yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: {NOT_LINEAR}")
         for fact in system.order:
             reason = _REASONS.get(fact.query.aggregate) or unused(fact)
             if reason:

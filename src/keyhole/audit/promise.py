@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from keyhole.evidence import Evidence, System
 from keyhole.knowledge import Prior
+from keyhole.predicate import Scalar
 
 COMPLETE = (
     "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
@@ -17,6 +18,7 @@ SOUND = "sound, not complete: everything listed is proved, but"
 NOISE_GAP = "some answers are noisy without a bound: they prove nothing, and what they make likely is not judged"
 ORDER_GAP = "some answer is an order statistic, and the rules for these can miss something here"
 NOTHING = "none: nothing was judged"
+WRITTEN_OUT = 12  # values that are to be declared
 
 
 def beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str:
@@ -50,3 +52,14 @@ def beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str
             )
     inexact = not all(row.equation for row in system.constraints)
     return "some answer is no equation" if inexact else ""
+
+
+def undeclared(name: str, values: tuple[Scalar, ...]) -> str:
+    """What to declare, as the end of a sentence.
+
+    >>> undeclared("ill", ("cold", "flu"))
+    'a GROUP BY shows which values ill has, and they are not declared: declare them, --private ill=cold,flu'
+    """
+    listed = ",".join(map(str, values[:WRITTEN_OUT])) + (",..." if len(values) > WRITTEN_OUT else "")
+    quoted = f"'{name}={listed}'" if " " in name + listed else f"{name}={listed}"
+    return f"a GROUP BY shows which values {name} has, and they are not declared: declare them, --private {quoted}"

@@ -18,8 +18,8 @@ from typing import Any
 from .claims import Addend, Unreadable, number
 
 READERS = {
-    ".csv": "read_csv({}, header=true, sample_size=-1{})",
-    ".tsv": "read_csv({}, header=true, sample_size=-1, delim='\t'{})",
+    ".csv": "read_csv({}, header=true, sample_size=-1, comment='', dateformat='%Y-%m-%d'{})",
+    ".tsv": "read_csv({}, header=true, sample_size=-1, delim='\t', comment='', dateformat='%Y-%m-%d'{})",
     ".parquet": "read_parquet({})",
     ".json": "read_json({})",
     ".jsonl": "read_json({})",

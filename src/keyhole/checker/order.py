@@ -2,15 +2,15 @@
 
 That a statement is the order statistic it is said to be, of exactly these people, is tried on made-up values: each of
 them alone in the table must be the answer, people outside the condition change nothing however large or small they are,
-and on random tables of all the answer is what the ranks say. Then bounds of single people are narrowed, here and anew:
-the j-th smallest of n is at most hi iff j of them are, the k-th at least lo iff n - k + 1 are; who must be there, is.
-What is left of the person must be what is claimed.
+and on random tables of all the answer is what the ranks say, to as much as it is said to be rounded. Then bounds of
+single people are narrowed, here and anew: the j-th smallest of n is at most hi iff j of them are, the k-th at least lo
+iff n - k + 1 are; who must be there, is. What is left of the person must be what is claimed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
@@ -32,13 +32,17 @@ Ends = tuple[Fraction | None, Fraction | None]
 
 @dataclass(frozen=True)
 class Statistic:
-    """The (1 - share) j-th and share k-th of the values of these rows, times a factor, lies in [lo, hi]."""
+    """The (1 - share) j-th and share k-th of the values of these rows, times a factor, lies in [lo, hi].
+
+    `rounded`: how far the printed answer may lie from it.
+    """
 
     rows: tuple[int, ...]
     j: int
     k: int
     share: Fraction
     factor: Fraction
+    rounded: Fraction = Fraction(0)
     lo: Fraction | None = None
     hi: Fraction | None = None
 
@@ -137,11 +141,14 @@ class Order:
         share, factor = Fraction(str(how.get("share", "0"))), Fraction(str(how.get("factor", "1")))
         if not (1 <= j <= k <= len(rows) and 0 <= share < 1 and factor and k - j == (1 if share else 0)):
             raise Fails("the ranks of an order statistic are not possible")
-        found = Statistic(rows, j, k, share, factor)
+        rounded = Fraction(str(how.get("rounded", "0")))
+        if not 0 <= rounded <= Fraction(1, 2):
+            raise Cannot("an order statistic that is rounded to more than units")
+        found = Statistic(rows, j, k, share, factor, rounded)
         self._try(claim, one, found)
         lo, hi = self._shown(claim.column, one, found)
         lo, hi = sorted((lo / factor, hi / factor))
-        return Statistic(rows, j, k, share, factor, lo, hi)
+        return replace(found, lo=lo, hi=hi)
 
     def _shown(self, column: str, cited: Addend, found: Statistic) -> tuple[Fraction, Fraction]:
         """Between what the statistic lies, by the printed answer."""
@@ -154,15 +161,19 @@ class Order:
             shown = cited.exactly
         held = self.engine.columns.get(column, "DOUBLE")
         whole = held in INTEGERS and found.factor.denominator == 1
+        off = Fraction(0) if whole and not found.share else found.rounded  # whole numbers are not rounded
         if whole and (not found.share or (found.share == Fraction(1, 2) and abs(shown) < 2**50)):
-            return shown, shown
+            return shown - off, shown + off
         if not found.share and abs(found.factor) == 1:
-            return shown, shown
-        dust = 8 * ULP * max(abs(shown), self.engine.largest(column))
+            return shown - off, shown + off
+        dust = 8 * ULP * max(abs(shown), self.engine.largest(column)) + off
         if not found.share or held in INTEGERS:
             return shown - dust, shown + dust
         digits = -int(Decimal(str(cited.answer)).normalize().as_tuple().exponent)
         unit = Fraction(1, 10 ** max(digits, 0))  # of a DECIMAL column it is cut toward zero
+        if off:
+            unit = max(unit, 2 * off)
+            return shown - unit - dust, shown + unit + dust
         return shown - (unit if shown <= 0 else 0) - dust, shown + (unit if shown >= 0 else 0) + dust
 
     def _try(self, claim: Claimed, cited: Addend, found: Statistic) -> None:
@@ -190,7 +201,7 @@ class Order:
         for k, value in enumerate(drawn):
             self.engine.pick(k)
             said = number(self.engine.answer(cited))
-            if said is None or abs(said - found.factor * value) > 4 * ULP * 1000:
+            if said is None or abs(said - found.factor * value) > 4 * ULP * 1000 + found.rounded:
                 raise Fails("a statement is not about all the people that it is said to be about")
 
     def _others(self, column: str, n: int) -> dict[str, list[Any]]:
@@ -203,15 +214,28 @@ class Order:
     def _compare(self, column: str, cited: Addend, found: Statistic, fixed: Mapping[int, int], few: int = 1) -> None:
         """On a random table the answer is what the ranks say; `few` values make ties."""
         most = (3, 1000, FAR)[few]
-        drawn = [self.maker.random.randint(-most, most) for _ in range(self.engine.n)]
+        drawn: list[Any] = [self.maker.random.randint(-most, most) for _ in range(self.engine.n)]
+        if found.rounded and most < FAR:
+            drawn = [v + part for v, part in zip(drawn, self._parts_of_one(column), strict=True)]
         drawn = [fixed.get(r, v) for r, v in enumerate(drawn)]
         self.engine.fill(self._others(column, self.engine.n) | {column: drawn}, keep=False)
         said = self.engine.answer(cited)
         told = None if said is NOBODY else number(said)
         want = found.of(drawn)
         unit = Fraction(1, 10**6) if found.share and self.engine.types[column].startswith("DECIMAL") else 0
-        if told is None or abs(told - want) > unit + 16 * ULP * most * (1 + abs(found.factor)):
+        off = unit + found.rounded + 16 * ULP * most * (1 + abs(found.factor))
+        if told is None or abs(told - want) > off:
             raise Fails("a statement is not the order statistic that it is said to be")
+
+    def _parts_of_one(self, column: str) -> list[Any]:
+        """Something between 0 and 1 for everybody, as fine as the column is: rounding is then seen."""
+        held, draw = self.engine.types[column], self.maker.random
+        if held in INTEGERS:
+            return [0] * self.engine.n
+        step = step_of(self.engine, column)
+        if step is not None:
+            return [Decimal(draw.randrange(step.denominator)) / step.denominator for _ in range(self.engine.n)]
+        return [draw.randrange(2**20) / 2**20 for _ in range(self.engine.n)]
 
 
 def conditional(sql: str, private: Sequence[str]) -> bool:

@@ -16,7 +16,8 @@ def sentence(replayed: Replay) -> str:
     done, total = held + failed, held + failed + left
     if not total:
         return "The verdict claims nothing of anybody: there is no proof to replay."
-    said = f"{done} of {total} {'proof' if total == 1 else 'proofs'} replayed: {held} hold, {failed} fail."
+    proofs, hold, fail = ("proof", "holds", "fails") if total == 1 else ("proofs", "hold", "fail")
+    said = f"{done} of {total} {proofs} replayed: {held} {hold}, {failed} {fail}."
     return said + (f" {left} cannot be replayed here, and may be right or wrong." if left else "")
 
 
@@ -24,10 +25,14 @@ def lines(replayed: Replay) -> list[str]:
     """The text of `keyhole verify`."""
     found = [sentence(replayed)]
     for outcome in (Outcome.FAILS, Outcome.CANNOT):
-        listed = replayed.of(outcome)
-        found += [f"  {outcome.value}: {said(each)}" for each in listed[:SHOWN]]
-        if len(listed) > SHOWN:
-            found.append(f"  ... and {len(listed) - SHOWN} more (--format json lists all)")
+        alike: dict[str, list[Checked]] = {}
+        for each in replayed.of(outcome):
+            alike.setdefault(each.why, []).append(each)
+        for each, *others in list(alike.values())[:SHOWN]:
+            more = f" (and {len(others)} more, for the same reason)" if others else ""
+            found.append(f"  {outcome.value}: {said(each)}{more}")
+        if len(alike) > SHOWN:
+            found.append(f"  ... and {len(alike) - SHOWN} more reasons (--format json lists all)")
     if replayed.contradictions:
         found.append(f"  not replayed: contradictions of answers, which carry no proof ({replayed.contradictions})")
     return [*found, SCOPE]

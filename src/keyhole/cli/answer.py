@@ -95,6 +95,10 @@ def answer(
         import json
 
         emit_json(json.dumps(found.to_json(), indent=2, ensure_ascii=False), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.answers import answers_page
+
+        emit(answers_page(found.to_json()), out)
     else:
         emit("\n".join(_prices(found) if dry_run else _lines(found)), out)
     end(SOME_REFUSED if found.refused else 0)
@@ -143,7 +147,7 @@ command = click.Command(
         options.SPEND,
         options.ANYWAY,
         options.DRY_RUN,
-        options.formats(Format.TEXT, Format.JSON, Format.TRANSCRIPT),
+        options.formats(Format.TEXT, Format.JSON, Format.TRANSCRIPT, Format.HTML),
         options.OUT,
     ],
 )

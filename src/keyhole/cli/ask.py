@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,10 @@ from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, end, warn
 from keyhole.errors import LogError
+
+if TYPE_CHECKING:
+    from keyhole.session.reply import Reply
+    from keyhole.session.session import Session
 
 HELP = """Ask one question, or several, and get an answer that is safe to give.
 
@@ -39,6 +44,7 @@ def ask(
     private: tuple[str, ...],
     hidden: tuple[str, ...],
     config: Path | None,
+    dialect: str | None,
     accuracy: float | None,
     beta: float,
     analyst: str | None,
@@ -73,17 +79,34 @@ def ask(
         if isinstance(session.policy, Audited) and (left := forgotten(session.policy)):
             warn(left)
         try:
-            replies = [session.ask(text, analyst) for text in texts]
+            replies = [_asked(session, text, dialect, analyst) for text in texts]
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
+    said: dict[str, object] = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies]}
+    said |= {"dry_run": True} if dry_run else {}
     if format is Format.JSON:
-        said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies]}
-        emit_json(dumps(said | ({"dry_run": True} if dry_run else {})), out)
+        emit_json(dumps(said), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.answers import answers_page
+
+        emit(answers_page(said), out)
     else:
         told = (line for r in replies for line in reply_lines(r, explain=explain))
         emit("\n".join([*told, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+
+
+def _asked(session: Session[Any], text: str, dialect: str | None, analyst: str | None) -> Reply:
+    """One question; one that was written for another engine goes on in DuckDB's words, or is refused."""
+    from keyhole.query import Refused
+    from keyhole.session.reply import Reply
+    from keyhole.sql import carried
+
+    if dialect is None:
+        return session.ask(text, analyst)
+    carry = carried(text, dialect, session.policy.schema)
+    return Reply.refused(text, Refused(carry.reason)) if carry.reason else session.ask(carry.sql, analyst)
 
 
 command = click.Command(
@@ -93,6 +116,7 @@ command = click.Command(
     params=[
         click.Argument(["questions"], nargs=-1, required=True, metavar="SQL..."),
         *options.TABLE_OPTIONS,
+        options.DIALECT,
         options.ACCURACY,
         options.BETA,
         options.ANALYST,
@@ -100,7 +124,7 @@ command = click.Command(
         options.ANYWAY,
         options.EXPLAIN,
         options.DRY_RUN,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

@@ -15,7 +15,8 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit_json, printed, progress_on_stderr, warn
+from keyhole.cli.progress import progress_on_stderr
+from keyhole.cli.terminal import emit, emit_json, printed, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,7 +88,7 @@ def attack(
     from keyhole.sql import Dialect
     from keyhole.verbs.attack import attacked
 
-    where, told = data if data is not None else roster, config if config is not None else knowledge
+    where, told = options.either(data, roster), options.one_of(config, knowledge)
     given = with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
@@ -106,6 +107,10 @@ def attack(
         warn(message, "warning")
     if format is Format.JSON:
         emit_json(json.dumps(found.to_json(), indent=2, default=str), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.attack import attack_page
+
+        emit(attack_page({**found.to_json(), "truths": found.truths}), out)
     else:
         printed(out, lambda console: _print(console, found))
 
@@ -148,7 +153,7 @@ def _print(console: Console, found: Attacked) -> None:
         grid = Table("record", "estimate", "probability" if right else "+-", box=None, pad_edge=False)
         for label, value, sure in list(zip(labels, tidy(result.values), result.confidence, strict=True))[:SHOWN]:
             name = ", ".join(str(v) for v in label.values())
-            grid.add_row(escape(name), _shown(value), _confidence(float(sure), right))
+            grid.add_row(escape(name), _shown(value, float(sure), right), _confidence(float(sure), right))
         console.print(grid)
         if len(labels) > SHOWN:
             console.print(f"... and {len(labels) - SHOWN} more; --format json has them all")
@@ -161,11 +166,13 @@ def _residual(value: float) -> str:
     return "0" if value < 1e-8 else f"{value:.3g}"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Any, sure: float, right: bool) -> str:
     from rich.markup import escape
 
+    from keyhole.report.digits import rounded
+
     if isinstance(value, float):  # numpy's are
-        return "NULL" if math.isnan(value) else f"{value:.6g}"
+        return "NULL" if math.isnan(value) else rounded(value, None if right or sure < 1e-6 else sure)
     return escape(str(value))
 
 
@@ -200,7 +207,7 @@ command = click.Command(
         options.words("--method", Method.AUTO, "Which attack; auto chooses from the evidence and says why."),
         options.TRUTH,
         options.TOLERANCE,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,16 +9,14 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml, end, progress_on_stderr
-from keyhole.errors import LogError
+from keyhole.cli.output import Output, Withholding
+from keyhole.cli.progress import Said, progress_on_stderr
+from keyhole.cli.signing import Signing
+from keyhole.cli.terminal import end
+from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
     from keyhole.logs.open import Log
-    from keyhole.report.baseline import Baseline
-    from keyhole.report.plain import Plain
-    from keyhole.report.verdict import Verdict
-
-SHOWN = 20
 
 HELP = """Prove who is exposed by a log of aggregate queries.
 
@@ -34,6 +31,7 @@ Examples
   keyhole audit log.sql -c keyhole.toml --group-size 3 --out verdict.json --format json
   keyhole audit log.sql --data staff.csv --private salary:0..500000 --within 5% --knowledge facts.toml
   keyhole audit postgresql.csv --data staff.parquet --private salary --log-format postgres-csvlog
+  keyhole audit postgresql.csv -c keyhole.toml --by analyst --progress
   keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
 
 \b
@@ -57,6 +55,7 @@ def audit(
     config: Path | None,
     log_format: str,
     dialect: str | None,
+    now: str | None,
     group_size: int,
     rounding: str | None,
     within: str | None,
@@ -66,23 +65,23 @@ def audit(
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
     proof_sql: Path | None,
+    no_values: bool,
+    redact: bool,
+    accept: Path | None,
+    fail_on: str,
+    key: Path | None,
+    by: str | None,
+    progress: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
-    from keyhole.logs.open import LogFormat, open_log
-    from keyhole.sql import Dialect
     from keyhole.verbs.examine import examine
 
-    check_out(out)
-    known = None
-    if baseline is not None:
-        from keyhole.report.baseline import Baseline
-
-        known = Baseline.load(baseline)
-    with progress_on_stderr() as progress:
-        engine = None if dialect is None else Dialect(dialect)
-        read = open_log(log if log == "-" else Path(log), LogFormat(log_format), engine)
-        if not (read.lines or read.refused or read.unjudged or read.passed):
-            raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
+    if by is not None and format not in (Format.TEXT, Format.JSON):
+        raise ConfigError(f"--by shows each analyst's view as text or JSON, not as {format}")
+    output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact))
+    signing = Signing.of(accept, fail_on, key, baseline)
+    with progress_on_stderr(progress) as said:
+        read = _read(log, log_format, dialect, said)
         verdict = examine(
             read,
             data=data,
@@ -95,52 +94,27 @@ def audit(
             rounding=rounding,
             within=within,
             time_limit=time_limit,
-            config=config if config is not None else knowledge,
-            progress=progress,
+            config=options.one_of(config, knowledge),
+            by=by,
+            now=now,
+            progress=said,
         )
-    show(verdict, read, known, format, out)
-    if proof_sql is not None:
-        from keyhole.report.proof_sql import proof_sql as script
-
-        emit(script(verdict.plain), proof_sql)
-    end(verdict.exit_code if known is None else known.exit_code(verdict.plain))
+    counted = None if signing is None else signing.counted(verdict)
+    output.show(verdict, read, counted)
+    end(output.exit_code(verdict) if counted is None else counted.exit_code)
 
 
-def show(verdict: Verdict, log: Log, known: Baseline | None, how: Format, out: Path | None) -> None:
-    """Print the verdict, or write it to a file."""
-    if how is Format.JSON:
-        from keyhole.report.as_json import dumps
-        from keyhole.report.baseline import mark
+def _read(log: str, log_format: str, dialect: str | None, said: Said) -> Log:
+    """The log, with repeats folded."""
+    from keyhole.logs.detect import LogFormat
+    from keyhole.logs.fold import fold_log
+    from keyhole.sql import Dialect
 
-        data = verdict.to_json()
-        emit_json(dumps(data if known is None else mark(data, verdict.plain, known)), out)
-    elif how is Format.SARIF:
-        from keyhole.report.sarif import sarif
-
-        emit_json(sarif(verdict.plain, log, known), out)
-    elif how is Format.JUNIT:
-        from keyhole.report.junit import junit
-
-        emit_xml(junit(verdict.plain, log, known), out)
-    else:
-        from keyhole.report.text import lines
-
-        emit_lines([*lines(verdict.plain), *(() if known is None else _compared(verdict.plain, known))], out)
-
-
-def _compared(verdict: Plain, known: Baseline) -> Iterator[tuple[str, str]]:
-    """Who is new against the baseline, and who was known."""
-    from keyhole.report.baseline import fresh
-    from keyhole.report.text import without_value
-
-    new = fresh(verdict.cases, known)
-    old = [case for case in verdict.cases if known.knows(case)]
-    yield "", ""
-    yield f"Against the baseline: {len(new)} new, {len(old)} known.", "bold"
-    for word, listed in (("new", new), ("known", old)):
-        yield from ((f"  {word}: {without_value(each)}", "") for each in listed[:SHOWN])
-        if len(listed) > SHOWN:
-            yield f"  ... and {len(listed) - SHOWN} more {word} (--format json lists all)", ""
+    engine = None if dialect is None else Dialect(dialect)
+    read = fold_log(log if log == "-" else Path(log), LogFormat(log_format), engine, said)
+    if not (read.lines or read.refused or read.unjudged or read.passed or read.failed):
+        raise LogError(f"{read.name} holds no statement, so there is nothing to audit. Is it the right file?")
+    return read
 
 
 command = click.Command(
@@ -152,14 +126,22 @@ command = click.Command(
         *options.TABLE_OPTIONS,
         options.LOG_FORMAT,
         options.DIALECT,
+        options.NOW,
         options.GROUP_SIZE,
         options.ROUNDING,
         options.WITHIN,
         options.TIME_LIMIT,
         options.KNOWLEDGE,
         options.BASELINE,
-        options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT),
+        options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT, Format.HTML),
         options.OUT,
         options.PROOF_SQL,
+        options.NO_VALUES,
+        options.REDACT,
+        options.ACCEPT,
+        options.FAIL_ON,
+        options.KEY,
+        options.BY_ANALYST,
+        options.PROGRESS,
     ],
 )

@@ -49,13 +49,16 @@ def show(path: Path, format: Format, out: Path | None) -> None:  # noqa: A002 - 
 
 def verify(path: Path, witness: Path | None) -> None:
     """Check the chain, the totals and the witness."""
+    from keyhole.report.sentence import counted
+
     if witness is not None and not witness.is_file():
         raise ConfigError(f"there is no witness {witness}: give the path where it is kept")
     with _opened(path, witness) as book:
         seen = "" if witness is None else ", and nothing is missing that the witness has seen"
         last = book.state.last
         assert last is not None
-        emit(f"{book.state.seq} entries, the chain is whole and the totals add up{seen}; last {last.hash}", None)
+        entries = counted(book.state.seq, "entry", "entries")
+        emit(f"{entries}, the chain is whole and the totals add up{seen}; last {last.hash}", None)
     end(0)
 
 
@@ -73,11 +76,13 @@ def take_in(path: Path, old: Path) -> None:
     """Take an older history or ledger into a book."""
     from keyhole.book import Book
     from keyhole.book.convert import taken_in
+    from keyhole.report.sentence import counted
 
     with Book.open(path) as book:
         before = book.state.seq
         taken_in(book, old)
-        emit(f"{book.state.seq - before} entries of {old} were taken into {path}; put the old file away now", None)
+        taken = counted(book.state.seq - before, "entry of", "entries of")
+        emit(f"taken into {path}: {taken} {old}; put the old file away now", None)
     end(0)
 
 
@@ -85,6 +90,10 @@ def _opened(path: Path, witness: Path | None = None) -> Book:
     """A copy for reading: the file, and where it stands, are left as they are."""
     from keyhole.book import Book
 
+    if not path.exists():
+        near = sorted(p.name for p in path.parent.glob("*.keyhole"))[:5] if path.parent.is_dir() else []
+        hint = f" In that folder: {', '.join(near)}." if near else ""
+        raise ConfigError(f"there is no book {path}: is the path right?{hint}")
     return Book.rehearsal(path, witness=witness, begun=True)
 
 

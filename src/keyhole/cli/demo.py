@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from keyhole.cli import options
+from keyhole.cli.clinic import clinic_csv, clinic_log
 from keyhole.cli.terminal import console as stdout
 from keyhole.cli.terminal import write_whole
 from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+CLINIC_SECONDS = 5  # how long ranges of the 5,000 are searched for
 
 PEOPLE = """\
 Name,ZIP,Gender,Blood sugar
@@ -89,6 +96,8 @@ def demo(folder: Path) -> None:
         "safe.sql": SAFE,
         "transcript.jsonl": TRANSCRIPT,
         "keyhole.toml": CONFIG,
+        "patients.csv": clinic_csv(),
+        "clinic.jsonl": clinic_log(),
     }
     changed = [name for name, text in files.items() if _differs(folder / name, text)]
     if changed:
@@ -116,10 +125,31 @@ def demo(folder: Path) -> None:
     console.print(verdict)
     console.print("\n[bold]Other questions about the same people, which do not cross[/] (safe.sql):\n")
     console.print(examine(folder / "safe.sql", data=folder / "people.csv", id="Name", private=["Blood sugar"]))
+    _reports(console, folder)
     console.print(
         f"\nThe files are in [bold]{folder}/[/]: change log.sql and run keyhole audit again; "
         f"[bold]keyhole --help[/] shows the rest."
     )
+
+
+def _reports(console: Console, folder: Path) -> None:
+    """The same as pages; the second one of a hospital as large as a real one."""
+    from keyhole.verbs.examine import examine
+
+    story = examine(folder / "log.sql", config=folder / "keyhole.toml", within="60%")
+    write_whole(folder / "report.html", story.to_html("log.sql"))
+    clinic = examine(
+        folder / "clinic.jsonl",
+        data=folder / "patients.csv",
+        id="patient",
+        private=["blood_sugar:3..20:0.1"],
+        time_limit=CLINIC_SECONDS,
+    )
+    write_whole(folder / "clinic.html", clinic.to_html("clinic.jsonl"))
+    console.print("\n[bold]Two reports to look at[/], each one file that any browser opens:\n")
+    console.print(f"  {folder / 'report.html'}: these six patients")
+    console.print(f"  {folder / 'clinic.html'}: a made-up hospital, 5,000 patients and two weeks of five analysts:")
+    console.print(f"    {clinic.to_json()['sentence']}")
 
 
 def _differs(path: Path, text: str) -> bool:

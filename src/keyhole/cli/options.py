@@ -24,6 +24,7 @@ class Format(StrEnum):
     SARIF = "sarif"
     JUNIT = "junit"
     TRANSCRIPT = "transcript"
+    HTML = "html"
 
 
 FORMATS = {
@@ -32,6 +33,7 @@ FORMATS = {
     Format.SARIF: "SARIF for code scanning, without values",
     Format.JUNIT: "JUnit XML for pipelines, without values",
     Format.TRANSCRIPT: "a transcript of what was released, for `keyhole attack`",
+    Format.HTML: "one self-contained page, to look at",
 }
 
 # What a log may be written by: the values of `gather.log.LogFormat` (tied by a test; that module is not light).
@@ -96,13 +98,67 @@ def formats(*accepted: Format) -> click.Option:
     )
 
 
+def one_of(config: Path | None, knowledge: Path | None) -> Path | None:
+    """The settings, by whichever of their two names they were given."""
+    if config is not None and knowledge is not None:
+        raise click.UsageError("-c and -k are two names of one option: give the settings once, with facts and all.")
+    return config if config is not None else knowledge
+
+
+def either(data: Any, roster: Any) -> Any:
+    """The file, by whichever of its two names it was given."""
+    return data if roster is None or getattr(roster, "path", roster) is None else roster
+
+
 def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of click
     """An option that is there or not."""
     return click.Option([name], is_flag=True, default=False, help=help)
 
 
+def laid_out(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Any:
+    """The file with what was said of how it is written; the path alone if nothing was."""
+    said = ctx.meta.get(LAYOUT_KEY)
+    if not said:
+        return value
+    from keyhole.settings import File
+
+    try:
+        return File(path=value, **said)
+    except ValueError as error:
+        raise click.UsageError(f"{error}.") from None
+
+
+def _layout(name: str, metavar: str | None, help: str, *, listed: bool = False) -> click.Option:  # noqa: A002
+    """An option about how a file is written: it goes with the file (`keyhole.settings.File`)."""
+    key = name.removeprefix("--")
+
+    def said(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
+        given = tuple(part.strip() for text in value for part in text.split(",")) if listed else value
+        if given:
+            ctx.meta.setdefault(LAYOUT_KEY, {})[key] = given
+
+    kind: dict[str, Any] = {"is_flag": True, "default": False} if metavar is None else {"metavar": metavar}
+    if listed:
+        kind["multiple"] = True
+    return click.Option([name], expose_value=False, is_eager=True, callback=said, help=help, **kind)
+
+
+LAYOUT_KEY = "keyhole.layout"
 DATA = click.Option(
-    ["--data"], type=FILE, help="The table: .csv, .tsv, .parquet, .json or .duckdb, one row per person."
+    ["--data"],
+    type=FILE,
+    callback=laid_out,
+    help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row per person.",
+)
+LAYOUT = (
+    _layout("--columns", "A,B,...", "Names of the columns, for a file without a header.", listed=True),
+    _layout("--encoding", "NAME", "Encoding of a text file (default: UTF-8, UTF-16 and latin-1 are recognised)."),
+    _layout("--delimiter", "SIGN", "What separates the fields of a text file (default: found)."),
+    _layout("--decimal", "SIGN", "The sign before decimals in numbers: , or . (default)."),
+    _layout("--thousands", "SIGN", "The sign between thousands in numbers, such as . or ,"),
+    _layout("--null", "WORD,...", "Words that stand for an empty value, such as NA or ?", listed=True),
+    _layout("--trim", None, "Take blanks off the ends of all values."),
+    _layout("--sheet", "NAME", "Sheet of an Excel file (default: the first)."),
 )
 TABLE = click.Option(["--table"], help="Table name (default: the file stem; then any FROM name fits).")
 VIEW = click.Option(["--view"], help="A SELECT over the file that gives one row per person, for joins and sums.")
@@ -127,13 +183,18 @@ LOG_FORMAT = click.Option(
 OUT = click.Option(
     ["--out"], type=FILE, help="Write here instead: complete or not at all (watch: line by line, as it decides)."
 )
-TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG)
+TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG, *LAYOUT)
 
-# audit, attack
+# audit, attack; watch and ask: of the statements that they are given
 DIALECT = click.Option(
     ["--dialect"],
     type=click.Choice(DIALECTS),
     help="The engine the log was written for (default: what it was exported from; duckdb for .sql, .jsonl).",
+)
+NOW = click.Option(
+    ["--now"],
+    metavar="TIME",
+    help="When statements ran whose log does not say it, for CURRENT_DATE and NOW(): 2026-11-15, or with a time.",
 )
 GROUP_SIZE = click.Option(
     ["--group-size"],
@@ -151,11 +212,30 @@ TIME_LIMIT = click.Option(
     ["--time-limit"],
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long ranges are searched for in each system of columns (default 60); what is proved by then is kept.",
+    help="How long is searched: for ranges in each system of columns (default 60), for a plan. What is proved is kept.",
 )
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
 )
+BY_ANALYST = click.Option(
+    ["--by"],
+    type=click.Choice(["analyst"]),
+    help="Also judge what each analyst asked alone, where the log says who asked; the exit code is that of the worst.",
+)
+PROGRESS = flag("--progress", "Say on standard error how far it has come, also where that is no terminal.")
+ACCEPT = click.Option(
+    ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
+)
+FAIL_ON = click.Option(
+    ["--fail-on"],
+    type=click.Choice(["exposed", "inferred", "unjudged"]),
+    default="unjudged",
+    show_default=True,
+    help="What counts for the exit code, with all that is worse: unjudged counts everything.",
+)
+KEY = click.Option(["--key"], type=FILE, help="Waivers are for single people: a secret file of 16 bytes or more.")
+NO_VALUES = flag("--no-values", "Names and proofs, but no private value and no answer, in every format.")
+REDACT = flag("--redact", "No names, values, literals, answers or file names, in every format: to be passed on.")
 PROOF_SQL = click.Option(
     ["--proof-sql"], type=FILE, help="Also write the proofs as SQL that a sceptic runs in his own database."
 )
@@ -186,7 +266,9 @@ ROUNDING = click.Option(
 )
 
 # attack
-ROSTER = click.Option(["--roster"], type=FILE, help="Another name of --data: the public half of the table suffices.")
+ROSTER = click.Option(
+    ["--roster"], type=FILE, callback=laid_out, help="Another name of --data: the public half of the table suffices."
+)
 KNOWLEDGE = click.Option(["-k", "--knowledge"], type=FILE, help="Another name of --config.")
 NOISE = click.Option(
     ["--noise"], metavar="KIND:SCALE", help="Noise of answers that state none, such as laplace:2 or gaussian:0.5."
@@ -194,13 +276,47 @@ NOISE = click.Option(
 TRUTH = click.Option(["--truth"], type=FILE, help="The whole table, to score the guesses against.")
 TOLERANCE = click.Option(["--tolerance"], type=float, help="A guess this near counts as within tolerance.")
 
+# plan
+PLAN_TARGET = click.Option(
+    ["--target"],
+    required=True,
+    metavar="WHERE|all",
+    help="Whose value: a condition on id and public columns that one person meets; or all, for an overview.",
+)
+MIN_GROUP = click.Option(
+    ["--min-group"],
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="The fewest people that a question may be about.",
+)
+PLAN_COLUMNS = click.Option(
+    ["--columns"], multiple=True, metavar="COL,...", help="Columns that questions may be about (default: all public)."
+)
+MAX_COLUMNS = click.Option(
+    ["--max-columns"],
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="The most columns in one question.",
+)
+OPERATORS = click.Option(
+    ["--operators"],
+    default="=,<>",
+    show_default=True,
+    metavar="OP,...",
+    help="What conditions may use, of =,<>,<,>,BETWEEN,IN,OR.",
+)
+RUN = flag("--run", "Ask the questions through a session, and show the value or the denial.")
+
 # answer
 EPSILON = click.Option(["--epsilon"], help="Cap of the ledger, not of this run (rho if unit = rho).")
 DELTA = click.Option(["--delta"], help="Cap of delta.")
 ACCURACY = click.Option(
     ["--accuracy"],
     type=float,
-    help="Error bar: a share of n (add-remove: people). Default: share what is left.",
+    help="Error bar: a share of n (add-remove: people). Default: [budget] accuracy; without, ask spends a tenth of the "
+    "budget on each question, answer shares out what is left.",
 )
 BETA = click.Option(
     ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."
@@ -216,7 +332,7 @@ SPEND = click.Option(
 ANYWAY = flag("--anyway", "Also sell answers whose bar is more than half of all they could be.")
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
 LEDGER = click.Option(
-    ["--ledger"], type=FILE, help="The budget's file. Default: [budget] ledger, or budget.keyhole beside the settings."
+    ["--ledger"], type=FILE, help="The book's file. Default: what the settings name, or book.keyhole beside them."
 )
 DRY_RUN = flag("--dry-run", "Show what each statement would cost; spend nothing.")
 
@@ -252,3 +368,48 @@ BOX_DELTA = click.Option(
     help="Chance that the certified box may ever lose the hidden vector.",
 )
 PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html, .svg or .png file.")
+
+# tables
+VALUE = click.Option(["--value"], metavar="COL", help="The column with the numbers (wide form: its name).")
+TOTAL = click.Option(
+    ["--total"],
+    multiple=True,
+    default=("Total",),
+    show_default="Total",
+    metavar="WORD",
+    help="The category that stands for all of them; none: the tables have no margins. Repeatable.",
+)
+SUPPRESSED = click.Option(
+    ["--suppressed"],
+    multiple=True,
+    metavar="MARKER[=lo..hi]",
+    help="What stands for a suppressed number, with what everybody knows of such cells (x=1..3). Repeatable.",
+)
+NESTED = click.Option(
+    ["--nested"],
+    multiple=True,
+    metavar="CHILD:PARENT|COL:FILE",
+    help="A hierarchy: two columns, or a column and its list of codes. Repeatable.",
+)
+LEAST = click.Option(
+    ["--min"],
+    metavar="NUMBER|none",
+    help="No number is below this (default: 0, unless one shown is; none: nothing is known).",
+)
+RULE = click.Option(
+    ["--rule"],
+    multiple=True,
+    metavar="RULE",
+    help='A classical rule: "N<3", "dominance 85%" or "p 15%". Repeatable: each is a check of its own.',
+)
+CONTRIBUTORS = click.Option(["--contributors"], type=FILE, help="The contributors behind the cells, one a row (CSV).")
+COUNT = click.Option(["--count"], metavar="COL", help="Column with the number of contributors of each cell.")
+LARGEST = click.Option(["--largest"], metavar="COL", help="Column with the largest contribution to each cell.")
+SECOND = click.Option(["--second"], metavar="COL", help="Column with the second largest contribution.")
+ALONG = click.Option(
+    ["--along"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable."
+)
+ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
+CELLS = click.Option(
+    ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
+)

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
+from keyhole.cli.progress import progress_on_stderr as progress_on_stderr
 from keyhole.errors import ConfigError, KeyholeError
 
 if TYPE_CHECKING:
@@ -319,22 +320,3 @@ def printed(out: Path | None, show: Callable[[Console], None]) -> None:
     text = io.StringIO()
     show(Console(file=text, width=120, emoji=False))
     emit(text.getvalue(), out)
-
-
-@contextmanager
-def progress_on_stderr() -> Iterator[Callable[[str, int, int], None]]:
-    """A spinner on stderr that names the work under way; silent where stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda _what, _done, _of: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=None)
-
-        def said(what: str, done: int, of: int) -> None:
-            bar.update(task, description=f"{what} {done}/{of}" if of else what)
-
-        yield said

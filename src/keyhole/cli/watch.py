@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -52,6 +51,7 @@ def watch(
     private: tuple[str, ...],
     hidden: tuple[str, ...],
     config: Path | None,
+    dialect: str | None,
     history: Path | None,
     insiders: int | None,
     load: tuple[Path, ...],
@@ -77,7 +77,7 @@ def watch(
             for path in load:
                 _earlier(session, path, LogFormat(log_format), accept_unjudged)
             stream = stack.enter_context(growing(out))
-            allowed = _decide(session, stream, format, explain)
+            allowed = _decide(session, stream, format, explain, dialect)
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was allowed is in the book\n")
             end(INTERRUPTED)
@@ -86,7 +86,7 @@ def watch(
     end(0 if allowed else SOME_REFUSED)
 
 
-def _decide(session: Watch, stream: TextIO, how: Format, explain: bool) -> bool:
+def _decide(session: Watch, stream: TextIO, how: Format, explain: bool, dialect: str | None) -> bool:
     """Statement by statement, each verdict printed before the next statement is read; True if all were allowed."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
@@ -94,7 +94,7 @@ def _decide(session: Watch, stream: TextIO, how: Format, explain: bool) -> bool:
         raise LogError("there is no standard input to read statements from")
     all_allowed = True
     for sql in incoming(sys.stdin):
-        reply = session.ask(sql)  # what it allows is in the book before anybody is told
+        reply = session.ask_in(sql, dialect)  # what it allows is in the book before anybody is told
         assert reply.admission is not None
         all_allowed = all_allowed and reply.answered
         verdict = reply.admission
@@ -196,38 +196,10 @@ def shown(verdict: Admission, how: Format, explain: bool, instead: str | None = 
     yield f"Q{verdict.number} {verdict.verdict}: {verdict.reason}"
     if instead is not None:
         yield f"  allowed now: {' '.join(instead.split())}"
-    if not explain:
-        return
-    for item in verdict.who:
-        to = f", to {_name(item.insider)}" if item.insider is not None else ""
-        yield f"  exposed: {_name(item.record)}'s {item.column}{to}"
-    steps = verdict.steps()
-    if steps:
-        first = verdict.who[0]
-        rest = f" + a multiple of {_name(first.insider)}'s" if first.insider is not None else ""
-        what = first.form or f"{_name(first.record)}'s {first.column}"
-        yield f"  proof: {_formula(steps)} = {what}{rest}"
-        for step in steps:
-            if "query" in step:
-                yield f"    Q{step['query']}: {' '.join(str(step['sql']).split())}"
-        if any("of" in item for item in steps):
-            yield "    (a number made of several private sums counts as telling each of them: meant is the sum named)"
+    if explain:
+        from keyhole.report.admission import explained
 
-
-def _name(record: Mapping[str, object]) -> str:
-    return ", ".join(f"row {v}" if k == "row" else str(v) for k, v in record.items())
-
-
-def _formula(steps: list[dict[str, Any]]) -> str:
-    text = ""
-    for item in steps:
-        weight = Fraction(item["known"] if "known" in item else item["weight"])
-        size = abs(weight)
-        asked = f"({item['of']} in Q{item['query']})" if "of" in item else f"Q{item.get('query')}"
-        name = str(size) if "known" in item else asked if size == 1 else f"{size} {asked}"
-        sign = "-" if weight < 0 else "+"
-        text += f" {sign} {name}" if text else f"-{name}" if weight < 0 else name
-    return text
+        yield from explained(verdict)
 
 
 command = click.Command(
@@ -236,6 +208,7 @@ command = click.Command(
     help=HELP,
     params=[
         *options.TABLE_OPTIONS,
+        options.DIALECT,
         options.HISTORY,
         options.INSIDERS,
         options.LOAD,

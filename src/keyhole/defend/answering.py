@@ -28,7 +28,8 @@ REMEMBERED = 4096  # texts whose reading is kept
 class Answered:
     """A statement's numbers, or why there are none. `cost` is what this statement charged, `left` what was left then.
 
-    `beta` is for each number alone, unless `how` says that it is for all answers of a run together. `source` has
+    A release that is told again costs nothing; `own` is what it counts on the account of an analyst who had not been
+    told. `beta` is for each number alone, unless `how` says that it is for all answers of a run together. `source` has
     the noisy numbers it was made from, `entry` is the number of the entry of the book that has them.
     """
 
@@ -44,6 +45,7 @@ class Answered:
     notes: tuple[str, ...] = ()
     source: ReleasedStatement | None = None
     entry: int | None = None  # of the book, that has what was released
+    own: Fraction = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,11 @@ class Answering:
         self.setting, self._strategy = setting, strategy
         self._posed: dict[str, Posed] = {}
 
+    @property
+    def schema(self) -> Schema:
+        """The columns as they are asked about."""
+        return self._schema
+
     def read(self, sql: str) -> Posed:
         """A statement as questions over cells; `QueryError` from the text and the declaration alone."""
         found = self._posed.get(sql)
@@ -237,8 +244,10 @@ class Answering:
         if found is None:
             return None
         releases, kept = found
-        self.setting.ledger.tell(analyst, kept)
-        return replace(self._answered(asked, releases, Fraction(0), analyst), entry=kept.entry)
+        ledger = self.setting.ledger
+        own = ledger.news(analyst, kept.of) or Fraction(0)
+        ledger.tell(analyst, kept)
+        return replace(self._answered(asked, releases, Fraction(0), analyst), entry=kept.entry, own=own)
 
     def answer(self, asked: Posed, analyst: str | None) -> Answered:
         """Charge, read, write down; on the open page."""

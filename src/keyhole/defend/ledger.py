@@ -135,13 +135,13 @@ class Ledger(Budget):
         priced = []
         for seq in found:
             of = state.origins[seq]
-            price = self._news(analyst, of)
+            price = self.news(analyst, of)
             if price is not None:
                 priced.append((price, -seq, of))
         for _, at, of in sorted(priced, key=lambda p: p[:2]):
             yield Kept(-at, self.book.entry(-at).body["answer"], of)
 
-    def _news(self, analyst: str | None, of: Sequence[int] | None) -> Fraction | None:
+    def news(self, analyst: str | None, of: Sequence[int] | None) -> Fraction | None:
         """What being told would add to the analyst's account; None if that passes his cap or nobody can say."""
         if analyst is None or not self.cap.analysts:
             return Fraction(0)
@@ -152,7 +152,7 @@ class Ledger(Budget):
 
     def may_be_told(self, analyst: str | None, of: Sequence[int]) -> bool:
         """Has the analyst room for everything that was computed from these charges?"""
-        return self._news(analyst, of) is not None
+        return self.news(analyst, of) is not None
 
     def tell(self, analyst: str | None, kept: Kept) -> None:
         """Somebody is about to be told a release: it is written down once, and its charges count for him, once."""

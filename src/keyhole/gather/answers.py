@@ -105,17 +105,25 @@ def _counts(query: Query) -> bool:
     return not query.per and all(t.column is None and t.weight is None and t.factor == 1 for t in query.terms)
 
 
-def radius(query: Query, value: Fraction, matched: int, schema: Schema, knowledge: Knowledge) -> Fraction:
+def radius(
+    query: Query,
+    value: Fraction,
+    matched: int,
+    schema: Schema,
+    knowledge: Knowledge,
+    beside: Fraction = Fraction(0),
+) -> Fraction:
     """How far a printed answer may lie from the truth, whatever the order in which an engine summed.
 
     Sums of integers and decimals are exact, and their averages are rounded once. A DOUBLE sum of n terms is off by at
-    most n ulp of the sum of absolute values; that sum is taken from the declared range, or from the answer itself.
+    most n ulp of the sum of absolute values; that sum is taken from the declared range, or from the answer itself and
+    `beside`: what is known to be added up and may cancel.
     """
     kinds = {column.kind for name in query.columns if (column := schema.find(name)) is not None}
     weights = {t.weight for t in (*query.terms, *query.per) if t.weight is not None}
     if Kind.DOUBLE not in kinds and all(_exact_weight(weight, schema) for weight in weights):
         return 2 * ULP * abs(value) + dust_of(value) if query.per else dust_of(value)
-    size = abs(value)
+    size = abs(value) + beside
     for name in query.columns:
         prior = knowledge.prior(name)
         if prior.lo is not None and prior.hi is not None:

@@ -15,6 +15,7 @@ from keyhole.evidence import Evidence, OrderFact, System, Unjudged
 from keyhole.forms import Unknowns, conditional, private_leaves
 from keyhole.gather.answers import finish
 from keyhole.gather.constraints import Asked, Reader, split_needs, zero_counts
+from keyhole.gather.counting import counting, counts_people
 from keyhole.gather.facts import KnownFact, known_facts
 from keyhole.gather.notes import Notes
 from keyhole.gather.order import order_fact
@@ -24,7 +25,7 @@ from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import IsNull, Predicate, negation
-from keyhole.query import Aggregate, Query, Term
+from keyhole.query import FINER, Aggregate, Query, Term
 from keyhole.schema import Kind
 from keyhole.tables import Roster, Source
 from keyhole.transcript import NULL_ANSWER, Entry, Transcript
@@ -43,23 +44,31 @@ def gather(
     """All that a transcript says, as lo <= A x <= hi over atoms; one `System` per set of tied private columns."""
     said = progress or (lambda _what, _done, _of: None)
     secret = frozenset(c.name for c in roster.schema.columns if c.secret)
-    if not secret:
+    if not secret and not any(r.secret for r in roster.schema.related):
         raise ConfigError("no column is private, so there is nothing to protect: name one with --private COL")
     entries, refused = admissible(transcript, roster)
-    blocks, public = blocks_of(entries, secret)
+    counted = [e for e in entries if counts_people(e.query, roster.schema, secret)]
+    named = {e.number for e in counted}
+    blocks, public = blocks_of([e for e in entries if e.number not in named], secret)
     facts = known_facts(knowledge, roster.schema)
     notes = Notes()
     notes.unjudged.extend(Unjudged(r.number, r.sql, r.error) for r in transcript.unjudged)
     systems: list[System] = []
-    for done, block in enumerate(blocks):
-        said("atoms", done, len(blocks))
+    waiting = list(blocks)
+    for done, block in enumerate(waiting):
+        said("atoms", min(done, len(blocks) - 1), len(blocks))
         try:
             systems.append(_system(block, roster, knowledge, source, facts, notes))
         except UnsupportedQuery as error:
-            notes.unjudged.extend(Unjudged(e.number, e.sql, str(error)) for e in block.entries)
+            shown = tuple(e for e in block.entries if e.certainty != FINER)
+            left = shown if len(shown) == len(block.entries) else tuple(e for e in block.entries if e not in shown)
+            notes.unjudged.extend(Unjudged(e.number, e.sql, str(error)) for e in left)
+            if shown and left != shown:  # what something was computed from spoils nothing that was shown
+                waiting.append(replace(block, entries=shown))
     if public.entries:  # public answers give nobody away, but may contradict the table
         _system(public, roster, knowledge, source, (), notes)
     said("atoms", len(blocks), len(blocks))
+    people = counting(counted, roster, knowledge, source, notes)
     filled = tuple(replace(e, answer=notes.answers.get(e.number, e.answer)) for e in entries)
     log = Transcript(filled, (*transcript.refused, *refused))
     return Evidence(
@@ -70,6 +79,7 @@ def gather(
         tuple(notes.contradictions),
         tuple(notes.unjudged),
         tuple(notes.nobody),
+        people,
     )
 
 

@@ -22,6 +22,8 @@ from keyhole.query import HALF, Query
 from keyhole.schema import Schema
 from keyhole.transcript import Answer, Entry, simplest_decimal
 
+NO_BOUND = "a quotient of private sums tells as much as the sum below it is large: declare min and max of {}"
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -140,7 +142,7 @@ class Reader:
         """AVG under a private condition: SUM - a COUNT is 0 for the quotient a.
 
         That is an equation only where the answer can be one quotient alone: float dust is none. Else SUM - a COUNT lies
-        within the radius of a, times the group.
+        within the radius of a, times the group; and where a sum stands below, times what that sum can be at most.
         """
         entry, form = asked.entry, asked.form
         if said.lo is None or said.hi is None:
@@ -148,7 +150,11 @@ class Reader:
             return None
         sole = self.quotients.sole(form, said) if said.exact else None
         a = (said.lo + said.hi) / 2 if sole is None else sole
-        spread = (said.hi - said.lo) / 2 * self.n if sole is None else Fraction(0)
+        largest = self.quotients.largest(entry.query.per)
+        if sole is None and largest is None:
+            self.notes.leave(entry, NO_BOUND.format(", ".join(sorted({t.column for t in entry.query.per if t.column}))))
+            return None
+        spread = (said.hi - said.lo) / 2 * (largest or 0) if sole is None else Fraction(0)
         why = "" if sole is not None else said.why or "a quotient under a private condition, known as far as printed"
         parts = private_part(combined(form.top, (-a, form.per)))
         if not parts:
@@ -168,10 +174,13 @@ class Reader:
         """An answer as an interval. What we computed ourselves is as exact as it says; what was printed is not."""
         dust = Fraction(0)
         if entry.answer is not None and isinstance(entry.answer.value, Decimal) and entry.answer.lo is not None:
-            dust = radius(entry.query, entry.answer.lo, top.matched, self.schema, self.knowledge)
+            below, beside = 1, Fraction(0)
+            if not conditional(entry.query, self._secret()):
+                below = max(1, self.totals.matched(entry.query.per[0].where)) if entry.query.per else 1
+                beside = top.size
+            dust = radius(entry.query, entry.answer.lo, top.matched, self.schema, self.knowledge, beside / below)
             if top.radius and not conditional(entry.query, self._secret()):  # what the data themselves leave
-                below = self.totals.matched(entry.query.per[0].where) if entry.query.per else 1
-                dust = max(dust, top.radius / max(below, 1))
+                dust = max(dust, top.radius / below)
         elif entry.query.test is not None:  # what is compared is a DOUBLE too
             dust = radius(entry.query, Fraction(entry.query.test.value), top.matched, self.schema, self.knowledge)
         return interval(entry.query, answer, dust)

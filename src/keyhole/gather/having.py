@@ -33,7 +33,7 @@ class Told:
 def told(statement: Statement, shown: Sequence[GroupKey], roster: Roster, source: Source | None) -> Told:
     """What HAVING tells: with a source about the groups that it has, else about those that a transcript lists."""
     secret = frozenset(c.name for c in roster.schema.columns if c.secret)
-    private_keys = any(k.column in secret for k in statement.keys)
+    private_keys = any(k.hidden(secret) for k in statement.keys)
     if not statement.keys:
         every: list[GroupKey] = [{}]
     else:

@@ -11,6 +11,7 @@ from keyhole.forms import ONE, Feature, Form, Part
 from keyhole.gather.answers import ULP, Interval
 from keyhole.grid import Grid
 from keyhole.knowledge import Knowledge
+from keyhole.query import Term
 from keyhole.schema import Kind, Schema
 
 
@@ -46,6 +47,25 @@ class Quotients:
             return None
         found = middle.limit_denominator(most)
         return found if abs(found - middle) <= width / 2 else None
+
+    def largest(self, below: Sequence[Term]) -> Fraction | None:
+        """How large a sum of terms can be, whatever the private values are; None if no range is declared."""
+        if len(below) == 1 and below[0].column is None and below[0].weight is None:
+            return abs(below[0].factor) * self.n
+        total = Fraction(0)
+        for term in below:
+            size = Fraction(1)
+            if term.column is not None:
+                column = self.schema.find(term.column)
+                prior = self.knowledge.prior(term.column)
+                grid = Grid.of(Kind.DOUBLE if column is None else column.kind, prior)
+                if grid.lo is None or grid.hi is None:
+                    return None
+                size = max(abs(grid.lo), abs(grid.hi)) ** term.power
+            if term.weight is not None:
+                return None
+            total += abs(term.factor) * size * self.n
+        return total
 
     def _over(self, parts: Iterable[Part]) -> int | None:
         """A number by which a sum of parts becomes an integer."""

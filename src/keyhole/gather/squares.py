@@ -14,7 +14,7 @@ from keyhole.gather.answers import ULP, double, dust_of, squared
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Totals
-from keyhole.query import Aggregate, Term
+from keyhole.query import DOUBTFUL, Aggregate, Term
 from keyhole.tables import Source
 from keyhole.transcript import NULL_ANSWER, Answer, Entry
 
@@ -35,12 +35,16 @@ class Variance:
 def variances(entries: Sequence[Entry], secret: frozenset[str]) -> list[Variance]:
     """Variances of a set whose SUM or AVG was asked too: each with that query."""
     plain = [e for e in entries if e.query.digits is None and e.query.test is None and len(e.query.terms) == 1]
-    sums = {e.query.terms[0]: e for e in plain if e.query.aggregate is Aggregate.SUM}
-    return [
-        Variance(e, sums[e.query.terms[0]])
-        for e in plain
-        if e.query.aggregate is Aggregate.VAR and e.query.terms[0] in sums and not conditional(e.query, secret)
-    ]
+    shown = {e.query.terms[0]: e for e in plain if e.query.aggregate is Aggregate.SUM and e.certainty not in DOUBTFUL}
+    every = {e.query.terms[0]: e for e in plain if e.query.aggregate is Aggregate.SUM} | shown
+    found = []
+    for e in plain:
+        sums = (
+            every if e.certainty in DOUBTFUL else shown
+        )  # what was shown is not read with the help of what may not have been
+        if e.query.aggregate is Aggregate.VAR and e.query.terms[0] in sums and not conditional(e.query, secret):
+            found.append(Variance(e, sums[e.query.terms[0]]))
+    return found
 
 
 def square_constraint(

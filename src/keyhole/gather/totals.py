@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import fsum
+from math import fsum, isfinite
 from typing import Any
 
 import numpy as np
@@ -28,12 +28,17 @@ ULP = Fraction(1, 2**52)
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A sum of parts: its public part, how many records it matches at most, and its true total if known."""
+    """A sum of parts: its public part, how many records it matches at most, and its true total if known.
+
+    `size` is the sum of the absolute values that are added up, as far as they are known: an engine that adds them up in
+    floating point is off by so much at most, times the unit of rounding and how many they are.
+    """
 
     public: Fraction
     matched: int
     total: Fraction = Fraction(0)
     radius: Fraction = Fraction(0)
+    size: Fraction = Fraction(0)
 
 
 class Totals:
@@ -52,6 +57,7 @@ class Totals:
         self._per_atom: dict[int, tuple[NDArray[Any], int, NDArray[np.float64] | None]] = {}
         self._dots: dict[int, list[int] | list[float]] = {}
         self._absolute: dict[int, list[float]] = {}
+        self._sizes: dict[int, NDArray[np.float64]] = {}
 
     def summed(self, parts: Sequence[Part]) -> bool:
         """Does a form carry private values (rather than count people)?"""
@@ -71,10 +77,12 @@ class Totals:
     def evaluate(self, parts: Sequence[Part]) -> Evaluated:
         """The value of a sum of parts."""
         public, total, radius, matched = Fraction(0), Fraction(0), Fraction(0), 0
+        beside = Fraction(0)
         for p in parts:
             at = self._atoms.number(p.where)
             count = int(self._dot(ONE)[at])
             matched = max(matched, count)
+            beside += abs(p.factor) * self._size(p, at, count)
             if p.feature == ONE:
                 public += p.factor * (count if p.weight is None else self._weighted(p, at)[0])
             elif self._source is not None:
@@ -86,7 +94,7 @@ class Totals:
                     size = Fraction(self._absolute[p.feature][at]) if p.feature in self._absolute else Fraction(0)
                 total += p.factor * value / unit
                 radius += abs(p.factor) * (count + 2) * ULP * size
-        return Evaluated(public, matched, total + public, radius)
+        return Evaluated(public, matched, total + public, radius, beside)
 
     def of_atoms(self, feature: int) -> list[Fraction]:
         """The true total of a feature over each atom, exactly: DOUBLE values are added as the fractions they are."""
@@ -126,6 +134,30 @@ class Totals:
         for p in range(len(self._atoms.table)):
             found.append(float(totals[unpack(self._atoms.table[p], self._atoms.K)].sum()))
         return found
+
+    def _size(self, part: Part, at: int, count: int) -> Fraction:
+        """The absolute values of a weighted part, added up; of a count, the count."""
+        if part.weight is None:
+            return Fraction(count if part.feature == ONE else 0)
+        if part.feature != ONE and self._source is None:
+            return Fraction(0)
+        weight: Weights = self._atoms.weight(part.weight)
+        mask = unpack(self._atoms.table[at], self._atoms.K)
+        factors = np.abs(weight.values[mask].astype(np.float64)) / weight.over
+        found = float(np.sum(factors * self._absolute_of(part.feature)[mask]))
+        return Fraction(found) if isfinite(found) else Fraction(0)
+
+    def _absolute_of(self, feature: int) -> NDArray[np.float64]:
+        """The absolute values of a feature over each atom, added up."""
+        f = self._features[feature] if feature != ONE else None
+        if f is None or f.column is None:
+            return self._atoms.sizes.astype(np.float64)
+        if feature not in self._sizes:
+            values = self._values(f.column)
+            x = values.floats if values.units is None else values.units.astype(np.float64) / 10.0**values.digits
+            held = np.where(self._inside(f) & values.present, np.abs(x), 0.0) ** f.power
+            self._sizes[feature] = np.bincount(self._atoms.of, held, self._atoms.K).astype(np.float64)
+        return self._sizes[feature]
 
     def _weighted(self, part: Part, at: int) -> tuple[Fraction, Fraction]:
         """The weighted sum of a feature over the atoms of a condition, and of its size where that is floating."""

@@ -7,29 +7,40 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, TypeAlias
 
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
 from keyhole.gather.having import named, told
 from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
-from keyhole.query import Aggregate, Query, Statement, Term
+from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, OTHER_GROUPS, Aggregate, Query, Statement, Term
 from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
-from keyhole.sql import carried, lower
+from keyhole.sql import Unread, read
 from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
 
+Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
+CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A line of a log with what it was lowered to; else why it was refused, or read and not judged."""
+    """A line of a log with what it was lowered to; else why it was refused, or read and not judged.
+
+    Some texts are several statements: `others` are those after the first.
+    """
 
     line: Line
     statement: Statement | None
     refused: str = ""
     unjudged: str = ""
+    others: tuple[Statement, ...] = ()
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """All of them."""
+        return () if self.statement is None else (self.statement, *self.others)
 
 
 def transcribe(
@@ -38,6 +49,7 @@ def transcribe(
     *,
     source: Source | None = None,
     noise: Noise | None = None,
+    now: dt.date | None = None,
 ) -> Transcript:
     """Lower every line, check each reading against the engine, and pair it with its answers.
 
@@ -45,51 +57,65 @@ def transcribe(
     mean something else in DuckDB, and one that the engine reads differently: it is read, and not judged.
 
     Answers come from the line. Where it has none and there is a source, the groups shown come from the source and the
-    answer stays None, to be computed over atoms by `gather`.
+    answer stays None, to be computed over atoms by `gather`. `now` is when statements ran whose lines do not say it.
     """
-    return expanded(checked(lowered(lines, roster.schema), roster), roster, source=source, noise=noise)
+    return expanded(checked(lowered(lines, roster.schema, now), roster), roster, source=source, noise=noise)
 
 
-def lowered(lines: Iterable[Line], schema: Schema) -> list[Read]:
+def lowered(lines: Iterable[Line], schema: Schema, now: dt.date | None = None) -> list[Read]:
     """Every line on its own: lowered, or refused with the reason."""
     found = []
     for line in lines:
-        carry = carried(line.sql, line.dialect, schema)
         try:
-            statement = lower(carry.sql, schema)
+            first, *others = read(line.sql, line.dialect, schema, _when(line) or now)
+        except Unread as error:
+            found.append(Read(line, Statement(line.sql, ()), unjudged=str(error)))
         except QueryError as error:
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
                 error.message += "; if a second statement starts there, end the first with a semicolon"
-            foreign = carry.reason if isinstance(error, ParseError) else ""  # DuckDB's grammar says nothing of it
-            found.append(Read(line, None, refused=f"line {line.at}: {foreign}" if foreign else str(error)))
+            placed = error.position is not None
+            found.append(Read(line, None, refused=str(error) if placed else f"line {line.at}: {error}"))
         except Exception as error:  # one statement that our reader trips over never stops the others
             found.append(Read(line, None, refused=_tripped(error)))
         else:
-            found.append(Read(line, statement, unjudged=carry.reason))
+            found.append(Read(line, first, others=tuple(others)))
     return found
 
 
-def checked(read: Sequence[Read], roster: Roster) -> list[Read]:
+def _when(line: Line) -> dt.datetime | None:
+    """The time stamp of a line, as its clock showed it; None if there is none that can be read."""
+    said = line.time
+    try:
+        return None if said is None else dt.datetime.fromisoformat(str(said).strip()).replace(tzinfo=None)
+    except ValueError:
+        return None
+
+
+def checked(lines: Sequence[Read], roster: Roster) -> list[Read]:
     """What is read, run as it is written on a made-up table: what differs from the reading is not judged.
 
     Nor is a statement with a constant that nobody has and that is a value of the column but for blanks and capitals.
     """
-    asked = [r.statement for r in read if r.statement is not None and not r.unjudged]
+    asked = [s for r in lines if not r.unjudged for s in r.statements]
     spelling = Spelling(roster)
     said = Validator(roster).reasons(asked) if asked else []
     reasons = iter([reason or spelling.reason(s) for s, reason in zip(asked, said, strict=True)])
-    return [replace(r, unjudged=next(reasons)) if r.statement is not None and not r.unjudged else r for r in read]
+    found = []
+    for each in lines:
+        mine = [] if each.unjudged else [next(reasons) for _ in each.statements]
+        found.append(replace(each, unjudged=next(filter(None, mine), each.unjudged)))
+    return found
 
 
 def expanded(
-    read: Iterable[Read], roster: Roster, *, source: Source | None = None, noise: Noise | None = None
+    lines: Iterable[Read], roster: Roster, *, source: Source | None = None, noise: Noise | None = None
 ) -> Transcript:
     """Each statement as its queries, group by group, paired with the answers."""
     entries: list[Entry] = []
     refused: list[Refusal] = []
     unjudged: list[Refusal] = []
-    for each in read:
+    for each in lines:
         line, number = each.line, str(each.line.number)
         if each.statement is None:
             refused.append(Refusal(number, line.sql, each.refused))
@@ -98,7 +124,7 @@ def expanded(
             unjudged.append(Refusal(number, line.sql, each.unjudged))
             continue
         try:
-            found, why = _expand(number, line, each.statement, roster, source, noise)
+            found, why = _expanded(number, line, each.statements, roster, source, noise)
         except LogError as error:
             refused.append(Refusal(number, line.sql, f"line {line.at}: {error}"))
             continue
@@ -119,15 +145,48 @@ def _tripped(error: Exception) -> str:
     return f"it could not be read ({type(error).__name__}); please report"
 
 
-def _expand(
+def _expanded(
     number: str,
     line: Line,
-    statement: Statement,
+    statements: Sequence[Statement],
     roster: Roster,
     source: Source | None,
     noise: Noise | None,
 ) -> tuple[list[Entry], str]:
-    """The entries of one statement, and why something of it is not judged (else empty)."""
+    """The entries of all statements of one line, and why something of it is not judged (else empty)."""
+    alone = len(statements) == 1 and statements[0].certainty != FINER
+    if line.answer is not ABSENT and not alone:
+        given = _of_each(line.answer, statements)
+    else:
+        given = [line.answer] * len(statements)
+    asked: list[Asked] = []
+    why = ""
+    for statement, answer in zip(statements, given, strict=True):
+        found, open_ = _expand(replace(line, answer=answer), statement, roster, source, noise)
+        asked.extend(found)
+        why = why or (open_ if statement.certainty != COVERED else "")
+    single = len(asked) == 1 and not statements[0].keys and len(statements) == 1
+    return [
+        Entry(number if single else f"{number}.{part}", line.sql, query, answer, certainty)
+        for part, (query, answer, certainty) in enumerate(asked, 1)
+    ], why
+
+
+def _of_each(answer: Any, statements: Sequence[Statement]) -> list[Any]:
+    """The answer of a UNION, statement by statement: one row each. What is computed from others is not looked at."""
+    if statements[0].certainty == COVERED:
+        return [answer, *([ABSENT] * (len(statements) - 1))]
+    if any(s.certainty == FINER for s in statements):
+        return [ABSENT] * len(statements)
+    if not isinstance(answer, list) or len(answer) != len(statements) or any(s.keys for s in statements):
+        raise LogError("the answer of a UNION is a list with a number for each SELECT; of groups, ask them one by one")
+    return answer
+
+
+def _expand(
+    line: Line, statement: Statement, roster: Roster, source: Source | None, noise: Noise | None
+) -> tuple[list[Asked], str]:
+    """The queries of one statement with their answers, and why something of it is not judged (else empty)."""
     law = line.noise or noise
     bits = None if law is None or law.kind == "rounded" else law  # a yes or no is not rounded when it is printed
     grouped = bool(statement.keys)
@@ -145,6 +204,10 @@ def _expand(
         for key, values in groups:
             for q, given in zip(statement.group(key), values, strict=True):
                 asked.append((q, parse_answer(given, bits if isinstance(given, bool) else law)))
+    if statement.certainty in DOUBTFUL and _hides(statement, roster) and (source is None or line.answer is not ABSENT):
+        return [], CUT_PRIVATELY
+    if statement.certainty == IF_SHOWN and line.answer is not ABSENT:
+        return _cut_off(statement, asked, shown, roster), CUT_PRIVATELY if statement.having else ""
     if statement.having:
         found = told(statement, shown, roster, source if line.answer is ABSENT else None)
         kept = {named(key) for key in found.shown}
@@ -153,17 +216,24 @@ def _expand(
         why = found.open
     elif grouped and (line.answer is not ABSENT or (source is not None and _hides(statement, roster))):
         asked.extend(_absent(statement, shown, roster))
-    single = len(asked) == 1 and not grouped
-    return [
-        Entry(number if single else f"{number}.{part}", line.sql, query, answer)
-        for part, (query, answer) in enumerate(asked, 1)
-    ], why
+    few = statement.limit is not None and not _hides(statement, roster) and len(shown) <= statement.limit
+    return [(q, a, "" if few else statement.certainty) for q, a in asked], why
+
+
+def _cut_off(
+    statement: Statement, answered: Sequence[tuple[Query, Answer | None]], shown: Sequence[GroupKey], roster: Roster
+) -> list[Asked]:
+    """Groups with the answers that were listed, and those that LIMIT may have cut off, as if they were shown too."""
+    listed = {named(key) for key in shown}
+    rest = [key for key in roster.keys(statement) if named(key) not in listed]
+    hidden = [(q, None, IF_SHOWN) for key in rest for q in statement.group(key)]
+    return [*((q, a, "") for q, a in answered), *hidden]
 
 
 def _found_again(statement: Statement, shown: Sequence[GroupKey], source: Source) -> bool:
     """Does the key of a group, written as a condition, find somebody? Private blobs and intervals do not."""
     odd = {c.name for c in source.schema.columns if c.secret and c.kind is Kind.OTHER}
-    if not any(k.column in odd for k in statement.keys):
+    if not any(k.column in odd or k.cases or k.steps for k in statement.keys):
         return True  # public keys were checked with the reading
     for key in shown[:: 1 + len(shown) // 40]:
         where = conjunction(*(k.equals(key[k.name]) for k in statement.keys if k.name in key))
@@ -179,7 +249,7 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
     with it; where only public things decide, that contradicts the table.
     """
     secret = {c.name for c in roster.schema.columns if c.secret}
-    private = [k for k in statement.keys if k.column in secret]
+    private = [k for k in statement.keys if k.hidden(secret)]
     names = {k.name for k in private}
     by_public: dict[tuple[tuple[str, str], ...], list[GroupKey]] = {}
     for key in shown:
@@ -192,7 +262,7 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
         listed = disjunction(*(conjunction(*(k.equals(key[k.name]) for k in private if k.name in key)) for key in here))
         chosen = [k for k in statement.keys if k.name in public]
         where = conjunction(statement.where, *(k.equals(public[k.name]) for k in chosen), negation(listed))
-        rest = Query(Aggregate.SUM, (Term(None, where),), key=tuple(public.items()), label="every other group")
+        rest = Query(Aggregate.SUM, (Term(None, where),), key=tuple(public.items()), label=OTHER_GROUPS)
         found.append((rest, Answer.exact(0)))
     return found
 
@@ -201,7 +271,7 @@ def _hides(statement: Statement, roster: Roster) -> bool:
     """Does it depend on private values which groups are shown?"""
     secret = {c.name for c in roster.schema.columns if c.secret}
     looks = (not isinstance(leaf, IsNull | Opaque) and leaf.column in secret for leaf in leaves(statement.where))
-    return any(k.column in secret for k in statement.keys) or any(looks)
+    return any(k.hidden(secret) for k in statement.keys) or any(looks)
 
 
 def _groups(answer: Any, statement: Statement, schema: Schema) -> list[tuple[GroupKey, list[Any]]]:

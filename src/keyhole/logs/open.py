@@ -2,54 +2,40 @@
 
 from __future__ import annotations
 
-import io
-import json
-import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from keyhole.errors import LogError
+from keyhole.logs.collect import Collection
+from keyhole.logs.detect import LogFormat, detect
+from keyhole.logs.lines import LogLines, Progress, readable
 from keyhole.sql import Dialect, split
 from keyhole.sql.engines import spoken
-from keyhole.sql.scripts import Script
 from keyhole.transcript import ABSENT, Line, Refusal, noise_of, parse_line, read_jsonl
 
 if TYPE_CHECKING:
     from keyhole.logs.importers.exported import Exported
+    from keyhole.logs.importers.records import Text
+
+    Importer: TypeAlias = Callable[[Text, str], Iterator[Exported]]
+
+__all__ = ["IMPORTERS", "Log", "LogFormat", "Opened", "as_log", "detect", "open_log", "opened", "read_log", "read_text"]
 
 
-class LogFormat(StrEnum):
-    """What a log is written in."""
-
-    AUTO = "auto"
-    SQL = "sql"
-    JSONL = "jsonl"
-    POSTGRES_CSVLOG = "postgres-csvlog"
-    PG_STAT_STATEMENTS = "pg-stat-statements"
-    DUCKDB = "duckdb"
-    BIGQUERY = "bigquery"
-    SNOWFLAKE = "snowflake"
-    DBT = "dbt"
-    METABASE = "metabase"
-    SUPERSET = "superset"
-
-
-def _importer(name: str) -> Callable[[str, str], Iterator[Exported]]:
+def _importer(name: str) -> Importer:
     """An importer, imported when it is called."""
 
-    def read(text: str, file: str) -> Iterator[Exported]:
+    def read(text: Text, file: str) -> Iterator[Exported]:
         found: Iterator[Exported] = import_module(f"keyhole.logs.importers.{name}").read(text, file)
         return found
 
     return read
 
 
-IMPORTERS: dict[LogFormat, Callable[[str, str], Iterator[Exported]]] = {
+IMPORTERS: dict[LogFormat, Importer] = {
     LogFormat.POSTGRES_CSVLOG: _importer("postgres_csvlog"),
     LogFormat.PG_STAT_STATEMENTS: _importer("pg_stat_statements"),
     LogFormat.DUCKDB: _importer("duckdb"),
@@ -60,32 +46,13 @@ IMPORTERS: dict[LogFormat, Callable[[str, str], Iterator[Exported]]] = {
     LogFormat.SUPERSET: _importer("superset"),
 }
 
-# Fields that give an export away, most telling first: all of a group must be there.
-_TELLING: tuple[tuple[frozenset[str], LogFormat], ...] = (
-    (frozenset({"query_text"}), LogFormat.SNOWFLAKE),
-    (frozenset({"dataset_query"}), LogFormat.METABASE),
-    (frozenset({"protopayload"}), LogFormat.BIGQUERY),
-    (frozenset({"query", "job_id"}), LogFormat.BIGQUERY),
-    (frozenset({"query", "statement_type"}), LogFormat.BIGQUERY),
-    (frozenset({"query", "queryid"}), LogFormat.PG_STAT_STATEMENTS),
-    (frozenset({"query", "calls"}), LogFormat.PG_STAT_STATEMENTS),
-    (frozenset({"message", "type"}), LogFormat.DUCKDB),
-    (frozenset({"query_name"}), LogFormat.DUCKDB),
-    (frozenset({"metadata", "nodes"}), LogFormat.DBT),
-    (frozenset({"metadata", "results"}), LogFormat.DBT),
-    (frozenset({"unique_id", "status"}), LogFormat.DBT),
-    (frozenset({"sql", "label"}), LogFormat.SUPERSET),
-    (frozenset({"sql", "executed_sql"}), LogFormat.SUPERSET),
-    (frozenset({"sql", "client_id"}), LogFormat.SUPERSET),
-)
-_TRANSCRIPT = frozenset({"sql", "answer", "noise"})
-_PLAIN = re.compile(r"\s*(?:SELECT|WITH)\b", re.IGNORECASE)
-_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
-
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """A log that was read: its statements, and what could not be turned into one, numbered in one order."""
+    """A log that was read: its statements, and what could not be turned into one, numbered in one order.
+
+    Where repeats were folded (`keyhole.logs.fold`), a line is the first of its kind, and says how often it came.
+    """
 
     name: str
     format: LogFormat
@@ -94,6 +61,7 @@ class Log:
     at: tuple[tuple[str, int], ...] = ()  # line of each refused entry
     passed: int = 0  # statements that only steer the session: in no other count
     unjudged: tuple[Refusal, ...] = ()  # read, and not judged: what EXPLAIN, COPY or CREATE TABLE AS make of a question
+    failed: int = 0  # statements that ended in an error and were not answered: in no other count
 
     @property
     def dialect(self) -> str:
@@ -103,6 +71,34 @@ class Log:
     def places(self) -> dict[str, int]:
         """The line of the file on which each statement starts, by its number."""
         return {**{str(line.number): line.at for line in self.lines}, **dict(self.at)}
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A log whose statements are read one by one: what it is written in, its lines, and the statements in them."""
+
+    format: LogFormat
+    lines: LogLines
+    statements: Iterator[Exported]
+
+    def collected(self, into: Collection) -> Log:
+        """All of it, as a collection keeps it; what was still being written is listed."""
+        for found in self.statements:
+            into.take(found)
+        if into.foreign and into.foreign == into.number:
+            raise LogError(f"{self.lines.name} is not UTF-8 text; a log is SQL statements or JSON lines")
+        if self.lines.cut:
+            into.growing(self.lines.cut, self.lines.number + 1)
+        return Log(
+            self.lines.name,
+            self.format,
+            into.kept(),
+            tuple(into.refused),
+            tuple(into.at),
+            into.passed,
+            tuple(into.unjudged),
+            into.failed,
+        )
 
 
 def open_log(
@@ -119,75 +115,44 @@ def open_log(
     >>> open_log("query,calls\\nSELECT SUM(x) FROM t,3\\nSELECT SUM(x) FROM t WHERE a = $1,3").format
     <LogFormat.PG_STAT_STATEMENTS: 'pg-stat-statements'>
     """
-    if _is_book(log):
+    if is_book(log):
         return _of_book(Path(log))
-    text, name = _text(log)
-    text = text.removeprefix("\ufeff")
-    kind = detect(text, name) if format is LogFormat.AUTO else format
-    if kind is LogFormat.JSONL:
-        return _transcript(text, name, dialect or Dialect.DUCKDB)
-    return _numbered(name, kind, _found(text, name, kind, dialect), dialect)
+    return opened(log, format, dialect).collected(Collection(dialect))
 
 
-def _transcript(text: str, name: str, dialect: Dialect) -> Log:
-    """JSON lines. A broken line is listed, and the others go on; what only steers a session is passed over."""
-    lines: list[Line] = []
-    refused: list[Refusal] = []
-    unjudged: list[Refusal] = []
-    at: list[tuple[str, int]] = []
-    session, passed, number = Script(dialect), 0, 0
-    for place, part in enumerate(text.splitlines(), 1):
-        if not part.strip():
-            continue
-        number += 1
-        try:
-            line = replace(parse_line(part, number, place, name), dialect=dialect)
-        except LogError as error:
-            refused.append(Refusal(str(number), part, str(error)))
-            at.append((str(number), place))
-            continue
-        steps = [] if _PLAIN.match(line.sql) else list(session.steps(line.sql))
-        asked = [step for step in steps if not step.steers]
-        if steps and not asked and line.answer is ABSENT:
-            passed, number = passed + 1, number - 1
-        elif len(asked) == 1 and asked[0].unjudged:
-            unjudged.append(Refusal(str(number), line.sql, asked[0].unjudged))
-            at.append((str(number), place))
-        else:
-            lines.append(replace(line, sql=asked[0].sql) if len(asked) == 1 else line)
-    return Log(name, LogFormat.JSONL, tuple(lines), tuple(refused), tuple(at), passed, tuple(unjudged))
+def opened(
+    log: str | Path,
+    format: LogFormat = LogFormat.AUTO,  # noqa: A002 - the word of the option
+    dialect: Dialect | None = None,
+    progress: Progress | None = None,
+) -> Opened:
+    """A log whose statements are read as they are asked for; whatever its size, one is in memory at a time."""
+    lines = _lines_of(log)
+    lines.progress = progress
+    kind = detect(_head(lines), lines.name) if format is LogFormat.AUTO else format
+    return Opened(kind, lines, found_in(lines, lines.name, kind, dialect))
 
 
-def _found(text: str, name: str, kind: LogFormat, dialect: Dialect | None) -> Iterator[Exported]:
-    """The statements of a script or of an export."""
+def found_in(lines: Iterable[str], name: str, kind: LogFormat, dialect: Dialect | None) -> Iterator[Exported]:
+    """The statements of a script, of a transcript or of an export."""
     if kind in IMPORTERS:
-        return IMPORTERS[kind](text, name)
-    from keyhole.logs.importers.exported import statements
+        return IMPORTERS[kind](lines, name)
+    if kind is LogFormat.JSONL:
+        from keyhole.logs.importers.jsonl import transcribed
 
-    return statements(text, 1, dialect or Dialect.DUCKDB)
+        return transcribed(lines, name, dialect or Dialect.DUCKDB)
+    from keyhole.logs.importers.exported import scripted
+
+    return scripted(lines, dialect or Dialect.DUCKDB)
 
 
-def _numbered(name: str, kind: LogFormat, statements: Iterable[Exported], dialect: Dialect | None) -> Log:
-    """The log: statements that ask are numbered, in order; those that steer are only counted."""
-    lines: list[Line] = []
-    refused: list[Refusal] = []
-    unjudged: list[Refusal] = []
-    at: list[tuple[str, int]] = []
-    number = passed = 0
-    for found in statements:
-        if found.steers:
-            passed += 1
-            continue
-        number += 1
-        if not found.fault and not found.unjudged:
-            lines.append(Line(number, found.sql, at=found.at, dialect=dialect or found.dialect))
-            continue
-        at.append((str(number), found.at))
-        if found.fault:
-            refused.append(Refusal(str(number), found.sql, f"line {found.at}: {found.fault}"))
-        else:
-            unjudged.append(Refusal(str(number), found.sql, found.unjudged))
-    return Log(name, kind, tuple(lines), tuple(refused), tuple(at), passed, tuple(unjudged))
+def _head(lines: LogLines) -> str:
+    """Enough of a log to tell what it is: its beginning, or all of it where it is one JSON document."""
+    head = lines.head()
+    first = head.lstrip()
+    if first[:1] == "{" and not first.partition("\n")[0].rstrip().endswith("}"):
+        return lines.head(1 << 62)
+    return head
 
 
 def as_log(
@@ -206,13 +171,20 @@ def as_log(
         return replace(log, lines=said)
     if isinstance(log, str | Path):
         return open_log(log, dialect=engine)
+    if not isinstance(log, Iterable) or isinstance(log, Mapping | bytes):
+        raise LogError(f"{type(log).__name__} is no log: give a path, SQL text or a list of statements")
     found = []
     for number, item in enumerate(log, 1):
+        pair = isinstance(item, list | tuple) and len(item) == 2 and isinstance(item[0], str)
+        if not (pair or isinstance(item, str) or (isinstance(item, Mapping) and "sql" in item)):
+            raise LogError(f"statement {number} is no statement: write SQL text, or a pair of SQL text and answer")
         if isinstance(item, str):
             found.append(Line(number, item, at=number))
         elif isinstance(item, Mapping):
             noise = noise_of(item.get("noise"), f"statement {number}")
-            found.append(Line(number, str(item["sql"]), item.get("answer", ABSENT), noise, at=number))
+            who, when = (None if item.get(name) is None else str(item[name]) for name in ("analyst", "time"))
+            answer = item.get("answer", ABSENT)
+            found.append(Line(number, str(item["sql"]), answer, noise, number, analyst=who, time=when))
         else:
             found.append(Line(number, item[0], item[1], at=number))
     found = [replace(line, dialect=engine or line.dialect) for line in found]
@@ -225,105 +197,35 @@ def read_log(log: str | Path) -> list[Line]:
     >>> [line.sql for line in read_log("SELECT SUM(x) FROM t; SELECT AVG(x) FROM t")]
     ['SELECT SUM(x) FROM t', 'SELECT AVG(x) FROM t']
     """
-    return read_text(*_text(log))
+    lines = _lines_of(log)
+    text = lines.rest()
+    if not readable(text):
+        raise LogError(f"{lines.name} is not UTF-8 text; a log is SQL statements or JSON lines")
+    return read_text(text, lines.name)
 
 
 def read_text(text: str, name: str) -> list[Line]:
     """Statements or JSON lines, whichever the text holds."""
     text = text.removeprefix("\ufeff")
-    return _lines(text, name, LogFormat.JSONL if text.lstrip()[:1] == "{" else LogFormat.SQL)
+    if text.lstrip()[:1] == "{":
+        return list(read_jsonl(text.splitlines(), name))
+    return [Line(number, part.sql, at=part.line) for number, part in enumerate(split(text), 1)]
 
 
-def detect(text: str, name: str) -> LogFormat:
-    """What a log is written in, by its name and its first record.
-
-    >>> detect("SELECT 1", "-"), detect('{"sql": "SELECT 1", "answer": 1}', "x")
-    (<LogFormat.SQL: 'sql'>, <LogFormat.JSONL: 'jsonl'>)
-    """
-    suffix = Path(name).suffix.lower() if len(name) < 1000 else ""
-    start = text.lstrip()[:1]
-    if suffix == ".sql":
-        return LogFormat.SQL
-    fields = _json_fields(text) if start in ("{", "[") else _csv_fields(text)
-    if start == "{" and "sql" in fields and fields <= _TRANSCRIPT:
-        return LogFormat.JSONL
-    for telling, kind in _TELLING:
-        if telling <= fields:
-            return kind
-    if suffix == ".jsonl" or (start == "{" and (suffix != ".json" or "sql" in fields)):
-        return LogFormat.JSONL
-    if start != "[" and _is_csvlog(text):
-        return LogFormat.POSTGRES_CSVLOG
-    if start != "[" and suffix not in (".csv", ".json"):
-        return LogFormat.SQL
-    known = ", ".join(kind for kind in LogFormat if kind is not LogFormat.AUTO)
-    raise LogError(f"cannot tell what {name} was written by: say it with --log-format, one of {known}")
-
-
-def _json_fields(text: str) -> frozenset[str]:
-    """Names of the first whole object's fields, and of the first object in the lists it holds."""
-    start = text.lstrip()
-    if start[0] == "[":
-        start = start[1:].lstrip()
-    first = None
-    for _ in range(20):
-        try:
-            first = json.JSONDecoder().raw_decode(start)[0]
-            break
-        except ValueError:  # a broken line: the next one may tell
-            start = start.partition("\n")[2].lstrip()
-    names: set[str] = set()
-    for part in (
-        (first, *(v[0] for v in first.values() if isinstance(v, list) and v)) if isinstance(first, dict) else ()
-    ):
-        if isinstance(part, dict):
-            names |= {str(k).lower() for k in part}
-    return frozenset(names)
-
-
-def _csv_fields(text: str) -> frozenset[str]:
-    from keyhole.logs.importers.records import csv_rows
-
-    row = next((row for row, _ in csv_rows(text)), [])
-    return frozenset(part.strip().lower() for part in row)
-
-
-def _is_csvlog(text: str) -> bool:
-    from keyhole.logs.importers.postgres_csvlog import COLUMNS
-    from keyhole.logs.importers.records import csv_rows
-
-    row = next((row for row, _ in csv_rows(text)), [])
-    return len(row) in COLUMNS and _TIME.match(row[0]) is not None
-
-
-def _text(log: str | Path) -> tuple[str, str]:
-    name = str(log)
-    if name == "-":
-        return _standard_input(), "standard input"
+def _lines_of(log: str | Path) -> LogLines:
+    """A path, `-`, or a text that holds a SELECT."""
+    if str(log) == "-":
+        return LogLines.of_standard_input()
     if isinstance(log, str) and not log.strip():
         raise LogError("the log is empty: give statements, or the path of a .sql or .jsonl file")
     if isinstance(log, str) and ("\n" in log or "select" in log.lower()) and not _is_file(log):
-        return log, "the log"
-    return _read(Path(log)), name
-
-
-def _standard_input() -> str:
-    """All of it, as UTF-8 like every file: in the encoding of a locale names would match nobody."""
-    if sys.stdin is None:
-        raise LogError("there is no standard input: give the path of a log instead of -")
-    if not isinstance(sys.stdin, io.TextIOWrapper):
-        return str(sys.stdin.read())
-    try:
-        raw: bytes = sys.stdin.buffer.read()
-        return raw.decode("utf-8")
-    except UnicodeDecodeError:
-        raise LogError("standard input is not UTF-8 text; a log is SQL statements or JSON lines") from None
-
-
-def _lines(text: str, name: str, kind: LogFormat) -> list[Line]:
-    if kind is LogFormat.JSONL:
-        return list(read_jsonl(text.splitlines(), name))
-    return [Line(number, part.sql, at=part.line) for number, part in enumerate(split(text), 1)]
+        return LogLines.of_text(log)
+    path = Path(log)
+    if not path.exists():
+        near = sorted(p.name for p in path.parent.glob("*") if p.suffix in (".sql", ".jsonl"))[:5]
+        hint = f" In that folder: {', '.join(near)}." if near else ""
+        raise LogError(f"there is no log {path}.{hint}")
+    return LogLines.of_file(path)
 
 
 def _is_file(text: str) -> bool:
@@ -333,7 +235,8 @@ def _is_file(text: str) -> bool:
         return False
 
 
-def _is_book(log: str | Path) -> bool:
+def is_book(log: str | Path) -> bool:
+    """Is it a book, by its first bytes?"""
     if isinstance(log, str) and not _is_file(log):
         return False
     try:
@@ -362,16 +265,3 @@ def _of_book(path: Path) -> Log:
             why = f"it is about version {version!r} of the data, and the book has gone on to {epochs[-1]['version']!r}"
             unjudged.append(Refusal(str(number), line.sql, why))
     return Log(str(path), LogFormat.JSONL, tuple(lines), unjudged=tuple(unjudged))
-
-
-def _read(path: Path) -> str:
-    if not path.exists():
-        near = sorted(p.name for p in path.parent.glob("*") if p.suffix in (".sql", ".jsonl"))[:5]
-        hint = f" In that folder: {', '.join(near)}." if near else ""
-        raise LogError(f"there is no log {path}.{hint}")
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise LogError(f"{path.name} is not UTF-8 text; a log is SQL statements or JSON lines") from None
-    except OSError as error:
-        raise LogError(f"cannot read {path}: {error.strerror}") from None

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from keyhole.meaning import Value, compared, passed, quantile, value
 from keyhole.predicate import Truth
-from keyhole.query import CUT, HALF, ZERO, Aggregate, Query, Shown, Statement, Term
+from keyhole.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term
 from keyhole.reading.filled import Filled, Mask
 from keyhole.reading.trial import Trial
 from keyhole.schema import Kind
@@ -73,13 +73,15 @@ _EVERYBODY = Groups(((),), None, (0,))
 def rows_of(trial: Trial, filled: Filled) -> list[tuple[Any, ...]] | None:
     """The rows that the statement returns: a `FormAnswer` for each number, the value itself for keys and constants.
 
-    None if rounding decides which groups HAVING shows.
+    None if rounding decides which groups HAVING shows, or if a bucket of private values is not what its condition says.
     """
     found = []
     statement = trial.statement
     for chosen in statement.sets:
         names = [statement.keys[i].sql for i in chosen]
         groups = _groups(names, filled.true(trial, statement.where), filled) if names else _EVERYBODY
+        if not all(_holds(statement.keys[i], place, groups, trial, filled) for place, i in enumerate(chosen)):
+            return None
         numbers = [_numbers(query, trial, names, groups, filled) for query in statement.queries]
         tests = {query: _numbers(query, trial, names, groups, filled) for query in dict.fromkeys(statement.tested)}
         if any(cell.close for cells in tests.values() for cell in cells):
@@ -124,10 +126,27 @@ def _groups(names: Sequence[str], inside: Mask, filled: Filled) -> Groups:
     return Groups(tuple(tuple(values[row] for values in lists) for row in at), of, tuple(at))
 
 
+def _holds(key: Key, place: int, groups: Groups, trial: Trial, filled: Filled) -> bool:
+    """Is a bucket of private values what its condition says, row by row?"""
+    if not key.cases and key.steps is None:
+        return True
+    assert groups.of is not None
+    inside = groups.of >= 0
+    at = [values[place] for values in groups.keys]
+    for each in dict.fromkeys(at):
+        mine = np.isin(groups.of, [g for g, other in enumerate(at) if other == each])
+        if not np.array_equal(filled.true(trial, key.equals(each)) & inside, mine):
+            return False
+    return True
+
+
 def _numbers(query: Query, trial: Trial, names: Sequence[str], groups: Groups, filled: Filled) -> list[FormAnswer]:
     """The answers of one query, group by group."""
     if query.aggregate is Aggregate.PUBLIC:
         return _figures(query, names, groups, filled)
+    if query.aggregate is Aggregate.PEOPLE or (query.aggregate is not Aggregate.SUM and query.terms[0].column is None):
+        inside = [filled.kept if groups.of is None else groups.of == g for g in range(groups.count)]
+        return [_of_public(query, trial, filled, rows) for rows in inside]
     if query.aggregate is not Aggregate.SUM:
         inside = [filled.kept if groups.of is None else groups.of == g for g in range(groups.count)]
         return [_statistic(query, trial, filled, rows) for rows in inside]
@@ -212,6 +231,21 @@ def _statistic(query: Query, trial: Trial, filled: Filled, inside: Mask) -> Form
             return FormAnswer(found, slack, len(str(summed.over)) - 1, rounding=ZERO)  # cut to the digits of the column
         slack += float(abs(term.factor)) / summed.over
     return _cell(query, found, slack)
+
+
+def _of_public(query: Query, trial: Trial, filled: Filled, inside: Mask) -> FormAnswer:
+    """How many different values a public expression has, or the least or greatest of them, where a condition holds."""
+    term = query.terms[0]
+    rows = np.flatnonzero(filled.true(trial, term.where) & inside).tolist() if filled.n else []
+    listed = filled.listed(term.weight or "") if rows else []
+    values = {listed[row] for row in rows if listed[row] is not None}
+    if query.aggregate is Aggregate.PEOPLE:
+        return _cell(query, Fraction(len(values)), 0.0)
+    numbers = [Fraction(v) for v in values]
+    if not numbers:
+        return _cell(query, None, 0.0)
+    found = max(numbers) if query.aggregate is Aggregate.MAX else min(numbers)
+    return _cell(query, found, abs(float(found)) * 2.0**-40)
 
 
 def _spread(query: Query, values: Sequence[Fraction]) -> FormAnswer:

@@ -26,7 +26,7 @@ class Spelling:
         for leaf in dict.fromkeys(chain.from_iterable(map(leaves, conditions(statement)))):
             if isinstance(leaf, Membership):
                 constants = leaf.values
-            elif isinstance(leaf, Comparison) and leaf.op == "=":
+            elif isinstance(leaf, Comparison) and leaf.op in ("=", "<>"):
                 constants = (leaf.value,)
             else:
                 continue
@@ -36,9 +36,10 @@ class Spelling:
             held, near = self._values(column.name)
             for constant in constants:
                 if isinstance(constant, str) and constant not in held and (meant := near.get(_plain(constant))):
+                    blanks = ", or take the blanks off with --trim (trim = true under [source])"
                     return (
                         f"nobody has {column.name} = {literal(constant)}, but there is {literal(meant)}: "
-                        "write it as the table does"
+                        f"write it as the table does{blanks if meant.strip() == constant.strip() else ''}"
                     )
         return ""
 

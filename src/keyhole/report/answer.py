@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.defend.answering import Answered, Priced
+from keyhole.report.digits import rounded
 
 
 def _number(value: Fraction | None) -> int | float | None:
@@ -90,8 +91,9 @@ def answer_lines(a: Answered) -> Iterator[str]:
     for key, made in a.groups:
         label = "".join(f"{k} = {plain(v)}  " for k, v in key)
         yield f"  {label}" + ", ".join(_pair(e.value, e.bar, e.ranks) for e in made)
+    own = f" (and {float(a.own):g} of the analyst's own share, as for everybody who is told it)" if a.own else ""
     yield (
-        f"  cost {float(a.cost):g}, left {remainder(a.left)}; {a.neighbours}; bars hold with probability "
+        f"  cost {float(a.cost):g}{own}, left {remainder(a.left)}; {a.neighbours}; bars hold with probability "
         f"{1 - a.beta:g}; {a.how}"
     )
     for note in a.notes:
@@ -108,4 +110,4 @@ def _pair(value: Fraction | None, bar: Fraction | None, ranks: int | None = None
         return f"{float(value):.10g} (its rank is within {ranks} people)"
     if value is None or bar is None:
         return "unknown: too few records for a ratio"
-    return f"{float(value):.10g} ± {float(bar):.4g}"
+    return f"{rounded(value, bar)} ± {rounded(bar, bar)}"

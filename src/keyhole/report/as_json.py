@@ -14,7 +14,9 @@ from typing import Any
 from keyhole.errors import DIFFERS
 from keyhole.evidence import Unjudged
 from keyhole.predicate import Scalar
-from keyhole.report.plain import Argument, Bounding, Case, Cited, Plain, Provenance, Record, Step
+from keyhole.report.plain import EXPOSED, Argument, Bounding, Case, Cited, Plain, Provenance, Record, Step
+from keyhole.report.sentence import sentence
+from keyhole.report.text import why
 from keyhole.transcript import Answer, simplest_decimal
 
 MAX_OPEN = 100_000  # records x columns up to which open intervals are listed one by one
@@ -37,6 +39,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
         return found
 
     return {
+        "sentence": sentence(verdict),
         "records": verdict.records,
         "people": verdict.people,
         "queries": verdict.queries,
@@ -53,9 +56,11 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "row": case.rows[0],
                 "column": case.column,
                 "value": number(case.value),
+                "why": why(case).splitlines(),
                 "proof": proof(case),
                 "certificate": certificate(case.argument),
                 "singled_out": case.singled_out,
+                "first": _first(case),
             }
             for case in verdict.exposed
         ],
@@ -64,8 +69,10 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "records": [_record(r) for r in case.records],
                 "column": case.column,
                 "total": number(case.value),
+                "why": why(case).splitlines(),
                 "proof": proof(case),
                 "certificate": certificate(case.argument),
+                "first": _first(case),
             }
             for case in verdict.groups
         ],
@@ -122,8 +129,14 @@ def _intervals(
         }
         if case is not None:
             item["certificate"] = certificate(case.argument)
+            if case.first is not None:
+                item["first"] = _first(case)
+            if case.status != EXPOSED:
+                item["why"] = why(case).splitlines()
         if case is not None and case.argument.ends:
             item["tight"] = case.tight
+        if case is not None and case.if_shown:
+            item["if_shown"] = True
         if case is not None and case.excluded:
             item["excluded"] = [number(v) for v in case.excluded]
         if case is not None and case.allowed:
@@ -131,6 +144,11 @@ def _intervals(
         if case is not None and isinstance(case.value, str):
             item["value"] = case.value
         yield item
+
+
+def _first(case: Case) -> dict[str, Any] | None:
+    """The statement that completed it; None if facts alone do."""
+    return None if case.first is None else case.first.to_json()
 
 
 def _items(argument: Argument) -> Iterator[dict[str, Any]]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.book import EVERYBODY, Book, BookEntry, Mark
+from keyhole.report.sentence import counted
 
 HELD_BACK = ("told", "epoch", "added", "present", "written")  # rows and keyed ids: long, and for the auditor alone
 
@@ -36,8 +37,8 @@ def _entry(entry: BookEntry) -> dict[str, Any]:
 def lines(book: Book) -> Iterator[str]:
     """For people: one line an entry, then what was spent."""
     state = book.state
-    versions = "1 version" if len(state.epochs) == 1 else f"{len(state.epochs)} versions"
-    yield f"{book.path}: the population {state.population!r}, {state.seq} entries, {versions} of the data"
+    entries, versions = counted(state.seq, "entry", "entries"), counted(len(state.epochs), "version")
+    yield f"{book.path}: the population {state.population!r}, {entries}, {versions} of the data"
     for entry in book.entries():
         said = _said(entry)
         if said:
@@ -70,7 +71,8 @@ def _said(entry: BookEntry) -> str:
         case Mark.RELEASE:
             return f"released: {_text(body)}" if body["sql"] else ""
         case Mark.TOLD:
-            paid = f", which entries {', '.join(map(str, body['of']))} paid for" if body["of"] else ""
+            entries = f"{'entry' if len(body['of']) == 1 else 'entries'} {', '.join(map(str, body['of']))}"
+            paid = f", which {entries} paid for" if body["of"] else ""
             return f"told again: entry {body['entry']}{paid}" if "entry" in body else f"told{paid}"
         case Mark.CONVERTED:
             return "taken in: what an older file counted"

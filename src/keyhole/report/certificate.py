@@ -15,13 +15,12 @@ from keyhole.audit.base import Exposure, OrderSteps, Proof, RestOfSum, SquareSum
 from keyhole.evidence import ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
-from keyhole.query import HALF, Aggregate
+from keyhole.query import HALF, OTHER_GROUPS, Aggregate
 from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
 
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}
-OTHERS = "every other group"
 
 
 class Certifier:
@@ -101,9 +100,9 @@ class Certifier:
         said = entry.answer
         if said is not None and isinstance(said.value, Decimal) and said.lo is not None and said.lo == said.hi:
             found |= {} if said.lo == said.value else {"exactly": said.lo}
-        if query.label == OTHERS:
+        if query.label == OTHER_GROUPS:
             parts = self._parts[entry.number.partition(".")[0]]
-            keys = {str(p.query.key): dict(p.query.key) for p in parts if p.query.label != OTHERS}
+            keys = {str(p.query.key): dict(p.query.key) for p in parts if p.query.label != OTHER_GROUPS}
             return found | {"besides": list(keys.values())}
         if entry.sql not in self._positions:
             self._positions[entry.sql] = aggregate_positions(entry.sql)
@@ -168,17 +167,20 @@ class Certifier:
             {"query": r.number, "where": to_sql(r.where), "ranks": [r.j, r.k], "share": r.share} for r in steps.ranks
         ]
         entries = [self._index.entries[r.number] for r in steps.ranks]
-        if any(e.query.digits is not None or e.query.test is not None or _noisy(e) for e in entries):
-            return {"kind": "none", "why": "a rounded or compared order statistic has no certificate"}
+        if any(e.query.test is not None or _noisy(e) or (e.query.digits or 0) < 0 for e in entries):
+            return {"kind": "none", "why": "a compared order statistic, or one rounded to tens, has no certificate"}
+        if any(e.query.digits is not None and e.query.rounding != HALF for e in entries):
+            return {"kind": "none", "why": "an order statistic that is cut has no certificate"}
         column = self.column(proof)
         facts = [
             {"where": fact.where, "min": fact.lo, "max": fact.hi}
             for number, fact in enumerate(self._exposure.evidence.knowledge.facts, 1)
             if f"fact {number}" in proof.weights and fact.column == column
         ]
-        for each in told:
-            factor = self._index.entries[each["query"]].query.terms[0].factor
+        for each, entry in zip(told, entries, strict=True):
+            factor = entry.query.terms[0].factor
             each |= {} if factor == 1 else {"factor": factor}
+            each |= {} if entry.query.digits is None else {"rounded": self._blur(entry)}
         found: dict[str, Any] = {"kind": "order", "facts": told} | ({"cases": True} if steps.cases else {})
         found |= {"stated": facts} if facts else {}
         return found | ({"declared": said} if (said := self._said(column)) else {})
@@ -192,11 +194,10 @@ class Certifier:
         return found | ({"declared": said} if (said := self._said(steps.column)) else {})
 
     def _tables(self, system: System, proof: Proof) -> dict[str, Any]:
-        """All tables on the grid: what was declared of the columns, and nothing else."""
-        if proof.tables != "sums":
-            return {"kind": "none", "why": "quotients, comparisons and rounded sums of grid values have no certificate"}
+        """All tables on the grid: what was declared of the columns; `every`: people cannot be split one by one."""
         declared = {name: self._said(name) for name in system.columns}
-        return {"kind": "cases", "declared": {name: said for name, said in declared.items() if said}}
+        found = {"kind": "cases", "declared": {name: said for name, said in declared.items() if said}}
+        return found | ({} if proof.tables == "sums" else {"every": True})
 
     def _step(self, system: System) -> Any:
         """The declared step of the one column of a system."""

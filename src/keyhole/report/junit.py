@@ -13,7 +13,8 @@ from keyhole.audit.base import query_order
 from keyhole.logs.open import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
-from keyhole.report.text import NOTHING_JUDGED, without_value
+from keyhole.report.sentence import NOTHING_JUDGED
+from keyhole.report.text import without_value
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML 1.0
 _WHOLE = "0"  # what belongs to no statement

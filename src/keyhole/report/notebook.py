@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from keyhole.report.plain import Case, Plain
-from keyhole.report.text import GROUPS_TITLE, SHOWN, claim, formula, legend, more, reasons, sentence, sizes, troubles
+from keyhole.report.sentence import sentence
+from keyhole.report.text import GROUPS_TITLE, argued, claim, formula, legend, listed, reasons, sizes
+from keyhole.report.troubles import SHOWN, more, troubles
 
 
 def html(verdict: Plain) -> str:
@@ -16,12 +18,12 @@ def html(verdict: Plain) -> str:
 
 def _parts(verdict: Plain) -> Iterator[str]:
     yield f"<p><b>{escape(sentence(verdict))}</b></p>"
-    shown = verdict.findings[:SHOWN]
+    shown = listed(verdict.findings)
     if shown:
         yield _table(shown)
-        yield from (f"<p>{escape(line)}</p>" for line in more(verdict.findings))
+        yield from (f"<p>{escape(line)}</p>" for line in more(verdict.inferred, "more narrowed down"))
         yield "<p><b>Why:</b></p>"
-        yield _lines([*reasons(shown), *legend(shown)])
+        yield _lines([*reasons(argued(shown)), *legend(argued(shown))])
     if verdict.groups:
         yield f"<p><b>{escape(GROUPS_TITLE)}</b></p>"
         yield _lines([f"{case.who}: {formula(case)}" for case in verdict.groups[:SHOWN]])

@@ -16,6 +16,7 @@ from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
 from keyhole.report.certificate import RATIO, Certifier
+from keyhole.report.completion import Completion, Completions
 from keyhole.report.tally import Tally, tally
 from keyhole.schema import Role, Schema
 from keyhole.transcript import Answer, Entry, Refusal, simplest_decimal
@@ -128,6 +129,8 @@ class Case:
     excluded: tuple[Scalar, ...] = ()
     allowed: tuple[Scalar, ...] = ()
     tight: bool = True
+    if_shown: bool = False  # it needs a row that a LIMIT may have cut off
+    first: Completion | None = None
 
     @property
     def who(self) -> str:
@@ -136,7 +139,9 @@ class Case:
 
     @property
     def completed_by(self) -> str | None:
-        """The last query that the proof needs: before it, this proof did not hold. None if it has facts alone."""
+        """The statement that completed it, else the last query that the proof needs. None if it has facts alone."""
+        if self.first is not None:
+            return self.first.query
         queries = self.argument.queries
         return queries[-1] if queries else None
 
@@ -234,14 +239,15 @@ def plain(exposure: Exposure) -> Plain:
 
 def _person(f: Finding, cites: _Cites) -> Case:
     argument = cites.argument(f.proof)
-    row, said = (f.row + 1,), (f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed, f.tight)
-    return Case(str(f.status), (f.record,), row, f.column, *said)
+    row, said = (f.row + 1,), (f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed, f.tight, f.if_shown)
+    return Case(str(f.status), (f.record,), row, f.column, *said, cites.first((f.row,), f.column))
 
 
 def _group(g: Group, cites: _Cites) -> Case:
     rows = tuple(row + 1 for row in g.rows)
     argument = cites.argument(g.proof, indicators=False)
-    return Case(GROUP, g.records, rows, g.column, g.total, g.total, g.total, argument)
+    first = cites.first(g.rows, g.column)
+    return Case(GROUP, g.records, rows, g.column, g.total, g.total, g.total, argument, first=first)
 
 
 class _Cites:
@@ -256,6 +262,7 @@ class _Cites:
         self._order: dict[str, tuple[int, ...]] = {}
         self._arguments: dict[int, Argument] = {}  # people who share a rule share its proof
         self._labels = _labels(exposure)
+        self.first = Completions(exposure).of
 
     def argument(self, proof: Proof | None, *, indicators: bool = True) -> Argument:
         """A proof in order of its queries."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from keyhole.report.admission import explained
 from keyhole.report.answer import answer_json, answer_lines, plain, price_json, price_lines
 from keyhole.report.as_json import number
 from keyhole.session.reply import Ending, Reply
@@ -59,8 +60,7 @@ def reply_lines(reply: Reply, *, explain: bool = False) -> Iterator[str]:
     if reply.instead is not None:
         yield f"  allowed now: {' '.join(reply.instead.split())}"
     if explain and reply.admission is not None:
-        for item in reply.admission.who:
-            yield f"  it would expose {item.who}'s {item.column}"
+        yield from explained(reply.admission)
 
 
 def _shown(value: Decimal | bool | None) -> str:

@@ -14,7 +14,8 @@ from urllib.parse import quote
 from keyhole.logs.open import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.plain import Case, Plain
-from keyhole.report.text import NOTHING_JUDGED, without_value
+from keyhole.report.sentence import NOTHING_JUDGED
+from keyhole.report.text import without_value
 from keyhole.version import __version__
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from keyhole.audit.base import Exposure
@@ -9,7 +10,10 @@ from keyhole.audit.base import Exposure
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """Statements counted as they were written: one with a part that is not judged is not judged."""
+    """Statements counted as they were written, repeats included: one with a part that is not judged is not judged.
+
+    `distinct` are the different texts. `failed` are beside these: they ended in an error and were not answered.
+    """
 
     total: int
     judged: int
@@ -17,6 +21,7 @@ class Tally:
     refused: int
     distinct: int
     noisy: int = 0  # of those judged: with an answer that noise was added to
+    failed: int = 0
 
 
 def tally(exposure: Exposure) -> Tally:
@@ -25,14 +30,31 @@ def tally(exposure: Exposure) -> Tally:
     unjudged = {u.number.partition(".")[0]: u.sql for u in exposure.unjudged}
     texts |= unjudged | refused
     unjudged = {number: sql for number, sql in unjudged.items() if number not in refused}
+    repeats = _repeats(exposure)
+
+    def count(numbers: Iterable[str]) -> int:
+        return sum(repeats.get(number, 1) for number in numbers)
+
+    total, waiting, left = count(texts), count(unjudged), count(refused)
     return Tally(
-        total=len(texts),
-        judged=len(texts) - len(unjudged) - len(refused),
-        unjudged=len(unjudged),
-        refused=len(refused),
+        total=total,
+        judged=total - waiting - left,
+        unjudged=waiting,
+        refused=left,
         distinct=len(set(texts.values())),
-        noisy=len(_noisy(exposure) - unjudged.keys() - refused.keys()),
+        noisy=count(_noisy(exposure) - unjudged.keys() - refused.keys()),
+        failed=0 if exposure.log is None else exposure.log.failed,
     )
+
+
+def _repeats(exposure: Exposure) -> dict[str, int]:
+    """How often each statement came, where more than once."""
+    log = exposure.log
+    if log is None:
+        return {}
+    found = {str(line.number): line.repeats for line in log.lines}
+    found |= {refusal.number: refusal.repeats for refusal in (*log.refused, *log.unjudged)}
+    return found
 
 
 def _noisy(exposure: Exposure) -> set[str]:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
-from keyhole.audit.base import name_of, query_order, visible
-from keyhole.errors import DIFFERS
+from keyhole.audit.base import name_of, query_order
 from keyhole.knowledge import Prior
+from keyhole.report.completion import completed
+from keyhole.report.digits import digits
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, Cited, EndArgument, Plain, Step
+from keyhole.report.sentence import counted, sentence, statements
+from keyhole.report.troubles import SHOWN, more, named, short, troubles
 from keyhole.transcript import simplest_decimal
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-SHOWN = 20
-NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."
+WIDTH = 110  # places of a line; proofs are wrapped there
+KEPT = "\ue000"  # stands for a blank at which no line is broken
+NAMES = 10  # people that a shared reason names
 WIDEST = 60  # places of a column; what is longer pushes the rest of its line
 RANGES_TITLE = "Open, in a range that follows from the answers and what is known:"
 GROUPS_TITLE = (
@@ -39,12 +41,12 @@ def formula(case: Case) -> str:
         return " ".join(range_sentence(end, case, case.who) for end in argument.ends if end.steps)
     if argument.rule:
         return f"{_cited(argument)}: {argument.rule}; {who} {claim(case)}"
-    left = _sum([(step.weight, step.cited.name) for step in _added_first(argument)], argument.constant)
+    left = added_up([(step.weight, step.cited.name) for step in _added_first(argument)], argument.constant)
     if argument.holds is not None:
         return f"{left} = {argument.holds}, so {who} {claim(case)}"
     if case.status == INFERRED:
         return f"{left}: {who} {claim(case)}"
-    return f"{left} = {who}" + ("" if case.value is None else f" = {case.value}")
+    return f"{left} = {who}" + ("" if case.value is None else f" = {digits(case.value)}")
 
 
 def arithmetic(case: Case) -> str:
@@ -58,7 +60,7 @@ def arithmetic(case: Case) -> str:
         if value is None:
             return ""
         parts.append((step.weight, value))
-    return f"{_sum(parts, argument.constant)} = {case.value}"
+    return f"{added_up(parts, argument.constant)} = {digits(case.value)}"
 
 
 def why(case: Case) -> str:
@@ -69,11 +71,11 @@ def why(case: Case) -> str:
 def range_sentence(end: EndArgument, case: Case, who: str) -> str:
     """`Q3 = 11.4; John Smith is at least 3 (known); so Joseph Sky's pay is at most 8.4.`"""
     steps = sorted(end.steps, key=lambda step: step.weight < 0)
-    said = _sum([(step.weight, step.cited.name) for step in steps], end.constant)
+    said = added_up([(step.weight, step.cited.name) for step in steps], end.constant)
     values = [(step.weight, step.cited.value) for step in steps]
     if values and all(value is not None for _, value in values):
         told = sum((w * Fraction(v) for w, v in values if v is not None), end.constant)
-        said += f" = {simplest_decimal(told, told)}"
+        said += f" = {_number(told)}"
     ends = {step.cited.number: step.cited.replayed.get("ends") for step in steps}
     blurred = [f"Q{q} lies in [{_end(e[0], '-∞')}, {_end(e[1], '∞')}]" for q, e in ends.items() if e is not None]
     clauses = [said, *blurred, *(_bound_clause(each, who) for each in end.bounds)]
@@ -100,7 +102,7 @@ def _bound_clause(each: Bounding, subject: str) -> str:
 
 
 def _number(value: Fraction) -> str:
-    return str(simplest_decimal(value, value))
+    return digits(simplest_decimal(value, value))
 
 
 def _end(text: str | None, infinite: str) -> str:
@@ -119,100 +121,47 @@ def without_value(case: Case) -> str:
 
 def claim(case: Case) -> str:
     """What is known, as the end of a sentence."""
+    if case.if_shown:  # a LIMIT may have cut off a row that it takes
+        return (
+            f"{claim(replace(case, if_shown=False, status=EXPOSED if case.value is not None else INFERRED))}, if shown"
+        )
     if case.status in (GROUP, EXPOSED):
-        return f"is {case.value}"
+        return "is determined" if case.value is None else f"is {digits(case.value)}"
     if case.allowed:
-        return f"is one of {', '.join(map(str, case.allowed))}"
+        return f"is one of {', '.join(map(digits, case.allowed))}"
     if case.lo is not None or case.hi is not None:
-        lo = "-∞" if case.lo is None else str(case.lo)
-        hi = "∞" if case.hi is None else str(case.hi)
+        lo = "-∞" if case.lo is None else digits(case.lo)
+        hi = "∞" if case.hi is None else digits(case.hi)
         return f"lies in [{lo}, {hi}]"
-    return f"is not {' nor '.join(map(str, case.excluded))}" if case.excluded else "is narrowed down"
+    return f"is not {' nor '.join(map(digits, case.excluded))}" if case.excluded else "is narrowed down"
 
 
 def known(case: Case) -> str:
     """What is known, as a cell of a table."""
     if case.status != EXPOSED:
         return claim(case)
-    return "determined" if case.value is None else f"= {case.value}"
-
-
-def sentence(verdict: Plain) -> str:
-    """The verdict in one or two sentences."""
-    exposed = {case.rows for case in verdict.exposed}
-    people = len(exposed)
-    narrowed = len({case.rows for case in verdict.inferred} - exposed)
-    log = f"{verdict.queries} {'query' if verdict.queries == 1 else 'queries'}"
-    if people:
-        verb = "is" if people == 1 else "are"
-        first = f"{people} of {verdict.records} people {verb} exposed by {log}."
-    elif narrowed:
-        first = f"Nobody of {verdict.records} people is exposed exactly by {log}."
-    elif not verdict.judged:
-        first = NOTHING_JUDGED
-    else:
-        first = f"Nobody of {verdict.records} people is exposed by {log}."
-    if narrowed:
-        more = "more " if people else ""
-        first += f" Something new is known of {narrowed} {more}{'person' if narrowed == 1 else 'people'}."
-    if verdict.groups:
-        n = len(verdict.groups)
-        first += f" The total of {n} small {'group' if n == 1 else 'groups'} is determined."
-    if narrowed_ranges := len({case.rows for case in verdict.narrowed}):
-        whose = "1 person" if narrowed_ranges == 1 else f"{narrowed_ranges} people"
-        first += f" A narrower range than was declared follows for {whose}."
-    if verdict.contradictions:
-        first += " Some answers contradict each other or the data, so this is not an all-clear."
-    waiting = len(verdict.unjudged) + len(verdict.refused)
-    if waiting:
-        what = "query was" if waiting == 1 else "queries were"
-        rest = ", so this is not an all-clear" if verdict.judged else ""
-        first += f" {waiting} {what} not judged{rest}."
-    elif not verdict.complete and not verdict.cases and not verdict.contradictions and verdict.judged:
-        first += f" This is not an all-clear: {verdict.gap}."
-    return first
-
-
-def troubles(verdict: Plain) -> Iterator[str]:
-    """What contradicts, was not judged or was refused: the first of each, and how many more there are."""
-    for c in verdict.contradictions[:SHOWN]:
-        yield f"Contradiction: {c.reason}"
-    for u in verdict.unjudged[:SHOWN]:
-        yield f"Not judged: Q{u.number} ({u.reason}): {_short(u.sql)}"
-        if u.reason == DIFFERS:
-            from keyhole.sql.redact import without_constants
-
-            yield f"  to report, without its constants: {without_constants(u.sql)}"
-    for r in verdict.refused[:SHOWN]:
-        yield f"Refused: Q{r.number}: {r.error}"
-    listed = {"contradictions": verdict.contradictions, "not judged": verdict.unjudged, "refused": verdict.refused}
-    for name, items in listed.items():
-        yield from more(items, f"more {name}")
-
-
-def more(items: Sequence[object], what: str = "more") -> Iterator[str]:
-    """How many are not shown, if any."""
-    if len(items) > SHOWN:
-        yield f"... and {len(items) - SHOWN} {what} (--format json lists all)"
+    return "determined" if case.value is None else f"= {digits(case.value)}"
 
 
 def sizes(verdict: Plain) -> str:
     """The last lines: how large it was, what is promised, and what was assumed."""
-    said = (
-        f"{verdict.records} people, {verdict.queries} queries, {verdict.atoms} atoms, rank {verdict.rank}. "
-        f"Promise: {verdict.promise}."
-    )
+    size = f"{statements(verdict)}{_parts(verdict)}, {counted(verdict.atoms, 'atom')}, rank {verdict.rank}"
+    said = f"{verdict.records} people, {size} (keyhole explain atoms). Promise: {verdict.promise}."
+    if verdict.statements.failed:
+        said += f"\n{counted(verdict.statements.failed, 'statement')} of the log failed and told nothing: passed over."
     if verdict.nobody:
-        numbers = [each.number for each in verdict.nobody[:SHOWN]]
-        named = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in numbers)
-        more = f" and {len(verdict.nobody) - SHOWN} more" if len(verdict.nobody) > SHOWN else ""
-        said += f"\nWarning: nobody matches {named}{more}; is that what was meant?"
+        said += f"\nWarning: nobody matches {named([each.number for each in verdict.nobody])}; is that what was meant?"
     if verdict.source.dialect != "duckdb":
         said += f"\nWritten for {verdict.source.dialect}; taken as given: columns are of the same kinds there as here."
     if not verdict.assumed:
         return said
     kinds = ", ".join(f"{name} {kind}" for name, kind in verdict.assumed.items())
     return f"{said}\nAssumed, from the values: {kinds} (kind = ... in keyhole.toml declares it)."
+
+
+def _parts(verdict: Plain) -> str:
+    """How many answers the statements have, if that is another number."""
+    return f" with {verdict.queries} parts" if verdict.queries > verdict.statements.total else ""
 
 
 def reasons(cases: Sequence[Case]) -> Iterator[str]:
@@ -225,10 +174,16 @@ def reasons(cases: Sequence[Case]) -> Iterator[str]:
         if case.argument.rule:
             names = shared.pop(_rule(case), [])
             if names:
-                people = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+                people = _listed(names)
                 yield f"{_cited(case.argument)}: {case.argument.rule}; {case.column} of {people} {claim(case)}"
         else:
             yield why(case)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Ann, Bob and Cyd; of many the first few, all of them are in the table."""
+    told = [*names[:NAMES], f"{len(names) - NAMES} more"] if len(names) > NAMES + 1 else list(names)
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
 
 
 def legend(cases: Sequence[Case]) -> Iterator[str]:
@@ -241,32 +196,37 @@ def legend(cases: Sequence[Case]) -> Iterator[str]:
         key = ", ".join(f"{k} = {v}" for k, v in cited.key)
         value = cited.answer.value if cited.answer is not None else None
         said = "" if value is None else f"  → {_trim(value)}"
-        yield f"Q{q}: {_short(cited.sql)}{f' [{key}]' if key else ''}{said}"
+        yield f"Q{q}: {short(cited.sql, 4 * WIDTH)}{f' [{key}]' if key else ''}{said}"
 
 
 def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
     """The verdict as lines, each with the style in which a terminal shows it."""
     colour = {0: "green", 1: "red"}.get(verdict.exit_code, "yellow")
     yield sentence(verdict), f"bold {colour}"
-    shown = narrowest_first(verdict.findings)[:SHOWN]
+    shown = listed(verdict.findings)
     if shown:
         yield "", ""
         yield from _table(shown, verdict.priors)
-        yield from ((line, "") for line in more(verdict.findings))
+        yield from ((line, "") for line in more(verdict.inferred, "more narrowed down"))
         yield "", ""
         yield "Why:", "bold"
-        for reason in reasons(shown):
+        proved = argued(shown)
+        for reason in reasons(proved):
             line, *worked = reason.splitlines()
-            yield f"  {line}", ""
-            yield from ((f"  {each}", "dim") for each in worked)
-        yield from ((f"  {line}", "dim") for line in legend(shown))
+            worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
+            yield from wrapped(line, "")
+            yield from (part for each in worked for part in wrapped(each, "dim"))
+        if len(proved) < len(shown):
+            yield f"  ... and {len(shown) - len(proved)} more proofs (--format json lists all)", ""
+        yield from (part for line in legend(proved) for part in wrapped(line, "dim"))
+        yield from (part for line in completed(shown) for part in wrapped(line, ""))
     if verdict.narrowed:
         yield "", ""
         yield from _ranges(verdict)
     if verdict.groups:
         yield "", ""
         yield GROUPS_TITLE, "bold"
-        yield from ((f"  {case.who}: {formula(case)}", "") for case in verdict.groups[:SHOWN])
+        yield from (part for case in verdict.groups[:SHOWN] for part in wrapped(f"{case.who}: {formula(case)}", ""))
     yield from ((line, "yellow") for line in troubles(verdict))
     yield "", ""
     yield sizes(verdict), "dim"
@@ -275,13 +235,6 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
 def text(verdict: Plain) -> str:
     """The lines without colours, as one text."""
     return "\n".join(line.rstrip() for line, _ in lines(verdict))
-
-
-def render(verdict: Plain) -> Iterator[RenderableType]:
-    """The lines for a terminal."""
-    from rich.text import Text
-
-    yield from (Text(line, style=style) for line, style in lines(verdict))
 
 
 def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
@@ -296,11 +249,38 @@ def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
     for case in shown:
         shared.setdefault(id(case.argument), []).append(case)
     for line in reasons([case for case in shown if case.argument.rule]):
-        yield f"  {line}", "dim"
+        yield from wrapped(line, "dim")
     for cases in shared.values():
         who = cases[0].who if len(cases) == 1 else f"any of {', '.join(case.who for case in cases)}"
-        yield from ((f"  {range_sentence(end, cases[0], who)}", "dim") for end in cases[0].argument.ends if end.steps)
-    yield from ((f"  {line}", "dim") for line in legend(shown))
+        for end in (each for each in cases[0].argument.ends if each.steps):
+            yield from wrapped(range_sentence(end, cases[0], who), "dim")
+    yield from (part for line in legend(shown) for part in wrapped(line, "dim"))
+
+
+def listed(findings: Sequence[Case]) -> list[Case]:
+    """Everybody who is exposed; then a page of those who are narrowed down, the narrowest first."""
+    ordered = narrowest_first(findings)
+    exposed = [case for case in ordered if case.status == EXPOSED]
+    return [*exposed, *[case for case in ordered if case.status != EXPOSED][:SHOWN]]
+
+
+def argued(shown: Sequence[Case]) -> list[Case]:
+    """Whose proof is printed: a page of those who are exposed, and all others that are listed."""
+    exposed = [case for case in shown if case.status == EXPOSED]
+    return [*exposed[:SHOWN], *shown[len(exposed) :]]
+
+
+def wrapped(line: str, style: str) -> Iterator[tuple[str, str]]:
+    """A line of a proof, with its style, on as many lines as it needs."""
+    parts = textwrap.wrap(
+        line.replace("→ ", f"→{KEPT}"),
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="      ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    yield from ((part.replace(KEPT, " "), style) for part in parts)
 
 
 def narrowest_first(cases: Iterable[Case]) -> list[Case]:
@@ -321,7 +301,8 @@ def beside(case: Case, priors: Mapping[str, Prior]) -> str:
     prior = priors.get(case.column)
     if prior is None or case.status == EXPOSED or (prior.lo is None and prior.hi is None):
         return ""
-    return f", declared [{'-∞' if prior.lo is None else prior.lo}, {'∞' if prior.hi is None else prior.hi}]"
+    lo, hi = "-∞" if prior.lo is None else digits(prior.lo), "∞" if prior.hi is None else digits(prior.hi)
+    return f", declared [{lo}, {hi}]"
 
 
 def _table(cases: Sequence[Case], priors: Mapping[str, Prior]) -> Iterator[tuple[str, str]]:
@@ -356,7 +337,8 @@ def _added_first(argument: Argument) -> list[Step]:
     return sorted(argument.steps, key=lambda step: step.weight < 0)
 
 
-def _sum(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:
+def added_up(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:
+    """A weighted sum as a person writes it: `2 × Q1 - Q2`."""
     text = ""
     for weight, name in parts:
         size = abs(weight)
@@ -368,15 +350,10 @@ def _sum(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:
         text += f"{sign}{factor}{name}"
     if constant:
         sign = ("-" if constant < 0 else "") if not text else (" - " if constant < 0 else " + ")
-        text += f"{sign}{simplest_decimal(abs(constant), abs(constant))}"
+        text += f"{sign}{_number(abs(constant))}"
     return text or "0"
 
 
 def _trim(value: Decimal | bool) -> str:
     text = str(value) if isinstance(value, bool) else f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _short(sql: str, width: int = 110) -> str:
-    flat = visible(" ".join(sql.split()))
-    return flat if len(flat) <= width else flat[: width - 1] + "…"

@@ -13,12 +13,14 @@ from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.report.as_json import as_json, dumps, lists_everybody
 from keyhole.report.plain import Case, Plain, Record, plain
 from keyhole.report.tally import Tally
-from keyhole.report.text import render, text, why
+from keyhole.report.text import lines, why
 from keyhole.transcript import Refusal
 
 if TYPE_CHECKING:
     import pandas as pd
     from rich.console import Console, ConsoleOptions, RenderResult
+
+    from keyhole.report.redacted import Withheld
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,6 +32,8 @@ class Verdict:
 
     exposure: Exposure
     plain: Plain
+    withheld: Withheld | None = None
+    views: Mapping[str, Verdict] = field(default_factory=dict)  # analyst -> the verdict over what he asked alone
     _cases: Mapping[tuple[tuple[int, ...], str], Case] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -40,7 +44,7 @@ class Verdict:
     @classmethod
     def of(cls, exposure: Exposure) -> Verdict:
         """The verdict of an audit."""
-        return cls(exposure, plain(exposure))
+        return cls(exposure, plain(exposure), views={who: cls.of(part) for who, part in exposure.views.items()})
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(self.exposure.findings)
@@ -95,8 +99,10 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """That of the command: 0 nobody exposed and complete, 1 somebody exposed or inferred, 3 neither."""
-        return self.plain.exit_code
+        """That of the command: 0 nobody exposed and complete, 1 somebody exposed or inferred, 3 neither; that of the
+        worst view where analysts are judged apart.
+        """
+        return max((self.plain.exit_code, *(view.exit_code for view in self.views.values())), key=(0, 3, 1).index)
 
     @property
     def complete(self) -> bool:
@@ -153,7 +159,7 @@ class Verdict:
 
     def text(self) -> str:
         """What `keyhole audit` prints."""
-        return text(self.plain)
+        return "\n".join(line.rstrip() for line, _ in self.lines())
 
     def to_frame(self) -> pd.DataFrame:
         """The findings as a pandas frame."""
@@ -166,21 +172,59 @@ class Verdict:
 
         Numbers are int or float, but a Decimal where a float would change the digits: `dumps` writes them all.
         """
-        return as_json(self.plain, self._everybody())
+        data = as_json(self.plain, self._everybody())
+        if self.views:
+            data["by"] = [{"analyst": who} | view.to_json() for who, view in self.views.items()]
+        return data
+
+    def to_html(self, log: str = "", said: Sequence[str] = ()) -> str:
+        """The report of `keyhole audit --format html`: one page that loads nothing.
+
+        `log` is the name it shows; what is `said` stands below the sentence.
+        """
+        from keyhole.report.html.audit import audit_page
+        from keyhole.report.query_map import query_map
+
+        return audit_page({**self.to_json(), "map": query_map(self.evidence)}, log, said)
 
     def dumps(self) -> str:
         """The JSON text."""
         return dumps(self.to_json())
 
+    def without(self, what: Withheld, people: dict[int, int] | None = None) -> Verdict:
+        """The verdict as it may be passed on: every form of output then lacks what is withheld.
+
+        `people` has the numbers that stand for rows; the views of analysts share them.
+        """
+        from keyhole.report.redacted import redacted
+
+        people = {} if people is None else people
+        told = redacted(self.plain, what, people)
+        names = (f"analyst {k}" if what == "all" else who for k, who in enumerate(self.views, 1))
+        views = {name: view.without(what, people) for name, view in zip(names, self.views.values(), strict=True)}
+        return Verdict(self.exposure, told, what, views)
+
+    def lines(self) -> Iterator[tuple[str, str]]:
+        """What `keyhole audit` prints, each line with its style."""
+        yield from lines(self.plain)
+        if self.views:
+            from keyhole.report.by_analyst import by_analyst
+
+            yield from by_analyst({who: view.plain for who, view in self.views.items()})
+
     def _everybody(self) -> Sequence[Record]:
-        return self.exposure.roster.labels(np.arange(self.records)) if lists_everybody(self.plain) else ()
+        if self.withheld == "all" or not lists_everybody(self.plain):
+            return ()
+        return self.exposure.roster.labels(np.arange(self.records))
 
     def _case(self, finding: Finding | Group) -> Case:
         rows = (finding.row,) if isinstance(finding, Finding) else finding.rows
         return self._cases[tuple(row + 1 for row in rows), finding.column]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield from render(self.plain)
+        from rich.text import Text
+
+        yield from (Text(line, style=style) for line, style in self.lines())
 
     def _repr_html_(self) -> str:
         from keyhole.report.notebook import html

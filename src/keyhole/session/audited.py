@@ -15,6 +15,8 @@ from keyhole.book.chain import canonical
 from keyhole.errors import BookError, QueryError
 from keyhole.knowledge import PrivateColumn
 from keyhole.query import Statement
+from keyhole.reading import Spelling
+from keyhole.schema import Schema
 from keyhole.session.exact import exact
 from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
@@ -68,9 +70,14 @@ class Audited:
     ) -> None:
         self.book, self.auditor, self._columns, self._source = book, auditor, columns, source
         self._explain, self._facts = explain, frozenset(facts)
-        self._epoch = book.state.epoch
+        self._epoch, self._spelling = book.state.epoch, Spelling(auditor.roster)
         assert book.state.last is not None
         self._upto, self._mark = book.state.last.seq, book.state.last.hash  # what the auditor accounts for
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that questions may name."""
+        return self.auditor.roster.schema
 
     # --- the policy ---------------------------------------------------------------------------------------------------
 
@@ -114,6 +121,8 @@ class Audited:
         said = self.auditor.admit(asked.text) if self._explain else self.auditor.decide(asked.text)
         if asked.statement is None or said.verdict is Permission.REFUSED:
             return said
+        if meant := self._spelling.reason(asked.statement):
+            return Admission(said.number, said.sql, Permission.REFUSED, meant)
         names = sorted({name for q in asked.statement.queries for name in q.columns} & set(self._columns))
         told = [name for name in names if name in self._facts]
         if told:

@@ -158,7 +158,9 @@ def audited_session(
     if withheld and how.history is None and not _settled(given, config):
         path = None
     if path is None and not withheld:
-        raise ConfigError("no book: what was answered must be kept in one file; name it with path = ... under [book]")
+        raise ConfigError(
+            "no book: what was answered must be kept in one file: path = ... under [book] (book=FILE in Python)"
+        )
     book = Book.rehearsal(None, opened.name) if path is None else open_book(path, given, opened.name, dry_run=dry_run)
     try:
         version = Version(opened.version, lambda key: _digests(opened, key), how.vouched).digested(book)
@@ -222,7 +224,9 @@ def _float(number: Any) -> float | None:
 def _cap(budget: BudgetTable, terms: Terms, unit: Unit) -> Cap:
     amount: Number | None = terms.epsilon if terms.epsilon is not None else budget.epsilon
     if amount is None:
-        raise ConfigError("no budget: give --epsilon, or epsilon = ... under [budget]")
+        raise ConfigError(
+            "no budget: write epsilon = ... under [budget] in keyhole.toml (`keyhole answer` takes --epsilon too)"
+        )
     slack: Number = terms.delta if terms.delta is not None else budget.delta
     if unit == "epsilon":
         return Cap.declared(Loss.of_epsilon(amount, slack, budget.neighbours), dict(budget.analysts))

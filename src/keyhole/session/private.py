@@ -12,6 +12,7 @@ from keyhole.defend.loss import Loss
 from keyhole.defend.planner.planning import Planning
 from keyhole.errors import QueryError
 from keyhole.query import Refused
+from keyhole.schema import Schema
 from keyhole.session.reply import Ending, Reply
 
 
@@ -21,6 +22,11 @@ class Private:
 
     answering: Answering | Planning
     epoch: int  # of the book, that the data at hand is
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that questions may name."""
+        return self.answering.schema
 
     def read(self, text: str) -> Any:
         """COUNT, SUM and AVG over declared cells."""

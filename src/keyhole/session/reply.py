@@ -26,7 +26,7 @@ class Ending(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Reply:
     """One question's end: the numbers and what they cost, or why there are none.
 
@@ -52,6 +52,22 @@ class Reply:
     def refused(cls, sql: str, why: Refused) -> Reply:
         """It is not answered, for a reason that depends on the statement and on public things."""
         return cls(sql, Ending.REFUSED, why.reason)
+
+    def __repr__(self) -> str:
+        """What an analyst may read: never whom it would expose."""
+        if self.exact is not None:
+            rows = [", ".join("NULL" if v is None else str(v) for v in values) for _, values in self.exact]
+            said = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
+        elif self.noisy is not None and self.noisy.refused is None:
+            groups = self.noisy.groups
+            made = groups[0][1] if len(groups) == 1 else ()
+            pairs = (
+                f"{float(e.value):g} ± {float(e.bar):g}" for e in made if e.value is not None and e.bar is not None
+            )
+            said = ", ".join(pairs) or f"{len(groups)} rows"
+        else:
+            said = f"would cost {float(self.price.cost):g}" if self.price and self.answered else self.reason
+        return f"<Reply: {self.outcome}: {said.splitlines()[0] if said else ''}>"
 
     @property
     def answered(self) -> bool:

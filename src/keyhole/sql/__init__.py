@@ -3,6 +3,7 @@
 from keyhole.sql.dialects import carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.lower import lower
+from keyhole.sql.read import Unread, read
 from keyhole.sql.split import Fragment, split
 
-__all__ = ["Dialect", "Fragment", "carried", "lower", "split"]
+__all__ = ["Dialect", "Fragment", "Unread", "carried", "lower", "read", "split"]

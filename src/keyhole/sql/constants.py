@@ -14,6 +14,7 @@ from sqlglot.expressions import DataType
 
 from keyhole.predicate import Scalar, literal
 from keyhole.schema import Kind
+from keyhole.sql.days import added, shifted, truncated
 from keyhole.sql.parse import SourceText
 
 Value: TypeAlias = Fraction | str | bool | dt.date | dt.datetime | None
@@ -59,6 +60,8 @@ def fold(node: exp.Expr | None, source: SourceText) -> Value | NotConstant:
     if isinstance(node, exp.Neg):
         value = fold(node.this, source)
         return -value if isinstance(value, Fraction) else NOT_CONSTANT if not _is_null(value) else None
+    if isinstance(node, exp.DateAdd | exp.DateSub | exp.TimestampTrunc | exp.DateTrunc):
+        return _calendar(node, source)
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div):
         return _arithmetic(node, source)
     if isinstance(node, exp.Cast | exp.TryCast):
@@ -96,6 +99,8 @@ def _bounded(value: Decimal, node: exp.Expr, source: SourceText) -> Fraction:
 
 
 def _arithmetic(node: exp.Binary, source: SourceText) -> Value | NotConstant:
+    if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+        return _calendar(node, source)
     left = fold(node.this, source)
     if isinstance(left, NotConstant):
         return NOT_CONSTANT
@@ -104,6 +109,11 @@ def _arithmetic(node: exp.Binary, source: SourceText) -> Value | NotConstant:
         return NOT_CONSTANT
     if left is None or right is None:
         return None
+    if isinstance(left, dt.date) and not isinstance(left, dt.datetime) and isinstance(right, Fraction):
+        days = right.numerator * (-1 if isinstance(node, exp.Sub) else 1)
+        day = shifted(left, days, "day") if right.denominator == 1 and abs(days) < 10**6 else None
+        if day is not None and isinstance(node, exp.Add | exp.Sub):
+            return day.date()
     if not (isinstance(left, Fraction) and isinstance(right, Fraction)):
         raise source.refuse("arithmetic on constants is for numbers: write the result", node)
     if isinstance(node, exp.Div):
@@ -114,6 +124,20 @@ def _arithmetic(node: exp.Binary, source: SourceText) -> Value | NotConstant:
     if abs(value.numerator) > 10 ** (2 * MAX_DIGITS):
         raise source.refuse(f"a number of more than {MAX_DIGITS} digits is out of range", node)
     return value
+
+
+def _calendar(node: exp.Expr, source: SourceText) -> Value | NotConstant:
+    """A constant day or moment with an interval added, or cut to a unit; a moment unless it was cut from a day."""
+    start = fold(node.this, source)
+    if not isinstance(start, dt.date):
+        return NOT_CONSTANT
+    if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
+        moment = truncated(start, node.args["unit"].name) if node.args.get("unit") else None
+    else:
+        moment = added(start, node.expression, -1 if isinstance(node, exp.Sub | exp.DateSub) else 1)
+    if moment is None:
+        raise source.refuse("this interval is not read: write the resulting date, DATE '2020-01-31'", node)
+    return moment
 
 
 def _cast(node: exp.Cast, source: SourceText) -> Value | NotConstant:
@@ -240,6 +264,8 @@ def _to_date(value: Value, kind: Kind, name: str, node: exp.Expr, source: Source
     if isinstance(value, dt.date):
         if kind is Kind.TIMESTAMP and not isinstance(value, dt.datetime):
             return dt.datetime(value.year, value.month, value.day)
+        if kind is Kind.DATE and isinstance(value, dt.datetime) and value.time() == dt.time():
+            return value.date()
         return value
     example = "DATE '2020-01-31'" if kind is Kind.DATE else "TIMESTAMP '2020-01-31 12:00:00'"
     if not isinstance(value, str):

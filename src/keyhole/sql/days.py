@@ -6,6 +6,8 @@ import calendar
 import datetime as dt
 import re
 
+from sqlglot import exp
+
 _UNITS = {"day": 1, "week": 7}
 _MONTHS = {"mon": 1, "month": 1, "year": 12}
 _CLOCK = {"hour": 3600, "minute": 60, "second": 1}
@@ -55,3 +57,43 @@ def spans(text: str) -> list[tuple[int, str]] | None:
         at = match.end()
     order = [0 if u.removesuffix("s") in _MONTHS else 1 if u.removesuffix("s") in _UNITS else 2 for _, u in found]
     return found if found and order == sorted(order) and order.count(0) <= 1 else None
+
+
+def added(start: dt.date, span: exp.Expr | None, sign: int = 1) -> dt.datetime | None:
+    """A constant day or moment with a constant interval added, or taken off; None if the interval is not plain.
+
+    >>> import sqlglot
+    >>> added(dt.date(2025, 3, 31), sqlglot.parse_one("INTERVAL '1 month 2 days'", read="duckdb"), -1)
+    datetime.datetime(2025, 2, 26, 0, 0)
+    """
+    if not isinstance(span, exp.Interval) or span.this is None:
+        return None
+    number = span.this.this if isinstance(span.this, exp.Neg) else span.this
+    if not isinstance(number, exp.Literal):
+        return None
+    sign = -sign if isinstance(span.this, exp.Neg) else sign
+    unit = span.args.get("unit")
+    parts = spans(number.name if unit is None else f"{number.name} {unit.name}")
+    moment: dt.datetime | None = start if isinstance(start, dt.datetime) else shifted(start, 0, "day")
+    for amount, each in parts or ():
+        moment = None if moment is None else shifted(moment, sign * amount, each)
+    return None if parts is None else moment
+
+
+def truncated(start: dt.date, unit: str) -> dt.date | None:
+    """A day or moment cut to the first day of its year, quarter, month or week, or to its day; None for other units.
+
+    >>> truncated(dt.date(2025, 8, 14), "QUARTER"), truncated(dt.date(2025, 8, 14), "week")
+    (datetime.date(2025, 7, 1), datetime.date(2025, 8, 11))
+    """
+    day = start.date() if isinstance(start, dt.datetime) else start
+    first = {
+        "year": day.replace(month=1, day=1),
+        "quarter": day.replace(month=(day.month - 1) // 3 * 3 + 1, day=1),
+        "month": day.replace(day=1),
+        "week": day - dt.timedelta(days=day.weekday()),
+        "day": day,
+    }.get(unit.lower())
+    if first is None or not isinstance(start, dt.datetime):
+        return first
+    return dt.datetime(first.year, first.month, first.day)

@@ -71,6 +71,11 @@ FUNCTIONS: dict[type[exp.Expr], Function] = {
         "REPLACE({}, {}, {})", (("this", TEXT), ("expression", TEXT), ("replacement", TEXT)), Kind.TEXT
     ),
     exp.Translate: Function("TRANSLATE({}, {}, {})", (("this", TEXT), ("from_", TEXT), ("to", TEXT)), Kind.TEXT),
+    exp.RegexpLike: Function("REGEXP_MATCHES({}, {})", (("this", TEXT), ("expression", TEXT)), Kind.BOOLEAN),
+    exp.SimilarTo: Function("REGEXP_FULL_MATCH({}, {})", (("this", TEXT), ("expression", TEXT)), Kind.BOOLEAN),
+    exp.RegexpReplace: Function(
+        "REGEXP_REPLACE({}, {}, {})", (("this", TEXT), ("expression", TEXT), ("replacement", TEXT)), Kind.TEXT
+    ),
     exp.SplitPart: Function(
         "SPLIT_PART({}, {}, {})", (("this", TEXT), ("delimiter", TEXT), ("part_index", (Kind.INTEGER,))), Kind.TEXT
     ),
@@ -121,8 +126,6 @@ REFUSED: dict[type[exp.Expr], str] = {
     exp.CurrentTime: "the current time changes: write it",
     exp.CurrentDatetime: "the current time changes: write it",
     exp.Interval: "intervals are not computed here: write the resulting date, DATE '2020-01-31'",
-    exp.RegexpLike: "regular expressions are not judged: use LIKE, or put the condition into --view as a column",
-    exp.SimilarTo: "SIMILAR TO is not judged: use LIKE, or put the condition into --view as a column",
     exp.Glob: "GLOB is not judged: use LIKE",
     exp.Escape: "LIKE with ESCAPE is not judged: use a pattern without it",
     exp.Star: "* stands for all columns: only COUNT(*) takes it",

@@ -14,9 +14,11 @@ from keyhole.predicate import Predicate, conjunction, literal, quote_name
 from keyhole.query import Aggregate, Key, Query, Shown, Statement, questions
 from keyhole.schema import Column, Schema, folded
 from keyhole.sql.aggregate import AggregateReader
+from keyhole.sql.buckets import bucket
 from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
+from keyhole.sql.joins import related_names
 from keyhole.sql.labels import labels, spans
 from keyhole.sql.parse import MAX_DEPTH, SourceText, parse
 from keyhole.sql.templates import keep, recall, shape_of
@@ -57,7 +59,7 @@ class _Lowering:
     def __init__(self, source: SourceText, schema: Schema, select: exp.Select) -> None:
         self.source = source
         self.select = select
-        check_clauses(source, select, SELECT)
+        check_clauses(source, select, SELECT, joins=schema.several)
         self.scope = scope_of(source, schema, select, {})
         self.items = [_Item(node) for node in select.expressions]
         for item, label in zip(self.items, labels(source, [bool(i.alias) for i in self.items]), strict=True):
@@ -100,6 +102,7 @@ class _Lowering:
             tuple(asked),
             tuple(shown),
             scope.table,
+            tables=related_names(select, scope.schema) if scope.schema.related else (),
         )
 
     def key_text(self, reader: AggregateReader, item: _Item) -> str:
@@ -112,10 +115,11 @@ class _Lowering:
             found = reader.columns_in(item.node)
             if len(found) == 1 and found[0].secret:
                 return quote_name(found[0].name)
-        return reader.public(item.node).sql
+        return self.bucket_of(reader, item.node) or reader.public(item.node).sql
 
     def no_public_figure_of_a_private_group(self, queries: Sequence[Query], tests: Sequence[Query]) -> None:
-        secret = [k.name for k in self.keys if k.column is not None and self.secret(k.column)]
+        names = {c.name for c in self.scope.schema.columns if c.secret}
+        secret = [k.name for k in self.keys if k.hidden(names)]
         if secret and any(q.aggregate is Aggregate.PUBLIC for q in (*queries, *tests)):
             raise self.source.refuse(
                 f"a figure about public columns per {secret[0]}, which is {self.word}, is not judged: ask COUNT(*)",
@@ -125,10 +129,6 @@ class _Lowering:
     @property
     def word(self) -> str:
         return self.scope.schema.word
-
-    def secret(self, name: str) -> bool:
-        found = self.scope.schema.find(name)
-        return found is not None and found.secret
 
     def is_constant(self, reader: AggregateReader, item: _Item) -> bool:
         return not isinstance(reader.fold(item.node), NotConstant)
@@ -144,7 +144,7 @@ class _Lowering:
             if len(found) == 1 and quote_name(found[0].name) in self.key_of:
                 return True
         if reader.touches_private(item.node):
-            return False
+            return self.bucket_of(reader, item.node) in self.key_of
         made = reader.public(item.node)
         return made.sql in self.key_of or all(quote_name(name) in self.key_of for name in made.columns)
 
@@ -218,15 +218,33 @@ class _Lowering:
                 name = name or (self.shown(resolved, reader) if self.scope.names is None else node.name)
                 return self.add(Key(name, quote_name(found[0].name), found[0].name))
         if reader.touches_private(node):
-            raise self.source.refuse(f"GROUP BY takes a {self.word} column itself, not a function of it", node)
-        made = reader.public(node)
-        if not made.columns:
+            made = bucket(reader, node, self.word)
+            return self.add(replace(made, name=name or self.shown_as(made.sql, reader) or made.sql))
+        public = reader.public(node)
+        if not public.columns:
             raise self.source.refuse("GROUP BY takes a column or an expression over columns", node)
         if isinstance(node, exp.Column):
             name = name or node.name
-        if made.column is not None:
-            return self.add(Key(name or made.column, made.sql, made.column))
-        return self.add(Key(name or self.written(made.sql, reader), made.sql, None, made.columns))
+        if public.column is not None:
+            return self.add(Key(name or public.column, public.sql, public.column))
+        return self.add(Key(name or self.written(public.sql, reader), public.sql, None, public.columns))
+
+    def shown_as(self, sql: str, reader: AggregateReader) -> str:
+        """The alias or text of the SELECT item that is a bucket of private values."""
+        mine = (i for i in self.items if not reader.aggregates(i.node) and self.bucket_of(reader, i.node) == sql)
+        return next((item.alias or item.label for item in mine), "")
+
+    def bucket_of(self, reader: AggregateReader, node: exp.Expr) -> str:
+        """The canonical text of a bucket of private values; empty if it is none."""
+        plain = bare(node)
+        if isinstance(plain, exp.Column) and isinstance(self.scope.resolve(plain), Column):
+            return ""
+        if not reader.touches_private(node):
+            return ""
+        try:
+            return bucket(reader, node, self.word).sql
+        except UnsupportedQuery:
+            return ""
 
     def shown(self, column: Column, reader: AggregateReader) -> str:
         """The name under which a key column appears in the answer: its alias in SELECT, or its own."""
@@ -234,6 +252,9 @@ class _Lowering:
             node = bare(item.node)
             if item.alias and isinstance(node, exp.Column) and column in reader.columns_in(node):
                 return item.alias
+        for other in self.scope.joined:  # a column of a dimension is shown under its own name
+            if column.name.startswith(f"{other.related.name}."):
+                return column.name[len(other.related.name) + 1 :]
         return column.name
 
     def written(self, sql: str, reader: AggregateReader) -> str:

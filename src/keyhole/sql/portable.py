@@ -40,6 +40,7 @@ _ALLOWED = frozenset((*_PLAIN, *_STATISTICAL))
 # arguments that are no nodes, and change nothing that is judged
 _FLAGS = frozenset({"this", "quoted", "is_string", "desc", "nulls_first", "big_int", "negate", "materialized"})
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 
 
@@ -125,13 +126,12 @@ def _comparison(node: exp.Expr, dialect: Dialect, texts: set[str]) -> str:
 
 
 def _is_day(node: exp.Expr) -> bool:
-    """DATE '2026-11-15': a constant everywhere."""
-    return (
-        isinstance(node, exp.Cast)
-        and isinstance(node.this, exp.Literal)
-        and node.to.is_type("date")
-        and _DAY.fullmatch(node.this.name) is not None
-    )
+    """DATE '2026-11-15' and TIMESTAMP '2026-11-15 12:00:00': constants everywhere."""
+    if not isinstance(node, exp.Cast) or not isinstance(node.this, exp.Literal):
+        return False
+    if node.to.is_type("date"):
+        return _DAY.fullmatch(node.this.name) is not None
+    return node.to.is_type("timestamp", "datetime2") and _MOMENT.fullmatch(node.this.name) is not None
 
 
 def _nodes(value: object) -> bool:

@@ -11,7 +11,7 @@ from sqlglot.expressions import DataType
 from sqlglot.expressions.datatypes import DType
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import Predicate, literal, quote_name, to_sql
+from keyhole.predicate import Has, Predicate, leaves, literal, quote_name, to_sql
 from keyhole.predicate import columns as columns_of
 from keyhole.schema import Column, Kind
 from keyhole.sql.constants import NotConstant, Value, coerce, fold, kind_of, to_decimal
@@ -249,6 +249,15 @@ class PublicReader(ABC):
             parts.append(self.taking(node.args["length"], (Kind.INTEGER,), node))
         return joined(f"SUBSTRING({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts, fallible=True)
 
+    def _matched(self, node: exp.RegexpExtract) -> Public:
+        self.only(node, "this", "expression", "group", "null_if_pos_overflow", *_HARMLESS)
+        pattern, group = self.fold(node.args["expression"]), node.args.get("group")
+        number = Fraction(0) if group is None else self.fold(group)
+        if not isinstance(pattern, str) or not isinstance(number, Fraction) or number.denominator != 1 or number < 0:
+            raise self.refuse("REGEXP_EXTRACT takes a constant pattern, and the number of a group", node)
+        made = self.taking(node.this, TEXT, node)
+        return joined(f"REGEXP_EXTRACT({made.raw}, {literal(pattern)}, {number})", Kind.TEXT, made, fallible=True)
+
     def _trim(self, node: exp.Trim) -> Public:
         self.only(node, "this", "position")
         name = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(str(node.args.get("position") or "").upper(), "TRIM")
@@ -257,7 +266,9 @@ class PublicReader(ABC):
 
     def _concat(self, node: exp.Expr) -> Public:
         operands = [node.this, node.args["expression"]] if isinstance(node, exp.DPipe) else node.expressions
-        parts = [self.taking(o, TEXT, node) for o in operands]
+        parts = [self.taking(o, (*TEXT, Kind.INTEGER, Kind.DATE), node) for o in operands]
+        if all(part.kind is not Kind.TEXT for part in parts):
+            raise self.refuse("of what is joined one part is text", node)
         if isinstance(node, exp.DPipe):
             return joined(f"({parts[0].raw} || {parts[1].raw})", Kind.TEXT, *parts)
         made = joined(f"CONCAT({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts)
@@ -375,7 +386,8 @@ class PublicReader(ABC):
     def secrets(self, condition: Predicate) -> frozenset[str]:
         """The private columns that a condition looks at for more than NULL."""
         secret = {c.name for c in self.scope.schema.columns if c.secret}
-        return columns_of(condition) & secret
+        rows = {leaf.column for leaf in leaves(condition) if isinstance(leaf, Has)}
+        return (columns_of(condition) & secret) | rows
 
     def _boolean(self, node: exp.Expr) -> Public:
         condition = self.condition(node)
@@ -405,6 +417,7 @@ _METHODS: dict[type[exp.Expr], Callable[..., Public]] = {
     exp.TimeToStr: PublicReader._format,
     exp.Substring: PublicReader._substring,
     exp.Trim: PublicReader._trim,
+    exp.RegexpExtract: PublicReader._matched,
     exp.DPipe: PublicReader._concat,
     exp.Concat: PublicReader._concat,
     exp.Floor: PublicReader._whole,

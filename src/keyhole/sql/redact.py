@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import cache
 
 _PIECE = re.compile(
     r"""
@@ -30,3 +32,38 @@ def without_constants(text: str) -> str:
         return shown.get(kind, match[0])
 
     return _PIECE.sub(replaced, text).strip()
+
+
+_WORD = re.compile(
+    r"""(?P<quoted>"(?:[^"]|"")*(?:"|\Z)|`[^`]*(?:`|\Z)|\[[^\]]*(?:\]|\Z)) | (?P<bare>[^\W\d][\w$]*)(?P<call>\s*\()?""",
+    re.X,
+)
+
+
+def shape_of(text: str, names: Iterable[str]) -> str:
+    """The text without constants and without any word that is not SQL's own, a function, or one of `names`.
+
+    An alias, a schema and, in some dialects, a text constant in double quotes can be anybody's name.
+
+    >>> shape_of('SELECT SUM(pay) AS ann FROM ward.staff WHERE "Ann" = name AND zip = 5', ["pay", "staff", "name"])
+    'SELECT SUM(pay) AS x FROM x.staff WHERE "x" = name AND x = 0'
+    """
+    known = {name.lower() for name in names}
+
+    def kept(match: re.Match[str]) -> str:
+        if match["quoted"] is not None:
+            inside = match[0][1:-1].replace('""', '"')
+            return match[0] if inside.lower() in known else '"x"'
+        word = match["bare"]
+        own = match["call"] is not None or word.lower() in known or word.upper() in _keywords()
+        return match[0] if own else "x"
+
+    pieces = re.split(r"('x')", without_constants(text))
+    return "".join(piece if piece == "'x'" else _WORD.sub(kept, piece) for piece in pieces)
+
+
+@cache
+def _keywords() -> frozenset[str]:
+    from sqlglot.tokens import Tokenizer
+
+    return frozenset(word for phrase in Tokenizer.KEYWORDS for word in phrase.upper().split())

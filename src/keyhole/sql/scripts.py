@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from keyhole.sql.engines import Dialect
 from keyhole.sql.prepared import Prepared
@@ -68,6 +69,15 @@ GENERATED = "\\gexec runs what the query answered as statements, which are not i
 DUMPED = ".dump prints the records themselves: that is not judged, whoever has the output has the values"
 
 
+SHORT = 2000  # characters of a text that is worth remembering: logs repeat their statements
+
+
+@lru_cache(maxsize=4096)
+def told_apart(text: str, dialect: str) -> tuple[Fragment, ...]:
+    """What `split` finds, remembered."""
+    return tuple(split(text, dialect))
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptStep:
     """A statement of a script. `steers`: it asks nothing; `unjudged`: it was read, and why it is not judged."""
@@ -96,11 +106,15 @@ class Script:
         >>> [step.sql for step in Script().steps("COPY (SELECT SUM(x) FROM t) TO 'f.csv'; SET y = (SELECT 1)")]
         ['SELECT SUM(x) FROM t', 'SELECT 1']
         """
-        for part in split(text, self.dialect):
-            if _PLAIN.match(part.sql):
-                yield ScriptStep(part.sql, part.line)
-            else:
-                yield from self._opened(part.sql, part)
+        for part in told_apart(text, self.dialect) if len(text) <= SHORT else split(text, self.dialect):
+            yield from self.step(part)
+
+    def step(self, part: Fragment) -> Iterator[ScriptStep]:
+        """The steps of one statement."""
+        if _PLAIN.match(part.sql):
+            yield ScriptStep(part.sql, part.line)
+        else:
+            yield from self._opened(part.sql, part)
 
     def _opened(self, sql: str, part: Fragment) -> Iterator[ScriptStep]:
         """One statement: passed, opened, or listed."""

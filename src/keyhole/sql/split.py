@@ -52,7 +52,7 @@ def split(text: str, dialect: str = Dialect.DUCKDB) -> list[Fragment]:
     >>> [f.sql for f in split("SELECT 1\\nGO 3\\nSELECT 2", "tsql")]
     ['SELECT 1', 'SELECT 2']
     """
-    return _Scan(text, dialect).fragments()
+    return Scan(text, dialect).fragments()
 
 
 @cache
@@ -80,8 +80,12 @@ def _pattern(dialect: str) -> re.Pattern[str]:
     return re.compile("|".join(parts), flags | re.MULTILINE | re.DOTALL)
 
 
-class _Scan:
-    """One pass over a text."""
+class Scan:
+    """One pass over a text.
+
+    `ended` is the offset behind the last end of a statement and how many there are up to it; `sure` the same for the
+    last end that more text behind would not change.
+    """
 
     def __init__(self, text: str, dialect: str) -> None:
         self.text = text
@@ -94,9 +98,10 @@ class _Scan:
         self.last = 0  # offset behind its last word
         self.depth = 0  # of parentheses
         self.unclosed: set[str] = set()  # dollar quotes known not to close in the rest of the text
+        self.ended = self.sure = (0, 0)
+        self.doubt = False  # something never closed, perhaps because the text was cut here
 
-    def fragments(self) -> list[Fragment]:
-        at = 0
+    def fragments(self, at: int = 0) -> list[Fragment]:
         while at < len(self.text) and (match := self.pattern.search(self.text, at)) is not None:
             at = self.step(match)
         self.close()
@@ -106,7 +111,9 @@ class _Scan:
         """Where to go on behind this match."""
         kind = match.lastgroup
         if kind in ("semicolon", "go"):
-            return self.close() or match.end()
+            end = self.close() or match.end()
+            self.settle(end)
+            return end
         if kind in ("line", "hash"):
             return match.end()
         if kind == "block":
@@ -114,11 +121,13 @@ class _Scan:
         if kind == "blank":
             if self.first is not None and self.separates():
                 self.close()
+                self.settle(match.start())
             return match.end()
         if kind == "command" and (self.first is None or _ENDS_QUERY.match(match.group())):
             self.close()
             self.first, self.last = match.start(), match.start() + len(match.group().rstrip())
             self.close()
+            self.settle(match.end())
             return match.end()
         if self.first is None:
             self.first = match.start()
@@ -133,6 +142,7 @@ class _Scan:
         if kind == "command":  # inside a statement: only its mark, so that the rest is read
             return match.start() + 1
         if kind == "open" or (kind == "quote" and _swallows(text)):
+            self.doubt = self.doubt or kind == "open"
             return _end_of_broken(self.text, match.start())
         if kind in ("dollar", "tag"):
             mark = match.group("dollar")
@@ -140,6 +150,7 @@ class _Scan:
             if shut >= 0:
                 return shut + len(mark)
             self.unclosed.add(mark)
+            self.doubt = True
             return _end_of_broken(self.text, match.start())
         if kind == "word":
             self.depth += text.count("(") - text.count(")")
@@ -151,6 +162,7 @@ class _Scan:
         if at >= 0:
             return at
         # never closed: keep it, so that the parser can say so
+        self.doubt = True
         self.first, self.last = match.start() if self.first is None else self.first, len(self.text)
         return len(self.text)
 
@@ -171,7 +183,14 @@ class _Scan:
         if _FROM_STDIN.match(sql) is None:
             return 0
         rows = re.compile(r"^\\\.\r?$", re.MULTILINE).search(self.text, self.last)
+        self.doubt = self.doubt or rows is None
         return rows.end() if rows is not None else 0
+
+    def settle(self, at: int) -> None:
+        """A statement ends before this offset."""
+        self.ended = (at, len(self.found))
+        if not self.doubt:
+            self.sure = self.ended
 
 
 def _swallows(quoted: str) -> bool:

@@ -19,7 +19,7 @@ from keyhole.session.private import Private
 from keyhole.settings import Names, Settings, settings
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answers:
     """The answers, or the prices of a dry run, with the state of the budget afterwards."""
 
@@ -37,6 +37,11 @@ class Answers:
     def refused(self) -> int:
         """How many statements were not answered (would not be, in a dry run)."""
         return sum(a.refused is not None for a in self.answers) + sum(p.refused is not None for p in self.prices)
+
+    def __repr__(self) -> str:
+        made, what = (self.prices, "priced") if self.dry_run else (self.answers, "answered")
+        left = f"{self.budget.unit} {float(max(self.left, Fraction(0))):g} left"
+        return f"<Answers: {len(made) - self.refused} {what}, {self.refused} refused, {left}>"
 
     def to_json(self) -> dict[str, Any]:
         """As the contract has it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,24 +21,27 @@ def ask(
     hidden: Names = (),
     table: str | None = None,
     view: str | None = None,
+    book: str | Path | None = None,
     dry_run: bool = False,
 ) -> Session[Any]:
     """A session under the configured policy: `ask(sql, analyst)` answers one question, or says why not.
 
     `private` if there is a budget, else `audited`; `monitored` only if the settings say so ([book] policy). What is
-    answered is in the book before it is returned.
+    answered is in the book before it is returned: `book` names its file, which a frame without settings needs.
 
     >>> import pyarrow as pa
     >>> import tempfile
     >>> staff = pa.table({"name": ["Ann", "Bob", "Cyd"], "dept": ["a", "a", "b"], "pay": [10, 20, 30]})
-    >>> told = Config.parse(f"[book]\\npath = '{tempfile.mkdtemp()}/book.keyhole'")
-    >>> with ask(told, data=staff, private="pay", id="name") as session:
+    >>> with ask(data=staff, private="pay", id="name", book=f"{tempfile.mkdtemp()}/staff.keyhole") as session:
     ...     whole = session.ask("SELECT SUM(pay) FROM staff")
     ...     part = session.ask("SELECT SUM(pay) FROM staff WHERE dept = 'a'")
     >>> whole.exact, str(part.outcome)
     ((({}, (Decimal('60'),)),), 'deny')
     """
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    if book is not None:
+        named = replace(given.config.book, path=str(book))
+        given = replace(given, config=replace(given.config, book=named))
     return asking(given, config, Terms(), dry_run=dry_run)
 
 

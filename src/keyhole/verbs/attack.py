@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
 from keyhole.logs.open import Log, as_log
 from keyhole.predicate import IsNull, leaves
+from keyhole.query import DOUBTFUL
 from keyhole.settings import Names, Settings, settings, with_private
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Use, open_table, read_columns
@@ -30,14 +31,20 @@ Progress = Callable[[str, int, int], None]
 Stop = Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Attacked:
-    """What was rebuilt, one entry a private column, for the people of `labels`; `scores` if the truth was given."""
+    """What was rebuilt, one entry a private column, for the people of `labels`; `scores`, `truths` if it was given."""
 
     found: tuple[tuple[Target, Choice, Reconstruction], ...]
     labels: tuple[Mapping[str, Any], ...]
     scores: Mapping[str, Score]
     warnings: tuple[str, ...]
+    truths: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        made = ", ".join(f"{target.column} by {choice.method}" for target, choice, _ in self.found)
+        right = ", ".join(f"{100 * s.exact:.0f} % of {column} exact" for column, s in self.scores.items())
+        return f"<Attacked: {made}, {len(self.labels)} records{f'; {right}' if right else ''}>"
 
     def estimates(self, column: str | None = None) -> NDArray[Any]:
         """The guesses for a column (the first one), in the order of `labels`."""
@@ -87,15 +94,16 @@ def attack(
     config: Config | str | Path | None = None,
     noise: str | None = None,
     method: str = "auto",
-    truth: str | Path | None = None,
+    truth: object = None,
     tolerance: float | None = None,
     dialect: str | None = None,
 ) -> Attacked:
     """Guess private values from questions and their answers, as somebody who has seen nothing else of them.
 
     `log` is a .jsonl transcript, a `Log`, or a list of (statement, answer); `data` the public half of the table. A
-    private column in the data is not read. `noise` ("laplace:2") is the law of answers that state none, `dialect` what
-    the statements were written for (default: what the log says, else DuckDB).
+    private column in the data is not read. `truth` (a path or a frame) is the whole table, to score against. `noise`
+    ("laplace:2") is the law of answers that state none, `dialect` what the statements were written for (default: what
+    the log says, else DuckDB).
 
     >>> import pyarrow as pa
     >>> asked = [("SELECT SUM(pay) FROM t", 60), ("SELECT SUM(pay) FROM t WHERE team = 'a'", 30)]
@@ -113,7 +121,7 @@ def attacked(
     *,
     noise: str | None = None,
     method: str = "auto",
-    truth: str | Path | None = None,
+    truth: object = None,
     tolerance: float | None = None,
     progress: Progress | None = None,
     interruptible: Callable[[], AbstractContextManager[Stop]] = lambda: nullcontext(lambda: None),
@@ -140,11 +148,10 @@ def attacked(
         found.append((target, choice, guess))
         if evidence.transcript.entries and not choice.rows:
             warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
-    scores = {}
-    if truth is not None:
-        path = Path(truth)
-        scores = {t.column: _score(t, r, path, people, given, tolerance, warnings) for t, _, r in found}
-    return Attacked(tuple(found), tuple(people.labels(np.arange(people.n))), scores, tuple(warnings))
+    truths = {t.column: _true_values(t, r, truth, people, given, warnings) for t, _, r in found if truth is not None}
+    scores = {t.column: score(r, truths[t.column], t, tolerance=tolerance) for t, _, r in found if t.column in truths}
+    known_truths = {column: values.tolist() for column, values in truths.items()}
+    return Attacked(tuple(found), tuple(people.labels(np.arange(people.n))), scores, tuple(warnings), known_truths)
 
 
 def _noise(text: str | None) -> Noise | None:
@@ -180,6 +187,9 @@ def _evidence(log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | Non
     transcript = transcribe(lines, people, noise=law)
     for refusal in transcript.refused:
         raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
+    for number in dict.fromkeys(e.number.partition(".")[0] for e in transcript.entries if e.certainty in DOUBTFUL):
+        warnings.append(f"query {number} is used as far as its rows are listed: the rest may not have been shown")
+    transcript = replace(transcript, entries=tuple(e for e in transcript.entries if e.certainty not in DOUBTFUL))
     transcript = _without_unknown_nulls(transcript, people, warnings)
     evidence = gather(transcript, people, known)
     for refusal in evidence.transcript.refused:
@@ -221,25 +231,20 @@ def _refuse_unknown_groups(log: Transcript, people: DuckDBRoster) -> None:
             raise LogError(f"query {entry.number}: no such group in the roster (one of: {entry.sql})")
 
 
-def _score(
-    target: Target,
-    found: Reconstruction,
-    path: Path,
-    people: DuckDBRoster,
-    given: Settings,
-    tolerance: float | None,
-    warnings: list[str],
-) -> Score:
-    """Score against the whole table, matched by id (by row number where there is none)."""
+def _true_values(
+    target: Target, found: Reconstruction, truth: object, people: DuckDBRoster, given: Settings, warnings: list[str]
+) -> NDArray[Any]:
+    """A column of the whole table, matched by id (by row number where there is none)."""
     ids = list(given.columns.id)
-    rows = read_columns(path, [*ids, target.column])
+    rows = read_columns(truth, [*ids, target.column])
+    name = truth if isinstance(truth, str | Path) else "the truth"
     if ids:
         known = {tuple(str(v) for v in row[: len(ids)]): row[-1] for row in rows}
         wanted = [tuple(str(label[name]) for name in ids) for label in people.labels(np.arange(people.n))]
         missing = [key for key in wanted if key not in known]
         if missing:
             raise DataError(
-                f"{path} has no record {', '.join(missing[0])!r} ({len(missing)} of {len(wanted)} are missing)"
+                f"{name} has no record {', '.join(missing[0])!r} ({len(missing)} of {len(wanted)} are missing)"
             )
         values = [known[key] for key in wanted]
         extra = len(known.keys() - set(wanted))
@@ -247,12 +252,12 @@ def _score(
             warnings.append(f"{_records(extra)} of the truth {_is(extra)} not in the roster: left out of the score")
     else:
         if len(rows) != people.n:
-            raise DataError(f"{path} has {len(rows)} rows, the roster {people.n}; name the id column with --id")
+            raise DataError(f"{name} has {len(rows)} rows, the roster {people.n}; name the id column with --id")
         values = [row[-1] for row in rows]
     empty = sum(value is None for value in values)
     if empty:
         warnings.append(f"{_records(empty)} of the truth {'has' if empty == 1 else 'have'} no value: not scored")
-    return score(found, _truth(values, found), target, tolerance=tolerance)
+    return _truth(values, found)
 
 
 def _records(count: int) -> str:

@@ -29,6 +29,8 @@ def examine(
     time_limit: float | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
+    now: str | None = None,
+    by: str | None = None,
     progress: Progress | None = None,
 ) -> Verdict:
     """Who is exposed by a log of aggregate queries, with the proof.
@@ -40,7 +42,9 @@ def examine(
     `rounding`: the answers of the log were rounded to multiples of it. `config` (a `Config` or the path of a
     keyhole.toml) gives what the arguments do not. `dialect` is what the statements were written for ("postgres",
     "sqlite", ...; default: what the export says, else DuckDB). A proved range of at most `within` ("0.5", or a share:
-    "5%") counts as inferred; ranges are searched for `time_limit` seconds in each system.
+    "5%") counts as inferred; ranges are searched for `time_limit` seconds in each system. `now` ("2026-11-15", or with
+    a time) is when statements ran whose log does not say it, for CURRENT_DATE and its kin. With `by` "analyst", `views`
+    has the verdict over what each analyst asked alone.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})
@@ -63,6 +67,8 @@ def examine(
         time_limit=time_limit,
         config=config,
         dialect=dialect,
+        now=now,
+        by=by,
         progress=progress,
     )
     return Verdict.of(exposure)

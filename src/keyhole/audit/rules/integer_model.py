@@ -25,7 +25,7 @@ from keyhole.cells import Cell, Partition
 from keyhole.evidence import System
 from keyhole.forms import private_leaves
 from keyhole.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict
-from keyhole.query import Aggregate, Query, Term
+from keyhole.query import OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.solve.tables import Alike, Condition
 from keyhole.transcript import Entry, simplest_decimal
 
@@ -264,7 +264,7 @@ def _shown(entries: Sequence[Entry], secret: frozenset[str]) -> bool:
     """Does every group that is shown under a private condition have an answer that says that somebody is in it?"""
     groups: dict[tuple[str, str], list[Entry]] = {}
     for e in entries:
-        if e.query.key and e.query.label != "every other group":
+        if e.query.key and e.query.label != OTHER_GROUPS:
             groups.setdefault((e.number.partition(".")[0], str(e.query.key)), []).append(e)
     return all(any(map(_somebody, group)) or not _hides(group, secret) for group in groups.values())
 

@@ -51,8 +51,8 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
             made = made.with_truth(known.truth(system))
             if system.order:
                 made = replace(made, question=replace(made.question, fits=attained(made, known) or no_table))
-            found = ranges(made.question, seconds)
-            known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1)
+            found = ranges(made.question, seconds, progress=known.progress)
+            known.searched[number] = Searched(made, found, apart, 1 if last is None else last.runs + 1, seconds)
             impossible = [conflict(made, known.evidence, weights) for weights in found.refuted]
         if impossible:
             said = [set(c.queries) for c in known.contradictions]
@@ -128,7 +128,7 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
         return settled(-1, column, (lo, hi), proof, grid)
     narrow = lo is not None and hi is not None and 0 < hi - lo <= searched.apart(found)
     status = Status.INFERRED if narrow else Status.OPEN
-    tight = found.inner == (lo, hi)
+    tight = found.inner == (lo, hi) or (found.tight and (lo, hi) == (found.lo, found.hi))
     return Claim(-1, column, status, None, *written(lo, hi), proof, tight=tight)
 
 

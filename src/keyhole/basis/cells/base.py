@@ -122,7 +122,7 @@ class Cells:
     def _leaf(self, leaf: Leaf) -> Truths:
         if not isinstance(leaf, Comparison | Membership | Like | IsNull):
             raise UnsupportedQuery(
-                f"{leaf.sql} is no condition on cells: compare one column with constants (=, <>, <, <=, >, >=, IN, "
+                f"{to_sql(leaf)} is no condition on cells: compare one column with constants (=, <>, <, <=, >, >=, IN, "
                 "BETWEEN)"
             )
         axis = self.domain.axis(leaf.column)

@@ -45,8 +45,11 @@ class EachAlone:
             key = q.fingerprint()
             if not q.asked:
                 made.append((Fraction(0), q.why_free(self.setting.histogram.neighbours)))
-            elif key in seen or self.setting.recalled(q, analyst) is not None:
+            elif key in seen:
                 made.append((Fraction(0), "released before"))
+            elif (known := self.setting.recalled(q, analyst)) is not None:
+                own = self.setting.ledger.news(analyst, known[1].of)
+                made.append((Fraction(0), f"released before{f'; counts {float(own):g} for {analyst}' if own else ''}"))
             else:
                 quoted = self._quote(q, share)
                 if isinstance(quoted, Refused):

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from keyhole.logs.importers.exported import Exported, faulty, statements
-from keyhole.logs.importers.records import Record, records
+from keyhole.logs.importers.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.importers.json_records import Record
+from keyhole.logs.importers.records import Text, records
 from keyhole.sql import Dialect
 
 _AUDIT = (
@@ -21,7 +22,7 @@ _AUDIT = (
 _TEXT = (("jobConfig", "queryConfig"), ("jobConfiguration", "query"))
 
 
-def read(text: str, name: str) -> Iterator[Exported]:
+def read(text: Text, name: str) -> Iterator[Exported]:
     """The statements of an export.
 
     >>> [f.sql for f in read('{"job_id": "j", "state": "DONE", "query": "SELECT SUM(`x`) FROM `d.t`"}', "jobs.json")]
@@ -38,13 +39,17 @@ def read(text: str, name: str) -> Iterator[Exported]:
 
 def _job(record: Record) -> Iterator[Exported]:
     fields = record.fields
-    if str(fields.get("job_type") or "QUERY").upper() != "QUERY" or _failed(fields.get("error_result")):
+    if str(fields.get("job_type") or "QUERY").upper() != "QUERY":
+        return
+    if _failed(fields.get("error_result")):
+        yield failed(record.text("query"), record.at)
         return
     if str(fields.get("state") or "DONE").upper() != "DONE":
         return  # still running: it has not answered
     sql = record.text("query")
     if sql:
-        yield from _statements(sql, record.at)
+        who = Asker(record.stamp("user_email"), record.stamp("creation_time", "start_time"))
+        yield from statements(sql, record.at, Dialect.BIGQUERY, who=who)
     else:
         yield faulty(str(fields.get("job_id", "")), record.at, "it has no query text (field query)")
 
@@ -56,6 +61,7 @@ def _audited(record: Record) -> Iterator[Exported]:
         if not isinstance(job, Mapping):
             continue
         if _failed(_at(job, ("jobStatus", "errorResult")) or _at(job, ("jobStatus", "error"))):
+            yield failed("", record.at)
             return
         for place in _TEXT:
             config = _at(job, place)
@@ -63,15 +69,13 @@ def _audited(record: Record) -> Iterator[Exported]:
                 if config.get("queryTruncated"):
                     yield faulty(config["query"], record.at, "its text was cut short in the audit log")
                 else:
-                    yield from _statements(config["query"], record.at)
+                    email = _at(payload, ("authenticationInfo", "principalEmail"))
+                    who = Asker(None if email is None else str(email), record.stamp("timestamp"))
+                    yield from statements(config["query"], record.at, Dialect.BIGQUERY, who=who)
                 return
         return  # a load, copy or extract job
     if _at(payload, ("metadata", "tableDataRead")) is None and "metadata" not in payload:
         yield faulty(str(payload.get("methodName", "")), record.at, "it is not a BigQuery audit entry")
-
-
-def _statements(sql: str, at: int) -> Iterator[Exported]:
-    yield from statements(sql, at, Dialect.BIGQUERY)
 
 
 def _failed(error: object) -> bool:

@@ -29,15 +29,19 @@ def told(book: Book) -> Iterator[tuple[int, str]]:
 def _line(entry: BookEntry) -> str:
     body = entry.body
     found: dict[str, Any] = {"sql": body["sql"]}
+    who = {} if entry.analyst is None else {"analyst": entry.analyst}
+    if entry.analyst is not None or "time" in body:
+        who["time"] = str(body.get("time") or entry.at)
     if body.get("answer") is not None:
         found["answer"] = body["answer"]
     if not isinstance(found.get("answer"), list):
-        return json.dumps(found, ensure_ascii=False)
+        return json.dumps(found | who, ensure_ascii=False)
     rows = []
     for row in body["answer"]:
         values = ", ".join(_value(v) for v in row["values"])
         rows.append(f'{{"key": {json.dumps(row["key"], ensure_ascii=False)}, "values": [{values}]}}')
-    return f'{{"sql": {json.dumps(body["sql"], ensure_ascii=False)}, "answer": [{", ".join(rows)}]}}'
+    about = "".join(f", {json.dumps(name)}: {json.dumps(said, ensure_ascii=False)}" for name, said in who.items())
+    return f'{{"sql": {json.dumps(body["sql"], ensure_ascii=False)}, "answer": [{", ".join(rows)}]{about}}}'
 
 
 def _value(value: str | bool | None) -> str:

@@ -8,19 +8,20 @@ from typing import Any
 
 from keyhole.errors import LogError
 from keyhole.logs.importers.exported import Exported, faulty, statements
-from keyhole.logs.importers.records import document, line_of
+from keyhole.logs.importers.records import Text, document, joined, line_of
 from keyhole.sql.engines import named
 
 _NO_SQL = ("seed", "source", "exposure", "metric", "semantic_model", "group", "macro")
 
 
-def read(text: str, name: str) -> Iterator[Exported]:
+def read(text: Text, name: str) -> Iterator[Exported]:
     """The compiled statements of models, analyses, tests and snapshots, in the order of the file.
 
     >>> node = '{"resource_type": "model", "compiled_code": "SELECT SUM(x) FROM t"}'
     >>> [f.sql for f in read('{"metadata": {}, "nodes": {"model.p.m": ' + node + "}}", "manifest.json")]
     ['SELECT SUM(x) FROM t']
     """
+    text = joined(text)
     whole = document(text, name)
     if not isinstance(whole, Mapping) or not ("nodes" in whole or "results" in whole):
         raise LogError(

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyhole.logs.importers.exported import NO_PARAMETERS, Exported, faulty, has_parameters, statements
-from keyhole.logs.importers.records import records
+from keyhole.logs.importers.exported import NO_PARAMETERS, Asker, Exported, faulty, has_parameters, statements
+from keyhole.logs.importers.records import Text, records
 
 _NO_STATEMENT = frozenset({"filesystem", "http", "checkpoint", "physicaloperator", "metrics"})
 
 
-def read(text: str, name: str) -> Iterator[Exported]:
+def read(text: Text, name: str) -> Iterator[Exported]:
     """The statements of an export. Entries of log types that hold none are passed over, unless one names a SELECT.
 
     >>> [f.sql for f in read("type,message\\nQueryLog,SELECT SUM(x) FROM t\\nFileSystem,open", "log.csv")]
@@ -31,4 +31,4 @@ def read(text: str, name: str) -> Iterator[Exported]:
         elif has_parameters(sql):
             yield faulty(sql, record.at, NO_PARAMETERS)
         else:
-            yield from statements(sql, record.at)
+            yield from statements(sql, record.at, who=Asker(time=record.stamp("timestamp")))

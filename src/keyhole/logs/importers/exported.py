@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from keyhole.sql import Dialect
+from keyhole.sql import Dialect, Fragment
+from keyhole.sql.pieces import PATIENCE, pieces
 from keyhole.sql.scripts import Script
+from keyhole.transcript import ABSENT, Given, Noise
 
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")
 _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")
@@ -16,12 +19,23 @@ NO_PARAMETERS = "its parameter values ($1, ...) are not in the export, so it can
 NO_TEMPLATE = "it is a template ({{...}}): export the statements that were run, with their values"
 
 
+class Asker(NamedTuple):
+    """Who asked, and when, as the log says it."""
+
+    analyst: str | None = None
+    time: str | None = None
+
+
+NOBODY = Asker()
+
+
 @dataclass(frozen=True, slots=True)
 class Exported:
     """One statement of an export, the line it starts on, and the engine it ran in.
 
     `fault` says why it cannot be read, `unjudged` why it was read and is not judged; `steers` that it only steers the
-    session and tells nobody anything.
+    session and tells nobody anything, `failed` that it ended in an error and was not answered. Where the log has them:
+    who asked and when, the answer, and the law of its noise.
     """
 
     sql: str
@@ -30,9 +44,20 @@ class Exported:
     dialect: str = Dialect.DUCKDB
     steers: bool = False
     unjudged: str = ""
+    failed: bool = False
+    analyst: str | None = None
+    time: str | None = None
+    answer: Given = ABSENT
+    noise: Noise | None = None
 
 
-def statements(text: str, at: int, dialect: str = Dialect.DUCKDB, session: Script | None = None) -> Iterator[Exported]:
+def statements(
+    text: str,
+    at: int,
+    dialect: str = Dialect.DUCKDB,
+    session: Script | None = None,
+    who: Asker = NOBODY,
+) -> Iterator[Exported]:
     """The statements of one logged text, those that only steer the session marked. Blocks and cursors are opened.
 
     `session` remembers what was prepared in earlier texts.
@@ -42,12 +67,35 @@ def statements(text: str, at: int, dialect: str = Dialect.DUCKDB, session: Scrip
     ['SELECT SUM(x) FROM t', 'SELECT SUM(y) FROM t']
     """
     for step in (session or Script(dialect)).steps(text):
-        yield Exported(step.sql, at + step.line - 1, "", dialect, step.steers, step.unjudged)
+        place = at + step.line - 1
+        yield Exported(step.sql, place, "", dialect, step.steers, step.unjudged, False, *who)
 
 
-def faulty(text: str, at: int, fault: str) -> Exported:
+def scripted(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int = PATIENCE) -> Iterator[Exported]:
+    """The statements of a script that comes line by line.
+
+    >>> [f.sql for f in scripted(["SELECT 1; BEGIN;\\n", "SELECT 2"]) if not f.steers]
+    ['SELECT 1', 'SELECT 2']
+    """
+    session = Script(dialect)
+    for part in pieces(lines, dialect, patience):
+        yield from stepped(part, session)
+
+
+def stepped(part: Fragment, session: Script) -> Iterator[Exported]:
+    """What one statement of a script asks."""
+    for step in session.step(part):
+        yield Exported(step.sql, max(part.line, step.line), "", session.dialect, step.steers, step.unjudged)
+
+
+def faulty(text: str, at: int, fault: str, who: Asker = NOBODY) -> Exported:
     """A text that is listed with the reason."""
-    return Exported(" ".join(text.split()), at, fault)
+    return Exported(" ".join(text.split()), at, fault, analyst=who.analyst, time=who.time)
+
+
+def failed(text: str, at: int) -> Exported:
+    """A statement that ended in an error: passed over, and counted."""
+    return Exported(text, at, failed=True)
 
 
 def has_parameters(sql: str) -> bool:

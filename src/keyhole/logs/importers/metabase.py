@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from keyhole.logs.importers.exported import NO_TEMPLATE, Exported, faulty, is_template, statements
-from keyhole.logs.importers.records import records
+from keyhole.logs.importers.exported import NO_TEMPLATE, Asker, Exported, faulty, is_template, statements
+from keyhole.logs.importers.records import Text, records
 from keyhole.sql.engines import Dialect, named
 
 
-def read(text: str, name: str) -> Iterator[Exported]:
+def read(text: Text, name: str) -> Iterator[Exported]:
     """The statements of the saved questions.
 
     >>> card = '{"name": "pay", "dataset_query": {"type": "native", "native": {"query": "SELECT SUM(x) FROM t"}}}'
@@ -33,7 +33,7 @@ def read(text: str, name: str) -> Iterator[Exported]:
         elif is_template(sql):
             yield faulty(sql, record.at, NO_TEMPLATE)
         else:
-            for found in statements(sql, record.at):
+            for found in statements(sql, record.at, who=Asker(_author(record.fields.get("creator")))):
                 yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
 
 
@@ -49,6 +49,12 @@ def _native(query: Any) -> str | None:
         inner = stages[0].get("native")
         return inner if isinstance(inner, str) else None
     return None
+
+
+def _author(creator: Any) -> str | None:
+    """Who saved the question: whoever opens it later is not in the export."""
+    named = (creator.get(k) for k in ("email", "common_name", "id")) if isinstance(creator, Mapping) else ()
+    return next((str(each) for each in named if each is not None), None)
 
 
 def _engine(database: Any) -> Dialect:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyhole.logs.importers.exported import NO_PARAMETERS, Exported, faulty, has_parameters, statements
-from keyhole.logs.importers.records import records
+from keyhole.logs.importers.exported import NO_PARAMETERS, Asker, Exported, faulty, has_parameters, statements
+from keyhole.logs.importers.records import Text, records
 from keyhole.sql import Dialect
 
 
-def read(text: str, name: str) -> Iterator[Exported]:
+def read(text: Text, name: str) -> Iterator[Exported]:
     """The statements of an export.
 
     >>> rows = "query,calls\\nSELECT SUM(x) FROM t,1\\nSELECT SUM(x) FROM t WHERE a = $1,9"
@@ -30,4 +30,5 @@ def read(text: str, name: str) -> Iterator[Exported]:
             why = f"{NO_PARAMETERS}: pg_stat_statements keeps normalised texts; log the statements (csvlog) instead"
             yield faulty(sql, record.at, why)
         else:
-            yield from statements(sql, record.at, Dialect.POSTGRES)
+            who = Asker(record.stamp("usename", "rolname", "userid"))
+            yield from statements(sql, record.at, Dialect.POSTGRES, who=who)

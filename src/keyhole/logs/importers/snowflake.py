@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keyhole.logs.importers.exported import Exported, faulty, statements
-from keyhole.logs.importers.records import records
+from keyhole.logs.importers.exported import Asker, Exported, failed, faulty, statements
+from keyhole.logs.importers.records import Text, records
 from keyhole.sql import Dialect
 
 LONGEST = 100_000  # characters that QUERY_TEXT keeps
 
 
-def read(text: str, name: str) -> Iterator[Exported]:
+def read(text: Text, name: str) -> Iterator[Exported]:
     """The statements of an export.
 
     >>> rows = "QUERY_TEXT,EXECUTION_STATUS\\nSELECT SUM(x) FROM t,SUCCESS\\nSELECT SUM(y) FROM t,FAIL"
-    >>> [f.sql for f in read(rows, "history.csv")]
-    ['SELECT SUM(x) FROM t']
+    >>> [(f.sql, f.failed) for f in read(rows, "history.csv")]
+    [('SELECT SUM(x) FROM t', False), ('SELECT SUM(y) FROM t', True)]
     """
     for record in records(text, name):
         sql = record.text("query_text")
+        who = Asker(record.stamp("user_name"), record.stamp("start_time"))
         status = str(record.fields.get("execution_status") or "SUCCESS").upper()
         if record.fault or not sql:
             yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no QUERY_TEXT")
-        elif status in ("SUCCESS", "RUNNING", "RESUMING_WAREHOUSE"):
-            if len(sql) >= LONGEST:
-                yield faulty(sql[:200], record.at, f"its text was cut at {LONGEST:,} characters")
-            else:
-                yield from statements(sql, record.at, Dialect.SNOWFLAKE)
+        elif status not in ("SUCCESS", "RUNNING", "RESUMING_WAREHOUSE"):
+            yield failed(sql, record.at)
+        elif len(sql) >= LONGEST:
+            yield faulty(sql[:200], record.at, f"its text was cut at {LONGEST:,} characters", who=who)
+        else:
+            yield from statements(sql, record.at, Dialect.SNOWFLAKE, who=who)

@@ -6,28 +6,31 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from keyhole.logs.importers.exported import NO_TEMPLATE, Exported, faulty, is_template, statements
-from keyhole.logs.importers.records import records
+from keyhole.logs.importers.exported import NO_TEMPLATE, Asker, Exported, failed, faulty, is_template, statements
+from keyhole.logs.importers.records import Text, joined, records
 from keyhole.sql.engines import Dialect, named
 
 
-def read(text: str, name: str) -> Iterator[Exported]:
+def read(text: Text, name: str) -> Iterator[Exported]:
     """The statements; of a query that was run, the text that was sent to the database.
 
     >>> [f.sql for f in read('{"count": 1, "result": [{"label": "pay", "sql": "SELECT SUM(x) FROM t"}]}', "saved.json")]
     ['SELECT SUM(x) FROM t']
     """
+    text = joined(text)
     page = list(records(text, name))
     for record in page:
-        if str(record.fields.get("status") or "success").lower() in ("failed", "stopped", "timed_out"):
-            continue
         sql = record.text("executed_sql", "sql")
+        if str(record.fields.get("status") or "success").lower() in ("failed", "stopped", "timed_out"):
+            yield failed(sql, record.at)
+            continue
         if record.fault or not sql:
             yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no sql")
         elif is_template(sql):
             yield faulty(sql, record.at, NO_TEMPLATE)
         else:
-            for found in statements(sql, record.at):
+            when = record.stamp("start_time", "changed_on", "changed_on_utc")
+            for found in statements(sql, record.at, who=Asker(_user(record.fields.get("user")), when)):
                 yield replace(found, at=record.at, dialect=_engine(record.fields.get("database")))
     count = _count(text)
     if count > len(page):
@@ -45,6 +48,12 @@ def _count(text: str) -> int:
         return 0
     count = whole.get("count") if isinstance(whole, dict) else None
     return count if isinstance(count, int) else 0
+
+
+def _user(user: object) -> str | None:
+    """Who asked."""
+    named = [user.get(k) for k in ("username", "email", "id")] if isinstance(user, Mapping) else [user]
+    return next((str(each) for each in named if each is not None), None)
 
 
 def _engine(database: object) -> Dialect:

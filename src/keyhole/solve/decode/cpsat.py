@@ -10,6 +10,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -23,6 +24,7 @@ from keyhole.solve.status import SolverStatus
 Ints = NDArray[np.int64]
 
 EVERY = 4096  # tables up to which all of them are listed
+EACH = 2.0  # seconds for one end
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,28 +53,50 @@ def solve_integers(
     >>> s.solutions.tolist(), s.unique
     ([[1, 1, 0]], True)
     """
-    if importlib.util.find_spec("ortools") is None:
-        raise MissingExtra("exact integer decoding", "attack")
-    job = {
-        "rows": [[[int(k), int(c[k])] for k in np.flatnonzero(c)] for c in np.asarray(C)],
-        "lo": [int(v) for v in lo],
-        "hi": [int(v) for v in hi],
-        "top": [int(v) for v in top],
-        "seconds": seconds,
-        "samples": samples,
-        "seed": seed,
-        "every": EVERY,
-    }
-    child = subprocess.run(
-        [sys.executable, "-m", "keyhole.solve.decode.cpsat"],
-        input=json.dumps(job), capture_output=True, text=True, timeout=seconds + 60, check=False,
-    )  # fmt: skip
-    if child.returncode != 0:
-        raise RuntimeError(f"the CP-SAT child failed: {child.stderr.strip().splitlines()[-1:]}")
-    reply = json.loads(child.stdout)
+    job = _job(np.asarray(C), lo, hi, top) | {"seconds": seconds, "samples": samples, "seed": seed, "every": EVERY}
+    reply = _reply(job)
     found = np.array(reply["solutions"], dtype=np.int64).reshape(-1, len(top))
     complete = reply["status"] == SolverStatus.OPTIMAL.value
     return IntegerSolution(found, SolverStatus(reply["status"]), complete and len(found) == 1, complete)
+
+
+def extreme_tables(
+    C: NDArray[Any], lo: Ints, hi: Ints, top: Ints, wanted: Sequence[tuple[int, int]], *, seconds: float = 20.0
+) -> Ints:
+    """Tables that meet every row, one a row: for each wanted (k, sign) one with sign * z_k as large as time allows.
+
+    Fewer than wanted where one table is the largest of several, where time is up, or where there is none at all.
+
+    >>> extreme_tables(np.array([[1, 1, 1]]), *(np.array([2]),) * 2, np.ones(3, dtype=np.int64), [(0, -1)]).tolist()
+    [[0, 1, 1]]
+    """
+    job = _job(np.asarray(C), lo, hi, top) | {"seconds": seconds, "seed": 1, "wanted": [list(w) for w in wanted]}
+    return np.array(_reply(job)["solutions"], dtype=np.int64).reshape(-1, len(top))
+
+
+def solver_here() -> bool:
+    """Is CP-SAT installed?"""
+    return importlib.util.find_spec("ortools") is not None
+
+
+def _job(C: NDArray[Any], lo: Ints, hi: Ints, top: Ints) -> dict[str, Any]:
+    rows = [[[int(k), int(c[k])] for k in np.flatnonzero(c)] for c in C]
+    ends = {"lo": [int(v) for v in lo], "hi": [int(v) for v in hi], "top": [int(v) for v in top]}
+    return {"rows": rows} | ends
+
+
+def _reply(job: dict[str, Any]) -> dict[str, Any]:
+    """What the child says."""
+    if not solver_here():
+        raise MissingExtra("exact integer decoding", "attack")
+    child = subprocess.run(
+        [sys.executable, "-m", "keyhole.solve.decode.cpsat"],
+        input=json.dumps(job), capture_output=True, text=True, timeout=job["seconds"] + 60, check=False,
+    )  # fmt: skip
+    if child.returncode != 0:
+        raise RuntimeError(f"the CP-SAT child failed: {child.stderr.strip().splitlines()[-1:]}")
+    reply: dict[str, Any] = json.loads(child.stdout)
+    return reply
 
 
 def _child(job: dict[str, Any]) -> dict[str, Any]:
@@ -95,6 +119,8 @@ def _child(job: dict[str, Any]) -> dict[str, Any]:
         made.parameters.max_time_in_seconds = max(0.1, job["seconds"] - (time.monotonic() - start))
         return made
 
+    if "wanted" in job:
+        return {"solutions": _extremes(job["wanted"], model, z, solver, start + job["seconds"])}
     first = solver()
     outcome = first.solve(model)
     if outcome == cp_model.INFEASIBLE:
@@ -124,6 +150,35 @@ def _child(job: dict[str, Any]) -> dict[str, Any]:
             break
         found.add(tuple(other.value(v) for v in z))
     return {"solutions": sorted(found), "status": "feasible"}
+
+
+def _extremes(wanted: list[list[int]], model: Any, z: list[Any], solver: Any, end: float) -> list[list[int]]:
+    """Runs in the child: one end after the other, each from the table before it."""
+    import time
+
+    found: list[list[int]] = []
+    best: dict[tuple[int, int], int] = {}
+    for k, sign in wanted:
+        if time.monotonic() >= end:
+            break
+        model.clear_objective()
+        model.maximize(sign * z[k])
+        made = solver()
+        made.parameters.max_time_in_seconds = min(EACH, max(0.1, end - time.monotonic()))
+        outcome = made.status_name(made.solve(model))
+        if outcome == "INFEASIBLE":
+            break
+        if outcome not in ("OPTIMAL", "FEASIBLE"):
+            continue
+        table = [int(made.value(v)) for v in z]
+        if any(table[j] * s > best.get((j, s), -(2**62)) for j, s in wanted):
+            found.append(table)
+        for j, s in wanted:
+            best[j, s] = max(best.get((j, s), -(2**62)), table[j] * s)
+        model.clear_hints()
+        for v, value in zip(z, table, strict=True):
+            model.add_hint(v, value)
+    return found
 
 
 if __name__ == "__main__":

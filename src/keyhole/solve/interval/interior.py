@@ -8,12 +8,13 @@ factorisation decides it for all columns of F.
 **At a bound.** A column k that sits at one of its ends moves if its column of A lies in the span of those of F: then
 some d on F has A d = -A_k, and e_k + d, or its negative, goes inwards. That is so for all of them at once if they do
 not raise the rank; else it is asked of halves. A little of all these directions gives a table with more columns inside,
-and the test is repeated from there. It speaks of real numbers; on a grid small steps do not exist.
+and the test is repeated from there. It speaks of real numbers; on a grid small steps do not exist. Where time is up,
+what the last factorisation that was finished says stays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,47 +25,84 @@ from keyhole.solve.interval.polytope import Ints, Polytope
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 
 MOST_RANKS = 24  # factorisations spent on columns at a bound
+WIDE_RANKS = 5  # of matrices of more cells than
+WIDE_CELLS = 20_000_000
+
+
+class _Stopped(Exception):
+    """A factorisation was left in the middle."""
 
 
 def movable(
-    P: Polytope, table: Sequence[Fraction], rows: Sequence[int], columns: Sequence[int], equations: frozenset[int]
-) -> set[int]:
-    """The columns that have a second value; `equations` are rows that hold even where they are blurred by a radius.
+    P: Polytope,
+    table: Sequence[Fraction],
+    rows: Sequence[int],
+    columns: Sequence[int],
+    equations: frozenset[int],
+    late: Callable[[], bool] = lambda: False,
+) -> tuple[set[int], bool]:
+    """The columns that have a second value, and whether all were looked at before it was `late`.
 
-    Cost: one exact row space of the rows over the columns with room, and a few more ranks for those at a bound.
+    `equations` are rows that hold even where they are blurred by a radius. Cost: one exact row space of the rows over
+    the columns with room, and a few more ranks for those at a bound.
 
     >>> rows = [({0: 1, 1: 1}, Fraction(5), Fraction(5)), ({2: 1}, None, Fraction(4))]
     >>> P = Polytope.of(rows, [(Fraction(0), None)] * 3)
-    >>> sorted(movable(P, [Fraction(2), Fraction(3), Fraction(4)], [0, 1], [0, 1, 2], frozenset()))
-    [0, 1]
-    >>> sorted(movable(P, [Fraction(0), Fraction(5), Fraction(4)], [0, 1], [0, 1, 2], frozenset()))
-    [0, 1]
+    >>> movable(P, [Fraction(2), Fraction(3), Fraction(4)], [0, 1], [0, 1, 2], frozenset())
+    ({0, 1}, True)
+    >>> movable(P, [Fraction(0), Fraction(5), Fraction(4)], [0, 1], [0, 1, 2], frozenset())
+    ({0, 1}, True)
+    >>> movable(P, [Fraction(2), Fraction(3), Fraction(4)], [0, 1], [0, 1, 2], frozenset(), lambda: True)
+    (set(), False)
     """
     free = [k for k in columns if _between(table[k], P.total(k))]
     bound = [k for k in sorted(set(columns) - set(free)) if P.total(k)[0] != P.total(k)[1]]
     said = P.products(table)
     held = [i for i in rows if i in equations or not _between(said[i], P.rows[i])]
-    ranks = MOST_RANKS
-    space = RowSpace(_restricted(P, held, free))
-    while bound and ranks > 0:
-        inwards, ranks = _inwards(P, held, free, bound, space.rank, ranks)
-        if not inwards:
-            break
-        free, bound = [*free, *inwards], [k for k in bound if k not in set(inwards)]
-        space = RowSpace(_restricted(P, held, free))
-    stuck = set(space.determined().tolist())
-    return {k for j, k in enumerate(free) if j not in stuck}
+    ranks = MOST_RANKS if len(held) * len(columns) <= WIDE_CELLS else WIDE_RANKS
+    inside, space = list[int](), None
+    try:
+        space, inside = _space(P, held, free, late), free
+        while bound and ranks > 0:
+            inwards, ranks = _inwards(P, held, free, bound, space.rank, ranks, late)
+            if not inwards:
+                break
+            free, bound = [*free, *inwards], [k for k in bound if k not in set(inwards)]
+            space, inside = _space(P, held, free, late), free
+    except _Stopped:
+        finished = False
+    else:
+        finished = True
+    stuck = set() if space is None else set(space.determined().tolist())
+    return {k for j, k in enumerate(inside) if j not in stuck}, finished
+
+
+def _space(P: Polytope, rows: Sequence[int], columns: Sequence[int], late: Callable[[], bool]) -> RowSpace:
+    """The row space of some rows over some columns."""
+
+    def tick(*_: object) -> None:
+        if late():
+            raise _Stopped
+
+    tick()
+    return RowSpace(_restricted(P, rows, columns), progress=tick)
 
 
 def _inwards(
-    P: Polytope, held: Sequence[int], free: Sequence[int], bound: list[int], rank: int, ranks: int
+    P: Polytope,
+    held: Sequence[int],
+    free: Sequence[int],
+    bound: list[int],
+    rank: int,
+    ranks: int,
+    late: Callable[[], bool],
 ) -> tuple[list[int], int]:
     """The columns at a bound that lie in the span of the free ones; and how many ranks may still be taken."""
     found: list[int] = []
     waiting = [bound]
     while waiting and ranks > 0:
         group, ranks = waiting.pop(), ranks - 1
-        if RowSpace(_restricted(P, held, [*free, *group])).rank == rank:
+        if _space(P, held, [*free, *group], late).rank == rank:
             found += group
         elif len(group) > 1:
             waiting += [group[: len(group) // 2], group[len(group) // 2 :]]

@@ -37,10 +37,11 @@ class Propagation:
     """
 
     def __init__(self, polytope: Polytope) -> None:
-        self._P = polytope
+        self.polytope = self._P = polytope
         self._row = np.repeat(np.arange(polytope.m), np.diff(polytope.start))
         totals = [polytope.total(k) for k in range(polytope.K)]
         unit = _unit([e for pair in (*totals, *polytope.rows) for e in pair if e is not None])
+        self._unit = unit
         self._lo, self._no_lo = _scaled([lo for lo, _ in totals], unit, up=False)
         self._hi, self._no_hi = _scaled([hi for _, hi in totals], unit, up=True)
         self._least, self._no_least = _scaled([lo for lo, _ in polytope.rows], unit, up=False)
@@ -62,6 +63,12 @@ class Propagation:
     def moved(self) -> Iterable[tuple[int, Side]]:
         """The ends that are no longer those of the column."""
         return self._trail.keys()
+
+    @property
+    def floats(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """All ends in floating point, infinite where there is none: a proposal, not a bound."""
+        lo, hi = (ends.astype(np.float64) / self._unit for ends in (self._lo, self._hi))
+        return np.where(self._no_lo, -np.inf, lo), np.where(self._no_hi, np.inf, hi)
 
     def weights(self, k: int, side: Side, upto: int = ROUNDS) -> Weights:
         """The weights on rows that prove an end as it stood after a round; none if it is the column's own."""

@@ -2,13 +2,18 @@
 
     propagate            rows one by one; with remainder rows where a part is large          (outer ends, with weights)
     walk                 small parts: the exact simplex to each end that no table reached    (ends, weights, tables)
-    move                 large parts, real numbers: who can move away from the true table    (a second table exists)
+    move                 large parts: who can move away from the true table                  (a second table exists)
     see                  what every table found gives each record                            (inner ends)
+    witness              large parts: ends reached in floating point                         (near ends)
+
+The last but one and the last speak of real numbers, and of grids where the part is totally unimodular: then whatever
+end real tables have, tables on the grid have (`unimodular`).
 
 An outer end holds whatever happens: it is re-evaluated from its weights alone. An inner end is a table checked in exact
 arithmetic: inside all rows and bounds, on the grid of its column; where the ends of a row are not possible answers
 themselves (`strict`: a threshold, a rounded number), tables on them count only if another one lies between, since then
-some lie as close as one likes. Stopped early, what was proved stays.
+some lie as close as one likes. A near end is reached to 1e-6 of the width by a table in floating point: it makes a
+range tight, and nothing else. Stopped early, what was proved stays.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, inside
 from keyhole.solve.interval.propagate import Propagation
 from keyhole.solve.interval.remainder import with_remainders
 from keyhole.solve.interval.simplex import Simplex
+from keyhole.solve.interval.unimodular import whole_vertices
 
 SMALL_CELLS = 30_000  # rows x columns of a part up to which every end is walked to
 TINY_CELLS = 1_000  # and up to which walks alone say who can move
@@ -36,6 +42,9 @@ Table: TypeAlias = Mapping[int, Fraction]
 Fits: TypeAlias = Callable[
     [Table], Mapping[int, tuple[End, End]] | None
 ]  # a table -> where records lie; None: it is none
+
+
+Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class _TimeIsUp(Exception):
@@ -55,11 +64,20 @@ class ValueRange:
     weights: dict[Side, Weights] = field(default_factory=lambda: {"lo": {}, "hi": {}})
     inner: tuple[End, End] | None = None
     moves: bool = False
+    near: tuple[bool, bool] = (False, False)  # ends reached by a table in floating point; of no use but for `tight`
 
     @property
     def tight(self) -> bool:
         """Are both ends reached?"""
-        return self.inner == (self.lo, self.hi)
+        return self.reached(0) and self.reached(1)
+
+    def reached(self, side: int) -> bool:
+        """Is the lower (0) or upper (1) end reached, by a table or to 1e-6 of the width by one in floating point?"""
+        return self.near[side] or (self.inner is not None and self.inner[side] == (self.lo, self.hi)[side])
+
+    def see(self, ends: tuple[End, End]) -> None:
+        """Note that tables give values up to these ends."""
+        self.inner = _hull(self.inner, ends)
 
     def wider(self, width: Fraction) -> bool:
         """Do two tables give values more than `width` apart?"""
@@ -95,8 +113,13 @@ class RangeProblem:
     fits: Fits | None = None  # what else a table must be, and where its records then lie; None: nothing else
 
 
-def ranges(question: RangeProblem, seconds: float | None = None, small: int = SMALL_CELLS) -> Ranges:
-    """All ranges. Cost: propagation over all rows; then for each small part up to two walks a column.
+def ranges(
+    question: RangeProblem,
+    seconds: float | None = None,
+    small: int = SMALL_CELLS,
+    progress: Progress | None = None,
+) -> Ranges:
+    """All ranges. Cost: propagation over all rows; for each small part up to two walks a column; then projections.
 
     >>> P = Polytope.of([({0: 1, 1: 1}, Fraction(11), Fraction(11))], [(Fraction(3), Fraction(5)), (None, None)])
     >>> found = ranges(RangeProblem(P, [Grid(None)] * 2))
@@ -109,9 +132,10 @@ def ranges(question: RangeProblem, seconds: float | None = None, small: int = SM
     parts = P.parts()
     found.large = [part for part in parts if len(part[0]) * len(part[1]) > small]
     try:
-        _propagated(question, found)
+        narrowed = _propagated(question, found)
         if found.refuted:
             return found
+        waiting = []
         wrong = set[int](), set[int]()
         if question.truth is not None:
             wrong = P.broken(question.truth)
@@ -125,11 +149,15 @@ def ranges(question: RangeProblem, seconds: float | None = None, small: int = SM
                 part.see(part.start)
             cells = len(rows) * len(columns)
             if known and cells > min(small, TINY_CELLS) and question.fits is None:
-                part.move()
+                found.stopped = found.stopped or part.move(end)
             if cells <= small and not found.stopped:
                 found.stopped = part.walk(end)
             part.settle()
+            if cells > small and part.between and question.fits is None and (part.real or part.whole):
+                waiting.append(part)
         _alone(question, found, {k for _, columns in parts for k in columns})
+        for part in waiting:
+            part.project(narrowed, end, progress)
     except KeyboardInterrupt:
         found.stopped = INTERRUPTED
     return found
@@ -140,15 +168,16 @@ def no_table(table: Table) -> None:
     return
 
 
-def _propagated(question: RangeProblem, found: Ranges) -> None:
+def _propagated(question: RangeProblem, found: Ranges) -> Propagation:
     P = question.polytope
     plus = with_remainders(P, question.tables if found.large else ())
     narrowed = Propagation(plus.polytope)
     if narrowed.clash is not None:
         found.refuted.append(plus.given(narrowed.clash))
-        return
+        return narrowed
     for k, side in narrowed.moved:
         _take(P, found.of[k], k, side, plus.given(narrowed.weights(k, side)))
+    return narrowed
 
 
 def _alone(question: RangeProblem, found: Ranges, touched: set[int]) -> None:
@@ -167,7 +196,7 @@ def _alone(question: RangeProblem, found: Ranges, touched: set[int]) -> None:
             rooms = fits({k: size * value})
             if rooms is not None:
                 seen = rooms.get(k) or room((low, high), size, size * value)
-                found.of[k].inner = _hull(found.of[k].inner, seen)
+                found.of[k].see(seen)
 
 
 def _take(P: Polytope, known: ValueRange, k: int, side: Side, weights: Weights) -> None:
@@ -189,12 +218,21 @@ class _Part:
         self.held = {k: on_ends(question.grids[k], question.polytope.records[k]) for k in columns}
         self.real = all(question.grids[k].step is None for k in columns)
         self.strict = [i for i in rows if i in question.strict]
+        self._whole: bool | None = None
         self.between = not self.strict  # is there a table strictly inside all strict rows?
         self.waiting: dict[int, tuple[End, End]] = {}  # seen on the edge of a strict row
         self.sum: list[Fraction] = [Fraction(0)] * len(columns)
         self.tables = 0
         self.loose = list(columns)  # columns with an end that no table has reached
         self.start: dict[int, Fraction] | None = None  # a table that is possible
+
+    @property
+    def whole(self) -> bool:
+        """Of grids: do linear programs say what tables on them can do?"""
+        if self._whole is None:
+            P, grids = self.question.polytope, self.question.grids
+            self._whole = not self.strict and whole_vertices(P, self.rows, self.columns, grids)
+        return self._whole
 
     def walk(self, end: float | None) -> str:
         """To every end that no table has reached yet; why it stopped early, if it did."""
@@ -225,14 +263,47 @@ class _Part:
                     _take(P, self.found.of[k], k, side, simplex.weights(k))
                 self.see({j: simplex.value(j) for j in self.columns}, None if ends else (k, side))
 
-    def move(self) -> None:
-        """Who has a second value near the true table."""
+    def move(self, end: float | None) -> str:
+        """Who has a second value near the true table; why it stopped early, if it did."""
         truth = self.question.truth
-        if truth is None or not self.real or not all(self._inside(i, truth) for i in self.strict):
-            return
+        if truth is None or self.start is None or not all(self._inside(i, truth) for i in self.strict):
+            return ""
+        if not self.real and not (self.whole and self._on_grids(self.start)):
+            return ""
+
+        half = None if end is None else (monotonic() + end) / 2  # the other half is for ends
+
+        def late() -> bool:
+            return half is not None and monotonic() > half
+
         P, equations = self.question.polytope, self.question.equations
-        for k in movable(P, truth, self.rows, self.columns, equations):
+        moves, finished = movable(P, truth, self.rows, self.columns, equations, late)
+        for k in moves:
             self.found.of[k].moves = True
+        return "" if finished else LIMIT
+
+    def project(self, narrowed: Propagation, end: float | None, progress: Progress | None) -> None:
+        """Which ends are reached in floating point."""
+        from keyhole.solve.interval.witness import near_ends
+
+        P = self.question.polytope
+
+        def tell(done: int, of: int) -> None:
+            if progress is not None:
+                progress("ends reached", done, of)
+
+        ends = {k: (self.found.of[k].lo, self.found.of[k].hi) for k in self.columns}
+        left = [[not self.found.of[k].reached(side) for side in (0, 1)] for k in self.columns]
+        for k, near in near_ends(P, narrowed, self.rows, ends, left, self.start, end, tell):
+            if self.real or self._sharp(k):
+                self.found.of[k].near = near
+
+    def _sharp(self, k: int) -> bool:
+        """Is what floats leave of a range less than a step?"""
+        known, step = self.found.of[k], self.question.grids[k].step
+        if known.lo is None or known.hi is None or step is None:
+            return False
+        return known.hi - known.lo < 10**5 * step
 
     def _reached(self, k: int, side: Side) -> bool:
         known = self.found.of[k]
@@ -264,7 +335,7 @@ class _Part:
             if endless is not None and endless[0] == k:
                 low, high = (None, high) if endless[1] == "lo" else (low, None)
             if strictly:
-                known.inner = _hull(known.inner, (low, high))
+                known.see((low, high))
             else:
                 self.waiting[k] = _hull(self.waiting.get(k), (low, high))
 
@@ -275,7 +346,7 @@ class _Part:
             self.between = all(self._inside(i, mean) for i in self.strict)
         if self.between:
             for k, seen in self.waiting.items():
-                self.found.of[k].inner = _hull(self.found.of[k].inner, seen)
+                self.found.of[k].see(seen)
 
     def _inside(self, i: int, table: Mapping[int, Fraction] | Sequence[Fraction]) -> bool:
         said, (lo, hi) = self.question.polytope.said(i, table), self.question.polytope.rows[i]

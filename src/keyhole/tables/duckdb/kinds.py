@@ -6,6 +6,7 @@ import duckdb
 
 from keyhole.errors import DataError
 from keyhole.predicate import quote_name
+from keyhole.schema import Kind
 from keyhole.tables.duckdb.roster import first, scalar
 
 DIGITS = 38  # of a DECIMAL
@@ -21,12 +22,40 @@ _WORDS = {
 }
 
 
-def cast_to(con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str, *, total: bool = False) -> None:
+_KINDS = {
+    "BOOLEAN": Kind.BOOLEAN,
+    "DATE": Kind.DATE,
+    "VARCHAR": Kind.TEXT,
+    "UUID": Kind.TEXT,
+    "FLOAT": Kind.DOUBLE,
+    "DOUBLE": Kind.DOUBLE,
+}
+
+
+def kind_of_type(text: str) -> Kind:
+    """What a column of a type of the engine holds.
+
+    >>> kind_of_type("DECIMAL(18,3)"), kind_of_type("UBIGINT"), kind_of_type("BLOB")
+    (<Kind.DECIMAL: 'decimal'>, <Kind.INTEGER: 'integer'>, <Kind.OTHER: 'other'>)
+    """
+    if text.startswith("DECIMAL"):
+        return Kind.DECIMAL
+    if text.endswith("INT") or text in ("INTEGER", "UINTEGER"):
+        return Kind.INTEGER
+    if text.startswith("TIMESTAMP"):
+        return Kind.TIMESTAMP
+    return Kind.TEXT if text.startswith("ENUM") else _KINDS.get(text, Kind.OTHER)
+
+
+def cast_to(
+    con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str, *, secret: bool = False, total: bool = False
+) -> None:
     """Cast a column of the table `loaded`; a value that is not of the kind is a fault, told to the custodian, or NULL
     where the cast is `total`.
 
     A number is never rounded. Decimals get as many digits as are written; numbers with an exponent, or with more digits
-    than a DECIMAL has, are held as DOUBLE. `declared` is where the kind can be mended.
+    than a DECIMAL has, are held as DOUBLE. `declared` is where the kind can be mended. A value of a `secret` column is
+    not quoted.
 
     >>> con = duckdb.connect(":memory:")
     >>> _ = con.execute("CREATE TABLE loaded AS FROM (VALUES ('001'), ('40.5')) AS t(pay)")
@@ -59,8 +88,9 @@ def cast_to(con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str,
             f"mend the data, or declare what the column holds: kind = ... under {declared} (without, it follows from "
             "how min, max and step are written, and is a decimal if there are none)"
         )
+        what = "its value" if secret else repr(at[1])
         raise DataError(
-            f"column {name!r}, row {int(at[0]) + 1}: {at[1]!r} is not {_WORDS[kind]}; {cure}",
+            f"column {name!r}, row {int(at[0]) + 1}: {what} is not {_WORDS[kind]}; {cure}",
             told=f"column {name!r} holds something that is not {_WORDS[kind]}; {cure}",
         )
     con.execute(f"ALTER TABLE loaded ALTER COLUMN {column} SET DATA TYPE {type_} USING {made}")

@@ -14,12 +14,14 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import (
     TRUE,
     And,
+    Has,
     IsNull,
     Opaque,
     Predicate,
@@ -62,9 +64,8 @@ class DuckDBRoster:
         """The records that some term of the query looks at; its conditions must be public."""
         wheres = [t.where for t in (*query.terms, *query.per)]
         for where in wheres:
-            private = [c.name for c in self.schema.columns if c.secret and c.name in _read(where)]
-            if private:
-                raise UnsupportedQuery(f"the support of a condition on the private column {private[0]!r} is secret")
+            if self._private(where):
+                raise UnsupportedQuery("the support of a condition on a private column or on rows of people is secret")
         text = " OR ".join(f"({to_sql(w)})" for w in wheres) or "FALSE"
         found = np.asarray(self._con.execute(f"SELECT rowid FROM people WHERE {text}").fetchnumpy()["rowid"], np.int64)
         return found if (np.diff(found) > 0).all() else np.sort(found)
@@ -72,6 +73,16 @@ class DuckDBRoster:
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights), inside the engine."""
         return group(self._con, "people", self.schema, predicates, weights).named(predicates, weights)
+
+    def classes(self, expressions: Sequence[str]) -> Rows:
+        """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
+        null = " OR ".join(f"({sql}) IS NULL" for sql in expressions)
+        listed = f"ROW({', '.join(expressions)})"
+        text = (
+            "SELECT CASE WHEN void THEN -1 ELSE dense_rank() OVER (PARTITION BY void ORDER BY value) - 1 END AS c "
+            f"FROM (SELECT rowid AS r, {listed} AS value, ({null}) AS void FROM people) ORDER BY r"
+        )
+        return np.asarray(self._con.execute(text).fetchnumpy()["c"], dtype=np.int64)
 
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection, or None."""
@@ -128,6 +139,8 @@ class DuckDBRoster:
         return self._con.execute(text).fetchall()
 
     def _private(self, predicate: Predicate) -> bool:
+        if any(isinstance(leaf, Has) for leaf in leaves(predicate)):
+            return True
         read = _read(predicate)
         return any(c.secret and c.name in read for c in self.schema.columns)
 
@@ -144,7 +157,7 @@ class DuckDBRoster:
         for chosen in statement.sets:
             keys = [statement.keys[i] for i in chosen]
             if not private:
-                keys = [k for k in keys if k.column is None or not self._secret(k.column)]
+                keys = [k for k in keys if not k.hidden(self._secrets_named)]
             if not keys:
                 found.append({})
                 continue
@@ -161,9 +174,29 @@ class DuckDBRoster:
         rows = self._con.execute(f"SELECT DISTINCT {name} FROM people WHERE {name} IS NOT NULL").fetchall()
         return frozenset(str(row[0]) for row in rows)
 
+    def coded(self, column: str) -> tuple[tuple[Scalar, ...], NDArray[np.int64]]:
+        """The values of a public column in their order, and the number of each record's value (NULL: the last)."""
+        name = quote_name(column)
+        rows = self._con.execute(f"SELECT DISTINCT {name} AS v FROM people WHERE v IS NOT NULL ORDER BY v").fetchall()
+        text = f"SELECT dense_rank() OVER (ORDER BY {name} NULLS LAST) - 1 AS code FROM people ORDER BY rowid"
+        codes = np.asarray(self._con.execute(text).fetchnumpy()["code"], dtype=np.int64)
+        plain = tuple(value for value in (_plain(row[0]) for row in rows) if value is not None)
+        return plain, codes
+
+    def valued(self, column: str) -> NDArray[np.bool_]:
+        """Who has a value in a private column; everybody, where the table does not say."""
+        if not self.has(column):
+            return np.ones(self._n, dtype=np.bool_)
+        text = f"SELECT {quote_name(column)} IS NOT NULL AS v FROM people ORDER BY rowid"
+        return np.asarray(self._con.execute(text).fetchnumpy()["v"], dtype=np.bool_)
+
     def _secret(self, name: str) -> bool:
         column = self.schema.find(name)
         return column is not None and column.secret
+
+    @property
+    def _secrets_named(self) -> frozenset[str]:
+        return frozenset(c.name for c in self.schema.columns if c.secret)
 
 
 def _spelled(con: duckdb.DuckDBPyConnection, table: str, keys: Sequence[str]) -> list[str]:
@@ -188,7 +221,9 @@ def _read(predicate: Predicate) -> frozenset[str]:
     """Columns whose values (not merely their being NULL) a predicate looks at."""
     found: set[str] = set()
     for leaf in leaves(predicate):
-        if isinstance(leaf, Opaque):
+        if isinstance(leaf, Has):
+            found |= {mine for mine, _ in leaf.on}
+        elif isinstance(leaf, Opaque):
             found |= leaf.columns
         elif not isinstance(leaf, IsNull):
             found.add(leaf.column)

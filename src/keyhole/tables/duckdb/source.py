@@ -70,7 +70,7 @@ class DuckDBSource(DuckDBRoster):
 
     def shown(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns (before HAVING)."""
-        if not self._private(statement.where) and not any(k.column and self._secret(k.column) for k in statement.keys):
+        if not self._private(statement.where) and not any(k.hidden(self._secrets_named) for k in statement.keys):
             return self.keys(statement)  # public altogether
         return self._keys(self.connection, "everything", statement, statement.where, private=True)
 

@@ -1,0 +1,21 @@
+-- Snowflake, as Looker and analysts write it.
+SELECT region, COUNT(*) AS n, SUM(revenue) AS revenue FROM analytics.public.customers GROUP BY region;
+SELECT DATE_TRUNC('MONTH', signup) AS month, COUNT(*) FROM customers GROUP BY 1 ORDER BY 1;
+SELECT region, SUM(revenue) AS r FROM customers GROUP BY region ORDER BY r DESC LIMIT 5;
+SELECT region, city, SUM(revenue) AS r FROM customers GROUP BY 1, 2 QUALIFY ROW_NUMBER() OVER (PARTITION BY region ORDER BY r DESC) = 1;
+SELECT region, SUM(revenue) AS r, RATIO_TO_REPORT(SUM(revenue)) OVER () AS share FROM customers GROUP BY region;
+SELECT plan, COUNT_IF(churned) AS churned, COUNT(*) AS n FROM customers GROUP BY plan;
+SELECT plan, SUM(IFF(churned, 1, 0)) / COUNT(*) AS churn FROM customers GROUP BY plan;
+SELECT plan, AVG(revenue) FROM customers WHERE signup >= '2025-01-01' GROUP BY plan;
+SELECT IFF(age < 30, 'young', 'old') AS grp, AVG(revenue) FROM customers GROUP BY 1;
+SELECT segment, DIV0(SUM(revenue), SUM(orders)) AS aov FROM customers GROUP BY segment;
+SELECT segment, SUM(revenue) AS r, SUM(orders) AS o FROM customers GROUP BY segment HAVING COUNT(*) > 10;
+SELECT CASE WHEN revenue >= 1000 THEN 'gold' ELSE 'other' END AS tier, COUNT(*) FROM customers GROUP BY 1;
+SELECT region, MEDIAN(revenue) FROM customers GROUP BY region;
+SELECT COUNT(*) FROM customers WHERE region = 'north' AND plan IN ('pro', 'basic') AND revenue > 500;
+WITH m AS (SELECT segment, SUM(revenue) AS r FROM customers GROUP BY segment) SELECT segment, r, r / SUM(r) OVER () AS share FROM m;
+SELECT 'pro' AS p, SUM(revenue) FROM customers WHERE plan = 'pro' UNION ALL SELECT 'basic', SUM(revenue) FROM customers WHERE plan = 'basic';
+SELECT COUNT(DISTINCT customer_id) FROM customers WHERE segment = 'enterprise';
+SELECT region, SUM(revenue) - LAG(SUM(revenue)) OVER (ORDER BY region) AS d FROM customers GROUP BY region;
+SELECT region, AVG(revenue), STDDEV(revenue) FROM customers GROUP BY region;
+SELECT TOP 3 city, SUM(revenue) AS r FROM customers GROUP BY city ORDER BY r DESC;

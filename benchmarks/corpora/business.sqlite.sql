@@ -1,0 +1,26 @@
+-- The subscription business in SQLite, as a small tool asks it.
+SELECT region, COUNT(*), SUM(revenue), AVG(revenue) FROM customers GROUP BY region;
+SELECT strftime('%Y-%m', signup) AS month, COUNT(*) AS n FROM customers GROUP BY month ORDER BY month;
+SELECT strftime('%Y', signup) AS year, SUM(revenue) FROM customers GROUP BY year;
+SELECT plan, SUM(churned) AS churned, COUNT(*) AS n, ROUND(100.0 * SUM(churned) / COUNT(*), 1) AS rate FROM customers GROUP BY plan;
+SELECT plan, SUM(CASE WHEN churned THEN 1 ELSE 0 END) FROM customers GROUP BY plan;
+SELECT city, SUM(revenue) AS r FROM customers GROUP BY city ORDER BY r DESC LIMIT 5;
+SELECT region, SUM(revenue) AS r, 100.0 * SUM(revenue) / SUM(SUM(revenue)) OVER () AS pct FROM customers GROUP BY region;
+SELECT CASE WHEN age < 30 THEN 'young' WHEN age < 60 THEN 'middle' ELSE 'old' END AS band, AVG(revenue) FROM customers GROUP BY band;
+SELECT CASE WHEN revenue < 250 THEN 'bronze' WHEN revenue < 1000 THEN 'silver' ELSE 'gold' END AS tier, COUNT(*) FROM customers GROUP BY tier;
+SELECT age / 10 * 10 AS decade, COUNT(*), AVG(revenue) FROM customers GROUP BY decade;
+SELECT segment, MAX(revenue), MIN(revenue) FROM customers GROUP BY segment;
+SELECT segment, MAX(revenue) - MIN(revenue) FROM customers GROUP BY segment;
+SELECT COUNT(*) FROM customers WHERE signup >= date('now', '-30 days');
+SELECT COUNT(*) FROM customers WHERE signup >= '2025-01-01' AND signup < '2025-02-01';
+SELECT region, COUNT(*) FROM customers WHERE plan IN ('pro', 'basic') GROUP BY region HAVING COUNT(*) > 5;
+SELECT substr(city, 1, 1) AS letter, COUNT(*) FROM customers GROUP BY letter;
+SELECT IFNULL(SUM(revenue), 0) FROM customers WHERE region = 'north' AND plan = 'pro';
+SELECT TOTAL(revenue) FROM customers WHERE region = 'south';
+SELECT (SELECT SUM(revenue) FROM customers WHERE region = 'north') - (SELECT SUM(revenue) FROM customers WHERE region = 'south') AS gap;
+WITH s AS (SELECT segment, SUM(revenue) AS r FROM customers GROUP BY segment) SELECT segment, r FROM s ORDER BY r DESC;
+WITH s AS (SELECT segment, AVG(revenue) AS a FROM customers GROUP BY segment) SELECT MAX(a) - MIN(a) FROM s;
+SELECT 'pro' AS plan, AVG(revenue) FROM customers WHERE plan = 'pro' UNION ALL SELECT 'basic', AVG(revenue) FROM customers WHERE plan = 'basic';
+SELECT region, SUM(orders) FROM customers GROUP BY region ORDER BY SUM(orders) DESC;
+SELECT region, AVG(orders) FROM customers WHERE orders > 0 GROUP BY region;
+SELECT SUM(revenue) * 1.0 / COUNT(*) FROM customers WHERE segment = 'smb';

@@ -1,0 +1,21 @@
+-- BigQuery standard SQL.
+SELECT ward, COUNT(*) AS n, AVG(charges) AS a FROM `proj.ds.admissions` GROUP BY ward;
+SELECT DATE_TRUNC(admitted, MONTH) AS month, COUNT(*) AS n FROM `proj.ds.admissions` GROUP BY month ORDER BY month;
+SELECT FORMAT_DATE('%Y-%m', admitted) AS month, SUM(charges) FROM `proj.ds.admissions` GROUP BY 1;
+SELECT ward, COUNTIF(diagnosis = 'sepsis') AS sepsis, COUNT(*) AS n FROM `proj.ds.admissions` GROUP BY ward;
+SELECT ward, SAFE_DIVIDE(COUNTIF(diagnosis = 'sepsis'), COUNT(*)) AS rate FROM `proj.ds.admissions` GROUP BY ward;
+SELECT ward, SUM(charges) AS t FROM `proj.ds.admissions` GROUP BY ward ORDER BY t DESC LIMIT 3;
+SELECT ward, COUNT(*) / SUM(COUNT(*)) OVER () AS share FROM `proj.ds.admissions` GROUP BY ward;
+SELECT ward, APPROX_QUANTILES(charges, 100)[OFFSET(50)] AS median FROM `proj.ds.admissions` GROUP BY ward;
+SELECT sex, SUM(IF(age >= 65, charges, 0)) AS senior_charges FROM `proj.ds.admissions` GROUP BY sex;
+SELECT EXTRACT(YEAR FROM admitted) AS y, SUM(charges) FROM `proj.ds.admissions` GROUP BY y;
+SELECT insurance, COUNT(*) FROM `proj.ds.admissions` WHERE admitted >= DATE '2025-01-01' GROUP BY insurance;
+SELECT insurance, AVG(charges) FROM `proj.ds.admissions` WHERE age BETWEEN 18 AND 64 GROUP BY insurance;
+SELECT CASE WHEN age < 18 THEN 'child' ELSE 'adult' END AS grp, COUNT(*) FROM `proj.ds.admissions` GROUP BY grp;
+WITH w AS (SELECT ward, SUM(charges) AS t FROM `proj.ds.admissions` GROUP BY ward) SELECT ward, t, RANK() OVER (ORDER BY t DESC) AS place FROM w;
+SELECT COUNT(DISTINCT patient_id) FROM `proj.ds.admissions` WHERE ward = 'surgery';
+SELECT ward, ROUND(AVG(charges), 2) AS a FROM `proj.ds.admissions` GROUP BY ward;
+SELECT COUNT(*) FROM `proj.ds.admissions` WHERE REGEXP_CONTAINS(zip, r'^10');
+SELECT ward, SUM(charges) FROM `proj.ds.admissions` GROUP BY ROLLUP (ward);
+SELECT ward, CORR(age, charges) FROM `proj.ds.admissions` GROUP BY ward;
+SELECT COUNT(*) FROM `proj.ds.admissions` WHERE admitted >= DATE_SUB(CURRENT_DATE(), INTERVAL 30 DAY);

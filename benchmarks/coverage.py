@@ -1,0 +1,175 @@
+"""What is judged of what people really ask: `python -m benchmarks.coverage [--shared FOLDER] [--why] [NAME ...]`.
+
+For each corpus of statements: how many are judged (their answer entered a sound rule), read and not judged, refused,
+and the reasons. The corpora in benchmarks/corpora are audited over seeded tables; those of a folder of shared data
+(--shared, or KEYHOLE_SHARED) over its tables. A corpus that is not there is said to be missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+import keyhole
+from benchmarks.corpora import tables
+
+HERE = Path(__file__).parent / "corpora"
+NOW = "2025-06-30 12:00:00"
+ADULT = (
+    "age,workclass,fnlwgt,education,education_num,marital,occupation,relationship,race,sex,capital_gain,capital_loss,"
+    "hours,country,income"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Statements with the table that they are about."""
+
+    name: str
+    dialect: str
+    log: str
+    data: pa.Table | Path
+    private: tuple[str, ...]
+    id: tuple[str, ...]
+    table: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """How many statements of a corpus were judged, and why the others were not."""
+
+    name: str
+    dialect: str
+    total: int
+    judged: int
+    unjudged: int
+    refused: int
+    causes: Counter[str]
+    seconds: float
+
+
+SHAPES = {
+    "hospital": (tables.hospital, ("charges", "severity", "diagnosis"), ("patient_id",)),
+    "business": (tables.business, ("revenue", "orders", "churned"), ("customer_id",)),
+    "adult": (tables.adult, ("capital_gain", "capital_loss", "income"), ("person",)),
+}
+
+
+def ours() -> Iterator[Corpus]:
+    """The corpora of the repository."""
+    for path in sorted(HERE.glob("*.sql")):
+        shape, dialect, _ = path.name.split(".")
+        make, private, who = SHAPES[shape]
+        yield Corpus(f"{shape} ({dialect})", dialect, path.read_text(encoding="utf-8"), make(), private, who)
+
+
+def shared(folder: Path | None) -> Iterator[Corpus | str]:
+    """The corpora of the shared folder, or the names of those that are not there."""
+    if folder is None or not folder.is_dir():
+        yield "shared data: no such folder; name it with --shared or KEYHOLE_SHARED"
+        return
+    asked = folder / "adult" / "adult_statements.sql"
+    data = folder / "adult" / "adult.data"
+    if asked.exists() and data.exists():
+        rows = [line.split(",") for line in data.read_text(encoding="utf-8").splitlines() if line.strip()]
+        columns: dict[str, list[str | int]] = {}
+        for at, name in enumerate(ADULT.split(",")):
+            values = [row[at].strip() for row in rows]
+            columns[name] = [int(v) for v in values] if all(v.isdigit() for v in values) else list(values)
+        columns["person"] = list(range(len(rows)))
+        private = ("capital_gain", "capital_loss", "income")
+        yield Corpus(
+            "adult statements", "duckdb", asked.read_text(encoding="utf-8"), pa.table(columns), private, ("person",)
+        )
+    else:
+        yield "adult statements: not there"
+    yield from _mimic(folder / "sql")
+
+
+def _mimic(folder: Path) -> Iterator[Corpus | str]:
+    asked, make = folder / "mimicsql_dev.sql", folder / "make_mimic_like.py"
+    if not asked.exists() or not make.exists():
+        yield "mimicsql_dev: not there"
+        return
+    made = Path(tempfile.mkdtemp()) / "mimic.duckdb"
+    subprocess.run([sys.executable, str(make), str(asked), str(made)], check=True, capture_output=True)
+    yield Corpus(
+        "mimicsql_dev", "duckdb", asked.read_text(encoding="utf-8"), made, ("DIAGNOSIS",), ("HADM_ID",), "DEMOGRAPHIC"
+    )
+
+
+def covered(corpus: Corpus) -> Covered:
+    """Audit a corpus as one log."""
+    start = time.perf_counter()
+    verdict = keyhole.examine(
+        corpus.log,
+        data=corpus.data,
+        private=corpus.private,
+        id=corpus.id,
+        table=corpus.table,
+        dialect=corpus.dialect,
+        now=NOW,
+        time_limit=5,
+    )
+    said = verdict.plain.statements
+    first = {u.number.partition(".")[0]: cause(u.reason) for u in reversed(verdict.plain.unjudged)}
+    first |= {r.number.partition(".")[0]: "refused: " + cause(r.error) for r in reversed(verdict.plain.refused)}
+    seconds = time.perf_counter() - start
+    counts = (said.total, said.judged, said.unjudged, said.refused)
+    return Covered(corpus.name, corpus.dialect, *counts, Counter(first.values()), seconds)
+
+
+def cause(reason: str) -> str:
+    """A reason without what is of one statement alone: places, names and constants.
+
+    >>> cause("line 3: DATE_ADD is not among the functions that are judged (see docs/sql.md)")
+    'DATE_ADD is not among the functions that are judged (see docs/sql.md)'
+    """
+    first = reason.splitlines()[0]
+    return re.sub(r"^line \d+: ", "", first)[:150]
+
+
+def table(found: list[Covered]) -> str:
+    """The scoreboard as a table of Markdown."""
+    lines = ["| corpus | statements | judged | not judged | refused | judged |", "|---|---|---|---|---|---|"]
+    for c in found:
+        share = f"{100 * c.judged / c.total:.0f} %" if c.total else "-"
+        lines.append(f"| {c.name} | {c.total} | {c.judged} | {c.unjudged} | {c.refused} | {share} |")
+    return "\n".join(lines)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Print the scoreboard."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help="only corpora whose name has one of these words")
+    parser.add_argument("--shared", type=Path, help="folder of shared data (default: KEYHOLE_SHARED)")
+    parser.add_argument("--why", action="store_true", help="list the reasons, most frequent first")
+    args = parser.parse_args(argv)
+    folder = args.shared or (Path(os.environ["KEYHOLE_SHARED"]) if "KEYHOLE_SHARED" in os.environ else None)
+    found = []
+    for corpus in (*ours(), *shared(folder)):
+        if isinstance(corpus, str):
+            print(corpus, file=sys.stderr)
+        elif not args.names or any(word in corpus.name for word in args.names):
+            found.append(covered(corpus))
+            if args.why:
+                print(f"{corpus.name}: {found[-1].judged} of {found[-1].total}, {found[-1].seconds:.0f} s")
+                for reason, count in found[-1].causes.most_common():
+                    print(f"  {count:4} {reason}")
+    print(table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

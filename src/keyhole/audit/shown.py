@@ -1,0 +1,141 @@
+"""What was surely shown, and what only may have been: findings need the first, the all-clear holds for both.
+
+Rows that LIMIT may have cut off, and grouped answers of which only something computed was shown, are judged as if they
+had been shown. Nobody is then open by mistake: whoever knows less learns no more. What they would give away is another
+matter: a finding that needs a row which may have been cut off is inferred, `if_shown`; one that needs an answer from
+which something was computed is no finding at all, and that statement is not judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
+from typing import TypeAlias
+
+from keyhole.audit.base import Exposure, Finding, Proof, Status, query_order
+from keyhole.evidence import Evidence, System, Unjudged
+from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN
+from keyhole.tables import Roster
+
+TELLS_MORE = (
+    "as if all were shown that it is computed from, somebody would be given away; what it shows is less, and how much "
+    "less is not known: ask for the aggregates themselves, one SELECT with GROUP BY each"
+)
+
+
+Examine: TypeAlias = Callable[[Evidence, Roster], Exposure]
+
+
+def examine_shown(examine: Examine, evidence: Evidence, roster: Roster) -> Exposure:
+    """The verdict, with findings from what was surely shown, and the promise from all that may have been.
+
+    Guarantee: a finding that is not `if_shown` cites answers only that were shown; the verdict is complete only if
+    nobody else is found when everything is taken as shown. Cost: one audit more for each way in which that differs.
+    """
+    doubt = {e.number: e.certainty for e in evidence.transcript.entries if e.certainty in DOUBTFUL}
+    found = examine(evidence, roster)
+    if not doubt or not _rests_on(found, doubt):
+        return _covered(found)
+    cut_off = {number for number, why in doubt.items() if why == IF_SHOWN}
+    sure = examine(_without(evidence, doubt), roster)
+    maybe = examine(_without(evidence, doubt.keys() - cut_off), roster) if cut_off else sure
+    dropped: set[str] = set()
+    while blamed := _blamed(found, maybe, {q: why for q, why in doubt.items() if q not in dropped}):
+        dropped |= {q for q in doubt if q.partition(".")[0] in blamed}
+        found = examine(_without(evidence, dropped), roster)
+    extra = [replace(f, status=Status.INFERRED, if_shown=True) for f in _news(maybe, sure)]
+    whole = replace(
+        found,
+        evidence=evidence,
+        findings=tuple(sorted((*_others(sure, extra), *extra), key=lambda f: (f.row, f.column))),
+        groups=sure.groups,
+        unjudged=tuple(sorted((*found.unjudged, *_named(evidence, dropped)), key=lambda u: query_order(u.number))),
+        contradictions=sure.contradictions,
+        ranges=sure.ranges,
+    )
+    return _covered(whole)
+
+
+def _covered(found: Exposure) -> Exposure:
+    """Without what is not judged itself, and for which others stand that tell more."""
+    covered = {e.number for e in found.evidence.transcript.entries if e.certainty == COVERED}
+    left = tuple(u for u in found.unjudged if u.number not in covered)
+    return found if len(left) == len(found.unjudged) else replace(found, unjudged=left)
+
+
+def cited(proof: Proof | None) -> Iterator[str]:
+    """The queries that a proof rests on, with those of the proofs that it uses."""
+    if proof is None:
+        return
+    yield from proof.weights
+    for counts in proof.counts:
+        yield from counts
+    if proof.moments is not None:
+        yield from (proof.moments.squares, proof.moments.total)
+    if proof.order is not None:
+        yield from (rank.number for rank in proof.order.ranks)
+    if proof.rest is not None:
+        yield proof.rest.number
+    for *_, earlier in proof.known:
+        yield from cited(earlier)
+
+
+def _rests_on(found: Exposure, doubt: Collection[str]) -> bool:
+    proofs = [*(f.proof for f in (*found.findings, *found.ranges)), *(g.proof for g in found.groups)]
+    said = {q for c in found.contradictions for q in c.queries}
+    return any(proof is not None and proof.tables for proof in proofs) or not said.union(
+        *(cited(proof) for proof in proofs)
+    ).isdisjoint(doubt)
+
+
+def _blamed(found: Exposure, known: Exposure, doubt: dict[str, str]) -> set[str]:
+    """The statements from which something was computed and by which more is found than is known; all if unclear."""
+    before = {(g.rows, g.column) for g in known.groups}
+    proofs = [
+        *(f.proof for f in _news(found, known)),
+        *(g.proof for g in found.groups if (g.rows, g.column) not in before),
+    ]
+    finer = {q for q, why in doubt.items() if why == FINER}
+    cited_finer = finer.intersection(q for proof in proofs for q in cited(proof))
+    return {q.partition(".")[0] for q in cited_finer or finer} if proofs else set()
+
+
+def _said(finding: Finding) -> tuple[object, ...]:
+    return finding.row, finding.column, finding.status, finding.value, finding.lo, finding.hi, finding.excluded
+
+
+def _news(found: Exposure, known: Exposure) -> list[Finding]:
+    """What is found beyond what was known."""
+    before = {_said(f) for f in known.findings}
+    return [f for f in found.findings if _said(f) not in before]
+
+
+def _others(sure: Exposure, extra: Collection[Finding]) -> list[Finding]:
+    """The findings that stay: of a value that is exposed nothing is added, of one that is narrowed the narrower."""
+    shown = {(f.row, f.column) for f in extra}
+    return [f for f in sure.findings if f.status is Status.EXPOSED or (f.row, f.column) not in shown]
+
+
+def _named(evidence: Evidence, dropped: Collection[str]) -> list[Unjudged]:
+    texts = {e.number.partition(".")[0]: e.sql for e in evidence.transcript.entries if e.number in dropped}
+    return [Unjudged(number, sql, TELLS_MORE) for number, sql in texts.items()]
+
+
+def _without(evidence: Evidence, numbers: Collection[str]) -> Evidence:
+    """The evidence without some of the answers; the classes of records stay as they are."""
+
+    def left(system: System) -> System:
+        return replace(
+            system,
+            constraints=tuple(c for c in system.constraints if c.number not in numbers),
+            order=tuple(o for o in system.order if o.number not in numbers),
+            equal=tuple(e for e in system.equal if e.number not in numbers and e.partner not in numbers),
+        )
+
+    entries = tuple(e for e in evidence.transcript.entries if e.number not in numbers)
+    return replace(
+        evidence,
+        transcript=replace(evidence.transcript, entries=entries),
+        systems=tuple(map(left, evidence.systems)),
+        unjudged=tuple(u for u in evidence.unjudged if u.number not in numbers),
+    )

@@ -1,0 +1,147 @@
+"""`keyhole init`: from a file to settings, with a few questions or none."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import check_out, emit, emit_json, write_whole
+from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyhole.verbs.init import Proposal
+
+HELP = """Look at a file or database and propose a keyhole.toml.
+
+It says who is who: which column names a person, which are private, which nobody may ask about; all others are public.
+Of private columns it writes name and kind, and never a value or a bound from the data: what everybody knows of them
+(min, max, step, values) is asked for, or given with --bounds. DATA may be a .duckdb file or a folder with several
+tables.
+
+\b
+Examples
+  keyhole init patients.csv
+  keyhole init patients.csv --yes --id Name --private "Blood sugar"
+  keyhole init adult.data --columns age,workclass,... --yes
+  keyhole init staff.xlsx --yes --bounds bounds.toml --out staff.toml
+
+\b
+Exit code
+  0 the settings were written; 2 could not run (a file that is there is never written over without --force).
+"""
+
+YES = options.flag("--yes", "Ask nothing: take what is proposed.")
+FORCE = options.flag("--force", "Write over settings that are there.")
+BOUNDS = click.Option(
+    ["--bounds"],
+    type=options.FILE,
+    help="What everybody knows of private columns: a TOML file with [columns.private.NAME] tables.",
+)
+
+
+def init(
+    data: Any,
+    table: str | None,
+    id: tuple[str, ...],  # noqa: A002 - the word of the contract
+    private: tuple[str, ...],
+    hidden: tuple[str, ...],
+    bounds: Path | None,
+    yes: bool,
+    force: bool,
+    format: Format,  # noqa: A002 - the word of the option
+    out: Path | None,
+) -> None:
+    """Look, propose, ask, write."""
+    from keyhole.knowledge import Columns, Config, FileLayout, parse_private
+    from keyhole.schema import Role
+    from keyhole.settings import FILE, File
+    from keyhole.tables.duckdb.survey import Survey
+    from keyhole.verbs.init import proposal, toml
+
+    at = out if out is not None else Path(FILE)
+    check_out(at)
+    if at.exists() and not force:
+        raise ConfigError(f"{at} is there already: nothing was written. Name another file with --out, or say --force")
+    said = dict(parse_private(text) for text in private)
+    known = Config() if bounds is None else Config.load(bounds)
+    roles = dict.fromkeys(said, Role.PRIVATE) | dict.fromkeys(id, Role.ID) | dict.fromkeys(hidden, Role.HIDDEN)
+    bare = {n: c for n, c in said.items() if c == type(c)()}
+    with ExitStack() as life:
+        path, layout = (Path(str(data.path)), data) if isinstance(data, File) else (Path(data), FileLayout())
+        survey = Survey(path, layout, life)
+        if table is not None and table not in survey.tables:
+            raise ConfigError(f"{path.name} has no table {table!r}; it has {', '.join(survey.tables)}")
+        given = {**known.columns.private, **{n: c for n, c in said.items() if n not in bare}}
+        made = proposal(survey, table=table, roles=roles, bounds=Config(columns=Columns(private=given)))
+        if not yes:
+            made = _asked(made)
+        text = toml(made, at)
+        Config.parse(text, str(at))  # what is written can be read
+        write_whole(at, text)
+        told = [(name, str(made.table.column(name).kind), p) for name, p in made.roles.items()]
+        seen = made.table.rows
+    if format is Format.JSON:
+        import json
+
+        columns = [{"column": n, "kind": k, "role": str(p.role), "why": p.why} for n, k, p in told]
+        emit_json(
+            json.dumps({"written": str(at), "rows": seen, "columns": columns}, indent=2, ensure_ascii=False), None
+        )
+        return
+    wide, kinds = max(len(n) for n, _, _ in told), max(len(k) for _, k, _ in told)
+    lines = [f"{name:<{wide}}  {kind:<{kinds}}  {p.role!s:<7}  {p.why}" for name, kind, p in told]
+    rest = f"written to {at}: read it through, then keyhole audit LOG.sql -c {at}"
+    emit("\n".join([f"{seen} rows, {len(told)} columns", *lines, rest]), None)
+
+
+def _asked(made: Proposal) -> Proposal:
+    """The proposal after a few questions; an empty answer takes what is proposed."""
+    from keyhole.knowledge import Columns, Config, parse_private
+    from keyhole.schema import Role
+    from keyhole.verbs.init import proposal
+
+    roles = {name: p.role for name, p in made.roles.items()}
+    for role, question in (
+        (Role.ID, "Which columns name a person"),
+        (Role.PRIVATE, "Which columns are private (nobody should learn them)"),
+        (Role.HIDDEN, "Which columns does nobody ask about"),
+    ):
+        now = [name for name, r in roles.items() if r is role]
+        answer = click.prompt(question, default=", ".join(now) or "none", err=True)
+        chosen = [] if answer.strip() in ("none", "-") else [part.strip() for part in answer.split(",") if part.strip()]
+        for name in chosen:
+            made.table.column(name)
+        roles |= dict.fromkeys(now, Role.PUBLIC) | dict.fromkeys(chosen, role)
+    known = {name: column for name, column in made.known.items() if roles[name] is Role.PRIVATE}
+    for name in (n for n, r in roles.items() if r is Role.PRIVATE and n not in known):
+        question = f"What does everybody know of {name}? min..max, min..max:step, or values a,b,c"
+        answer = click.prompt(question, default="nothing", err=True).strip()
+        if answer != "nothing":
+            short = f"{name}:{answer.replace(' ', '')}" if ".." in answer else f"{name}={answer}"
+            known[name] = parse_private(short)[1]
+    return proposal(made.survey, table=made.table.name, roles=roles, bounds=Config(columns=Columns(private=known)))
+
+
+command = click.Command(
+    "init",
+    callback=init,
+    help=HELP,
+    params=[
+        click.Argument(["data"], type=options.FILE, callback=options.laid_out),
+        options.TABLE,
+        options.ID,
+        options.PRIVATE,
+        options.HIDDEN,
+        *options.LAYOUT,
+        BOUNDS,
+        YES,
+        FORCE,
+        options.formats(Format.TEXT, Format.JSON),
+        options.OUT,
+    ],
+)

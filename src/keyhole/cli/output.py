@@ -1,0 +1,127 @@
+"""How a verdict leaves the command: its format, its file, what is withheld, and what it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xml
+from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyhole.cli.signing import Counted
+    from keyhole.logs.open import Log
+    from keyhole.report.baseline import Baseline
+    from keyhole.report.plain import Plain
+    from keyhole.report.verdict import Verdict
+
+SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Withholding:
+    """--no-values and --redact."""
+
+    values: bool
+    everything: bool
+
+    def of(self, verdict: Verdict, log: Log) -> tuple[Verdict, Log]:
+        """Both as they may be shown."""
+        if not (self.values or self.everything):
+            return verdict, log
+        from keyhole.report.redacted import Withheld, redacted_log
+
+        what = Withheld.ALL if self.everything else Withheld.VALUES
+        return verdict.without(what), redacted_log(log, what, verdict.plain.source.kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a verdict goes, and how."""
+
+    how: Format
+    out: Path | None
+    proof_sql: Path | None
+    known: Baseline | None
+    withholding: Withholding
+
+    @classmethod
+    def of(
+        cls, how: Format, out: Path | None, proof_sql: Path | None, baseline: Path | None, withholding: Withholding
+    ) -> Output:
+        """As the options say; what cannot be written is said before anything is read."""
+        check_out(out)
+        if proof_sql is not None and (withholding.values or withholding.everything):
+            raise ConfigError("--proof-sql writes statements and answers: leave it away with --no-values and --redact")
+        if baseline is not None and withholding.everything and how is not Format.TEXT:
+            raise ConfigError(
+                "--redact takes the names out by which --baseline knows people: use --format text, or waivers"
+            )
+        known = None
+        if baseline is not None:
+            from keyhole.report.baseline import Baseline
+
+            known = Baseline.load(baseline)
+        return cls(how, out, proof_sql, known, withholding)
+
+    def exit_code(self, verdict: Verdict) -> int:
+        """The verdict's, or that of what is new."""
+        return verdict.exit_code if self.known is None else self.known.exit_code(verdict.plain)
+
+    def show(self, verdict: Verdict, log: Log, counted: Counted | None = None) -> None:
+        """Print the verdict, or write it to a file."""
+        said = () if counted is None else counted.said
+        told, read = self.withholding.of(verdict, log)
+        if self.how is Format.JSON:
+            self._json(told, {} if counted is None else {"accepted": counted.data})
+        elif self.how is Format.HTML:
+            emit(told.to_html(read.name, said), self.out)
+        elif self.how is Format.TEXT:
+            compared = () if self.known is None else _compared(verdict.plain, told.plain, self.known)
+            signed = [("", ""), *((line, "bold") for line in said)] if said else []
+            emit_lines([*told.lines(), *compared, *signed], self.out)
+        else:
+            self._for_pipelines(told, read, said)
+        if self.proof_sql is not None:
+            from keyhole.report.proof_sql import proof_sql
+
+            emit(proof_sql(verdict.plain), self.proof_sql)
+
+    def _json(self, verdict: Verdict, besides: dict[str, object]) -> None:
+        from keyhole.report.as_json import dumps
+        from keyhole.report.baseline import mark
+
+        data = verdict.to_json() | besides
+        emit_json(dumps(data if self.known is None else mark(data, verdict.plain, self.known)), self.out)
+
+    def _for_pipelines(self, verdict: Verdict, log: Log, said: tuple[str, ...]) -> None:
+        for line in said:
+            click.echo(line, err=True)
+        if self.how is Format.SARIF:
+            from keyhole.report.sarif import sarif
+
+            emit_json(sarif(verdict.plain, log, self.known), self.out)
+        else:
+            from keyhole.report.junit import junit
+
+            emit_xml(junit(verdict.plain, log, self.known), self.out)
+
+
+def _compared(verdict: Plain, told: Plain, known: Baseline) -> Iterator[tuple[str, str]]:
+    """Who is new against the baseline, and who was known."""
+    from keyhole.report.text import without_value
+
+    pairs = list(zip(verdict.cases, told.cases, strict=True))
+    new = [shown for case, shown in pairs if not known.knows(case)]
+    old = [shown for case, shown in pairs if known.knows(case)]
+    yield "", ""
+    yield f"Against the baseline: {len(new)} new, {len(old)} known.", "bold"
+    for word, listed in (("new", new), ("known", old)):
+        yield from ((f"  {word}: {without_value(each)}", "") for each in listed[:SHOWN])
+        if len(listed) > SHOWN:
+            yield f"  ... and {len(listed) - SHOWN} more {word} (--format json lists all)", ""

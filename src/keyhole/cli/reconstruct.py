@@ -1,0 +1,111 @@
+"""`keyhole reconstruct`: rows from published statistics alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import check_out, emit_json, emit_lines, end, progress_on_stderr
+
+HELP = """Rebuild the rows behind published statistics, and prove whether they are the only ones.
+
+STATISTICS is a .toml file with figures per group (count, mean, median, sum, min, max), one or several tables of counts
+(.csv, .xlsx, as in keyhole tables), or an integer model (.lp, .lp.gz). Nothing else is known: no roster, no names. If
+the rows are not the only ones, those that all solutions share are printed, and proved.
+
+\b
+Examples
+  keyhole reconstruct block.toml
+  keyhole reconstruct block.toml --time-limit 300 --format json
+  keyhole reconstruct towns.csv sizes.csv --value n --suppressed x=1..3
+  keyhole reconstruct model.lp.gz
+
+\b
+A file of statistics
+  [columns.age]                     # the columns of the unknown rows, and all their values
+  min = 0
+  max = 125
+  [columns.sex]
+  values = ["F", "M"]
+  [[impossible]]                    # what everybody knows cannot be
+  where = "sex = 'M' AND age < 15"
+  [[statistics]]                    # without where: all rows; their count is needed
+  count = 7
+  mean = { age = 38.0 }             # as printed: off by half a unit of the last digit
+  median = { age = 30 }
+  [[statistics]]
+  name = "women"
+  where = "sex = 'F'"
+  count = [0, 2]                    # suppressed: a range; any figure may be one
+
+\b
+Exit code
+  0 done: rows, or what is known when the time was up (the text says which)
+  2 could not run; statistics that no rows can give are named, none of which can be left out
+"""
+
+
+def reconstruct(
+    statistics: tuple[Path, ...],
+    value: str | None,
+    total: tuple[str, ...],
+    suppressed: tuple[str, ...],
+    nested: tuple[str, ...],
+    along: tuple[str, ...],
+    across: str | None,
+    rounding: str | None,
+    time_limit: float | None,
+    format: Format,  # noqa: A002 - the word of the option
+    out: Path | None,
+) -> None:
+    """Read, search, print."""
+    from keyhole.verbs.reconstruct import SECONDS
+    from keyhole.verbs.reconstruct import reconstruct as rebuild
+
+    check_out(out)
+    with progress_on_stderr() as progress:
+        found = rebuild(
+            statistics,
+            value=value,
+            total=total,
+            suppressed=suppressed,
+            nested=nested,
+            by=along,
+            across=across,
+            rounding=rounding,
+            time_limit=time_limit or SECONDS,
+            progress=progress,
+        )
+    if format is Format.JSON:
+        from keyhole.report.as_json import dumps
+        from keyhole.report.reconstruction import as_data
+
+        emit_json(dumps(as_data(found)), out)
+    else:
+        from keyhole.report.reconstruction import lines
+
+        emit_lines(list(lines(found)), out)
+    end(0)
+
+
+command = click.Command(
+    "reconstruct",
+    callback=reconstruct,
+    help=HELP,
+    params=[
+        click.Argument(["statistics"], nargs=-1, required=True, type=options.FILE),
+        options.VALUE,
+        options.TOTAL,
+        options.SUPPRESSED,
+        options.NESTED,
+        options.ALONG,
+        options.ACROSS,
+        options.ROUNDING,
+        options.TIME_LIMIT,
+        options.formats(Format.TEXT, Format.JSON),
+        options.OUT,
+    ],
+)

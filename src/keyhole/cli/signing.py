@@ -1,0 +1,55 @@
+"""What counts for the exit code of an audit: --accept, --fail-on and --key."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyhole.report.verdict import Verdict
+    from keyhole.report.waivers import FailOn, Waiver
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The exit code, what is said about it, and the same as data."""
+
+    exit_code: int
+    said: tuple[str, ...]
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Signing:
+    """What was signed off, and what counts besides."""
+
+    waivers: tuple[Waiver, ...]
+    fail_on: FailOn
+    key: bytes | None
+
+    @classmethod
+    def of(cls, accept: Path | None, fail_on: str, key: Path | None, baseline: Path | None) -> Signing | None:
+        """As the options say; None if they say nothing."""
+        from keyhole.cli.review import read_key
+        from keyhole.report.waivers import FailOn, read_waivers
+
+        if accept is None and key is not None:
+            raise ConfigError("--key belongs to --accept: it opens waivers for single people")
+        if accept is None and fail_on == FailOn.UNJUDGED:
+            return None
+        if baseline is not None:
+            raise ConfigError("--baseline and --accept (or --fail-on) both change what counts: use one of them")
+        return cls(() if accept is None else read_waivers(accept), FailOn(fail_on), read_key(key))
+
+    def counted(self, verdict: Verdict) -> Counted:
+        """The verdict against what was signed."""
+        from keyhole.report.waivers import Accepted, matters
+
+        made = Accepted.of(matters(verdict.to_json(), self.key), self.waivers, dt.date.today())
+        numbers = {"waived": len(made.waived), "expired": len(made.expired), "left": len(made.left)}
+        said = tuple(made.sentences(self.fail_on))
+        return Counted(made.exit_code(self.fail_on), said, {**numbers, "fail_on": str(self.fail_on)})

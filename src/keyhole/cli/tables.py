@@ -1,0 +1,140 @@
+"""`keyhole tables`: what published cross-tabulations give away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end, progress_on_stderr
+from keyhole.errors import ConfigError
+
+HELP = """Prove which suppressed cells of published tables can be recovered.
+
+TABLES are cross-tabulations with margins: CSV (comma, semicolon or tab) or .xlsx, in long form (one row a cell, the
+number in the column that --value names) or wide form (one dimension across the top). Rows whose category is --total are
+margins. All tables are judged together: what one of them hides, another may give away. Every cell that can be
+recovered comes with the sum of shown cells that gives it.
+
+\b
+Examples
+  keyhole tables towns.csv sizes.csv --value n --suppressed x --nested town:county --nested town:size
+  keyhole tables towns.csv sizes.csv --value n --suppressed x=1..3 --nested town:county --nested town:size
+  keyhole tables wide.xlsx --value turnover --across size --suppressed "(D)" --within 5%
+  keyhole tables cj.csv size.csv --value TOT --count N_OBS --largest MAX --nested ACTIVITY:nace.csv \\
+      --rule "N<3" --rule "dominance 85%"
+  keyhole tables t.csv --value TOT --suppressed c --rule "p 15%" --contributors firms.csv
+
+\b
+Hierarchies
+  --nested town:county    two columns; who lies where is read off a table that shows both
+  --nested activity:codes.csv    one column with codes of several levels; the file has a row a code, the codes
+                          above it beside it, finest first
+
+\b
+Rules (--rule) look at one cell at a time
+  N<3              fewer than 3 contributors (in a table of counts: the number itself)
+  dominance 85%    the largest contributor has more than 85% of the total; "dominance 2,85%": the largest two
+  p 15%            the second largest can estimate the largest to within 15%
+If no cell of the files is suppressed, the rules hide theirs first: may these tables be published so?
+
+\b
+Rounding is read off the digits: numbers are exact if every line without a gap adds up, else each is within half a unit
+of the last digit. --rounding STEP says it (0: exact).
+
+\b
+Exit code
+  0 no suppressed cell is recovered, every one is shown to be open
+  1 some cell is recovered exactly or nearly, or shown against a rule
+  3 none is, but the tables do not add up, nothing is suppressed, or the search is not complete (the text says why)
+  2 could not run
+"""
+
+
+def tables(
+    tables: tuple[Path, ...],
+    value: str | None,
+    total: tuple[str, ...],
+    suppressed: tuple[str, ...],
+    nested: tuple[str, ...],
+    min: str | None,  # noqa: A002 - the word of the option
+    rule: tuple[str, ...],
+    contributors: Path | None,
+    count: str | None,
+    largest: str | None,
+    second: str | None,
+    along: tuple[str, ...],
+    across: str | None,
+    within: str | None,
+    rounding: str | None,
+    time_limit: float | None,
+    cells: Path | None,
+    format: Format,  # noqa: A002 - the word of the option
+    out: Path | None,
+) -> None:
+    """Read, judge, print; the exit code is the verdict."""
+    from keyhole.verbs.tables import tables as judged
+
+    if value is None:
+        raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
+    check_out(out)
+    check_out(cells)
+    with progress_on_stderr() as progress:
+        found = judged(
+            tables,
+            value=value,
+            total=total,
+            suppressed=suppressed,
+            nested=nested,
+            min=min,
+            rule=rule,
+            contributors=contributors,
+            count=count,
+            largest=largest,
+            second=second,
+            by=along,
+            across=across,
+            within=within,
+            rounding=rounding,
+            time_limit=time_limit,
+            progress=progress,
+        )
+    if cells is not None:
+        emit(found.hidden.csv(found.hidden.publication.truth), cells)
+    if format is Format.JSON:
+        emit_json(found.dumps(), out)
+    else:
+        from keyhole.report.published_text import lines
+
+        emit_lines(list(lines(found)), out)
+    end(found.exit_code)
+
+
+command = click.Command(
+    "tables",
+    callback=tables,
+    help=HELP,
+    params=[
+        click.Argument(["tables"], nargs=-1, required=True, type=options.FILE),
+        options.VALUE,
+        options.TOTAL,
+        options.SUPPRESSED,
+        options.NESTED,
+        options.LEAST,
+        options.RULE,
+        options.CONTRIBUTORS,
+        options.COUNT,
+        options.LARGEST,
+        options.SECOND,
+        options.ALONG,
+        options.ACROSS,
+        options.WITHIN,
+        options.ROUNDING,
+        options.TIME_LIMIT,
+        options.CELLS,
+        options.formats(Format.TEXT, Format.JSON),
+        options.OUT,
+    ],
+)

@@ -1,0 +1,196 @@
+"""Published cells: what a table file shows of each combination of categories, in long or wide form.
+
+Long: one row a cell, its categories in columns, the number in the value column. Wide: categories of one dimension down
+the side, those of another across the top. A column whose category is the total is no restriction, so a cell is known
+by its other categories alone, whichever table shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from keyhole.crosstab.numbers import as_number
+from keyhole.crosstab.sheet import Sheet
+from keyhole.errors import ConfigError, DataError
+
+Key = frozenset[tuple[str, str]]  # (column, category), totals left out
+Ends = tuple[Decimal | None, Decimal | None]
+
+GRAND = "the grand total"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How table files are read: the value column, the words for a total, what marks a suppressed cell.
+
+    `markers` gives for each marker what anybody knows of a cell that has it. `count`, `largest` and `second` name
+    columns with the number of contributors and the largest two of them; `by` the dimensions (default: all columns of
+    text, those in which a word for a total stands, and those of `also`); `across` the dimension across the top of wide
+    tables.
+    """
+
+    value: str
+    total: tuple[str, ...] = ("Total",)
+    markers: Mapping[str, Ends] = field(default_factory=dict)
+    count: str | None = None
+    largest: str | None = None
+    second: str | None = None
+    by: tuple[str, ...] = ()
+    across: str | None = None
+    also: frozenset[str] = frozenset()
+
+    def whole(self, category: str) -> bool:
+        """Does a category stand for all of them?"""
+        return category.casefold() in {word.casefold() for word in self.total}
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCell:
+    """One cell: a number, or a marker where it is suppressed; `place` says where it stands."""
+
+    key: Key
+    value: Decimal | None
+    marker: str | None
+    place: str
+    count: Decimal | None = None
+    largest: Decimal | None = None
+    second: Decimal | None = None
+
+
+def label(key: Key) -> str:
+    """A cell in words.
+
+    >>> label(frozenset({("size", "big"), ("county", "1")})), label(frozenset())
+    ('county 1, size big', 'the grand total')
+    """
+    return ", ".join(f"{column} {category}" for column, category in sorted(key)) or GRAND
+
+
+@dataclass(frozen=True, slots=True)
+class CrossTable:
+    """The cells of one file, and its dimensions."""
+
+    name: str
+    columns: tuple[str, ...]
+    cells: tuple[PublishedCell, ...]
+
+
+def read_cells(sheet: Sheet, layout: Layout) -> CrossTable:
+    """The cells of a file; every cell once.
+
+    >>> from keyhole.crosstab.sheet import sheet
+    >>> table = read_cells(sheet("t", [["town", "n"], ["A", "2"], ["Total", "5"]]), Layout("n"))
+    >>> [(label(c.key), c.value) for c in table.cells]
+    [('town A', Decimal('2')), ('the grand total', Decimal('5'))]
+    """
+    long = layout.value in sheet.header
+    columns, cells = (_long if long else _wide)(sheet, layout)
+    found: dict[Key, PublishedCell] = {}
+    for cell in cells:
+        if cell.key in found:
+            raise DataError(
+                f"{cell.place}: {label(cell.key)} stands there twice (first {found[cell.key].place}). Is another "
+                "column a dimension too? --along names all of them"
+            )
+        found[cell.key] = cell
+    return CrossTable(sheet.name, tuple(columns), tuple(found.values()))
+
+
+def _long(sheet: Sheet, layout: Layout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
+    dims = _dimensions(sheet, layout)
+    at = {name: k for k, name in enumerate(sheet.header)}
+
+    def cells() -> Iterator[PublishedCell]:
+        for line, row in sheet.rows:
+            place = f"{sheet.name}, line {line}"
+            key = _key(layout, ((name, row[at[name]]) for name in dims), place)
+            value, marker = _shown(row[at[layout.value]], sheet, layout, place)
+            measured = (layout.count, layout.largest, layout.second)
+            numbers = (None if m is None or m not in at else _measure(row[at[m]], sheet, place) for m in measured)
+            yield PublishedCell(key, value, marker, place, *numbers)
+
+    return dims, cells()
+
+
+def _dimensions(sheet: Sheet, layout: Layout) -> list[str]:
+    """The columns that say which cell it is."""
+    missing = [name for name in layout.by if name not in sheet.header]
+    if len(missing) == len(layout.by) and layout.by:
+        raise ConfigError(f"{sheet.name} has no column {missing[0]!r}; it has {', '.join(sheet.header)}")
+    if layout.by:
+        return [name for name in layout.by if name in sheet.header]
+    measured = {layout.value, layout.count, layout.largest, layout.second}
+    found = []
+    for k, name in enumerate(sheet.header):
+        texts = [row[k] for _, row in sheet.rows]
+        words = (t for t in texts if t and t not in layout.markers)
+        told = name in layout.also or any(as_number(t, sheet.delimiter) is None for t in words)
+        if name not in measured and told:
+            found.append(name)
+    if not found:
+        raise ConfigError(f"{sheet.name}: no column looks like a dimension; name them with --along COL")
+    return found
+
+
+def _wide(sheet: Sheet, layout: Layout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
+    corner, _, beside = (part.strip() for part in sheet.header[0].partition("\\"))
+    across = beside or layout.across
+    if across is None:
+        raise ConfigError(
+            f"{sheet.name} has no column {layout.value!r}. Long form: --value names one of {', '.join(sheet.header)}. "
+            "Wide form: --across names the dimension whose categories stand in the header"
+        )
+    side = 1 + next((k for k, name in enumerate(sheet.header[1:]) if not _sideways(sheet, layout, k + 1)), 0)
+    dims = [corner or "row", *sheet.header[1:side]]
+
+    def cells() -> Iterator[PublishedCell]:
+        for line, row in sheet.rows:
+            for k, category in enumerate(sheet.header[side:], side):
+                place = f"{sheet.name}, line {line}, column {category}"
+                pairs = [*zip(dims, row, strict=False), (across, category)]
+                value, marker = _shown(row[k], sheet, layout, place)
+                yield PublishedCell(_key(layout, pairs, place), value, marker, place)
+
+    return [*dims, across], cells()
+
+
+def _sideways(sheet: Sheet, layout: Layout, k: int) -> bool:
+    """Does a column of a wide table hold categories, not numbers?"""
+    texts = [row[k] for _, row in sheet.rows if row[k] and row[k] not in layout.markers]
+    return bool(texts) and all(as_number(t, sheet.delimiter) is None for t in texts)
+
+
+def _key(layout: Layout, pairs: Iterator[tuple[str, str]] | Sequence[tuple[str, str]], place: str) -> Key:
+    found = []
+    for column, category in pairs:
+        if not category:
+            raise DataError(f"{place}: {column} is empty; write the category, or the word for all of them (--total)")
+        if not layout.whole(category):
+            found.append((column, category))
+    return frozenset(found)
+
+
+def _shown(text: str, sheet: Sheet, layout: Layout, place: str) -> tuple[Decimal | None, str | None]:
+    """The number that a cell shows, or its marker."""
+    if text in layout.markers:
+        return None, text
+    number = as_number(text, sheet.delimiter)
+    if number is None:
+        what = f"{text!r} is no number" if text else "the value is empty"
+        known = f"; declared: {', '.join(map(repr, layout.markers))}" if layout.markers else ""
+        raise DataError(
+            f"{place}: {what}, and nobody said what it stands for{known}. If the cell is suppressed, say --suppressed "
+            f"{text!r}, or with what everybody knows of such cells --suppressed '{text}=1..3'"
+        )
+    return number, None
+
+
+def _measure(text: str, sheet: Sheet, place: str) -> Decimal | None:
+    if not text:
+        return None
+    found = as_number(text, sheet.delimiter)
+    if found is None:
+        raise DataError(f"{place}: {text!r} is no number of contributors, nor the largest of them")
+    return found

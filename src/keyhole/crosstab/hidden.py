@@ -1,0 +1,124 @@
+"""Hidden cells as records and lines as questions: tables become a log that any auditor of logs can read.
+
+A line whose hidden cells have coefficients c answers SUM(c * value) over them: the shown rest of the line, off by the
+radius of each number in it. A cell is a record; its label is its id.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from keyhole.crosstab.cells import Ends, Key, label
+from keyhole.crosstab.lines import AdditivityLine
+from keyhole.crosstab.publication import Publication
+from keyhole.transcript import Line, Noise, shifted
+
+NAME = "cells"
+ID = "cell"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HiddenCells:
+    """The records: hidden cells, then margins that no table shows; and the lines that say something of them."""
+
+    publication: Publication
+    keys: tuple[Key, ...]
+    published: int  # so many of them are; the others only tie lines together
+    lines: tuple[AdditivityLine, ...]
+    value: str
+
+    @classmethod
+    def of(cls, publication: Publication, value: str) -> HiddenCells:
+        """The hidden cells of tables."""
+        keys = publication.hidden
+        told = tuple(line for line in publication.lines if any(key not in publication.values for key in line.cells))
+        return cls(publication, (*keys, *publication.unpublished), len(keys), told, value)
+
+    def sql(self, line: AdditivityLine) -> str:
+        """The question that a line answers."""
+        total = 'SUM("' + self.value.replace('"', '""') + '")'
+        hidden = sorted((key for key in line.parts if key not in self.publication.values), key=label)
+        whole = line.whole not in self.publication.values
+        if whole and hidden:
+            apart = f"{total} FILTER (WHERE {_among(hidden)}) - {total} FILTER (WHERE {_among([line.whole])})"
+            return f"SELECT {apart} FROM {NAME}"
+        return f"SELECT {total} FROM {NAME} WHERE {_among(hidden or [line.whole])}"
+
+    def answer(self, line: AdditivityLine) -> tuple[Fraction, Fraction]:
+        """What a line says of its hidden cells, and how far off it may be."""
+        values = self.publication.values
+        parts = [values[key] for key in line.parts if key in values]
+        rest = sum(parts, Fraction(0))
+        if line.whole in values:
+            return values[line.whole] - rest, self.publication.radius * (1 + len(parts))
+        alone = not any(key not in values for key in line.parts)
+        return (rest if alone else -rest), self.publication.radius * len(parts)
+
+    def log(self) -> Iterator[Line]:
+        """The lines as statements with answers."""
+        for number, line in enumerate(self.lines, 1):
+            value, radius = self.answer(line)
+            noise = Noise("rounded", radius) if radius else None
+            yield Line(number, self.sql(line), _decimal(value), noise, number)
+
+    def csv(self, truth: Mapping[Key, Fraction]) -> str:
+        """The records as a file; with their values, if all of them are at hand."""
+        columns = sorted({column for key in self.keys for column, _ in key})
+        text = io.StringIO()
+        out = csv.writer(text, lineterminator="\n")
+        known = bool(self.keys) and all(key in truth for key in self.keys)
+        out.writerow([ID, "marker", *columns, *([self.value] if known else [])])
+        for key in self.keys:
+            cell, held = self.publication.cells.get(key), dict(key)
+            marker = "" if cell is None else cell.marker or ""
+            row = [label(key), f"suppressed {marker}", *(held.get(c, "(total)") for c in columns)]
+            out.writerow([*row, *([_decimal(truth[key])] if known else [])])
+        return text.getvalue()
+
+    def facts(self, ranges: Mapping[str, Ends]) -> Iterator[tuple[str, Ends]]:
+        """What is known of the cells of each marker: a condition and a range."""
+        for marker, ends in ranges.items():
+            if ends != (None, None) and any(self.marker(key) == marker for key in self.keys):
+                text = f"suppressed {marker}".replace("'", "''")
+                yield f"marker = '{text}'", ends
+
+    def marker(self, key: Key) -> str | None:
+        """What stands in the place of a cell's number."""
+        cell = self.publication.cells.get(key)
+        return None if cell is None else cell.marker
+
+
+def _among(keys: Sequence[Key]) -> str:
+    """The condition that names these cells."""
+    return f"{ID} IN ({', '.join(chr(39) + label(key).replace(chr(39), chr(39) * 2) + chr(39) for key in keys)})"
+
+
+def _decimal(value: Fraction) -> Decimal:
+    digits = next(d for d in range(101) if 10**d % value.denominator == 0)
+    return shifted(int(value * 10**digits), digits)
+
+
+def shown_sum(used: Iterable[tuple[AdditivityLine, Fraction]], values: Mapping[Key, Fraction]) -> dict[Key, Fraction]:
+    """The shown cells of a sum of weight * (whole - parts), those that cancel left out."""
+    found: dict[Key, Fraction] = {}
+    for line, weight in used:
+        for key, w in ((line.whole, weight), *((key, -weight) for key in line.parts)):
+            if key in values:
+                found[key] = found.get(key, Fraction(0)) + w
+    return {key: w for key, w in found.items() if w}
+
+
+def combined_formula(
+    used: Iterable[tuple[AdditivityLine, Fraction]], values: Mapping[Key, Fraction]
+) -> dict[Key, Fraction]:
+    """The shown cells that a proof adds up to; a line whose whole alone is hidden answers that whole itself."""
+
+    def alone(line: AdditivityLine) -> bool:
+        return line.whole not in values and all(key in values for key in line.parts)
+
+    return shown_sum(((line, -w if alone(line) else w) for line, w in used), values)

@@ -1,0 +1,132 @@
+"""Hierarchies: which categories add up to which.
+
+A column is nested in another (every municipality lies in one county) where some table shows both, or its codes have
+parents in a list of codes (NACE: 01 in A, A in AZ). A cell of a municipality says its county by itself, so the county
+is left out of its key.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+
+from keyhole.crosstab.cells import CrossTable, Key, PublishedCell, label
+from keyhole.crosstab.sheet import Sheet, read_sheet
+from keyhole.errors import ConfigError, DataError
+
+FILES = (".csv", ".tsv", ".txt", ".xlsx")
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """`parents[column][category]` is the code above it; `inside[child][parent][category]` the category it lies in."""
+
+    parents: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    inside: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
+
+    def reduced(self, key: Key) -> Key:
+        """A key without what its other categories imply."""
+        held = dict(key)
+        drop = {
+            parent
+            for child, above in self.inside.items()
+            for parent, of in above.items()
+            if child in held and of.get(held[child]) == held.get(parent)
+        }
+        return frozenset((c, v) for c, v in key if c not in drop) if drop else key
+
+    def allows(self, key: Key, column: str, category: str) -> bool:
+        """Can a cell of `key` have this category?"""
+        held = dict(key)
+        above = self.inside.get(column, {})
+        return all(of.get(category) == held[parent] for parent, of in above.items() if parent in held)
+
+    def comparable(self, key: Key, column: str) -> bool:
+        """Is the column a further dimension of a cell? Not one above those it has."""
+        return not any(column in above and child in dict(key) for child, above in self.inside.items())
+
+
+def nesting(pairs: Iterable[str], tables: Iterable[CrossTable]) -> Nesting:
+    """The hierarchies that `--nested child:parent` and `--nested column:codes.csv` name."""
+    tables = list(tables)
+    parents: dict[str, dict[str, str]] = {}
+    inside: dict[str, dict[str, dict[str, str]]] = defaultdict(dict)
+    for pair in pairs:
+        child, colon, above = pair.partition(":")
+        if not (child and colon and above):
+            raise ConfigError(f"--nested {pair!r}: write child:parent (two columns) or column:codes.csv")
+        if not any(child in t.columns for t in tables):
+            raise ConfigError(f"--nested {pair!r}: no table has a column {child!r}")
+        if Path(above).suffix.lower() in FILES:
+            parents[child] = codes(read_sheet(Path(above)))
+        else:
+            inside[child][above] = _seen(child, above, tables)
+    for above_it in inside.values():
+        for parent, of in list(above_it.items()):
+            for further, beyond in inside.get(parent, {}).items():
+                above_it.setdefault(further, {c: beyond[p] for c, p in of.items() if p in beyond})
+    return Nesting(parents, dict(inside))
+
+
+def codes(sheet: Sheet) -> dict[str, str]:
+    """A list of codes with the code above each: two columns, or levels from the finest to the coarsest.
+
+    >>> from keyhole.crosstab.sheet import sheet
+    >>> codes(sheet("c", [["a88", "a21", "a10"], ["01", "A", "AZ"], ["02", "A", "AZ"]]))
+    {'01': 'A', 'A': 'AZ', '02': 'A'}
+    """
+    found: dict[str, str] = {}
+    for line, row in sheet.rows:
+        levels = [code for code in row if code]
+        for code, above in pairwise(levels):
+            if code == above:
+                continue
+            if found.setdefault(code, above) != above:
+                raise DataError(
+                    f"{sheet.name}, line {line}: {code!r} is in {above!r} here, and in {found[code]!r} above"
+                )
+    for code in found:
+        seen, at = {code}, code
+        while at in found:
+            at = found[at]
+            if at in seen:
+                raise DataError.of_file(f"{sheet.name}: {code!r} lies in itself")
+            seen.add(at)
+    return found
+
+
+def _seen(child: str, parent: str, tables: Sequence[CrossTable]) -> dict[str, str]:
+    """Which category of the parent each of the child lies in: what tables with both columns show."""
+    found: dict[str, str] = {}
+    for cell in (cell for table in tables for cell in table.cells):
+        held = dict(cell.key)
+        if child in held and parent in held and found.setdefault(held[child], held[parent]) != held[parent]:
+            raise DataError(
+                f"{cell.place}: {child} {held[child]} lies in {parent} {held[parent]} here, and elsewhere in "
+                f"{found[held[child]]}: {child} is not nested in {parent}"
+            )
+    if not found:
+        raise ConfigError(f"--nested {child}:{parent}: no table shows both columns, so who lies where is not known")
+    lost = {v: cell.place for t in tables for cell in t.cells for c, v in cell.key if c == child and v not in found}
+    for category, place in lost.items():
+        raise DataError(f"{place}: no table says in which {parent} {child} {category} lies, but --nested does")
+    return found
+
+
+def merged(tables: Iterable[CrossTable], nested: Nesting) -> Iterator[list[PublishedCell]]:
+    """The cells of all tables, those of one key together: shown ones first."""
+    found: dict[Key, list[PublishedCell]] = defaultdict(list)
+    for table in tables:
+        mine: dict[Key, PublishedCell] = {}
+        for cell in table.cells:
+            key = nested.reduced(cell.key)
+            if key in mine and mine[key].value != cell.value:
+                raise DataError(f"{cell.place}: {label(key)} stands there twice (first {mine[key].place})")
+            mine.setdefault(key, replace(cell, key=key))
+        for key, cell in mine.items():
+            found[key].append(cell)
+    for same in found.values():
+        yield sorted(same, key=lambda cell: cell.value is None)

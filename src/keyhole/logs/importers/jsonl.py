@@ -1,0 +1,39 @@
+"""A transcript: JSON lines with a statement, its answer where there is one, and who asked when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from keyhole.errors import LogError
+from keyhole.logs.importers.exported import Exported
+from keyhole.logs.importers.records import Text, lines_of
+from keyhole.sql import Dialect
+from keyhole.sql.scripts import Script
+from keyhole.transcript import ABSENT, parse_line
+
+_PLAIN = re.compile(r"\s*(?:SELECT|WITH)\b", re.IGNORECASE)
+
+
+def transcribed(text: Text, name: str, dialect: Dialect = Dialect.DUCKDB) -> Iterator[Exported]:
+    """The statements, each with its answer. A broken line is listed, and the others go on; what only steers a session
+    is passed over.
+
+    >>> [(f.sql, f.answer) for f in transcribed('{"sql": "SELECT SUM(x) FROM t", "answer": 3}', "x.jsonl")]
+    [('SELECT SUM(x) FROM t', Decimal('3'))]
+    """
+    session = Script(dialect)
+    for place, part in enumerate(lines_of(text), 1):
+        if not part.strip():
+            continue
+        try:
+            line = parse_line(part, 0, place, name)
+        except LogError as error:
+            yield Exported(part.rstrip("\r\n"), place, str(error))
+            continue
+        steps = [] if _PLAIN.match(line.sql) else list(session.steps(line.sql))
+        asked = [step for step in steps if not step.steers]
+        steers = bool(steps) and not asked and line.answer is ABSENT
+        sql, unjudged = (asked[0].sql, asked[0].unjudged) if len(asked) == 1 else (line.sql, "")
+        said = (line.sql if unjudged else sql, place, "", dialect, steers, unjudged)
+        yield Exported(*said, False, line.analyst, line.time, line.answer, line.noise)

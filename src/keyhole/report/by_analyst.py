@@ -1,0 +1,42 @@
+"""What each analyst could learn from his own questions alone, below what all of them know together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from keyhole.audit.base import visible
+from keyhole.report.completion import completed
+from keyhole.report.plain import Plain
+from keyhole.report.sentence import sentence
+from keyhole.report.text import argued, listed, reasons, wrapped
+from keyhole.report.troubles import more
+
+
+def by_analyst(views: Mapping[str, Plain]) -> Iterator[tuple[str, str]]:
+    """Lines with their styles: a table of all analysts, then who is exposed to each of them, and why."""
+    yield "", ""
+    yield "By analyst, each from his own questions alone (above: all of them together):", "bold"
+    rows: list[tuple[str, ...]] = [("analyst", "statements", "exposed", "narrowed down", "not judged")]
+    rows += [(visible(who), *map(str, _counts(view))) for who, view in views.items()]
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    for row in rows:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), ""
+    for who, view in views.items():
+        shown = listed(view.findings)
+        if not shown:
+            continue
+        yield "", ""
+        yield f"To {visible(who)} alone: {sentence(view)}", "bold"
+        for reason in reasons(argued(shown)):
+            line, *worked = reason.splitlines()
+            yield from wrapped(line, "")
+            yield from (part for each in worked for part in wrapped(each, "dim"))
+        yield from (part for line in completed(shown) for part in wrapped(line, ""))
+        yield from ((f"  {line}", "") for line in more(view.findings))
+
+
+def _counts(view: Plain) -> tuple[int, int, int, int]:
+    told = view.statements
+    exposed = {case.rows for case in view.exposed}
+    narrowed = {case.rows for case in view.inferred} - exposed
+    return told.total, len(exposed), len(narrowed), told.unjudged + told.refused

@@ -1,0 +1,65 @@
+"""Which statement completed what was found: its number, and who asked it when, where the log says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from keyhole.audit.base import Exposure
+
+if TYPE_CHECKING:
+    from keyhole.report.plain import Case
+
+NAMED = 5  # people that one line names
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A statement of the log. `least`: the statements before it do not prove the finding; else it is the last that the
+    proof needs, and by then at the latest it was known.
+    """
+
+    query: str
+    least: bool
+    analyst: str | None = None
+    time: str | None = None
+
+    def __str__(self) -> str:
+        """`Q3 (by ann, 2026-11-15 10:00)`, with `at the latest` where that is all that is known."""
+        about = [f"by {self.analyst}" if self.analyst else "", self.time or ""]
+        said = ", ".join(part for part in about if part)
+        return f"Q{self.query}{f' ({said})' if said else ''}{'' if self.least else ', at the latest'}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; what the log does not say is left out."""
+        about = {"analyst": self.analyst, "time": self.time}
+        return {"query": self.query, "least": self.least} | {k: v for k, v in about.items() if v is not None}
+
+
+class Completions:
+    """The statements that completed the findings of an exposure."""
+
+    def __init__(self, exposure: Exposure) -> None:
+        self._firsts = exposure.firsts
+        self._lines = {} if exposure.log is None else {line.number: line for line in exposure.log.lines}
+
+    def of(self, rows: tuple[int, ...], column: str) -> Completion | None:
+        """That of one finding, by its rows from 0; None if facts alone prove it."""
+        first = self._firsts.get((rows, column))
+        if first is None:
+            return None
+        line = self._lines.get(first.statement)
+        who, when = (None, None) if line is None else (line.analyst, line.time)
+        return Completion(str(first.statement), first.least, who, when)
+
+
+def completed(cases: Iterable[Case]) -> Iterator[str]:
+    """Who was completed by which statement, for logs that say who asked or when; others show it in their proofs."""
+    found: dict[Completion, list[str]] = {}
+    for case in cases:
+        if case.first is not None and (case.first.analyst or case.first.time):
+            found.setdefault(case.first, []).append(f"{case.who}'s {case.column}")
+    for first, whose in sorted(found.items(), key=lambda item: int(item[0].query)):
+        more = f" and {len(whose) - NAMED} more" if len(whose) > NAMED else ""
+        yield f"First known with {first}: {', '.join(whose[:NAMED])}{more}"

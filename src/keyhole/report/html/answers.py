@@ -1,0 +1,98 @@
+"""The report of private answers: each number with its bar, what it cost, and what is left of the budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from keyhole.report.html.axes import Axis
+from keyhole.report.html.charts import Narrowed, Series, line_chart, range_chart
+from keyhole.report.html.markup import Markup, lines, table, tag
+from keyhole.report.html.page import Section, Tile, page
+
+PICTURED = 40
+
+
+def answers_page(found: Mapping[str, Any]) -> str:
+    """One page of what `keyhole answer --format json` or a private `keyhole ask --format json` says."""
+    replies = found.get("answers") or found.get("replies") or []
+    told = [r for r in replies if "refused" not in r and r.get("outcome") not in ("deny", "refused")]
+    refused = len(replies) - len(told)
+    how = " with noise" if found.get("policy", "private") == "private" else ""
+    sentence = f"{len(told):,} of {len(replies):,} statements were answered{how}."
+    if found.get("dry_run"):
+        sentence = f"What {len(replies):,} statements would cost; nothing was spent."
+    mood = "warn" if refused else "good"
+    return page("answers", sentence, mood, [], list(_tiles(found, replies, refused)), _sections(replies))
+
+
+def _tiles(found: Mapping[str, Any], replies: Sequence[Mapping[str, Any]], refused: int) -> Iterator[Tile]:
+    unit = found.get("unit", "epsilon")
+    if found.get("spent") is not None:
+        yield Tile(f"{found['spent']:.4g}", f"{unit} spent so far")
+    left = next((r["left"] for r in reversed(replies) if r.get("left") is not None), None)
+    if left is not None:
+        yield Tile(f"{left:.4g}", f"{unit} left", "warn" if left == 0 else "")
+    cost = sum(r.get("cost") or 0 for r in replies)
+    yield Tile(f"{cost:.4g}", f"{unit} for these statements")
+    if refused:
+        yield Tile(str(refused), "refused", "warn")
+
+
+def _sections(replies: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
+    yield Section("Answers", tuple(_card(number, reply) for number, reply in enumerate(replies, 1)))
+    spans = [span for number, reply in enumerate(replies, 1) for span in _spans(number, reply)]
+    if spans:
+        caption = f"Each answer with its bar{'' if len(spans) <= PICTURED else f' (the first {PICTURED})'}."
+        yield Section("Bars", (range_chart(spans[:PICTURED], "answer", (), caption),))
+    left = [(float(k), float(r["left"])) for k, r in enumerate(replies, 1) if r.get("left") is not None]
+    if len(left) > 1:
+        start = left[0][1] + float(replies[int(left[0][0]) - 1].get("cost") or 0)
+        points = [(left[0][0] - 1, start), *left]
+        x, y = Axis("statement", points[0][0], left[-1][0], whole=True), Axis("left", 0, max(v for _, v in points) or 1)
+        drawn = line_chart(
+            [Series("budget", points, stepped=True)], x, y, "The budget after each statement.", height=240
+        )
+        yield Section("Budget", (drawn,))
+
+
+def _card(number: int, reply: Mapping[str, Any]) -> Markup:
+    parts = [tag("h3", f"{number}. ", tag("code", lines(" ".join(str(reply["sql"]).split()))))]
+    if reply.get("refused") or reply.get("reason"):
+        parts.append(tag("p", f"Refused: {reply.get('refused') or reply.get('reason')}"))
+        return tag("div", *parts, class_="card inferred")
+    if "groups" in reply:
+        rows = [
+            (", ".join(f"{k} = {v}" for k, v in g["key"].items()), *map(_number, g["values"]), *_bars(g.get("error")))
+            for g in reply["groups"]
+        ]
+        width = max((len(row) for row in rows), default=1)
+        head = ("group", *("" for _ in range(width - 1)))
+        parts.append(table(head, rows, numbers=range(1, width)))
+    elif "value" in reply:
+        bar = reply.get("error")
+        parts.append(tag("p", tag("b", _number(reply["value"])), f" ± {bar:.4g}" if bar is not None else ""))
+    told = [f"cost {reply['cost']:.4g}" if reply.get("cost") is not None else "", reply.get("neighbours", "")]
+    told += [f"bars hold with probability {1 - reply['beta']:g}"] if reply.get("beta") is not None else []
+    told += [reply.get("how", "")]
+    parts.append(tag("p", "; ".join(str(t) for t in told if t), class_="soft small"))
+    parts += [tag("p", note, class_="soft small") for note in reply.get("notes", [])]
+    return tag("div", *parts, class_="card")
+
+
+def _spans(number: int, reply: Mapping[str, Any]) -> Iterator[Narrowed]:
+    alone = {"key": {}, "values": [reply.get("value")], "error": [reply.get("error")]}
+    groups = reply.get("groups") or [alone]
+    for group in groups:
+        for value, bar in zip(group["values"], group.get("error") or [], strict=False):
+            if value is not None and bar is not None:
+                key = ", ".join(str(v) for v in group["key"].values())
+                yield Narrowed(f"{number}. {key}".strip(), value - bar, value + bar, None, "open")
+
+
+def _bars(errors: Sequence[Any] | None) -> list[str]:
+    return [f"± {e:.4g}" if e is not None else "" for e in errors or []]
+
+
+def _number(value: Any) -> str:
+    return "NULL" if value is None else f"{value:,.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,117 @@
+"""The report of an attack: what an outsider rebuilt, the surest first, against the truth where it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from keyhole.report.html.axes import Axis
+from keyhole.report.html.charts import Series, line_chart
+from keyhole.report.html.markup import Markup, folded, name, table, tag
+from keyhole.report.html.page import Section, Tile, page
+
+LISTED = 200  # estimates at once; more are folded away
+FOLDED = 3000
+POINTS = 2000  # of a scatter plot
+PROBABILITY = "probability"
+
+
+def attack_page(found: Mapping[str, Any]) -> str:
+    """One page of what `keyhole attack --format json` says; `truths` in it (column to values) are drawn."""
+    scores = _scores(found)
+    best = max((s["exact"] for s in scores.values()), default=None)
+    people = len({_who(e["record"]) for e in found["estimates"]})
+    sentence = f"Guesses for {people:,} people, by {found['method']}."
+    if best is not None:
+        sentence = f"{best:.0%} of the private values of {people:,} people were rebuilt exactly, by {found['method']}."
+    mood = "" if best is None else "bad" if best > _blind(scores) + 0.02 else "good"
+    under = [f"Chosen because {found['why']}." if found.get("why") else "", *found["warnings"]]
+    return page("attack", sentence, mood, filter(None, under), list(_tiles(found, scores)), _sections(found, scores))
+
+
+def _scores(found: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    said = found.get("score") or {}
+    columns = list(dict.fromkeys(e["column"] for e in found["estimates"]))
+    return {columns[0]: said} if "exact" in said else dict(said)
+
+
+def _blind(scores: Mapping[str, Mapping[str, Any]]) -> float:
+    """What a guess without any answer would have right."""
+    return max((max(s["prior_exact"], s["majority_exact"]) for s in scores.values()), default=0.0)
+
+
+def _tiles(found: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]]) -> Iterator[Tile]:
+    for column, s in scores.items():
+        blind = max(s["prior_exact"], s["majority_exact"])
+        yield Tile(f"{s['exact']:.1%}", f"{column}: exact", "bad" if s["exact"] > blind + 0.02 else "good")
+        yield Tile(f"{blind:.1%}", f"{column}: by guessing without the answers")
+        if s.get("error") is not None:
+            yield Tile(f"{s['error']:.3g}", f"{column}: mean error ({s['prior_error']:.3g} without the answers)")
+    yield Tile(found["status"], "solver")
+    yield Tile(f"{found['residual']:.3g}", "residual of the answers")
+
+
+def _sections(found: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]]) -> Iterator[Section]:
+    by_column: dict[str, list[Mapping[str, Any]]] = {}
+    for each in found["estimates"]:
+        by_column.setdefault(each["column"], []).append(each)
+    for column, estimates in by_column.items():
+        body: list[Markup] = []
+        truth = (found.get("truths") or {}).get(column)
+        if truth is not None:
+            body += _compared(column, estimates, truth)
+        yield Section(f"{column}: the surest first", (*body, *_listed(estimates, found["confidence"])))
+    if scores:
+        head = ("column", "exact", "prior", "commonest value", "within", "tolerance")
+        rows = [
+            (c, *(f"{s[k]:.1%}" for k in ("exact", "prior_exact", "majority_exact", "within")), f"{s['tolerance']:g}")
+            for c, s in scores.items()
+        ]
+        yield Section("Score", (table(head, rows, numbers=range(1, 6)),))
+
+
+def _compared(column: str, estimates: Sequence[Mapping[str, Any]], truth: Sequence[Any]) -> Iterator[Markup]:
+    """Truth against estimate, for numbers."""
+    step = max(1, len(estimates) // POINTS)
+    pairs = [
+        (float(t), float(e["value"]))
+        for e, t in zip(estimates[::step], truth[::step], strict=True)
+        if isinstance(t, int | float) and isinstance(e["value"], int | float)
+    ]
+    if len(pairs) > 1:
+        axis = Axis.of("truth", [v for pair in pairs for v in pair])
+        line = Series("right", [(axis.lo, axis.lo), (axis.hi, axis.hi)], style="guide")
+        caption = f"Truth and estimate of {column}; on the dashed line the guess is right."
+        dots = Series("people", pairs, dots=True)
+        yield line_chart([line, dots], axis, Axis("estimate", axis.lo, axis.hi), caption, height=420)
+
+
+def _listed(estimates: Sequence[Mapping[str, Any]], measure: str) -> Iterator[Markup]:
+    right = measure == PROBABILITY
+
+    def sure(each: Mapping[str, Any]) -> float:
+        value = each["confidence"]
+        return float("inf") if value is None else -value if right else value
+
+    ordered = sorted(estimates, key=sure)
+    head = ("who", "estimate", "probability of being right" if right else "standard error")
+    rows = [(name(_who(e["record"])), _number(e["value"]), _confidence(e["confidence"], right)) for e in ordered]
+    yield table(head, rows[:LISTED], numbers=(1, 2))
+    rest = rows[LISTED : LISTED + FOLDED]
+    if rest:
+        more = f" (of {len(rows) - LISTED:,})" if len(rows) - LISTED > len(rest) else ""
+        yield folded(f"{len(rest):,} more{more}", table(head, rest, numbers=(1, 2)))
+
+
+def _confidence(value: Any, right: bool) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:.1%}" if right else "0" if value < 1e-6 else f"± {value:.3g}"
+
+
+def _number(value: Any) -> Markup | str:
+    return "NULL" if value is None else f"{value:.6g}" if isinstance(value, float) else tag("bdi", value)
+
+
+def _who(record: Mapping[str, Any]) -> str:
+    return ", ".join(str(v) for v in record.values())

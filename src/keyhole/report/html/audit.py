@@ -1,0 +1,274 @@
+"""The report of an audit: what a data-protection officer reads, acts on and signs. Made from the JSON verdict alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from keyhole.report.html.axes import Axis
+from keyhole.report.html.charts import Narrowed, Series, heat_map, line_chart, range_chart
+from keyhole.report.html.markup import Markup, folded, lines, name, table, tag
+from keyhole.report.html.page import Section, Tile, page
+
+SHOWN = 300  # findings with their proofs; the rest is a table of names
+PICTURED = 40
+INFINITE = float("inf")
+
+
+def audit_page(verdict: Mapping[str, Any], log: str = "", said: Sequence[str] = ()) -> str:
+    """One page. `verdict` is what `keyhole audit --format json` writes; `map` in it (see `query_map`) is drawn."""
+    found = len(verdict["exposed"]) + len(_inferred(verdict))
+    mood = "bad" if found else "good" if verdict["complete"] else "warn"
+    source, counted = verdict["source"], verdict["statements"]
+    about = f"{counted['total']:,} statements about {verdict['people']:,} people in {source['table']}."
+    under = [f"{log}: {about}" if log else about, *said]
+    return page("audit", verdict["sentence"], mood, under, list(_tiles(verdict)), _sections(verdict, log))
+
+
+def _tiles(verdict: Mapping[str, Any]) -> Iterator[Tile]:
+    exposed, inferred, counted = verdict["exposed"], _inferred(verdict), verdict["statements"]
+    people = len({_who(f["record"]) for f in exposed})
+    yield Tile(f"{people:,}", "people exposed", "bad" if people else "good")
+    narrowed = len({_who(f["record"]) for f in inferred} - {_who(f["record"]) for f in exposed})
+    yield Tile(f"{narrowed:,}", "more of whom something new is known", "warn" if narrowed else "good")
+    judged, total = counted["judged"], counted["total"]
+    yield Tile(f"{judged:,} of {total:,}", "statements judged", "" if judged == total else "warn")
+    word = "complete" if verdict["complete"] else "not complete"
+    yield Tile(word, "is everybody else shown to be safe?", "good" if verdict["complete"] else "warn")
+
+
+def _sections(verdict: Mapping[str, Any], log: str) -> Iterator[Section]:
+    yield Section("Who is exposed, and how", tuple(_findings(verdict)))
+    yield Section("Groups whose total is determined", tuple(_groups(verdict)))
+    yield Section("Ranges, before and after", tuple(_ranges(verdict)))
+    yield Section("How it grew over the log", tuple(_growth(verdict)))
+    yield Section("Which query is about whom", tuple(_map(verdict)))
+    yield Section("What was not judged", tuple(_not_judged(verdict)))
+    yield Section("Judged, but worth a look", tuple(_warned(verdict)))
+    yield Section("What was assumed, and what is promised", tuple(_promised(verdict)))
+    yield Section("How to check this yourself", tuple(_check(log)))
+
+
+def _findings(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    found = [*(f | {"status": "exposed"} for f in verdict["exposed"]), *_inferred(verdict)]
+    if not found:
+        yield tag("p", "Nobody is listed.", class_="soft")
+        return
+    if len(found) > 5:
+        yield tag(
+            "input", class_="find", type="search", placeholder="find a name, a column, a query", data_among="found"
+        )
+    yield tag("div", *map(_card, found[:SHOWN]), id="found")
+    rest = found[SHOWN:]
+    if rest:
+        rows = [(name(_who(f["record"])), f["column"], f["status"], _known(f)) for f in rest[:2000]]
+        more = f" (the first {len(rows):,} of {len(rest):,})" if len(rest) > len(rows) else ""
+        yield folded(f"{len(rest):,} more{more}", table(("who", "column", "status", "what is known"), rows))
+
+
+def _card(finding: Mapping[str, Any]) -> Markup:
+    status = finding["status"]
+    said = f": {finding['column']} {_known(finding)}"
+    parts = [tag("h3", name(_who(finding["record"])), said, tag("span", status, class_=f"pill {status}"))]
+    if finding.get("why"):
+        parts.append(tag("pre", lines("\n".join(finding["why"]))))
+    if finding.get("singled_out"):
+        parts.append(tag("p", "The public columns alone point to this one row.", class_="soft small"))
+    if finding.get("first"):
+        parts.append(tag("p", f"Completed by {_first(finding['first'])}.", class_="soft small"))
+    used = [item for item in finding["proof"] if item.get("query")]
+    if used:
+        rows = [(f"Q{i['query']}", tag("code", lines(i.get("sql", ""))), _answer(i.get("answer"))) for i in _once(used)]
+        title = f"The {len(rows)} statements used" if len(rows) > 1 else "The statement used"
+        parts.append(folded(title, table(("", "statement", "answer"), rows, numbers=(2,))))
+    return tag("div", *parts, class_=f"card {status}")
+
+
+def _once(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return list({item["query"]: item for item in items}.values())
+
+
+def _groups(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    for group in verdict["groups"][:SHOWN]:
+        who = ", ".join(_who(r) for r in group["records"])
+        parts = [
+            tag(
+                "h3",
+                name(who),
+                f": total {group['column']} = {group['total']}",
+                tag("span", "group", class_="pill group"),
+            )
+        ]
+        if group.get("why"):
+            parts.append(tag("pre", lines("\n".join(group["why"]))))
+        yield tag("div", *parts, class_="card")
+
+
+def _ranges(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    for column in verdict["source"]["private"]:
+        found = [s for s in map(_span, (i for i in verdict["intervals"] if i["column"] == column)) if s is not None]
+        if not found:
+            continue
+        found.sort(key=lambda s: ({"exposed": 0, "inferred": 1}.get(s.status, 2), s.hi - s.lo))
+        caption = f"What the log and what is known beforehand leave of {column}: {_of(found)}."
+        yield range_chart(found[:PICTURED], column, ("",), caption)
+
+
+def _of(spans: Sequence[Narrowed]) -> str:
+    return f"the {PICTURED} narrowest of {len(spans):,} people" if len(spans) > PICTURED else f"{len(spans)} people"
+
+
+def _span(item: Mapping[str, Any]) -> Narrowed | None:
+    """A range of numbers that says more than what was known, or one value."""
+    ends = [_float(item["lo"], -INFINITE), _float(item["hi"], INFINITE)]
+    prior = [_float(item["prior"][0], -INFINITE), _float(item["prior"][1], INFINITE)]
+    if None in ends or None in prior or ends == prior or (ends[0] == -INFINITE and ends[1] == INFINITE):
+        return None
+    known = (prior[0], prior[1]) if abs(prior[0]) != INFINITE or abs(prior[1]) != INFINITE else None
+    outer = "" if item.get("tight", True) else "outer, not shown to be reached"
+    return Narrowed(_who(item["record"]), ends[0], ends[1], known, item["status"], (outer,))
+
+
+def _float(value: Any, infinite: float) -> Any:
+    if value is None:
+        return infinite
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _growth(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    total = verdict["statements"]["total"]
+    series = []
+    for status, cases in (("exposed", verdict["exposed"]), ("inferred", _inferred(verdict))):
+        at = sorted(n for n in map(_completed, cases) if n is not None)
+        if at:
+            points = [
+                (0.0, 0.0),
+                *((float(n), float(k)) for k, n in enumerate(at, 1)),
+                (float(max(total, at[-1])), float(len(at))),
+            ]
+            series.append(Series(status, list(dict(points).items()), style=status, stepped=True))
+    if series:
+        top = max(y for s in series for _, y in s.points)
+        caption = "Findings that the log had completed after so many statements."
+        last = max(x for s in series for x, _ in s.points)
+        yield line_chart(
+            series,
+            Axis("statement", 0, last, whole=True),
+            Axis("findings", 0, max(1.0, top), whole=True),
+            caption,
+            height=240,
+        )
+
+
+def _completed(finding: Mapping[str, Any]) -> int | None:
+    """The statement that completed a finding: what `first` says, else the last one of its proof."""
+    first = finding.get("first")
+    number = first.get("query") if isinstance(first, Mapping) else first
+    numbers = [number] if number else [i["query"] for i in finding["proof"] if i.get("query")]
+    return max((int(str(n).split(".")[0]) for n in numbers), default=None)
+
+
+def _first(first: Any) -> str:
+    if not isinstance(first, Mapping):
+        return f"Q{first}"
+    said = [f"Q{first.get('query')}"]
+    said += [f"{word} {first[key]}" for key, word in (("analyst", "asked by"), ("time", "at")) if first.get(key)]
+    return ", ".join(said)
+
+
+def _map(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    drawn = verdict.get("map")
+    if drawn:
+        caption = (
+            "Each row is a query (or several), each column people who are in the same queries; the darker, the more "
+            "of them it counts."
+        )
+        titles = ("people, those in the same queries side by side", "queries")
+        yield heat_map(drawn["shares"], drawn["queries"], drawn["people"], titles, caption)
+
+
+def _not_judged(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    for each in verdict["contradictions"]:
+        yield tag("div", tag("h3", "Contradiction"), tag("p", each["reason"]), class_="card inferred")
+    reasons: dict[str, list[Mapping[str, Any]]] = {}
+    for each in verdict["unjudged"]:
+        reasons.setdefault(each["reason"], []).append(each)
+    for reason, several in sorted(reasons.items(), key=lambda item: -len(item[1])):
+        rows = [(f"Q{e['query']}", tag("code", lines(e["sql"]))) for e in several[:SHOWN]]
+        count = "1 statement" if len(several) == 1 else f"{len(several):,} statements"
+        yield folded(tag("b", f"{count}: {reason}"), table(("", "statement"), rows))
+    for each in verdict["refused"][:SHOWN]:
+        yield folded(tag("b", f"Q{each['query']} was refused"), tag("pre", lines(each["error"])))
+
+
+def _warned(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    """Judged, and perhaps not what was meant."""
+    reasons: dict[str, list[Mapping[str, Any]]] = {}
+    for each in verdict.get("warnings", []):
+        reasons.setdefault(each["reason"], []).append(each)
+    for reason, several in reasons.items():
+        count = "1 statement" if len(several) == 1 else f"{len(several):,} statements"
+        rows = [(f"Q{e['query']}", tag("code", lines(e["sql"]))) for e in several[:SHOWN]]
+        yield folded(f"{count}: {reason}; is that what was meant?", table(("", "statement"), rows))
+
+
+def _promised(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    source = verdict["source"]
+    public = [c for c in source["kinds"] if c not in {*source["id"], *source["private"], *source["hidden"]}]
+    roles = {
+        "names the person": source["id"],
+        "private": source["private"],
+        "hidden": source["hidden"],
+        "public": public,
+    }
+    rows = [
+        (role, ", ".join(f"{c} ({source['kinds'].get(c, '')})" for c in columns))
+        for role, columns in roles.items()
+        if columns
+    ]
+    yield tag("p", f"Promise: {verdict['promise']}.")
+    yield table(("role", "columns"), rows)
+    said = {
+        "written for": source["dialect"],
+        "version of the data": source["version"],
+        "atoms": verdict["atoms"],
+        "rank": verdict["rank"],
+    }
+    said |= {f"assumed of {c}, from its values": kind for c, kind in verdict["assumed"].items()}
+    yield table(("", ""), [(key, value) for key, value in said.items() if value is not None])
+
+
+def _check(log: str) -> Iterator[Markup]:
+    yield tag("p", "Every proof is arithmetic on the answers shown above. To replay them without the rest of Keyhole:")
+    file = log or "log.sql"
+    said = f"keyhole audit {file} ... --format json --out verdict.json\nkeyhole verify verdict.json --data DATA"
+    yield tag("pre", lines(said))
+
+
+def _inferred(verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [i for i in verdict["intervals"] if i["status"] == "inferred"]
+
+
+def _known(finding: Mapping[str, Any]) -> str:
+    if finding["status"] == "exposed":
+        value = finding.get("value", finding.get("lo"))
+        return "is determined" if value is None else f"= {value}"
+    if finding.get("allowed"):
+        return f"is one of {', '.join(map(str, finding['allowed']))}"
+    lo, hi = finding.get("lo"), finding.get("hi")
+    if lo is not None or hi is not None:
+        return f"lies in [{'-∞' if lo is None else lo}, {'∞' if hi is None else hi}]"
+    return f"is not {' nor '.join(map(str, finding['excluded']))}" if finding.get("excluded") else "is narrowed down"
+
+
+def _who(record: Mapping[str, Any]) -> str:
+    return ", ".join(str(v) for v in record.values())
+
+
+def _answer(answer: Any) -> str:
+    if isinstance(answer, Mapping):
+        return f"{answer.get('lo')} to {answer.get('hi')}"
+    return "NULL" if answer is None else str(answer)

@@ -1,0 +1,161 @@
+"""What published tables give away, as Python users meet it: the verdict over hidden cells, and its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from keyhole.crosstab.cells import Key, label
+from keyhole.crosstab.contributors import Sensitive
+from keyhole.crosstab.hidden import ID, HiddenCells
+from keyhole.crosstab.sensitivity import SensitivityRule
+from keyhole.report.as_json import dumps, number
+from keyhole.report.plain import Case
+from keyhole.report.verdict import Verdict
+from keyhole.transcript import simplest_decimal
+
+NOT_JOINT = (
+    "tables that share dimensions in a circle may give away more than their margins do, and that was not searched"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TablesVerdict:
+    """Which hidden cells can be recovered, and why; iterate it for the cases.
+
+    `verdict` is what the audit proved of the hidden cells, None if no line says anything of one. `sensitive` are cells
+    that fail a rule; `applied`: the rules hid them here, before the audit; else those shown are findings.
+    """
+
+    hidden: HiddenCells
+    verdict: Verdict | None
+    rules: tuple[SensitivityRule, ...] = ()
+    sensitive: tuple[Sensitive, ...] = ()
+    untold: Mapping[SensitivityRule, int] = field(default_factory=dict)
+    applied: bool = False
+    floor: bool = False  # hidden numbers are taken to be at least 0, since none shown is below it
+
+    def __iter__(self) -> Iterator[Case]:
+        return iter((*self.exposed, *self.inferred))
+
+    @property
+    def exposed(self) -> tuple[Case, ...]:
+        """Hidden cells whose number is known exactly."""
+        return () if self.verdict is None else tuple(filter(self._published, self.verdict.plain.exposed))
+
+    @property
+    def inferred(self) -> tuple[Case, ...]:
+        """Hidden cells whose number is known nearly."""
+        return () if self.verdict is None else tuple(filter(self._published, self.verdict.plain.inferred))
+
+    @property
+    def ranges(self) -> tuple[Case, ...]:
+        """Hidden cells that stay open in a narrower range than was known."""
+        return () if self.verdict is None else tuple(filter(self._published, self.verdict.plain.narrowed))
+
+    def _published(self, case: Case) -> bool:
+        return case.rows[0] <= self.hidden.published
+
+    @property
+    def shown(self) -> tuple[Sensitive, ...]:
+        """Cells that fail a rule, and are shown all the same."""
+        return tuple(each for each in self.sensitive if each.key in self.hidden.publication.values)
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """What does not add up."""
+        found = [m.reason for m in self.hidden.publication.misfits]
+        if self.verdict is not None:
+            found += [f"{c.reason} ({'; '.join(map(self.line, c.queries))})" for c in self.verdict.contradictions]
+        return tuple(found)
+
+    def line(self, query: str) -> str:
+        """The line behind a query number, in words."""
+        if not query.isdigit():
+            return query
+        line = self.hidden.lines[int(query) - 1]
+        return f"line {query}: {label(line.whole)} = sum of its {len(line.parts)} cells by {line.column}"
+
+    @property
+    def gap(self) -> str:
+        """Why the verdict is not complete, as the end of a sentence; else empty."""
+        publication = self.hidden.publication
+        if publication.misfits:
+            return "the tables do not add up"
+        if not self.hidden.published:
+            return "" if self.rules and not any(self.untold.values()) else "no cell is suppressed, so none was judged"
+        if self.verdict is None:
+            return "no line says anything of a suppressed cell: is a total or a hierarchy missing (--total, --nested)?"
+        if self.verdict.plain.gap:
+            return self.verdict.plain.gap
+        if any(self.untold.values()):
+            return "a rule cannot be told for some cells: too little is known of their contributors"
+        bounded = any(p.lo is not None or p.hi is not None for p in self.verdict.plain.priors.values())
+        return NOT_JOINT if bounded and not publication.joint else ""
+
+    @property
+    def complete(self) -> bool:
+        """Is every hidden cell that is not listed shown to be open?"""
+        return not self.gap
+
+    @property
+    def exit_code(self) -> int:
+        """0 nothing recovered, and complete; 1 some cell is recovered, exactly or nearly, or shown against a rule."""
+        if self.exposed or self.inferred or self.shown:
+            return 1
+        return 0 if self.complete else 3
+
+    def cell(self, case: Case) -> Key:
+        """The cell that a case is about."""
+        return self.hidden.keys[case.rows[0] - 1]
+
+    def text(self) -> str:
+        """What `keyhole tables` prints."""
+        from keyhole.report.published_text import lines
+
+        return "\n".join(line.rstrip() for line, _ in lines(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields of docs/tables.md: those of an audit, about cells, so that `keyhole verify` replays them."""
+        publication = self.hidden.publication
+        audited = {} if self.verdict is None else self.verdict.to_json()
+        keys = {label(key): key for key in self.hidden.keys}
+        unpublished = {label(key) for key in self.hidden.keys[self.hidden.published :]}
+        for name in ("exposed", "intervals"):
+            kept = [each for each in audited.get(name, []) if each["record"][ID] not in unpublished]
+            audited[name] = [{"cell": dict(sorted(keys[each["record"][ID]])), **each} for each in kept]
+        return {
+            "tables": [{"name": t.name, "columns": list(t.columns), "cells": len(t.cells)} for t in publication.tables],
+            "cells": len(publication.cells),
+            "suppressed": self.hidden.published,
+            "lines": len(publication.lines),
+            **audited,
+            "complete": self.complete,
+            "promise": "complete" if self.complete else f"sound, not complete: {self.gap}",
+            "inferred": [each for each in audited["intervals"] if each["status"] == "inferred"],
+            "contradictions": [{"reason": reason} for reason in self.contradictions],
+            "rules": [str(rule) for rule in self.rules],
+            "rules_applied": self.applied,
+            "sensitive": [
+                {"cell": dict(sorted(s.key)), "rule": str(s.rule), "shown": s.key in publication.values}
+                for s in self.sensitive
+            ],
+            "rounding": number(simplest_decimal(*(2 * publication.radius,) * 2)),
+        }
+
+    def dumps(self) -> str:
+        """The JSON text."""
+        return dumps(self.to_json())
+
+    def __repr__(self) -> str:
+        return (
+            f"<TablesVerdict: {len(self.exposed)} of {self.hidden.published} suppressed cells recovered exactly, "
+            f"{len(self.inferred)} nearly>"
+        )
+
+
+def shown_number(value: Fraction) -> str:
+    """A number of a table, as it was printed."""
+    return f"{simplest_decimal(value, value):f}"

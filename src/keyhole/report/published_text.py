@@ -1,0 +1,177 @@
+"""What published tables give away, in words: the sentence, the cells, and the sums of shown cells that give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from keyhole.audit.base import name_of
+from keyhole.crosstab.cells import Key, label
+from keyhole.crosstab.hidden import combined_formula
+from keyhole.report.plain import Bounding, Case, EndArgument
+from keyhole.report.published import TablesVerdict, shown_number
+from keyhole.report.text import added_up, claim, known, narrowest_first
+from keyhole.report.troubles import SHOWN, more
+
+LONGEST = 12  # addends of a formula that are written out
+
+
+def sentence(found: TablesVerdict) -> str:
+    """The verdict in a few sentences."""
+    hidden, publication = found.hidden, found.hidden.publication
+    n, cells = len(publication.tables), len(publication.cells)
+    size = f"{'1 table' if n == 1 else f'{n} tables'} ({cells} cells, {len(publication.lines)} lines that add up)"
+    first = ""
+    if found.applied:
+        rules = " or ".join(map(str, found.rules))
+        first = f"No cell of the files is suppressed, so the rules were applied: {rules} hides {hidden.published}. "
+    if not hidden.published:
+        first += f"No cell is suppressed in {size}."
+    else:
+        many = f"{len(found.exposed)} of {hidden.published} suppressed cells"
+        verb = "is" if len(found.exposed) == 1 else "are"
+        first += f"{many} {verb} recovered exactly from {size}."
+    if found.inferred:
+        first += f" {len(found.inferred)} more {'is' if len(found.inferred) == 1 else 'are'} known nearly."
+    if found.ranges:
+        first += f" A narrower range than was known follows for {len(found.ranges)}."
+    if found.shown and not found.applied:
+        first += f" {len({s.key for s in found.shown})} cells are shown that fail a rule."
+    if found.gap and not (found.exposed or found.inferred or found.shown):
+        first += f" This is not an all-clear: {found.gap}."
+    elif not (found.exposed or found.inferred or found.shown) and found.complete and hidden.published:
+        first += " Every one of them is shown to be open: other tables with the same numbers exist."
+    return first
+
+
+def lines(found: TablesVerdict) -> Iterator[tuple[str, str]]:
+    """The verdict as lines, each with the style in which a terminal shows it."""
+    colour = {0: "green", 1: "red"}.get(found.exit_code, "yellow")
+    yield sentence(found), f"bold {colour}"
+    cases = narrowest_first(found)
+    if cases:
+        yield "", ""
+        yield from ((f"  {case.who}: {known(case)}", "") for case in cases[:SHOWN])
+        yield from ((f"  {line}", "") for line in more(cases))
+        yield "", ""
+        yield "Why:", "bold"
+        yield from _reasons(found, cases[:SHOWN])
+    if found.ranges:
+        yield "", ""
+        yield "Open, in a range that follows:", "bold"
+        shown = narrowest_first(found.ranges)[:SHOWN]
+        for case in shown:
+            outer = "" if case.tight else " (outer, not shown to be reached)"
+            yield f"  {case.who}: {claim(case)}{outer}", ""
+        yield from ((f"  {line}", "") for line in more(found.ranges))
+        yield from ((line, "dim") for line, _ in _reasons(found, shown))
+    yield from _rules(found)
+    yield from ((f"Contradiction: {reason}", "yellow") for reason in found.contradictions[:SHOWN])
+    yield from ((line, "yellow") for line in more(found.contradictions, "more contradictions"))
+    yield "", ""
+    yield _assumed(found), "dim"
+
+
+def _reasons(found: TablesVerdict, cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
+    used: dict[str, None] = {}
+    for case in cases:
+        argument = case.argument
+        if argument.ends or argument.rule:
+            used |= dict.fromkeys(argument.queries)
+            named = " and ".join(f"line {q}" for q in argument.queries)
+            told = [_ended(end, case) for end in argument.ends if end.steps]
+            yield f"  {' '.join(told) or f'{named}: {argument.rule}; {case.who} {claim(case)}.'}", ""
+        else:
+            yield from _identity(found, case)
+    yield from ((f"  {_line(found, q)}", "dim") for q in sorted(used, key=int))
+
+
+def _ended(end: EndArgument, case: Case) -> str:
+    """`line 2 = 9; the other 2 cells of it are at most 3 each (known); so town L is at least 3.`"""
+    steps = [(step.weight, f"line {step.cited.number}") for step in end.steps]
+    values = [step.weight * Fraction(step.cited.value) for step in end.steps if step.cited.value is not None]
+    clauses = [added_up(steps, end.constant)]
+    if len(values) == len(steps):
+        clauses[0] += f" = {shown_number(sum(values, end.constant))}"
+    clauses += [_bounded(each, case) for each in end.bounds]
+    word = "at most" if end.side == "hi" else "at least"
+    return f"{'; '.join(clauses)}; so {case.who} is {word} {shown_number(end.end)}."
+
+
+def _bounded(each: Bounding, case: Case) -> str:
+    """`2 other cells are at most 3 each (known)`."""
+    used, word = each.used, "at most" if each.used.bound == "max" else "at least"
+    times = "" if abs(used.weight) == 1 else f", counted {shown_number(abs(used.weight))} times"
+    said = f"{word} {shown_number(used.each)}"
+    if used.own or each.record is not None or used.people == 1:
+        who = case.who if used.own else name_of(each.record) if each.record else "the other cell"
+        return f"{who} is {said} (known){times}"
+    return f"{used.people} other cells are {said} each (known){times}"
+
+
+def _line(found: TablesVerdict, query: str) -> str:
+    """`line 2: town K + town L + town M = county 2 - town N = 9`."""
+    line, values = found.hidden.lines[int(query) - 1], found.hidden.publication.values
+    one = Fraction(1)
+    left = [(one, label(key)) for key in line.parts if key not in values]
+    right = [(-one, label(key)) for key in line.parts if key in values]
+    if line.whole in values:
+        right = [(one, label(line.whole)), *right]
+    else:
+        left = [*left, (-one, label(line.whole))]
+    said = [added_up(side[:LONGEST], Fraction(0)) + (" ..." if len(side) > LONGEST else "") for side in (left, right)]
+    alone = line.whole not in values and len(left) == 1
+    value, _ = found.hidden.answer(line)
+    return f"line {query}: {said[0]} = {said[1]} = {shown_number(-value if alone else value)}"
+
+
+def _identity(found: TablesVerdict, case: Case) -> Iterator[tuple[str, str]]:
+    """`municipality K = size small - county 1 - municipality N`, and the same in numbers."""
+    values = found.hidden.publication.values
+    used = [(found.hidden.lines[int(s.cited.number) - 1], s.weight) for s in case.argument.steps]
+    weights = combined_formula(used, values)
+    ordered = sorted(weights.items(), key=lambda pair: (pair[1] < 0, label(pair[0])))
+    if len(ordered) > LONGEST:
+        numbers = ", ".join(s.cited.number for s in case.argument.steps)
+        yield f"  {case.who} = a sum of {len(ordered)} shown cells (lines {numbers})", ""
+        return
+
+    def total(name: Sequence[tuple[Key, Fraction]], *, numbers: bool) -> str:
+        return added_up([(w, shown_number(values[k]) if numbers else label(k)) for k, w in name], Fraction(0))
+
+    yield f"  {case.who} = {total(ordered, numbers=False)}", ""
+    if case.value is not None:
+        yield f"  {total(ordered, numbers=True)} = {case.value}", "dim"
+
+
+def _rules(found: TablesVerdict) -> Iterator[tuple[str, str]]:
+    """What each rule says of the cells."""
+    if not found.rules:
+        return
+    yield "", ""
+    for rule in found.rules:
+        failing = [s for s in found.sensitive if s.rule == rule]
+        shown = [s for s in failing if s.key in found.hidden.publication.values]
+        told = f"Rule {rule}: {len(failing)} cells are sensitive, {len(shown)} of them shown"
+        if found.untold.get(rule):
+            told += f"; {found.untold[rule]} shown cells cannot be told (no contributors are given)"
+        yield f"{told}.", "red" if shown else ""
+        yield from ((f"  shown: {label(s.key)}", "") for s in shown[:SHOWN])
+
+
+def _assumed(found: TablesVerdict) -> str:
+    """How the numbers were read, and what was taken for granted."""
+    publication = found.hidden.publication
+    said = []
+    if publication.radius:
+        step = shown_number(2 * publication.radius)
+        said.append(f"Numbers are taken as rounded to {step}, as their digits show (--rounding STEP; 0: exact).")
+    else:
+        said.append("Numbers are taken as exact: every line without a gap adds up (--rounding STEP if they are not).")
+    if found.floor and found.hidden.published:
+        said.append("No number shown is below 0, so the hidden ones are taken not to be either (--min none).")
+    if publication.absent:
+        said.append(f"{publication.absent} categories that no table shows count as 0.")
+    if found.verdict is not None:
+        said.append(f"Promise: {'complete' if found.complete else f'sound, not complete: {found.gap}'}.")
+    return "\n".join(said)

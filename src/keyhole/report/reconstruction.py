@@ -1,0 +1,80 @@
+"""Rows that were rebuilt from statistics, in words and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from keyhole.attack.reconstruct.outcome import Found, MicrodataFound, RowValues
+from keyhole.audit.base import visible
+from keyhole.report.as_json import number
+
+SHOWN = 40
+
+
+def as_data(found: MicrodataFound) -> dict[str, Any]:
+    """The fields of the contract: unique, rows, common, status."""
+
+    def plain(rows: Sequence[RowValues]) -> list[dict[str, Any]]:
+        return [{name: number(value) for name, value in row.items()} for row in rows]
+
+    return {
+        "unique": found.unique,
+        "rows": plain(found.rows),
+        "common": None if found.common is None else plain(found.common),
+        "status": str(found.status),
+        "cells": found.cells,
+        "of": found.of,
+    }
+
+
+def sentence(found: MicrodataFound) -> str:
+    """What came of it."""
+    n, searched = len(found.rows), f"{found.cells} numbers, one per cell, were searched"
+    rows = "1 row" if n == 1 else f"{n} rows"
+    if found.status is Found.LIMIT:
+        return f"The time was up before any rows were found, so nothing is claimed ({searched}; --time-limit)."
+    if found.unique:
+        return f"The {rows} below {'is' if n == 1 else 'are'} the only ones that give these statistics ({searched})."
+    if found.common is None:
+        told = "others exist" if found.unique is False else "whether others do is not known"
+        return f"The {rows} below give these statistics; {told}: the time was up ({searched}; --time-limit)."
+    many = len(found.common)
+    share = f"{many} {'row is' if many == 1 else 'rows are'} in all of them" if many else "no row is in all of them"
+    return f"Several sets of {rows} give these statistics; {share} ({searched})."
+
+
+def lines(found: MicrodataFound) -> Iterator[tuple[str, str]]:
+    """The reconstruction as lines, each with the style in which a terminal shows it."""
+    yield sentence(found), "bold red" if found.unique or found.common else "bold yellow"
+    if found.common and not found.unique:
+        yield "", ""
+        yield "In every set of rows with these statistics:", "bold"
+        yield from _table(found.common)
+    if found.rows:
+        yield "", ""
+        yield ("The rows:" if found.unique else "One such set:"), "bold"
+        yield from _table(found.rows)
+    if found.proved:
+        yield "", ""
+        yield (
+            "Proved by exhaustive search in whole numbers (CP-SAT); the rows were checked against every figure.",
+            "dim",
+        )
+
+
+def _table(rows: Sequence[RowValues]) -> Iterator[tuple[str, str]]:
+    """Rows in columns; equal ones once, with how often."""
+    counted = Counter(tuple(row.items()) for row in rows)
+    names = [name for name, _ in next(iter(counted))]
+    many = any(times > 1 for times in counted.values())
+    listed = [[*names, *(["rows"] if many else [])]]
+    for items, times in list(counted.items())[:SHOWN]:
+        listed.append([*(visible(str(value)) for _, value in items), *([str(times)] if many else [])])
+    widths = [max(len(row[k]) for row in listed) for k in range(len(listed[0]))]
+    for k, row in enumerate(listed):
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield f"  {'  '.join(cells)}".rstrip(), "bold" if k == 0 else ""
+    if len(counted) > SHOWN:
+        yield f"  ... and {len(counted) - SHOWN} more (--format json lists all)", ""

@@ -1,0 +1,139 @@
+"""A verdict that may be passed on: without values, or without names, literals, carets and file names as well.
+
+Every form of output is made from `Plain` and `Log`, so what is taken out here is in none of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from enum import StrEnum
+from fractions import Fraction
+
+from keyhole.evidence import Contradiction
+from keyhole.knowledge import Prior
+from keyhole.logs.open import Log
+from keyhole.report.completion import Completion
+from keyhole.report.plain import Argument, Case, Cited, Plain, Record, Step
+from keyhole.sql.redact import shape_of
+from keyhole.transcript import ABSENT, Line, Refusal
+
+TOGETHER = "taken together"
+NO_CERTIFICATE = {"kind": "none", "why": "the verdict was redacted"}
+LOG_NAME, TABLE_NAME = "the log", "the table"
+_LITERAL = re.compile(r"""'(?:[^']|'')*'?|"(?:[^"]|"")*"?|\d[\w.,:+-]*""")
+
+
+class Withheld(StrEnum):
+    """What is taken out: values (private values and answers), or everything that names or tells anything."""
+
+    VALUES = "values"
+    ALL = "all"
+
+
+def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = None) -> Plain:
+    """The verdict without what is withheld. Counts, columns, query numbers, reasons and the promise stay.
+
+    `people` are numbers given to rows before, and are gone on with.
+    """
+    taken = _Withholder(what, verdict.source.kinds, people)
+    everything = what is Withheld.ALL
+    reason = _masked if everything else str
+    return replace(
+        verdict,
+        gap=_masked(verdict.gap) if everything else verdict.gap,
+        source=replace(verdict.source, table=TABLE_NAME, version=None) if everything else verdict.source,
+        priors={name: Prior() for name in verdict.priors} if everything else verdict.priors,
+        findings=tuple(map(taken.case, verdict.findings)),
+        groups=tuple(map(taken.case, verdict.groups)),
+        ranges=tuple(taken.case(case) for case in verdict.ranges),
+        unjudged=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason)) for u in verdict.unjudged),
+        nobody=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason)) for u in verdict.nobody),
+        refused=tuple(map(taken.refusal, verdict.refused)),
+        contradictions=tuple(map(_contradiction, verdict.contradictions)),
+    )
+
+
+def redacted_log(log: Log, what: Withheld, names: Iterable[str]) -> Log:
+    """The log as a redacted verdict may show it; where its statements stand is kept."""
+    if what is Withheld.VALUES:
+        return log
+    taken = _Withholder(what, names)
+    return replace(
+        log,
+        name=LOG_NAME,
+        lines=tuple(
+            replace(line, sql=taken.sql(line.sql), answer=ABSENT, analyst=None, time=None) for line in log.lines
+        ),
+        refused=tuple(map(taken.refusal, log.refused)),
+        unjudged=tuple(map(taken.refusal, log.unjudged)),
+    )
+
+
+class _Withholder:
+    """What replaces what; the same person gets the same number throughout."""
+
+    def __init__(self, what: Withheld, names: Iterable[str], people: dict[int, int] | None = None) -> None:
+        self._everything = what is Withheld.ALL
+        self._names = tuple(names)
+        self._people: dict[int, int] = {} if people is None else people
+
+    def case(self, case: Case) -> Case:
+        rows = tuple(map(self._person, case.rows)) if self._everything else case.rows
+        records = case.records
+        if self._everything:
+            records = tuple(_nameless(record, row) for record, row in zip(records, rows, strict=True))
+        steps = tuple(Step(self._cited(step.cited), Fraction(1)) for step in case.argument.steps)
+        return replace(
+            case,
+            records=records,
+            rows=rows,
+            value=None,
+            lo=None,
+            hi=None,
+            excluded=(),
+            allowed=(),
+            argument=Argument(steps, rule=TOGETHER, certificate=NO_CERTIFICATE),
+            first=self._first(case.first),
+        )
+
+    def line(self, line: Line) -> Line:
+        return replace(line, sql=self.sql(line.sql), answer=ABSENT, analyst=None, time=None)
+
+    def _first(self, first: Completion | None) -> Completion | None:
+        return first if first is None or not self._everything else replace(first, analyst=None, time=None)
+
+    def refusal(self, refusal: Refusal) -> Refusal:
+        if not self._everything:
+            return refusal
+        first = refusal.error.splitlines()[0] if refusal.error else ""
+        return replace(refusal, sql=self.sql(refusal.sql), error=_masked(first), analyst=None)
+
+    def sql(self, text: str) -> str:
+        return shape_of(text, self._names) if self._everything else text
+
+    def _cited(self, cited: Cited) -> Cited:
+        key = () if self._everything else cited.key
+        return Cited(cited.number, Fraction(1), None, cited.fact, self.sql(cited.sql), key)
+
+    def _person(self, row: int) -> int:
+        return self._people.setdefault(row, len(self._people) + 1)
+
+
+def _nameless(record: Record, number: int) -> Record:
+    return {next(iter(record), "row"): f"person {number}"}
+
+
+def _contradiction(found: Contradiction) -> Contradiction:
+    named = ", ".join(f"Q{q}" if q[:1].isdigit() else q for q in found.queries)
+    return replace(found, reason=f"{named} cannot all be true")
+
+
+def _masked(said: str) -> str:
+    """Words without what is quoted in them, and without numbers.
+
+    >>> _masked("no value 'Ann' of \\"na me\\" in Q3; 17 people")
+    'no value … of … in Q3; … people'
+    """
+    return _LITERAL.sub(lambda m: m[0] if said[max(0, m.start() - 1) : m.start()] == "Q" else "…", said)

@@ -1,0 +1,84 @@
+"""The first sentences of a verdict: who is exposed by how many statements, and whether that is an all-clear."""
+
+from __future__ import annotations
+
+from keyhole.report.plain import Plain
+
+NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."
+
+
+def sentence(verdict: Plain) -> str:
+    """The verdict in one or a few sentences. Where half of the log or more was not judged, that comes first."""
+    return " ".join(part for part in (_first(verdict), _also(verdict), _doubt(verdict)) if part)
+
+
+def statements(verdict: Plain) -> str:
+    """How many statements, and how many of them differ."""
+    told = verdict.statements
+    repeated = f" ({told.distinct} different)" if told.distinct != told.total else ""
+    return f"{counted(told.total, 'statement')}{repeated}"
+
+
+def counted(number: int, thing: str, things: str = "") -> str:
+    """A number with its noun.
+
+    >>> counted(1, "query", "queries"), counted(2, "statement")
+    ('1 query', '2 statements')
+    """
+    return f"{number} {thing if number == 1 else things or f'{thing}s'}"
+
+
+def _waiting(verdict: Plain) -> int:
+    """Statements that were not judged, or not in all their parts."""
+    return verdict.statements.unjudged + verdict.statements.refused
+
+
+def _first(verdict: Plain) -> str:
+    people = len({case.rows for case in verdict.exposed})
+    if people:
+        verb = "is" if people == 1 else "are"
+        return f"{people} of {verdict.records} people {verb} exposed by {statements(verdict)}."
+    if not verdict.judged:
+        return NOTHING_JUDGED
+    waiting = _waiting(verdict)
+    exactly = " exactly" if verdict.inferred else ""
+    if 2 * waiting >= verdict.statements.total and waiting:
+        rest = verdict.statements.total - waiting
+        by = f"the other {rest}" if rest else "what could be judged of them"
+        return f"{_not_judged(verdict)} Nobody of {verdict.records} people is exposed{exactly} by {by}."
+    return f"Nobody of {verdict.records} people is exposed{exactly} by {statements(verdict)}."
+
+
+def _also(verdict: Plain) -> str:
+    """What else follows: somebody is narrowed down, a group's total, a narrower range."""
+    said = []
+    exposed = {case.rows for case in verdict.exposed}
+    if narrowed := len({case.rows for case in verdict.inferred} - exposed):
+        more = "more " if exposed else ""
+        said.append(f"Something new is known of {counted(narrowed, f'{more}person', f'{more}people')}.")
+    if verdict.groups:
+        said.append(f"The total of {counted(len(verdict.groups), 'small group')} is determined.")
+    if ranges := len({case.rows for case in verdict.narrowed}):
+        said.append(f"A narrower range than was declared follows for {counted(ranges, 'person', 'people')}.")
+    return " ".join(said)
+
+
+def _doubt(verdict: Plain) -> str:
+    """Why this is not an all-clear, if it is not and was not said yet."""
+    said = []
+    if verdict.contradictions:
+        said.append("Some answers contradict each other or the data, so this is not an all-clear.")
+    waiting, total = _waiting(verdict), verdict.statements.total
+    if waiting:
+        if verdict.exposed or not verdict.judged or 2 * waiting < total:
+            said.append(_not_judged(verdict))
+    elif not verdict.complete and not verdict.cases and not verdict.contradictions and verdict.judged:
+        said.append(f"This is not an all-clear: {verdict.gap}.")
+    return " ".join(said)
+
+
+def _not_judged(verdict: Plain) -> str:
+    waiting, total = _waiting(verdict), verdict.statements.total
+    verb = "was" if waiting == 1 else "were"
+    rest = ", so this is not an all-clear" if verdict.judged else ""
+    return f"{waiting} of {counted(total, 'statement')} {verb} not judged{rest}."

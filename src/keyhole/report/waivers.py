@@ -1,0 +1,205 @@
+"""What somebody signed off: findings and statements by fingerprint, with who, when, why and until when. No values.
+
+A fingerprint is taken of what anybody may read in the log (the statements that a finding needs, and the column), never
+of a person or a value: a hash of a name is undone by a list of names. With a key, the person is part of it (HMAC), so
+that a waiver is for him alone; without one, for whoever these statements expose in that column.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import hmac
+import json
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from keyhole.errors import ConfigError
+
+KINDS = ("exposed", "inferred", "group", "unjudged", "refused", "contradiction", "gap")
+DIGITS = 32
+
+
+class FailOn(StrEnum):
+    """What makes a pipeline fail, each with all that is worse."""
+
+    EXPOSED = "exposed"
+    INFERRED = "inferred"
+    UNJUDGED = "unjudged"
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """Something to decide on: its kind, its fingerprint, and what it is about in words without values."""
+
+    kind: str
+    fingerprint: str
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiver:
+    """One signature."""
+
+    kind: str
+    fingerprint: str
+    about: str
+    by: str
+    at: dt.date
+    why: str
+    until: dt.date | None = None
+
+    def holds(self, today: dt.date) -> bool:
+        """Not expired."""
+        return self.until is None or today <= self.until
+
+
+def matters(verdict: Mapping[str, Any], key: bytes | None = None) -> list[Matter]:
+    """What a JSON verdict leaves to decide, worst first; equal ones once.
+
+    >>> one = {"column": "pay", "record": {"name": "Ann"}, "proof": [{"query": "1", "sql": "SELECT  SUM(pay) FROM t"}]}
+    >>> empty = {"groups": [], "intervals": [], "unjudged": [], "refused": [], "contradictions": [], "complete": True}
+    >>> print(matters({"exposed": [one], **empty})[0].about)
+    pay, exposed by Q1
+    """
+    return list(dict.fromkeys(_matters(verdict, key)))
+
+
+def _matters(verdict: Mapping[str, Any], key: bytes | None) -> Iterator[Matter]:
+    for item in verdict["exposed"]:
+        yield _finding("exposed", item, [item["record"]], key)
+    for item in verdict["intervals"]:
+        if item["status"] == "inferred":
+            yield _finding("inferred", item, [item["record"]], key)
+    for item in verdict["groups"]:
+        yield _finding("group", item, item["records"], key)
+    for item in verdict["contradictions"]:
+        about = f"contradiction of {_listed(item['queries'])}"
+        yield Matter("contradiction", _hash("contradiction", *map(str, item["queries"])), about)
+    for item in verdict["unjudged"]:
+        yield Matter("unjudged", _hash("unjudged", _flat(item["sql"])), f"Q{item['query']} was not judged")
+    for item in verdict["refused"]:
+        yield Matter("refused", _hash("refused", _flat(item["sql"])), f"Q{item['query']} was refused")
+    if not verdict["complete"]:
+        yield Matter("gap", _hash("gap", verdict["promise"]), "the verdict is not complete")
+
+
+def _finding(kind: str, item: Mapping[str, Any], people: Iterable[Mapping[str, Any]], key: bytes | None) -> Matter:
+    used = {i["query"]: _flat(i.get("sql", "")) for i in item["proof"] if i.get("query")}
+    parts = [item["column"], *sorted(set(used.values()))]
+    named = [] if key is None else [json.dumps(sorted(map(_record, people)), ensure_ascii=False)]
+    return Matter(kind, _hash(kind, *parts, *named, key=key), f"{item['column']}, {kind} by {_listed(used)}")
+
+
+def _record(record: Mapping[str, Any]) -> str:
+    return json.dumps({k: str(v) for k, v in record.items()}, sort_keys=True, ensure_ascii=False)
+
+
+def _hash(*parts: str, key: bytes | None = None) -> str:
+    said = json.dumps(parts, ensure_ascii=False).encode()
+    made = hashlib.sha256(said) if key is None else hmac.new(key, said, hashlib.sha256)
+    return made.hexdigest()[:DIGITS]
+
+
+def _flat(sql: str) -> str:
+    return " ".join(sql.split())
+
+
+def _listed(queries: Iterable[str]) -> str:
+    return ", ".join(f"Q{q}" for q in queries) or "what is known"
+
+
+def read_waivers(path: Path) -> tuple[Waiver, ...]:
+    """Those of a file."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot read the waivers {path}: {error.strerror}") from None
+    except (ValueError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"the waivers {path} are not TOML: {error}") from None
+    listed = raw.get("waiver")
+    if set(raw) - {"waiver"} or not isinstance(listed, list):
+        raise ConfigError(f"{path} is no file of waivers: `keyhole review verdict.json --waivers {path}` writes one")
+    return tuple(_waiver(item, number, path) for number, item in enumerate(listed, 1))
+
+
+def _waiver(item: Any, number: int, path: Path) -> Waiver:
+    where = f"waiver {number} of {path}"
+    needed = {"kind": str, "fingerprint": str, "by": str, "why": str, "at": dt.date}
+    if not isinstance(item, dict):
+        raise ConfigError(f"{where} is not a table")
+    if unknown := set(item) - {*needed, "about", "until"}:
+        raise ConfigError(f"{where} has {sorted(unknown)[0]!r}, which no waiver has")
+    for name, kind in needed.items():
+        if not isinstance(item.get(name), kind) or item[name] == "":
+            raise ConfigError(f"{where} needs {name}: who signed what, when and why, is what a waiver says")
+    if item["kind"] not in KINDS:
+        raise ConfigError(f"{where}: kind is one of {', '.join(KINDS)}, not {item['kind']!r}")
+    until = item.get("until")
+    if until is not None and (not isinstance(until, dt.date) or isinstance(until, dt.datetime)):
+        raise ConfigError(f"{where}: until is a day, such as until = 2027-01-31")
+    about = str(item.get("about", ""))
+    return Waiver(item["kind"], item["fingerprint"], about, item["by"], item["at"], item["why"], until)
+
+
+def waivers_toml(waivers: Iterable[Waiver]) -> str:
+    """The text of the file."""
+    parts = ["# Signed off with `keyhole review`, for `keyhole audit --accept`. No names of people, no values.\n"]
+    for each in waivers:
+        until = "" if each.until is None else f"until = {each.until.isoformat()}\n"
+        parts.append(
+            f"\n[[waiver]]\nkind = {json.dumps(each.kind)}\nfingerprint = {json.dumps(each.fingerprint)}\n"
+            f"about = {json.dumps(each.about, ensure_ascii=False)}\nby = {json.dumps(each.by, ensure_ascii=False)}\n"
+            f"at = {each.at.isoformat()}\nwhy = {json.dumps(each.why, ensure_ascii=False)}\n{until}"
+        )
+    return "".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A verdict against what was signed: what is left to decide, what is waived, which signatures are out of date."""
+
+    left: tuple[Matter, ...]
+    waived: tuple[Matter, ...]
+    expired: tuple[Matter, ...]
+
+    @classmethod
+    def of(cls, found: Iterable[Matter], waivers: Iterable[Waiver], today: dt.date) -> Accepted:
+        """Each matter with its waivers; one that has expired waives nothing."""
+        signed: dict[tuple[str, str], bool] = {}
+        for each in waivers:
+            name = (each.kind, each.fingerprint)
+            signed[name] = signed.get(name, False) or each.holds(today)
+        names = {m: signed.get((m.kind, m.fingerprint)) for m in found}
+        return cls(
+            tuple(m for m, holds in names.items() if not holds),
+            tuple(m for m, holds in names.items() if holds),
+            tuple(m for m, holds in names.items() if holds is False),
+        )
+
+    def exit_code(self, fail_on: FailOn) -> int:
+        """1 somebody is left who counts; 3 something else is left that counts; 0 nothing is."""
+        kinds = {m.kind for m in self.left}
+        worst = {FailOn.EXPOSED: {"exposed"}}.get(fail_on, {"exposed", "inferred", "group"})
+        if kinds & worst:
+            return 1
+        return 3 if fail_on is FailOn.UNJUDGED and kinds else 0
+
+    def sentences(self, fail_on: FailOn) -> Iterator[str]:
+        """What the output says about it: a verdict that was changed by a signature must show it."""
+        if fail_on is not FailOn.UNJUDGED:
+            rest = "ranges, groups and what was not judged" if fail_on is FailOn.EXPOSED else "what was not judged"
+            yield f"Only --fail-on {fail_on} counts for the exit code; {rest} does not."
+        if self.waived:
+            yield f"{len(self.waived)} signed off (--accept): {_some(self.waived)}."
+        if self.expired:
+            yield f"{len(self.expired)} signed off once, but expired: {_some(self.expired)}."
+
+
+def _some(found: tuple[Matter, ...], shown: int = 5) -> str:
+    more = f" and {len(found) - shown} more" if len(found) > shown else ""
+    return "; ".join(m.about for m in found[:shown]) + more

@@ -1,0 +1,251 @@
+"""Ends that are reached by a table in floating point, many at a time: pushes, packed, then projected.
+
+    packed       many columns are wished beyond their ends, so many as the rows can make up for
+    projected    the nearest table to that wish
+    accepted     only if all rows given hold on it; then every end that it reaches, to 1e-6 of the width, is noted
+
+The centre from which is pushed is the mean of the tables so far. A witness is a float: it says that an end cannot be
+far from the best, never that a range is outer and never that a second table exists. Cost: a projection a round; a round
+of an easy log reaches one end in ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from time import monotonic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.solve.interval.forcing import forced
+from keyhole.solve.interval.packing import packed, room_of
+from keyhole.solve.interval.polytope import End, Polytope
+from keyhole.solve.interval.presolve import Presolved, presolved
+from keyhole.solve.interval.projection import Band, Projection
+from keyhole.solve.interval.projection_kernels import Floats
+from keyhole.solve.interval.propagate import Propagation
+
+NEAR = 1e-6  # of the width of a range
+LEAST_GAIN = 0.02  # of the ends left, in a round
+MOST_ROWS = 8_000  # of a part that is projected on: one dense matrix of so many rows and columns
+TRIES = 4  # of an end among others
+SHORT = 60  # columns of a row through which pushes are propagated
+ALONE = (30.0, 3000.0)  # widths beyond its target by which one end is pushed alone
+MOST_ALONE = 200
+PATIENCE = 3  # rounds in a row with less, or ends in a row that were not reached alone
+
+Flags = NDArray[np.bool_]
+Tell = Callable[[int, int], None]
+
+
+def near_ends(
+    P: Polytope,
+    narrowed: Propagation,
+    rows: Sequence[int],
+    ends: Mapping[int, tuple[End, End]],  # of a record of each column of the part
+    left: Sequence[Sequence[bool]],  # which of them are not reached yet
+    table: Mapping[int, Fraction] | None,
+    end: float | None,
+    tell: Tell,
+) -> Iterator[tuple[int, tuple[bool, bool]]]:
+    """The columns of which an end was reached, and which; nothing where a part does not fit into floats."""
+    columns = list(ends)
+    if end is not None and monotonic() > end:
+        return
+    part = presolved(P, narrowed.polytope, rows, columns, narrowed.floats)
+    if part is None or len(part.band.lo) > MOST_ROWS:
+        return
+    lo, hi = (np.array([_float(ends[k][side]) for k in columns]) for side in (0, 1))
+    low, high = (np.array([_float(P.records[k][side]) for k in columns]) for side in (0, 1))
+    others = np.array([P.sizes[k] - 1 for k in columns], dtype=np.float64)
+    lower, upper = lo + np.where(others > 0, others * high, 0.0), hi + np.where(others > 0, others * low, 0.0)
+    open_ends = np.array(left) & np.isfinite(np.stack([lower, upper], axis=1))
+    search = Witnesses(part, lower, upper, open_ends.copy(), NEAR * (hi - lo), end, tell)
+    interrupted: KeyboardInterrupt | None = None
+    try:
+        search.search(None if table is None else np.array([float(table[k]) for k in columns]))
+    except KeyboardInterrupt as stop:
+        interrupted = stop
+    reached = open_ends & ~search.left
+    for j in np.flatnonzero(reached.any(axis=1)).tolist():
+        yield columns[j], (bool(reached[j, 0]), bool(reached[j, 1]))
+    if interrupted is not None:
+        raise interrupted
+
+
+def _float(end: End) -> float:
+    return np.nan if end is None else float(end)
+
+
+@dataclass(slots=True, eq=False)
+class Witnesses:
+    """The search in one part. `lower`, `upper`: what a total must come down or up to, for each column of the part.
+
+    `left[:, 0]` and `left[:, 1]` are the lower and upper ends that no table has reached.
+    """
+
+    part: Presolved
+    lower: Floats
+    upper: Floats
+    left: Flags
+    near: Floats  # how close counts as reached
+    end: float | None = None
+    tell: Tell = lambda _done, _of: None
+    seed: int = 0
+    rounds: int = 0
+    _centre: Floats = field(init=False)
+    _onto: Projection = field(init=False)
+    _rng: np.random.Generator = field(init=False)
+
+    def search(self, table: Floats | None) -> None:
+        """From a table that is possible, if one is known, until rounds gain little or time is up."""
+        part = self.part
+        self._rng = np.random.default_rng(self.seed)
+        for ends in (self.lower, self.upper):
+            ends /= part.unit
+        self._onto = Projection(part.band, part.low, part.high)
+        middle = (part.low + part.high) / 2
+        start = self._onto.nearest(middle, part.low, part.high)[0] if table is None else table[part.free] / part.unit
+        if start is None or not part.given.holds(part.table(start)):
+            return
+        self._centre = np.clip(start, part.low, part.high)
+        self._together()
+        self._with_consequences()
+        self._alone()
+
+    @property
+    def _late(self) -> bool:
+        return self.end is not None and monotonic() > self.end
+
+    def _together(self) -> None:
+        """Phase 1: as many pushes a round as rows can make up for."""
+        share, idle, total = 0.2, 0, int(self.left.sum())
+        while idle < PATIENCE and not self._late:
+            before = int(self.left.sum())
+            if not before:
+                return
+            side = self._packed(share)
+            steps, found = self._aim(side, np.full(len(side), 1.0))
+            if found:
+                share = min(share * 1.25, 0.2) if steps <= 11 else share * 0.85 if steps > 16 else share
+            else:
+                share *= 0.7
+            left = int(self.left.sum())
+            idle = idle + 1 if before - left < LEAST_GAIN * before else 0
+            self.tell(total - left, total)
+
+    def _packed(self, share: float) -> NDArray[np.int8]:
+        part, at = self.part, self.part.free
+        centre, onto = self._centre, self._onto
+        down, up = centre - part.low, part.high - centre
+        lowered, raised, sizes = room_of(onto.by_column, down, up, len(onto.rows))
+        said = onto.basis.sums(centre)
+        lowered += np.maximum(onto.basis.hi - said, 0.0)
+        raised += np.maximum(said - onto.basis.lo, 0.0)
+        order = self._rng.permutation(np.flatnonzero(self.left[at].ravel()))
+        shift = np.minimum(self.lower[at] - centre, 0.0), np.maximum(self.upper[at] - centre, 0.0)
+        most = max(int(share * len(at)), 1)
+        return packed(onto.by_column, order, shift, (down, up), lowered, raised, sizes, (0.5, 0.3, most))
+
+    def _with_consequences(self) -> None:
+        """Phase 2: fewer pushes a round, each with what it forces; those that failed are pushed harder."""
+        part, at = self.part, self.part.free
+        tries = np.zeros((len(at), 2), dtype=np.int64)
+        share, total = 0.02, int(self.left.sum())
+        short = _Short(part.band, self._onto)
+        while not self._late and share * len(at) >= 0.5:
+            waiting = self._rng.permutation(np.flatnonzero((self.left[at] & (tries < TRIES)).ravel()))
+            if not len(waiting):
+                return
+            order = waiting[np.argsort(tries.ravel()[waiting], kind="stable")]
+            targets = self.lower[at], self.upper[at]
+            side, box, settled = short.pushes(order, targets, (part.low, part.high), self._centre, share)
+            aimed = np.flatnonzero(side)
+            if not len(aimed):
+                return
+            which = (side[aimed] > 0).astype(np.int64)
+            beyond = np.full(len(at), 0.5)
+            beyond[aimed] = 0.5 * 4.0 ** tries[aimed, which]
+            tries[aimed, which] += 1
+            steps, found = self._aim(side, beyond, (box, settled))
+            share *= 0.7 if not found or steps > 12 else 1.2 if steps <= 7 else 1.0
+            self.tell(total - int(self.left.sum()), total)
+
+    def _alone(self) -> None:
+        """Phase 3: one end at a time, as hard as it takes; a run of failures ends it."""
+        at, failed = self.part.free, 0
+        for code in self._rng.permutation(np.flatnonzero(self.left[at].ravel()))[:MOST_ALONE].tolist():
+            k, up = divmod(code, 2)
+            for widths in ALONE:
+                if failed >= PATIENCE or self._late:
+                    return
+                if self.left[at[k], up]:
+                    side = np.zeros(len(at), dtype=np.int8)
+                    side[k] = 1 if up else -1
+                    self._aim(side, np.full(len(at), widths))
+            failed = failed + 1 if self.left[at[k], up] else 0
+
+    def _aim(
+        self, side: NDArray[np.int8], beyond: Floats, settled: tuple[tuple[Floats, Floats], Flags] | None = None
+    ) -> tuple[int, bool]:
+        """Push columns to their targets and `beyond`, in widths; how many steps it took, and was a table found?
+
+        `settled`: a box, and the columns that it leaves one value, which are pushed as well.
+        """
+        part, at = self.part, self.part.free
+        z, low, high = self._centre.copy(), part.low.copy(), part.high.copy()
+        beyond = beyond * (part.high - part.low)
+        if settled is not None:
+            value = settled[0][0]
+            ends = np.where(value <= low, -1.0, np.where(value >= high, 1.0, 0.0))
+            z = np.where(settled[1], value + ends * beyond, z)
+        down, up = side < 0, side > 0
+        low[down], high[up] = self.lower[at][down], self.upper[at][up]
+        low[down], high[up] = np.maximum(low[down], part.low[down]), np.minimum(high[up], part.high[up])
+        z[down], z[up] = (low - beyond)[down], (high + beyond)[up]
+        x, steps = self._onto.nearest(z, low, high)
+        if x is None or not part.given.holds(part.table(x)):
+            return steps, False
+        self._note(x)
+        self.rounds += 1
+        self._centre += (x - self._centre) / min(self.rounds + 1, 8)
+        return steps, True
+
+    def _note(self, x: Floats) -> None:
+        at = self.part.free
+        near = self.near[at] / self.part.unit
+        self.left[at, 0] &= ~(x <= self.lower[at] + near)
+        self.left[at, 1] &= ~(x >= self.upper[at] - near)
+
+
+class _Short:
+    """The rows of few columns, all of them; and those of many columns of the basis."""
+
+    def __init__(self, band: Band, onto: Projection) -> None:
+        self.rows = band.chosen(np.flatnonzero(np.diff(band.matrix[0]) <= SHORT))
+        self.both = self.rows.matrix, self.rows.transposed()
+        self.basis = onto.basis.chosen(np.flatnonzero(np.diff(onto.basis.matrix[0]) > SHORT))
+        self.long = self.basis.transposed()
+
+    def pushes(
+        self,
+        order: NDArray[np.int64],
+        targets: tuple[Floats, Floats],
+        ends: tuple[Floats, Floats],
+        centre: Floats,
+        share: float,
+    ) -> tuple[NDArray[np.int8], tuple[Floats, Floats], Flags]:
+        """The sides pushed, the box that they leave, and the columns with one value in it."""
+        box = ends[0].copy(), ends[1].copy()
+        m, said = len(self.basis.lo), self.basis.sums(centre)
+        lowered, raised, sizes = room_of(self.long, centre - ends[0], ends[1] - centre, m)
+        lowered += np.maximum(self.basis.hi - said, 0.0)
+        raised += np.maximum(said - self.basis.lo, 0.0)
+        books = np.zeros(m), lowered, raised, np.zeros(m)
+        limits = (0.9, 0.5, max(int(share * len(centre)), 1))
+        side, settled = forced(
+            self.both, (self.rows.lo, self.rows.hi), self.long, order, targets, box, centre, books, sizes, limits
+        )
+        return side, box, settled

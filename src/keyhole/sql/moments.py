@@ -1,0 +1,93 @@
+"""What an aggregate is computed from: sums, or the distinct values of a column with their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from keyhole.schema import folded
+
+_SPREADS = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)
+_PAIRS = tuple(
+    kind
+    for name in (
+        *("Corr", "CovarPop", "CovarSamp", "RegrSlope", "RegrIntercept", "RegrR2", "RegrCount", "RegrAvgx", "RegrAvgy"),
+        *("RegrSxx", "RegrSyy", "RegrSxy"),
+    )
+    if (kind := getattr(exp, name, None)) is not None
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputedFrom:
+    """`sums` determine the aggregate; or the counts of each `value` do, among those who satisfy `where` (None: all)."""
+
+    sums: tuple[exp.Expr, ...] = ()
+    value: exp.Expr | None = None
+    where: exp.Expr | None = None
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Is this node an aggregate, with its FILTER or WITHIN GROUP?"""
+    return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup) and not isinstance(node, exp.Grouping)
+
+
+def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
+    """What determines one aggregate: itself, where that is a sum, a count or an order statistic.
+
+    An average is SUM(x) / COUNT(x); a variance is a function of SUM(x), SUM(x*x) and COUNT(x); CORR, COVAR_* and REGR_*
+    are of the moments of those who have both values; COUNT(DISTINCT x) of a private x of the number of people with each
+    value.
+
+    >>> import sqlglot
+    >>> [part.sql() for part in moments(sqlglot.parse_one("STDDEV_POP(x)"), ()).sums]
+    ['SUM(x)', 'SUM(x * x)', 'COUNT(x)']
+    """
+    where = node.expression.this if isinstance(node, exp.Filter) else None
+    inner = node.this if isinstance(node, exp.Filter) else node
+    if isinstance(inner, _SPREADS) and inner.this is not None:
+        x = inner.this
+        found: list[exp.Expr] = [exp.Sum(this=x.copy()), exp.Sum(this=_times(x, x)), exp.Count(this=x.copy())]
+        return ComputedFrom(tuple(_filtered(part, where) for part in found))
+    if isinstance(inner, exp.CountIf) and inner.this is not None:
+        one = exp.Case(ifs=[exp.If(this=inner.this.copy(), true=exp.Literal.number(1))], default=exp.Literal.number(0))
+        return ComputedFrom((_filtered(exp.Sum(this=one), where),))
+    if isinstance(inner, exp.Avg) and inner.this is not None and not isinstance(inner.this, exp.Distinct):
+        found = [exp.Sum(this=inner.this.copy()), exp.Count(this=inner.this.copy())]
+        return ComputedFrom(tuple(_filtered(part, where) for part in found))
+    if isinstance(inner, _PAIRS) and inner.this is not None and isinstance(inner.args.get("expression"), exp.Expr):
+        return ComputedFrom(tuple(_filtered(part, where) for part in _of_pairs(inner.this, inner.expression)))
+    distinct = inner.this if isinstance(inner.this, exp.Distinct) else None
+    value = distinct.expressions[0] if distinct is not None and len(distinct.expressions) == 1 else None
+    if isinstance(inner, exp.Mode | exp.ApproxDistinct):
+        value = inner.this
+    if isinstance(value, exp.Expr) and any(folded(c.name) in secret for c in value.find_all(exp.Column)):
+        return ComputedFrom(value=value, where=where)
+    return ComputedFrom((node,))
+
+
+def _of_pairs(y: exp.Expr, x: exp.Expr) -> list[exp.Expr]:
+    def where_both(part: exp.Expr, other: exp.Expr) -> exp.Expr:
+        there = exp.Not(this=exp.Is(this=other.copy(), expression=exp.Null()))
+        return exp.Case(ifs=[exp.If(this=there, true=part.copy())])
+
+    both = where_both(exp.Literal.number(1), x)
+    return [
+        exp.Sum(this=where_both(y, x)),
+        exp.Sum(this=where_both(x, y)),
+        exp.Sum(this=_times(x, y)),
+        exp.Sum(this=where_both(_times(y, y), x)),
+        exp.Sum(this=where_both(_times(x, x), y)),
+        exp.Count(this=where_both(both, y)),
+    ]
+
+
+def _times(x: exp.Expr, y: exp.Expr) -> exp.Expr:
+    left, right = (part.copy() if isinstance(part, exp.Column) else exp.paren(part.copy()) for part in (x, y))
+    return exp.Mul(this=left, expression=right)
+
+
+def _filtered(node: exp.Expr, where: exp.Expr | None) -> exp.Expr:
+    return node if where is None else exp.Filter(this=node, expression=exp.Where(this=where.copy()))

@@ -1,0 +1,215 @@
+"""Any statement of a log as plain ones: read as it is, opened where it is several, or put down to what tells more.
+
+A `Statement` whose `certainty` is empty was shown as it is. `IF_SHOWN`: some of its rows may have been cut off (LIMIT,
+TOP, QUALIFY), and which ones is not known. `FINER`: only something computed from it was shown.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable
+from dataclasses import replace
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from keyhole.errors import ParseError, QueryError, UnsupportedQuery
+from keyhole.predicate import columns
+from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Query, Statement, Term
+from keyhole.schema import Schema
+from keyhole.sql.clock import told
+from keyhole.sql.dialects import Carried, carried
+from keyhole.sql.engines import Dialect
+from keyhole.sql.finer import NotTold, finer
+from keyhole.sql.flatten import flat
+from keyhole.sql.lower import lower
+
+_CUT = ("limit", "offset", "qualify", "fetch")
+_WEAKER = {"": 0, COVERED: 0, IF_SHOWN: 1, FINER: 2}
+
+
+class Unread(Exception):
+    """A statement that is read and means something else in DuckDB; the text says why."""
+
+
+def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> tuple[Statement, ...]:
+    """What a statement asks, as one or several plain statements over the table.
+
+    Guarantee: the answers of those returned determine the answer of the text, and those without a `certainty` are
+    determined by it in turn. `now` is when it ran, for CURRENT_DATE and its kin. Raises `QueryError` if it is not
+    understood, `Unread` if it may mean something else here.
+
+    >>> from keyhole.schema import Column, Kind, Role
+    >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
+    >>> found = read("SELECT dept, SUM(pay) FROM t GROUP BY dept ORDER BY 2 DESC LIMIT 3", "duckdb", staff)
+    >>> [(part.text, part.certainty, part.limit) for part in found]
+    [('SELECT dept, SUM(pay) FROM t GROUP BY dept ORDER BY 2 DESC', 'if shown', 3)]
+    """
+    if now is not None:
+        sql = told(sql, dialect, now)
+    carry = carried(sql, dialect, schema)
+    refused: QueryError
+    try:
+        statement = lower(carry.sql, schema)
+    except QueryError as error:
+        foreign = isinstance(error, ParseError) and bool(carry.reason)  # DuckDB's grammar says nothing of it
+        refused = UnsupportedQuery(carry.reason) if foreign else error
+    else:
+        if not carry.reason:
+            return _Opening(dialect, schema).covered(statement, sql)
+        refused = UnsupportedQuery(carry.reason)
+    try:
+        found = _Opening(dialect, schema).opened(_tree(sql, dialect), carry)
+    except (QueryError, NotTold, Unread, RecursionError) as error:
+        if carry.reason and refused.position is None:
+            raise Unread(str(error) if isinstance(error, Unread) else carry.reason) from None
+        raise _clearer(refused, error, sql) from None
+    return found
+
+
+def _clearer(refused: QueryError, opening: Exception, sql: str) -> QueryError:
+    """The refusal of the text itself; of what it was opened to, if that is what cannot be judged."""
+    if isinstance(refused, UnsupportedQuery) and isinstance(opening, UnsupportedQuery):
+        return UnsupportedQuery(opening.message, sql, refused.position)
+    return refused
+
+
+class _Opening:
+    def __init__(self, dialect: str, schema: Schema) -> None:
+        self.dialect, self.schema = dialect, schema
+        self.name = "" if dialect == Dialect.UNKNOWN else dialect
+
+    def opened(self, tree: exp.Expr, carry: Carried | None = None) -> tuple[Statement, ...]:
+        """The plain statements of a tree: exact ones if there are, else such as tell more."""
+        while isinstance(tree, exp.Subquery) and tree.args.get("alias") is None and not _cut(tree):
+            tree = tree.this
+        if carry is None:
+            try:
+                return (self.lowered(tree),)
+            except (QueryError, Unread):
+                pass
+        if isinstance(tree, exp.SetOperation):
+            return self.several(tree)
+        if carry is not None and not carry.reason:
+            made = flat(_tree(carry.sql, Dialect.DUCKDB))
+            if made is not None and not _cut(made):
+                try:
+                    return (replace(lower(made.sql(dialect="duckdb"), self.schema), text=carry.sql),)
+                except QueryError:
+                    pass
+        whole = flat(tree) or tree
+        if isinstance(whole, exp.Select) and _cut(whole):
+            try:
+                return (self.shortened(whole),)
+            except (QueryError, Unread):
+                pass
+        parts = [self.lowered(part) for part in finer(tree, self.schema)]
+        return tuple(replace(part, certainty=FINER) for part in parts)
+
+    def covered(self, statement: Statement, sql: str) -> tuple[Statement, ...]:
+        """A statement, with such as tell more beside it where it may be that no rule can use its own answer."""
+        secret = frozenset(c.name for c in self.schema.columns if c.secret)
+        if not _unsure(statement, secret):
+            return (statement,)
+        try:
+            parts = [self.lowered(part) for part in finer(_tree(sql, self.dialect), self.schema)]
+        except (QueryError, NotTold, Unread, RecursionError):
+            return (statement,)
+        if any(_unsure(part, secret) for part in parts):
+            return (statement,)
+        return (replace(statement, certainty=COVERED), *(replace(part, certainty=FINER) for part in parts))
+
+    def lowered(self, tree: exp.Expr) -> Statement:
+        carry = carried(tree.sql(dialect=self.name), self.dialect, self.schema)
+        if carry.reason:
+            raise Unread(carry.reason)
+        return lower(carry.sql, self.schema)
+
+    def shortened(self, tree: exp.Select) -> Statement:
+        """A SELECT of which only some rows may have been shown; what QUALIFY looks at is shown, or it tells more."""
+        whole, limit = tree.copy(), tree.args.get("limit")
+        for name in _CUT:
+            whole.set(name, None)
+        if (qualify := tree.args.get("qualify")) is not None:
+            order = whole.args.get("order") or exp.Order(expressions=[])
+            for inner in finer(tree, self.schema):
+                for item in inner.expressions:
+                    order.append("expressions", exp.Ordered(this=item.copy(), nulls_first=False))
+            whole.set("order", order)
+        statement = self.lowered(whole)
+        amount = limit.expression if isinstance(limit, exp.Limit) else None
+        count = int(amount.name) if isinstance(amount, exp.Literal) and amount.name.isdigit() else None
+        known = count if qualify is None and tree.args.get("offset") is None else None
+        return replace(statement, certainty=IF_SHOWN, limit=known)
+
+    def several(self, tree: exp.SetOperation) -> tuple[Statement, ...]:
+        """UNION: the statements of both sides. Rows that are alike become one unless it says ALL."""
+        sides = [tree.this, tree.expression]
+        with_ = tree.args.get("with_")
+        if with_ is not None:
+            sides = [_with(side, with_) for side in sides]
+        found = [self.opened(side) for side in sides]
+        certainty = ""
+        merged = tree.args.get("distinct", True) and not _told_apart(sides)
+        if merged or not isinstance(tree, exp.Union):
+            certainty = FINER
+        elif _cut(tree):
+            certainty = IF_SHOWN
+        return tuple(
+            replace(part, certainty=max(part.certainty, certainty, key=_WEAKER.__getitem__), limit=None)
+            if certainty
+            else part
+            for side in found
+            for part in side
+        )
+
+
+def _unsure(statement: Statement, secret: frozenset[str]) -> bool:
+    """May it be that no rule can use an answer of it?"""
+    asked = (*statement.queries, *statement.tested)
+    private = any(key.hidden(secret) for key in statement.keys)
+    return any((private and query.per) or _hard(query, secret) for query in asked)
+
+
+def _hard(query: Query, secret: frozenset[str]) -> bool:
+    """Is it a variance, a yes/no question, or a quotient over something private?"""
+    if query.aggregate is Aggregate.VAR or (query.test is not None and not _public((*query.terms, *query.per), secret)):
+        return True
+    return not _public(query.per, secret)
+
+
+def _public(terms: Iterable[Term], secret: frozenset[str]) -> bool:
+    return all(term.column is None and not secret & columns(term.where) for term in terms)
+
+
+def _with(side: exp.Expr, with_: exp.With) -> exp.Expr:
+    side = side.copy()
+    while isinstance(side, exp.Subquery) and side.args.get("alias") is None:
+        side = side.this
+    own = side.args.get("with_")
+    ctes = [cte.copy() for cte in (*with_.expressions, *(own.expressions if own is not None else ()))]
+    side.set("with_", exp.With(expressions=ctes, recursive=with_.args.get("recursive")))
+    return side
+
+
+def _told_apart(sides: list[exp.Expr]) -> bool:
+    """Is there a column in which both sides have a constant of their own?"""
+    if not all(isinstance(side, exp.Select) for side in sides):
+        return False
+    pairs = zip(*([item.unalias() for item in side.expressions] for side in sides), strict=False)
+    return any(isinstance(a, exp.Literal) and isinstance(b, exp.Literal) and a.name != b.name for a, b in pairs)
+
+
+def _cut(tree: exp.Expr) -> bool:
+    return any(tree.args.get(name) is not None for name in _CUT)
+
+
+def _tree(sql: str, dialect: str) -> exp.Expr:
+    try:
+        found = sqlglot.parse(sql, read="" if dialect == Dialect.UNKNOWN else dialect)
+    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
+        raise NotTold("it cannot be read") from None
+    if len(found) != 1 or not isinstance(found[0], exp.Expr):
+        raise NotTold("one statement at a time")
+    return found[0]

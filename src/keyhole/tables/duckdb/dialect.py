@@ -1,0 +1,138 @@
+"""How a text file separates its fields: found from its first lines, and said to the engine in full.
+
+The engine's own guess may leave out lines that it takes for comments or titles, and reads a file with an uneven row as
+one column: people would be lost unseen. So nothing but kinds is left to guess.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from keyhole.errors import DataError
+from keyhole.predicate import literal
+from keyhole.schema import folded
+
+SEPARATORS = ("\t", ";", "|", ",")
+SAMPLE = 1 << 16  # characters
+ROWS = 200
+DATES = "dateformat='%Y-%m-%d'"  # other forms stay text: whether 03/04 is in March or in April is not guessed
+
+
+@dataclass(frozen=True, slots=True)
+class Separation:
+    """What separates and quotes fields; `escape` is put before a quote inside quotes."""
+
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = '"'
+
+    @classmethod
+    def of(cls, path: Path, delimiter: str | None = None, wide: int = 0) -> Separation:
+        """That of a file in UTF-8: the one under which most of its first rows are as wide as the first one (or `wide`).
+
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "t"
+        >>> _ = file.write_text("name;pay\\nAnn, a;1,5\\n")
+        >>> Separation.of(file).delimiter
+        ';'
+        """
+        with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+            sample = file.read(SAMPLE)
+            whole = not file.read(1)
+        escape = "\\" if '\\"' in sample and '""' not in sample else '"'
+        best, found = (-1.0, -1), cls(delimiter or ",", '"', escape)
+        tried = (delimiter,) if delimiter else ("\t",) if path.suffix.lower() == ".tsv" else SEPARATORS
+        for sign in tried:
+            for quote in ('"', "'"):
+                made = cls(sign, quote, escape if quote == '"' else quote)
+                widths = [len(row) for row in made.rows(sample.splitlines(keepends=True))]
+                widths = widths if whole or len(widths) < 2 else widths[:-1]
+                if not widths or (widths[0] == 1 and not delimiter):
+                    continue
+                even = sum(width == (wide or widths[0]) for width in widths) / len(widths)
+                if (even, quote == '"') > best:
+                    best, found = (even, quote == '"'), made
+        return found
+
+    def rows(self, lines: list[str]) -> Iterator[list[str]]:
+        """The first rows of these lines; empty ones are left out."""
+        double = self.escape == self.quote
+        reader = csv.reader(
+            lines,
+            delimiter=self.delimiter,
+            quotechar=self.quote,
+            doublequote=double,
+            escapechar=None if double else "\\",
+        )
+        try:
+            yield from (row for row in islice(reader, ROWS) if row)
+        except csv.Error:
+            return
+
+    @property
+    def options(self) -> str:
+        """The same in the engine's words."""
+        said = {"delim": self.delimiter, "quote": self.quote, "escape": self.escape, "comment": ""}
+        return ", ".join(f"{name}={literal(value)}" for name, value in said.items()) + ", skip=0"
+
+
+def csv_reader(path: Path) -> str:
+    """What the engine selects from, for a file in UTF-8 with a header; columns with one name are refused."""
+    separation = Separation.of(path)
+    check_header(path, separation)
+    return f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES})"
+
+
+def check_header(path: Path, separation: Separation) -> None:
+    """Refuse a header in which a name stands twice: one of them might be private and the other not."""
+    seen: dict[str, int] = {}
+    for at, raw in enumerate(header(path, separation), 1):
+        name = raw.strip()
+        if name and (before := seen.setdefault(folded(name), at)) != at:
+            raise DataError.of_file(
+                f"{path.name} has two columns named {name!r} (number {before} and {at}): rename one of them"
+            )
+
+
+def header(path: Path, separation: Separation) -> list[str]:
+    """The fields of the first row."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        return next(separation.rows(list(islice(file, 50))), [])
+
+
+def uneven(path: Path, separation: Separation) -> str | None:
+    """Which row has another number of fields than the first one; None if none has."""
+    double = separation.escape == separation.quote
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        reader = csv.reader(
+            file,
+            delimiter=separation.delimiter,
+            quotechar=separation.quote,
+            doublequote=double,
+            escapechar=None if double else "\\",
+        )
+        wide = None
+        try:
+            for row in reader:
+                wide = wide if wide is not None else len(row) or None
+                if row and len(row) != wide and not (len(row) == (wide or 0) + 1 and not row[-1]):
+                    cure = f"{separation.delimiter!r} separates them; a value that holds it needs quotes around it"
+                    return f"line {reader.line_num} has {len(row)} fields and the first line {wide} ({cure})"
+        except csv.Error as error:
+            return f"line {reader.line_num}: {error}"
+    return None
+
+
+def no_header(names: Sequence[str]) -> bool:
+    """Does a first line look like data? Where a field is a number (and no year), nobody named columns.
+
+    >>> no_header(["39", "State-gov"]), no_header(["age", "2020"]), no_header(["name", "pay"])
+    (True, False, False)
+    """
+    plain = [name.strip() for name in names]
+    return any(re.fullmatch(r"[+-]?\d+([.,]\d+)?", name) and not re.fullmatch(r"(19|20)\d\d", name) for name in plain)

@@ -1,0 +1,224 @@
+"""A look at data before anything is declared of it: its tables, their columns, and how its text is written.
+
+What is counted here (values, empty cells, blanks) decides which roles are proposed. Values themselves are given for the
+columns that somebody names as public, and for no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from keyhole.errors import ConfigError, DataError
+from keyhole.knowledge import FileLayout
+from keyhole.predicate import literal, quote_name
+from keyhole.schema import Kind
+from keyhole.tables.duckdb.dialect import Separation, csv_reader, header, no_header, uneven
+from keyhole.tables.duckdb.kinds import kind_of_type
+from keyhole.tables.duckdb.prepare import BLANKS, Content, cannot_attach, content_of, prepared
+from keyhole.tables.encodings import encoding_of
+
+NOTHING = (
+    "?",
+    "NA",
+    "N/A",
+    "n/a",
+    "#N/A",
+    "NaN",
+    "nan",
+    "NULL",
+    "null",
+    "None",
+    "none",
+    "-",
+    ".",
+)  # words for no value
+NUMBER = r"[+-]?(\d{1,3}([.]\d{3})+|\d+)(,\d+)?"
+NUMERAL = r"[+-]?[\d.,]*\d[\d.,]*"
+COMMA = r"[+-]?[\d.]*\d,\d+"
+GROUPED = r"[+-]?\d{1,3}([.]\d{3})+(,\d+)?"
+ENGLISH = r"[+-]?\d{1,3}(,\d{3})+([.]\d+)?"
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """A column: its name, its kind, how many of its cells are empty, how many values differ."""
+
+    name: str
+    kind: Kind
+    nulls: int
+    distinct: int
+
+    def unique(self, rows: int) -> bool:
+        """Has every row another value?"""
+        return self.nulls == 0 and self.distinct == rows
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedTable:
+    """A table: its name, how many rows, its columns in order; `typed` if the file itself says their kinds."""
+
+    name: str
+    rows: int
+    columns: tuple[Surveyed, ...]
+    typed: bool
+
+    def column(self, name: str) -> Surveyed:
+        """The column of that name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise ConfigError(f"{self.name} has no column {name!r}; it has {', '.join(c.name for c in self.columns)}")
+
+
+class Survey:
+    """Data that was looked at. `layout` is what was said of how it is written, and what was found to be so."""
+
+    def __init__(self, data: Path, layout: FileLayout, life: ExitStack) -> None:
+        if not data.exists():
+            raise DataError.of_file(f"there is no file {data}: is the path right?")
+        self.data, self.layout = data, layout
+        self._con = duckdb.connect(":memory:")
+        files = _files(data)
+        if len(files) == 1 and content_of(files[0]) in (Content.TEXT, Content.EXCEL):
+            self.layout = _found(files[0], layout, life)
+        self._origins: dict[str, tuple[str, bool]] = {}
+        for file in files:
+            self._origins |= self._opened(file, life)
+        self.tables: Mapping[str, SurveyedTable] = {name: self._table(name, *o) for name, o in self._origins.items()}
+
+    def values(self, table: str, column: str, most: int) -> list[Any] | None:
+        """The values of a public column in order, if there are not more than so many."""
+        name, origin = quote_name(column), self._origins[table][0]
+        found = self._con.execute(
+            f"SELECT DISTINCT {name} FROM {origin} WHERE {name} IS NOT NULL ORDER BY 1 LIMIT {most + 1}"
+        ).fetchall()
+        return [row[0] for row in found] if len(found) <= most else None
+
+    def ends(self, table: str, column: str) -> tuple[Any, Any]:
+        """The least and the largest value of a public column."""
+        name = quote_name(column)
+        return self._con.execute(f"SELECT min({name}), max({name}) FROM {self._origins[table][0]}").fetchall()[0]
+
+    def _opened(self, file: Path, life: ExitStack) -> dict[str, tuple[str, bool]]:
+        plain = prepared(file, self.layout, (), life)
+        assert isinstance(plain, Path)
+        match content_of(plain):
+            case Content.DUCKDB:
+                try:
+                    self._con.execute(f"ATTACH {literal(str(plain))} AS file (READ_ONLY)")
+                except duckdb.Error as error:
+                    raise cannot_attach(plain, error) from None
+                found = self._con.execute(
+                    "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file'"
+                ).fetchall()
+                return {str(name): (f"file.{quote_name(str(name))}", True) for (name,) in found}
+            case Content.PARQUET:
+                return {file.stem: (f"read_parquet({literal(str(plain))})", True)}
+            case Content.JSON:
+                return {file.stem: (f"read_json({literal(str(plain))})", False)}
+            case _:
+                return {file.stem: (csv_reader(plain), False)}
+
+    def _table(self, name: str, origin: str, typed: bool) -> SurveyedTable:
+        try:
+            described = self._con.execute(
+                f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {origin})"
+            ).fetchall()
+            kinds = {str(column): kind_of_type(str(type_)) for column, type_ in described}
+            counts = ", ".join(f"count({quote_name(c)}), count(DISTINCT {quote_name(c)})" for c in kinds)
+            rows, *counted = self._con.execute(f"SELECT count(*), {counts} FROM {origin}").fetchall()[0]
+        except duckdb.Error as error:
+            raise DataError(f"cannot read {name}: {str(error).splitlines()[0]}", told=f"cannot read {name}") from None
+        columns = [
+            Surveyed(column, kind, rows - counted[2 * k], counted[2 * k + 1])
+            for k, (column, kind) in enumerate(kinds.items())
+        ]
+        return SurveyedTable(name, rows, tuple(columns), typed)
+
+
+def _files(data: Path) -> list[Path]:
+    if not data.is_dir():
+        if data.stat().st_size == 0:
+            raise DataError.of_file(f"{data.name} is empty: it needs a header and one row per person")
+        return [data]
+    found = sorted(p for p in data.iterdir() if p.suffix.lower() in (".csv", ".tsv", ".parquet", ".json", ".jsonl"))
+    if not found:
+        raise DataError.of_file(f"{data} holds no .csv, .tsv, .parquet or .json file")
+    return found
+
+
+def _found(path: Path, layout: FileLayout, life: ExitStack) -> FileLayout:
+    """The layout with what can be seen of a text file: encoding, words for no value, blanks, signs inside numbers."""
+    if content_of(path) is Content.TEXT and not layout.encoding:
+        encoding = encoding_of(path)
+        layout = replace(layout, encoding=None if encoding in ("utf-8", "utf-8-sig") else encoding)
+    plain = prepared(path, replace(layout, decimal=None, thousands=None), (), life)
+    assert isinstance(plain, Path)
+    separation = Separation.of(plain)
+    if not layout.columns and no_header(names := header(plain, separation)):
+        raise ConfigError(
+            f"the first line of {path.name} looks like data, not names: name its {len(names)} columns with --columns"
+        )
+    con = duckdb.connect(":memory:")
+    try:
+        origin = f"read_csv({literal(str(plain))}, header=true, all_varchar=true, {separation.options})"
+        con.execute(f"CREATE TEMP TABLE raw AS FROM {origin}")
+    except duckdb.Error as error:
+        why = uneven(plain, separation) or str(error).splitlines()[0]
+        raise DataError.of_file(f"cannot read {path.name}: {why}") from None
+    listed = [str(row[0]) for row in con.execute("SELECT column_name FROM (DESCRIBE raw)").fetchall()]
+    words = layout.null or tuple(word for word in NOTHING if _stands_for_nothing(con, listed, word))
+    padded = layout.trim or any(
+        _holds(con, f"{quote_name(c)} <> trim({quote_name(c)}, {literal(BLANKS)})", _filled(c, ())) for c in listed
+    )
+    layout = replace(layout, null=words, trim=padded)
+    return layout if layout.decimal or layout.thousands else _signs(con, listed, layout)
+
+
+def _bare(column: str) -> str:
+    return f"trim({quote_name(column)}, {literal(BLANKS)})"
+
+
+def _filled(column: str, words: Sequence[str]) -> str:
+    listed = ", ".join(literal(word) for word in ("", *words))
+    return f"{_bare(column)} NOT IN ({listed})"
+
+
+def _holds(con: duckdb.DuckDBPyConnection, test: str, where: str) -> bool:
+    return bool(con.execute(f"SELECT coalesce(bool_or({test}), false) FROM raw WHERE {where}").fetchall()[0][0])
+
+
+def _all(con: duckdb.DuckDBPyConnection, test: str, where: str) -> bool:
+    return bool(con.execute(f"SELECT coalesce(bool_and({test}), false) FROM raw WHERE {where}").fetchall()[0][0])
+
+
+def _stands_for_nothing(con: duckdb.DuckDBPyConnection, columns: Sequence[str], word: str) -> bool:
+    """Does a word stand in several columns, or among numbers? Once, among words, it may be a value like any other."""
+    there = [c for c in columns if _holds(con, f"{_bare(c)} = {literal(word)}", "true")]
+    numbers = [c for c in there if _all(con, f"regexp_full_match({_bare(c)}, '{NUMERAL}')", _filled(c, NOTHING))]
+    return bool(numbers) or (len(there) > 1 and word not in ("-", ".", "none", "None"))
+
+
+def _signs(con: duckdb.DuckDBPyConnection, columns: Sequence[str], layout: FileLayout) -> FileLayout:
+    """Decimal commas and signs between thousands, where whole columns are written so."""
+    for column in columns:
+        bare, filled = _bare(column), _filled(column, layout.null)
+        if _all(con, f"regexp_full_match({bare}, '{NUMBER}')", filled) and _holds(
+            con, f"regexp_full_match({bare}, '{COMMA}')", filled
+        ):
+            if _all(con, f"regexp_full_match({bare}, '{ENGLISH}') OR regexp_full_match({bare}, '[+-]?\\d+')", filled):
+                continue  # 1,234 may be either
+            grouped = _holds(con, f"regexp_full_match({bare}, '{GROUPED}')", filled)
+            return replace(layout, decimal=",", thousands="." if grouped else None)
+    for column in columns:
+        bare, filled = _bare(column), _filled(column, layout.null)
+        test = f"regexp_full_match({bare}, '{ENGLISH}') OR regexp_full_match({bare}, '[+-]?\\d{{1,3}}([.]\\d+)?')"
+        if _all(con, test, filled) and _holds(con, f"regexp_full_match({bare}, '{ENGLISH}')", filled):
+            return replace(layout, thousands=",")
+    return layout

@@ -1,0 +1,256 @@
+"""`keyhole init`: data to a commented keyhole.toml.
+
+Of private columns it has name and kind alone. What an attacker knows of them (min, max, step, values) is said by
+somebody who knows the field, never read off the data: a bound that is somebody's value would give him away.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from keyhole.knowledge import Config, FileLayout, PrivateColumn
+from keyhole.schema import Kind, Role, folded
+from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
+from keyhole.verbs.roles import Proposed, propose
+
+VALUES = 50  # of a public column that are listed
+CELLS = 100_000  # of all declared columns together: what private answers can work on
+BINS = 20
+RELATED = any(f.name == "tables" for f in fields(Config))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """What is proposed: the table of the people, the roles of its columns, what is known of the private ones."""
+
+    survey: Survey
+    table: SurveyedTable
+    roles: Mapping[str, Proposed]
+    known: Mapping[str, PrivateColumn]
+
+    def of(self, role: Role) -> tuple[str, ...]:
+        """The columns of a role."""
+        return tuple(name for name, proposed in self.roles.items() if proposed.role is role)
+
+
+def proposal(
+    survey: Survey, *, table: str | None = None, roles: Mapping[str, Role] | None = None, bounds: Config | None = None
+) -> Proposal:
+    """Propose; `roles` are those that were said, and stand. `bounds` has what is known of private columns."""
+    people = survey.tables[table] if table is not None else _people(survey)
+    said = roles or {}
+    for name in said:
+        people.column(name)
+    found = propose(people, repeated=RELATED)
+    if Role.ID in said.values():
+        found = {n: Proposed(Role.HIDDEN, "another id was named") if p.role is Role.ID else p for n, p in found.items()}
+    found |= {name: Proposed(role, "as you said") for name, role in said.items()}
+    known = {} if bounds is None else dict(bounds.columns.private)
+    for name in known:
+        people.column(name)
+        found[name] = Proposed(Role.PRIVATE, "as you said")
+    return Proposal(survey, people, found, known)
+
+
+def _people(survey: Survey) -> SurveyedTable:
+    """The table of the people: the one whose id the most other tables have, the widest of equals."""
+
+    def rank(table: SurveyedTable) -> tuple[int, int, int]:
+        ids = {folded(n) for n, p in propose(table, repeated=RELATED).items() if p.role is Role.ID}
+        others = [t for t in survey.tables.values() if t is not table]
+        alone = sum(c.unique(table.rows) for c in table.columns if folded(c.name) in ids)
+        return sum(any(folded(c.name) in ids for c in t.columns) for t in others), alone, len(table.columns)
+
+    return max(survey.tables.values(), key=rank)
+
+
+def toml(made: Proposal, at: Path) -> str:
+    """The settings file, to be written at a path; paths in it are relative to its folder."""
+    return "\n".join(_lines(made, at)) + "\n"
+
+
+def _lines(made: Proposal, at: Path) -> Iterator[str]:
+    data, table = made.survey.data, made.table
+    yield f"# Settings for {data.name}, proposed by `keyhole init`: read them through, they are guesses until you did."
+    yield f"# Then: keyhole audit LOG.sql -c {at.name}       (words are explained by `keyhole explain WORD`)"
+    yield ""
+    yield "[source]"
+    yield f"data = {_text(_relative(data, at))}    # {table.rows} rows"
+    if len(made.survey.tables) > 1:
+        yield f"table = {_text(table.name)}"
+    yield from _layout(made.survey.layout)
+    yield ""
+    yield "[columns]"
+    ids, hidden = made.of(Role.ID), made.of(Role.HIDDEN)
+    yield f"id = {_list(ids)}    # who a row is about" + ("" if ids else "; without one, people are rows by number")
+    yield f"hidden = {_list(hidden)}    # nobody knows them, nobody asks about them"
+    yield ""
+    yield from _private(made)
+    yield from _public(made)
+    yield from _others(made)
+
+
+def _layout(layout: FileLayout) -> Iterator[str]:
+    why = {
+        "encoding": "how its letters are written",
+        "columns": "it has no header",
+        "null": "these words stand for no value",
+        "trim": "blanks at the ends of values are taken off",
+        "decimal": "the sign before decimals",
+        "thousands": "the sign between thousands",
+    }
+    for field in fields(FileLayout):
+        value = getattr(layout, field.name)
+        if value != field.default:
+            written = _list(value) if isinstance(value, tuple) else "true" if value is True else _text(value)
+            yield f"{field.name} = {written}" + (f"    # {why[field.name]}" if field.name in why else "")
+
+
+def _private(made: Proposal) -> Iterator[str]:
+    names = made.of(Role.PRIVATE)
+    if not names:
+        yield "# No column looks private, and without one there is nothing to protect. Name it:"
+        yield "# [columns.private.COLUMN]"
+        yield ""
+        return
+    yield "# Private columns: what nobody should learn. Say what everybody knows of them (min, max, step or values)"
+    yield "# if an attacker may use it. Nothing of this was read off the data."
+    for name in names:
+        column, known = made.table.column(name), made.known.get(name)
+        yield f"[columns.private.{_key(name)}]    # {made.roles[name].why}"
+        if made.table.typed:
+            yield f"# kind: {column.kind}, as the file says"
+        else:
+            yield f'kind = "{_kind(column, known)}"'
+        said = _said(known)
+        yield from (
+            said or ("# min = ...", "# max = ...", "# step = ...")
+            if _kind(column, known) != "text"
+            else said or ("# values = [...]",)
+        )
+    yield ""
+
+
+def _kind(column: Surveyed, known: PrivateColumn | None) -> str:
+    """The kind to declare; where bounds are known and say otherwise, what follows from them."""
+    if known is not None and (known.kind is not None or known.values is not None):
+        return known.implied()
+    kind = Kind.DECIMAL if column.kind is Kind.DOUBLE else column.kind
+    return "text" if kind is Kind.OTHER else str(kind)
+
+
+def _said(known: PrivateColumn | None) -> Sequence[str]:
+    if known is None:
+        return ()
+    if known.values is not None:
+        return (f"values = {_list(known.values)}",)
+    ends = {"min": known.min, "max": known.max, "step": known.step}
+    return tuple(f"{name} = {value:f}" for name, value in ends.items() if value is not None)
+
+
+def _public(made: Proposal) -> Iterator[str]:
+    names = made.of(Role.PUBLIC)
+    if not names:
+        return
+    yield "# Public columns: what anybody may know. `keyhole audit` needs nothing more of them. For answers with noise"
+    yield "# (`keyhole answer`) their domains are declared: below are the values that occur. Widen them to all that can"
+    yield "# occur, so that they tell nothing about who is in the table."
+    cells, left_out = 1, []
+    for name in names:
+        domain, size = _domain(made, made.table.column(name))
+        if not domain:
+            left_out.append(name)
+            continue
+        active = cells * size <= CELLS
+        cells *= size if active else 1
+        yield ("" if active else "# ") + f"[columns.public.{_key(name)}]"
+        yield from ((line if active else f"# {line}") for line in domain)
+    if left_out:
+        yield f"# without a domain: {_comment(', '.join(left_out))}"
+    yield ""
+
+
+def _domain(made: Proposal, column: Surveyed) -> tuple[list[str], int]:
+    """The domain of a public column as lines, and its size; none for dates and for texts that are many or long."""
+    table = made.table.name
+    if column.kind in (Kind.TEXT, Kind.BOOLEAN, Kind.INTEGER) and 0 < column.distinct <= VALUES:
+        found = made.survey.values(table, column.name, VALUES) or []
+        if sum(len(str(value)) for value in found) < 2000:
+            return [f"values = {_list(found)}"], len(found) + 1
+    if column.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and column.distinct:
+        lo, hi = made.survey.ends(table, column.name)
+        width = _width(lo, hi)
+        lo, hi = _down(lo, width), _down(hi, width) + width
+        return [f"min = {lo:f}", f"max = {hi:f}", f"width = {width:f}"], int((hi - lo) / width) + 2
+    return [], 0
+
+
+def _width(lo: Any, hi: Any) -> Decimal:
+    """A round width (1, 2 or 5 times a power of ten) that cuts a range into at most twenty bins.
+
+    >>> _width(17, 90), _width(0, 99999), _width(0, 1)
+    (Decimal('5'), Decimal('5000'), Decimal('1'))
+    """
+    room = max((Decimal(str(hi)) - Decimal(str(lo))) / BINS, Decimal(1) / 1000)
+    power = Decimal(10) ** room.adjusted()
+    width = next((step * power for step in (1, 2, 5, 10) if step * power >= room), 10 * power)
+    return max(width, Decimal(1)).to_integral_value() if width >= 1 or isinstance(lo, int) else width
+
+
+def _down(value: Any, width: Decimal) -> Decimal:
+    return (Decimal(str(value)) // width - (Decimal(str(value)) % width < 0)) * width
+
+
+def _others(made: Proposal) -> Iterator[str]:
+    """The other tables: rows of people, by a key that both have; or facts about a value."""
+    rest = [t for t in made.survey.tables.values() if t is not made.table]
+    if not rest:
+        return
+    mark = "" if RELATED else "# "
+    yield "# Other tables: rows that belong to people (who has one is private too), or public facts about a value."
+    own = {folded(c.name): c for c in made.table.columns}
+    for table in rest:
+        shared = [c for c in table.columns if folded(c.name) in own]
+        facts = [c for c in shared if c.unique(table.rows) and not own[folded(c.name)].unique(made.table.rows)]
+        ids = {folded(name) for name in made.of(Role.ID)}
+        keys = [c for c in shared if folded(c.name) in ids or own[folded(c.name)].unique(made.table.rows)]
+        dimension = facts and not any(folded(c.name) in ids for c in shared)
+        chosen = facts[:1] if dimension else keys
+        if not chosen:
+            where = _comment(made.table.name)
+            yield f'# [tables.{_key(table.name)}]: it has no key of {where}; write keys = ["col=other"]'
+            continue
+        yield f"{mark}[tables.{_key(table.name)}]    # {table.rows} rows"
+        yield f"{mark}keys = {_list([c.name for c in chosen])}"
+        yield f'{mark}{"public" if dimension else "private"} = "all"'
+    yield ""
+
+
+def _relative(data: Path, at: Path) -> str:
+    home, there = at.absolute().parent, data.absolute()
+    return str(there.relative_to(home)) if there.is_relative_to(home) else str(there)
+
+
+def _text(value: object) -> str:
+    """A text of TOML."""
+    return json.dumps(str(value), ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _list(values: Sequence[object]) -> str:
+    plain = (str(v).lower() if isinstance(v, bool) else str(v) if isinstance(v, int) else _text(v) for v in values)
+    return f"[{', '.join(plain)}]"
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _comment(text: str) -> str:
+    """A text that ends no comment."""
+    return "".join(c if c.isprintable() else "?" for c in text)

@@ -1,0 +1,112 @@
+"""Which role a column is likely to have: by its name, its kind and how many of its values differ."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from keyhole.schema import Kind, Role
+from keyhole.tables.duckdb.survey import Surveyed, SurveyedTable
+
+MANY = 50  # values of a number, from which on it is rather measured than a code
+
+PERSON = """
+person patient subject customer employee member user client pupil student respondent citizen resident
+"""
+NAMES = """
+id ids name key nr no number uuid guid identifier index personid
+"""
+HIDDEN = """
+ssn email mail phone telephone mobile fax address street iban passport password licence license ip url
+"""
+PRIVATE = """
+pay salary wage wages income incomes earning earnings bonus gain gains loss losses charge charges cost costs price
+amount balance debt credit loan rent tax taxes turnover revenue production profit sales benefit benefits sugar glucose
+pressure cholesterol bmi diagnosis diagnoses disease illness ill condition hiv test result results score grade rating
+mortality severity risk religion vote votes party crime conviction orientation pregnant drug drugs dose medication
+treatment procedure stay hours visits absence sick symptom symptoms allergy
+"""
+PUBLIC = """
+age sex gender zip postcode postal city town state country county region district nation nationality race ethnicity
+ethnic education degree occupation job profession department dept team unit title birth born birthday year month
+quarter week weekday date marital relationship family workclass type size sector class category nuts area language
+admission discharge weight wgt fnlwgt insurance status
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A role for a column, and why."""
+
+    role: Role
+    why: str
+
+
+def words_of(name: str) -> list[str]:
+    """The words in a column's name.
+
+    >>> words_of("PAT_AGE"), words_of("hoursPerWeek"), words_of("native-country")
+    (['pat', 'age'], ['hours', 'per', 'week'], ['native', 'country'])
+    """
+    parted = re.sub(r"(?<=[a-zà-ÿ])(?=[A-Z])", " ", name)
+    return [word.lower() for word in re.split(r"[^A-Za-zÀ-ÿ]+", parted) if word]
+
+
+def propose(table: SurveyedTable, *, repeated: bool = False) -> dict[str, Proposed]:
+    """A role for every column of a table; one column, at most, is the id. `repeated`: a person may have several rows.
+
+    >>> columns = (Surveyed("Name", Kind.TEXT, 0, 9), Surveyed("age", Kind.INTEGER, 0, 8))
+    >>> [str(p.role) for p in propose(SurveyedTable("t", 9, columns, False)).values()]
+    ['id', 'public']
+    """
+    chosen = _id(table, repeated)
+    found = {}
+    for column in table.columns:
+        if column is chosen:
+            why = (
+                "every row has another value"
+                if column.unique(table.rows)
+                else "names a person, who may have several rows"
+            )
+            found[column.name] = Proposed(Role.ID, why)
+        else:
+            found[column.name] = _role(column, table.rows)
+    return found
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+def _id(table: SurveyedTable, repeated: bool) -> Surveyed | None:
+    def rank(column: Surveyed) -> int:
+        words = set(words_of(column.name))
+        person, named = bool(words & _set(PERSON)), bool(words & _set(NAMES)) or not words
+        alone = column.unique(table.rows)
+        if person and named and (alone or (repeated and column.nulls == 0)):
+            return 4
+        if not alone or column.kind not in (Kind.INTEGER, Kind.TEXT) or words & _set(HIDDEN):
+            return 0
+        return 3 if named else 2 if column is table.columns[0] and not words & _set(PRIVATE + PUBLIC) else 0
+
+    ranked = [(rank(column), -at, column) for at, column in enumerate(table.columns)]
+    best = max(ranked, key=lambda each: each[:2], default=None)
+    return best[2] if best is not None and best[0] and table.rows > 1 else None
+
+
+def _role(column: Surveyed, rows: int) -> Proposed:
+    words = words_of(column.name)
+    for role, known, why in (
+        (Role.HIDDEN, _set(HIDDEN), "names or reaches a person"),
+        (Role.PRIVATE, _set(PRIVATE), "its name sounds private"),
+        (Role.PUBLIC, _set(PUBLIC), "its name sounds public"),
+    ):
+        if word := next((word for word in words if word in known or word.removesuffix("s") in known), None):
+            return Proposed(role, f"{why} ({word})")
+    if column.kind in (Kind.DECIMAL, Kind.DOUBLE):
+        return Proposed(Role.PRIVATE, "something measured")
+    if column.kind is Kind.INTEGER and column.distinct > MANY:
+        return Proposed(Role.PRIVATE, "a number with many values")
+    if column.kind in (Kind.TEXT, Kind.OTHER) and column.distinct > max(MANY, rows // 2):
+        return Proposed(Role.HIDDEN, "almost every row has another text")
+    return Proposed(Role.PUBLIC, "few values" if column.distinct <= MANY else "nothing speaks against it")

@@ -1,0 +1,234 @@
+"""Which suppressed cells of published tables can be recovered, by the auditor of logs: the verb of `keyhole tables`."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+from keyhole.audit.examine import Progress
+from keyhole.audit.examine import examine as audited
+from keyhole.audit.width import Within
+from keyhole.crosstab.cells import Ends, Layout, read_cells
+from keyhole.crosstab.contributors import Sensitive, counted, sensitive_cells, told
+from keyhole.crosstab.hidden import ID, NAME, HiddenCells
+from keyhole.crosstab.nesting import Nesting, nesting
+from keyhole.crosstab.publication import Publication, publication
+from keyhole.crosstab.sensitivity import SensitivityRule
+from keyhole.crosstab.sheet import read_sheet
+from keyhole.crosstab.totals import check_totals
+from keyhole.errors import ConfigError
+from keyhole.knowledge import Columns, Config, FactTable, PrivateColumn
+from keyhole.logs.open import Log, LogFormat
+from keyhole.report.published import TablesVerdict
+from keyhole.report.verdict import Verdict
+
+BY_RULE = "(rule)"
+RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Tables put together and ready to be judged: with the rules that hid cells, and what is known of hidden ones."""
+
+    hidden: HiddenCells
+    ranges: Mapping[str, Ends]
+    floor: Decimal | None
+    rules: tuple[SensitivityRule, ...] = ()
+    sensitive: tuple[Sensitive, ...] = ()
+    untold: Mapping[SensitivityRule, int] | None = None
+    applied: bool = False
+    assumed: bool = False  # the floor was read off the numbers shown
+
+
+def tables(
+    files: Sequence[str | Path],
+    *,
+    value: str,
+    total: str | Sequence[str] = "Total",
+    suppressed: Sequence[str] = (),
+    nested: Sequence[str] = (),
+    min: str | int | Decimal | None = None,  # noqa: A002 - the word of the option
+    rule: Sequence[str] = (),
+    contributors: str | Path | None = None,
+    count: str | None = None,
+    largest: str | None = None,
+    second: str | None = None,
+    by: Sequence[str] = (),
+    across: str | None = None,
+    within: str | None = None,
+    rounding: str | int | Decimal | None = None,
+    time_limit: float | None = None,
+    progress: Progress | None = None,
+) -> TablesVerdict:
+    """Which suppressed cells of published cross-tabulations can be recovered, exactly or nearly, with the proof.
+
+    All tables are one system: margins, hierarchies (`nested`) and links. The words are those of `keyhole tables`.
+
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "towns.csv")
+    ...     _ = file.write_text("town,n\\nA,x\\nB,7\\nTotal,9\\n")
+    ...     found = tables([file], value="n", suppressed=["x"])
+    >>> [(case.who, str(case.value)) for case in found]
+    [('town A', '2')]
+    """
+    layout = layout_of(value, total, suppressed, nested, by=by, across=across)
+    layout = replace(layout, count=count, largest=largest, second=second)
+    drawn = draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
+    return judge(drawn, within=within, time_limit=time_limit, progress=progress)
+
+
+def layout_of(
+    value: str,
+    total: str | Sequence[str],
+    suppressed: Sequence[str],
+    nested: Sequence[str],
+    *,
+    by: Sequence[str] = (),
+    across: str | None = None,
+) -> Layout:
+    """How files are read, from the words of the command line."""
+    words = (total,) if isinstance(total, str) else tuple(total)
+    also = frozenset(name for pair in nested for name in pair.split(":"))
+    return Layout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
+
+
+def draw(
+    files: Sequence[Path],
+    layout: Layout,
+    nested: Sequence[str],
+    rule: Sequence[str],
+    contributors: str | Path | None,
+    floor: str | int | Decimal | None,
+    rounding: Fraction | None,
+) -> Drawn:
+    """Read the tables and put them together; where no cell is suppressed, the rules hide theirs."""
+    if not files:
+        raise ConfigError("no table: name at least one file")
+    read = [read_cells(read_sheet(file), layout) for file in files]
+    check_totals(read, layout)
+    above = nesting(nested, read)
+    whole = publication(read, above, rounding)
+    rules = tuple(map(SensitivityRule.parse, rule))
+    found, untold = _sensitive(whole, layout, rules, contributors, above)
+    applied = bool(rules) and not whole.hidden
+    judged = whole.hiding((s.key for s in found), BY_RULE) if applied else whole
+    ranges = dict(layout.markers)
+    counts = layout.count is None and contributors is None
+    limit = next((r.n for r in rules if r.kind == "threshold"), None) if len(rules) == 1 and counts else None
+    if limit is not None and whole.whole:
+        mine = (Decimal(1), Decimal(limit - 1)) if applied else (Decimal(0), Decimal(limit - 1))
+        ranges = {BY_RULE: mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
+    lowest = None if floor is None or floor == "none" else _number(str(floor), "--min")
+    assumed = floor is None and not whole.negative
+    hidden = HiddenCells.of(judged, _free(layout.value, judged))
+    return Drawn(hidden, ranges, Decimal(0) if assumed else lowest, rules, tuple(found), untold, applied, assumed)
+
+
+def judge(
+    drawn: Drawn, *, within: str | None = None, time_limit: float | None = None, progress: Progress | None = None
+) -> TablesVerdict:
+    """Audit the hidden cells as records, and the lines as questions about them."""
+    hidden, verdict = drawn.hidden, None
+    if within is not None:
+        Within.parse(within)
+    if hidden.lines:
+        log = Log("the tables", LogFormat.JSONL, tuple(hidden.log()))
+        with tempfile.TemporaryDirectory() as folder:
+            data = Path(folder) / f"{NAME}.csv"
+            data.write_text(hidden.csv(hidden.publication.truth), encoding="utf-8")
+            verdict = Verdict.of(
+                audited(log, data=data, config=_known(drawn), within=within, time_limit=time_limit, progress=progress)
+            )
+    return TablesVerdict(
+        hidden, verdict, drawn.rules, drawn.sensitive, drawn.untold or {}, drawn.applied, drawn.assumed
+    )
+
+
+def _known(drawn: Drawn) -> Config:
+    """What is known of hidden cells beforehand, as settings of an audit."""
+    hidden, step = drawn.hidden, Decimal(1) if drawn.hidden.publication.whole else None
+    column = PrivateColumn(min=drawn.floor, step=step, kind="integer" if step else "decimal")
+    facts: tuple[FactTable, ...] = ()
+    met = {marker: _above(ends, drawn.floor) for marker, ends in drawn.ranges.items()}
+    markers = {hidden.marker(key) or "" for key in hidden.keys}
+    if len(markers) == 1 and hidden.published == len(hidden.keys) and (only := next(iter(markers))) in met:
+        lo, hi = met[only]
+        column = replace(column, min=lo, max=hi)
+    else:
+        told = hidden.facts({m: ends for m, ends in met.items() if ends != (drawn.floor, None)})
+        facts = tuple(FactTable(where=where, min=lo, max=hi) for where, (lo, hi) in told)
+    return Config(columns=Columns(id=(ID,), private={hidden.value: column}), facts=facts)
+
+
+def _above(ends: Ends, floor: Decimal | None) -> Ends:
+    lo, hi = ends
+    return (floor if lo is None else lo), hi
+
+
+def _sensitive(
+    whole: Publication,
+    layout: Layout,
+    rules: Sequence[SensitivityRule],
+    contributors: str | Path | None,
+    above: Nesting,
+) -> tuple[list[Sensitive], dict[SensitivityRule, int]]:
+    if not rules:
+        return [], {}
+    if contributors is not None:
+        known = counted(read_sheet(Path(contributors)), layout.value, whole.cells, above)
+    else:
+        known = told(whole, layout, rules)
+    found, unknown = sensitive_cells(whole, known, rules)
+    if not known:
+        raise ConfigError(
+            "--rule needs to know the contributors of a cell: --count COL and --largest COL of the tables, or "
+            "--contributors FILE with one row a contributor"
+        )
+    return found, unknown
+
+
+def marked(text: str) -> tuple[str, Ends]:
+    """A marker, with what is known of cells that have it.
+
+    >>> marked("x=1..3"), marked("(D)")
+    (('x', (Decimal('1'), Decimal('3'))), ('(D)', (None, None)))
+    """
+    found = RANGE.fullmatch(text)
+    if found is None:
+        return text, (None, None)
+    lo, hi = (_number(found[end], "--suppressed") if found[end] else None for end in ("lo", "hi"))
+    if lo is not None and hi is not None and lo > hi:
+        raise ConfigError(f"--suppressed {text!r}: {lo} is above {hi}")
+    return found["marker"], (lo, hi)
+
+
+def _number(text: str, option: str) -> Decimal:
+    try:
+        found = Decimal(text)
+    except ArithmeticError:
+        raise ConfigError(f"{option}: {text!r} is not a number") from None
+    if not found.is_finite():
+        raise ConfigError(f"{option}: {text!r} is not a number")
+    return found
+
+
+def step_of(rounding: str | int | Decimal | None) -> Fraction | None:
+    """The step that numbers were rounded to; None: it is read off their digits."""
+    if rounding is None:
+        return None
+    step = Fraction(_number(str(rounding), "--rounding"))
+    if step < 0:
+        raise ConfigError(f"--rounding {rounding} is below 0")
+    return step
+
+
+def _free(value: str, of: Publication) -> str:
+    """A name for the numbers that no column of the hidden cells has."""
+    taken = {ID, "marker", *(column for table in of.tables for column in table.columns)}
+    return value if value.casefold() not in {t.casefold() for t in taken} else f"{value} (number)"

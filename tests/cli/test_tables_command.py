@@ -1,0 +1,61 @@
+"""`keyhole tables` as people call it: text, JSON that `keyhole verify` replays, exit codes, faults."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from keyhole.cli.root import app
+
+HERE = Path(__file__).parents[1] / "crosstab"
+LINKED = [str(HERE / "towns.csv"), str(HERE / "sizes.csv"), "--value", "n", "--nested", "town:county"]
+LINKED += ["--nested", "town:size", "--suppressed", "x"]
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_a_cell_given_away_is_exit_1_with_its_sum() -> None:
+    found = run("tables", *LINKED)
+    assert found.exit_code == 1
+    assert found.output.startswith("1 of 5 suppressed cells is recovered exactly from 2 tables (13 cells, 7 lines")
+    assert "  16 - 6 - 7 = 3\n" in found.output
+
+
+def test_what_it_writes_is_replayed_by_verify(tmp_path: Path) -> None:
+    verdict, cells = tmp_path / "verdict.json", tmp_path / "cells.csv"
+    assert run("tables", *LINKED, "--format", "json", "--out", str(verdict), "--cells", str(cells)).exit_code == 1
+    data = json.loads(verdict.read_text())
+    assert [(each["cell"], each["value"]) for each in data["exposed"]] == [({"town": "K"}, 3)]
+    assert {"tables", "cells", "exposed", "inferred", "intervals", "contradictions"} <= data.keys()
+    replayed = run("verify", str(verdict), "--data", str(cells))
+    assert (replayed.exit_code, replayed.output.splitlines()[0]) == (0, "5 of 5 proofs replayed: 5 hold, 0 fail.")
+    data["exposed"][0]["value"] = 4
+    verdict.write_text(json.dumps(data))
+    assert run("verify", str(verdict), "--data", str(cells)).exit_code == 1
+
+
+def test_one_table_alone_is_exit_0() -> None:
+    assert run("tables", LINKED[0], "--value", "n", "--suppressed", "x", "--nested", "town:county").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--value", "n"], "nobody said what it stands for"),
+        (["--value", "n", "--suppressed", "x", "--rule", "N>3"], "is no rule: write N<3"),
+        (["--value", "n", "--suppressed", "x=3..1"], "3 is above 1"),
+        (["--value", "n", "--suppressed", "x", "--within", "wide"], "is no width"),
+        (["--value", "n", "--suppressed", "x", "--min", "few"], "'few' is not a number"),
+        (["--value", "n", "--suppressed", "x", "--rounding", "-1"], "is below 0"),
+        ([], "which column has the numbers"),
+    ],
+)
+def test_faults_are_said_and_end_with_2(arguments: list[str], message: str) -> None:
+    found = run("tables", LINKED[0], *arguments)
+    assert found.exit_code == 2
+    assert message in " ".join(found.output.split())

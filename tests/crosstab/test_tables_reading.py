@@ -1,0 +1,207 @@
+"""Table files as people have them: long, wide, Excel, rounded, wrong; each fault is said with where and what to do."""
+
+from __future__ import annotations
+
+import zipfile
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from keyhole.crosstab.cells import GRAND
+from keyhole.errors import KeyholeError
+from keyhole.report.published import TablesVerdict
+from keyhole.verbs.tables import tables
+
+LONG = "sex,town,n\nf,A,x\nf,B,2\nm,A,4\nm,B,7\nf,Total,5\nm,Total,11\nTotal,A,7\nTotal,B,9\nTotal,Total,16\n"
+WIDE = "sex \\ town,A,B,Total\nf,x,2,5\nm,4,7,11\nTotal,7,9,16\n"
+
+
+def judged(folder: Path, *texts: str, name: str = "t.csv", **options: object) -> TablesVerdict:
+    files = []
+    for k, text in enumerate(texts):
+        files.append(folder / f"{k}{name}")
+        files[-1].write_text(text, encoding="utf-8")
+    return tables(files, **{"value": "n", "suppressed": ["x"], **options})
+
+
+def workbook(path: Path, rows: list[list[str]]) -> None:
+    """A small .xlsx as Excel writes it: shared strings, numbers as they are."""
+    words = sorted({w for row in rows for w in row if not w.isdigit()})
+    ns = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+
+    def cell(at: str, text: str) -> str:
+        kind, value = ("", text) if text.isdigit() else (' t="s"', str(words.index(text)))
+        return f'<c r="{at}"{kind}><v>{value}</v></c>'
+
+    lines = [
+        f'<row r="{r}">' + "".join(cell(f"{chr(65 + c)}{r}", text) for c, text in enumerate(row) if text) + "</row>"
+        for r, row in enumerate(rows, 1)
+    ]
+    rel = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    with zipfile.ZipFile(path, "w") as book:
+        book.writestr(
+            "xl/workbook.xml",
+            f'<workbook {ns} xmlns:r="{rel}"><sheets><sheet name="S" sheetId="1" r:id="rId1"/></sheets></workbook>',
+        )
+        book.writestr(
+            "xl/_rels/workbook.xml.rels",
+            '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+            '<Relationship Id="rId1" Target="worksheets/sheet1.xml"/></Relationships>',
+        )
+        book.writestr("xl/sharedStrings.xml", f"<sst {ns}>{''.join(f'<si><t>{w}</t></si>' for w in words)}</sst>")
+        book.writestr(
+            "xl/worksheets/sheet1.xml", f"<worksheet {ns}><sheetData>{''.join(lines)}</sheetData></worksheet>"
+        )
+
+
+@pytest.mark.parametrize("text", [LONG, WIDE, LONG.replace(",", ";"), LONG.replace(",", "\t"), "\ufeff" + LONG])
+def test_long_wide_and_separators_say_the_same(text: str, tmp_path: Path) -> None:
+    found = judged(tmp_path, text)
+    assert [(case.who, case.value) for case in found] == [("sex f, town A", 3)]
+
+
+def test_a_workbook_says_the_same(tmp_path: Path) -> None:
+    workbook(tmp_path / "t.xlsx", [line.split(",") for line in LONG.splitlines()])
+    found = tables([tmp_path / "t.xlsx"], value="n", suppressed=["x"])
+    assert [(case.who, case.value) for case in found] == [("sex f, town A", 3)]
+
+
+def test_what_is_no_workbook_is_said(tmp_path: Path) -> None:
+    (tmp_path / "t.xlsx").write_text("a,b")
+    with pytest.raises(KeyholeError, match=r"t.xlsx is no .xlsx workbook"):
+        tables([tmp_path / "t.xlsx"], value="n")
+
+
+def test_an_unexplained_marker_is_said_with_its_place(tmp_path: Path) -> None:
+    with pytest.raises(KeyholeError, match=r"0t.csv, line 2: 'x' is no number, and nobody said .*--suppressed 'x'"):
+        judged(tmp_path, LONG, suppressed=[])
+    with pytest.raises(KeyholeError, match=r"line 2: the value is empty"):
+        judged(tmp_path, LONG.replace("x", ""))
+    with pytest.raises(KeyholeError, match=r"line 2, column A: 'x' is no number"):
+        judged(tmp_path, WIDE, suppressed=["c"])
+
+
+def test_a_margin_that_does_not_add_up_is_named_with_how_much(tmp_path: Path) -> None:
+    found = judged(tmp_path, LONG.replace("m,Total,11", "m,Total,14"))
+    assert "sex m is 3 more than its 2 cells by town add up to" in found.contradictions
+    assert "the tables do not add up" in found.gap
+    assert found.exit_code == 1  # the town still gives the cell away
+
+
+def test_two_tables_that_differ_are_named(tmp_path: Path) -> None:
+    found = judged(tmp_path, LONG, "town,n\nA,7\nB,8\nTotal,16\n")
+    assert any("town B is 9 in 0t.csv, line 9, and 8 in 1t.csv, line 3" in c for c in found.contradictions)
+
+
+def test_hidden_cells_that_cannot_be_are_a_contradiction(tmp_path: Path) -> None:
+    found = judged(tmp_path, "town,n\nA,x\nB,9\nTotal,7\n")
+    assert found.contradictions
+    assert not found.complete
+
+
+def test_rounded_numbers_prove_ranges_only(tmp_path: Path) -> None:
+    text = "town,n\nA,x\nB,2.6\nTotal,5.1\n"
+    found = judged(tmp_path, text)
+    assert [(c.who, c.status, str(c.lo), str(c.hi)) for c in found] == [("town A", "inferred", "2.4", "2.6")]
+    exact = judged(tmp_path, text, rounding="0")
+    assert [(c.status, str(c.value)) for c in exact] == [("exposed", "2.5")]
+
+
+def test_lines_that_nearly_add_up_show_that_whole_numbers_are_rounded(tmp_path: Path) -> None:
+    text = "sex,town,n\nf,A,33\nf,B,33\nf,C,33\nf,Total,100\nm,A,x\nm,B,10\nm,C,10\nm,Total,50\n"
+    found = judged(tmp_path, text)
+    assert found.hidden.publication.radius == Fraction(1, 2)
+    assert [(c.status, str(c.lo), str(c.hi)) for c in found] == [("inferred", "28.5", "31.5")]
+
+
+def test_a_margin_that_no_table_shows_ties_two_tables(tmp_path: Path) -> None:
+    found = judged(tmp_path, "town,n\nA,x\nB,4\n", "sex,n\nf,3\nm,6\n", total="none")
+    assert [(case.who, case.value) for case in found] == [("town A", 5)]
+    assert [case["cell"] for case in found.to_json()["exposed"]] == [{"town": "A"}]  # not the total itself
+
+
+def test_a_hierarchy_of_codes(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("code,above\n01,A\n02,A\n03,B\n")
+    text = "nace,n\n01,x\n02,4\n03,5\nA,x\nB,5\nTotal,12\n"
+    found = judged(tmp_path, text, nested=[f"nace:{tmp_path / 'codes.csv'}"])
+    assert {case.who: case.value for case in found} == {"nace 01": 3, "nace A": 7}
+
+
+@pytest.mark.parametrize(
+    ("nested", "message"),
+    [
+        (["town"], "write child:parent"),
+        (["twon:county"], "no table has a column 'twon'"),
+        (["town:county"], "no table shows both columns"),
+        (["town:codes.csv"], "cannot read codes.csv"),
+    ],
+)
+def test_a_hierarchy_that_is_none_is_said(nested: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(KeyholeError, match=message):
+        judged(tmp_path, LONG, nested=nested)
+
+
+def test_a_town_in_two_counties_is_said(tmp_path: Path) -> None:
+    text = "county,town,n\n1,A,x\n2,A,3\n1,Total,4\n"
+    with pytest.raises(KeyholeError, match="town is not nested in county"):
+        judged(tmp_path, text, nested=["town:county"])
+    with pytest.raises(KeyholeError, match="no table says in which county town B lies"):
+        judged(tmp_path, "county,town,n\n1,A,x\nTotal,B,3\n1,Total,4\n", nested=["town:county"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("n\n3\n", "no column looks like a dimension"),
+        ("town,n\nA,3\nA,4\n", "town A stands there twice"),
+        ("town,town,n\nA,B,4\n", "'town' stands there twice"),
+        ("town,n\nA,3,4\n", "3 fields, the header has 2"),
+        ("town,n\n", "has no rows"),
+        ("town,n\nA,3\n,4\n", "town is empty"),
+        ("town,m\nA,3\n", "has no column 'n'"),
+    ],
+)
+def test_a_file_that_is_no_table_is_said(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(KeyholeError, match=message):
+        judged(tmp_path, text)
+
+
+def test_a_wrong_word_for_the_total_is_no_all_clear(tmp_path: Path) -> None:
+    with pytest.raises(KeyholeError, match="sex 'Total' looks like the total of sex"):
+        judged(tmp_path, LONG, total="Sum")
+    with pytest.raises(KeyholeError, match="no table has the category 'Total'"):
+        judged(tmp_path, "town,n\nA,x\nB,4\n")
+    odd = "sex,town,n\nf,A,1\nf,B,2\nf,Alles,3\nm,A,4\nm,B,7\nm,Alles,11\nTotal,A,x\nTotal,B,9\n"
+    with pytest.raises(KeyholeError, match="town 'Alles' looks like the total of town"):
+        judged(tmp_path, odd)
+    assert [case.value for case in judged(tmp_path, odd, total=["Total", "Alles"])] == [5]
+
+
+def test_rules_are_checks_of_their_own(tmp_path: Path) -> None:
+    text = "town,n,firms,top\nA,100,9,90\nB,50,2,30\nC,x,1,\nTotal,160,12,90\n"
+    found = judged(tmp_path, text, count="firms", largest="top", rule=["N<3", "dominance 85%"], by=["town"])
+    shown = {(next(iter(s.key))[1], str(s.rule)) for s in found.shown}
+    assert shown == {("B", "N<3"), ("A", "dominance 1,85%")}
+    assert (found.applied, found.exit_code) == (False, 1)
+
+
+def test_contributors_decide_the_rules(tmp_path: Path) -> None:
+    firms = tmp_path / "firms.csv"
+    firms.write_text("town,n\n" + "".join(f"A,{v}\n" for v in (90, 6, 4)) + "B,50\nB,30\nB,20\nC,5\nC,5\nC,5\n")
+    found = judged(tmp_path, "town,n\nA,100\nB,100\nC,15\nTotal,215\n", rule=["p 5%"], contributors=firms)
+    assert [(dict(s.key), str(s.rule)) for s in found.sensitive] == [({"town": "A"}, "p 5%")]
+    assert found.applied
+    assert [case.value for case in found] == [100]  # hiding one cell of a line hides nothing
+    with pytest.raises(KeyholeError, match="--rule needs to know the contributors"):
+        judged(tmp_path, "town,n\nA,100\nTotal,100\n", rule=["p 5%"])
+
+
+def test_nothing_suppressed_is_no_all_clear(tmp_path: Path) -> None:
+    found = judged(tmp_path, "town,n\nA,3\nTotal,3\n")
+    assert (found.exit_code, found.gap) == (3, "no cell is suppressed, so none was judged")
+
+
+def test_a_hidden_grand_total_has_a_name(tmp_path: Path) -> None:
+    found = judged(tmp_path, "town,n\nA,3\nB,4\nTotal,x\n")
+    assert [(case.who, case.value) for case in found] == [(GRAND, 7)]

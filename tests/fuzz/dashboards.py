@@ -1,0 +1,105 @@
+"""Random dashboards against every table with the same answers: `python -m tests.fuzz.dashboards --count N`.
+
+Shares, ranks, cut-off lists, subqueries, unions and buckets are not affine in the private values, so they are compared
+with enumeration: two or three people, few values, every table that gives the same rows. Nothing may be claimed that
+does not hold in all of them, and an all-clear must leave everybody two values.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+from tests.fuzz.logs import every_table
+from tests.fuzz.soak import run
+from tests.fuzz.statements import KEYS, Made, condition, statement
+
+
+@dataclass(frozen=True)
+class Text(Made):
+    """A whole statement, whose rows need no mark."""
+
+    text: str = ""
+
+    @property
+    def sql(self) -> str:
+        return self.text
+
+    @property
+    def marked(self) -> str:
+        return self.text
+
+
+def total(rng: random.Random, private: float) -> str:
+    """A plain aggregate."""
+    kept = f" FILTER (WHERE {condition(rng, 0, private)})" if rng.random() < 0.2 else ""
+    one = rng.choice(("SUM(x)", "SUM(x)", "COUNT(*)", "AVG(x)", "SUM(y)", "MAX(x)", "COUNT(x)", "SUM(x * w)"))
+    return one + kept
+
+
+def dashboard(rng: random.Random, private: float) -> str:
+    """One tile."""
+    a, b = total(rng, private), total(rng, private)
+    k = rng.choice(KEYS[:3])
+    where = f" WHERE {condition(rng, 1, private)}" if rng.random() < 0.4 else ""
+    other = f" WHERE {condition(rng, 0)}"
+    n, v = rng.randrange(1, 4), rng.randrange(3)
+    grouped = f"SELECT {k} AS k, {a} AS s, COUNT(*) AS n FROM t{where} GROUP BY 1"
+    return rng.choice(
+        (
+            f"SELECT {k}, {a} * 100.0 / SUM({a}) OVER () FROM t{where} GROUP BY 1",
+            f"SELECT {k}, COUNT(*) * 100.0 / SUM(COUNT(*)) OVER () AS pct, {a} FROM t{where} GROUP BY 1",
+            f"SELECT {k}, {a} AS s FROM t{where} GROUP BY 1 ORDER BY s DESC, 1 LIMIT {n}",
+            f"SELECT {k}, {a} AS s FROM t{where} GROUP BY 1 ORDER BY {b}, 1 LIMIT {n}",
+            f"SELECT {k}, {a} AS s FROM t{where} GROUP BY 1 QUALIFY ROW_NUMBER() OVER (ORDER BY {a}, {k}) <= {n}",
+            f"SELECT {rng.choice(('AVG', 'MAX', 'SUM', 'MIN', 'COUNT'))}(s) FROM ({grouped}) q",
+            f"SELECT SUM(s) AS s, SUM(n) FROM ({grouped}) q",
+            f"WITH q AS ({grouped}) SELECT k, s FROM q WHERE {rng.choice(('n', 's'))} > {v} ORDER BY 1",
+            f"WITH q AS ({grouped}) SELECT *, s / n AS ratio FROM q",
+            f"WITH q AS ({grouped}) SELECT k, s, s - LAG(s) OVER (ORDER BY k) FROM q",
+            f"WITH q AS ({grouped}), r AS (SELECT {b} AS b FROM t) SELECT k, s - b FROM q, r",
+            f"SELECT {a} - (SELECT {b} FROM t{other}) FROM t{where}",
+            f"SELECT (SELECT {a} FROM t{where}) > (SELECT {b} FROM t{other})",
+            f"SELECT 1 AS side, {a} FROM t{where} UNION ALL SELECT 2, {b} FROM t{other}",
+            f"SELECT 'a' AS side, {a} AS s FROM t{where} UNION SELECT 'b', {b} FROM t{other}",
+            f"SELECT {a} FROM t{where} UNION SELECT {b} FROM t{other}",
+            f"SELECT CASE WHEN x < {v} THEN 'lo' WHEN x = 2 THEN 'hi' ELSE '?' END AS c, {a} FROM t{where} GROUP BY c",
+            f"SELECT CASE WHEN x > {v} THEN 1 END AS c, {k}, COUNT(*) FROM t{where} GROUP BY 1, 2",
+            f"SELECT FLOOR(x / 2) * 2 AS c, {a} FROM t{where} GROUP BY c",
+            f"SELECT x // 2 AS c, COUNT(*) FROM t{where} GROUP BY c",
+            f"SELECT CEIL(x / 2) AS c, COUNT(*) FROM t{where} GROUP BY c HAVING COUNT(*) > {v}",
+            f"SELECT MAX(x) - MIN(x), {k} FROM t{where} GROUP BY 2",
+            f"SELECT AVG(x) - AVG(y) FROM t{where}",
+            f"SELECT {a} / NULLIF({b}, 0) FROM t{where}",
+            f"SELECT {k}, COUNT(DISTINCT x) FROM t{where} GROUP BY 1",
+            f"SELECT DISTINCT {k}, {rng.choice(('SUM', 'MAX', 'COUNT'))}(x) OVER (PARTITION BY {k}) FROM t{other}",
+            f"SELECT name, SUM(x) OVER (PARTITION BY g) FROM t{other}",
+            f"SELECT name, SUM(x) OVER (ORDER BY h) FROM t{where}",
+            f"SELECT {k}, {a} FROM t{where} GROUP BY 1 HAVING {b} > {v} AND SUM(x) < 4",
+            f"SELECT {k} FROM t{where} GROUP BY 1 HAVING {a} > (SELECT {a} FROM t) / 2",
+            f"SELECT CORR(x, w), VAR_POP(x) FROM t{where}",
+            f"SELECT {k}, RANK() OVER (ORDER BY {a}) FROM t{where} GROUP BY {k}",
+            f"SELECT DISTINCT g, b FROM t{where}",
+            f"SELECT CASE WHEN {a} > {v} THEN 'high' ELSE 'low' END FROM t{where}",
+        )
+    )
+
+
+def log(rng: random.Random, private: float) -> list[Made]:
+    """Tiles, with a plain statement among them now and then."""
+    found: list[Made] = []
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        plain = rng.random() < 0.2
+        made = statement(rng, private / 2) if plain else Text((), "", ("rows",), text=dashboard(rng, private / 2))
+        found.append(made)
+    return found
+
+
+def play(seed: int) -> Counter[str]:
+    """The logs of one seed."""
+    return every_table(random.Random(seed), log)
+
+
+if __name__ == "__main__":
+    run("dashboards", play)

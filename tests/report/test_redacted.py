@@ -1,0 +1,85 @@
+"""What is passed on: no name, value, literal, answer or file name in any format, whatever the log and table hold."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from keyhole.cli import app
+
+FORMATS = ("text", "json", "html", "junit", "sarif")
+CANARIES = ("Zyxo Quarl", "Vrimpel", "Gnarfstadt", "Bloopitis", "Krumm", "quibzalias", "wozcomment")
+NUMBERS = ("73913", "48157", "61.97", "122070", "98317")
+
+
+def run_cli(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """The command run in a folder."""
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(app, list(arguments))
+    return done.exit_code, done.stdout, done.stderr
+
+
+def story(folder: Path, seed: int) -> list[str]:
+    """A log in which names, towns, diagnoses, aliases, comments and numbers of one's own stand wherever they can."""
+    rng = random.Random(seed)
+    rows = ["Name,Town,ZIP,Ill,Pay", "Zyxo Quarl,Gnarfstadt,98317,Bloopitis,73913", "Vrimpel,Gnarfstadt,1,flu,48157"]
+    rows += [f"person{k},elsewhere,{k},flu,{rng.randint(1000, 9000)}" for k in range(8)]
+    (folder / "Krumm people.csv").write_text("\n".join(rows) + "\n")
+    log = [
+        "SELECT SUM(Pay) FROM people WHERE Town = 'Gnarfstadt' -- wozcomment",
+        "SELECT SUM(Pay) AS quibzalias FROM people WHERE Name = 'Vrimpel'",
+        "SELECT SUM(Pay) AS \"Zyxo Quarl\" FROM people WHERE ZIP = 98317 AND Town <> 'Gnarfstadt '",
+        "SELECT COUNT(*) FROM people WHERE Ill = 'Bloopitis' AND Town = 'Gnarfstadt'",
+        "SELECT SUM(Pay) FROM people WHERE Town = 'GNARFSTADT'",
+        "SELECT SUM(Pay) FRM people WHERE Name = 'Vrimpel' AND Pay > 61.97",
+        "SELECT string_agg(Name || 'Krumm') FROM people",
+        "SELECT AVG(Pay) FROM people WHERE Pay > 48157",
+        "SELECT Ill, COUNT(*) FROM people GROUP BY Ill",
+        "SELECT MEDIAN(Pay) FROM people WHERE `Vrimpel` = 1 OR [Krumm] = 2",
+    ]
+    rng.shuffle(log)
+    (folder / "Krumm log.sql").write_text(";\n".join(log) + ";\n")
+    options = [
+        "--data",
+        "Krumm people.csv",
+        "--id",
+        "Name",
+        "--private",
+        "Pay:0..122070:1",
+        "--private",
+        "Ill=flu,Bloopitis",
+    ]
+    return ["audit", "Krumm log.sql", *options, "--group-size", "2", "--within", "30%"]
+
+
+@pytest.mark.parametrize("how", FORMATS)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_no_canary_is_in_a_redacted_file(tmp_path: Path, how: str, seed: int) -> None:
+    command = story(tmp_path, seed)
+    code, out, err = run_cli(tmp_path, *command, "--format", how, "--redact")
+    assert code == 1
+    told = out + err
+    assert [word for word in (*CANARIES, *NUMBERS) if word.lower() in told.lower()] == []
+    shown = run_cli(tmp_path, *command, "--format", how)[1]  # it is there without the option
+    assert "Krumm" in shown
+
+
+@pytest.mark.parametrize("how", FORMATS)
+def test_without_values_names_stay_and_numbers_of_people_do_not(tmp_path: Path, how: str) -> None:
+    command = story(tmp_path, 1)
+    code, out, _ = run_cli(tmp_path, *command, "--format", how, "--no-values")
+    assert code == 1
+    assert "person" in out
+    assert not re.search(r"\b73913\b", out)
+
+
+def test_proofs_as_sql_are_not_written_beside_a_redacted_verdict(tmp_path: Path) -> None:
+    code, _, err = run_cli(tmp_path, *story(tmp_path, 1), "--redact", "--proof-sql", "p.sql")
+    assert code == 2
+    assert "--proof-sql" in err
+    assert not (tmp_path / "p.sql").exists()
