@@ -162,9 +162,7 @@ def statements(draw: random.Random) -> Asked:
             Asked(f"SELECT MAX(a.age) {join} WHERE {asked}", aged(least=False), "max"),
             Asked(f"SELECT MIN(a.age) {join} WHERE {asked}", aged(least=True), "min"),
             Asked(f"SELECT a.sex, {people} {join} WHERE {asked} GROUP BY a.sex", by_sex),
-            Asked(
-                f"SELECT a.sex, {people} {join} WHERE {asked} GROUP BY a.sex HAVING {people} >= 2", by_sex, "sum", 2
-            ),
+            Asked(f"SELECT a.sex, {people} {join} WHERE {asked} GROUP BY a.sex HAVING {people} >= 2", by_sex, "sum", 2),
         ]
     )
 
@@ -332,17 +330,19 @@ def compared(seed: int, folder: Path, tally: Tally) -> Exposure:
             person = world.people[k]
             for number, atom in enumerate(counting.atoms):
                 possible = {truth(atom.leaf, person[u], h.ill[u], h.rows[u], h) for h in left[k]}
+                before = {truth(atom.leaf, person[u], h.ill[u], h.rows[u], h) for h in spaces[k]}
                 at = int(atom.at[row])
                 said = 0 if at < 0 else int(state.value[state.net.offsets[number] + at])
                 if at < 0:
                     assert possible == {False}
                     continue
-                fixed += len(possible) == 1
+                news = possible != before  # rows of no admission are of one kind here, so some things were never open
+                fixed += news and len(possible) == 1
                 if said != OPEN:
                     tally.claims += 1
                     tally.wrong += possible != {bool(said)}
                     assert possible == {bool(said)}, (seed, atom.leaf, person, possible, said)
-                elif len(possible) == 1:
+                elif news and len(possible) == 1:
                     tally.missed += 1
     tally.determined += fixed
     tally.some += sum(f.grade == "one of his" for f in found.findings)
