@@ -59,7 +59,7 @@ class Entered:
 
 
 @dataclass(slots=True)
-class Counts:
+class FollowCounts:
     """What was read, in statements."""
 
     read: int = 0
@@ -88,7 +88,7 @@ class Follower:
     format: LogFormat = LogFormat.AUTO
     dialect: Dialect | None = None
     beside: tuple[str, ...] = ()
-    counts: Counts = field(default_factory=Counts)
+    counts: FollowCounts = field(default_factory=FollowCounts)
     _batch: list[Exported] = field(default_factory=list)
     _known: dict[str, int] = field(default_factory=dict)  # statements of this epoch -> their entries
     _seen: int = 0  # how many of the book's statements are among them
