@@ -19,7 +19,7 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.logs.detect import LogFormat
-    from keyhole.session.follow import FollowCounts, Entered
+    from keyhole.session.follow import Entered, FollowCounts
     from keyhole.verbs.watch import Watch
 
 EVERY = 0.2  # seconds between two looks at a log that does not grow
