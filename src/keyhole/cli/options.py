@@ -37,25 +37,9 @@ FORMATS = {
 }
 
 # What a log may be written by: the values of `gather.log.LogFormat` (tied by a test; that module is not light).
-LOGS = tuple(
-    [
-        "auto",
-        "sql",
-        "jsonl",
-        "postgres-csvlog",
-        "pg-stat-statements",
-        "duckdb",
-        "bigquery",
-        "snowflake",
-        "dbt",
-        "metabase",
-        "superset",
-        "mysql-general-log",
-        "query-store",
-        "redshift",
-        "databricks",
-        "trino",
-    ]
+LOGS = (
+    *("auto", "sql", "jsonl", "postgres-csvlog", "pg-stat-statements", "duckdb", "bigquery", "snowflake", "dbt"),
+    *("metabase", "superset", "mysql-general-log", "query-store", "redshift", "databricks", "trino"),
 )
 
 
