@@ -20,6 +20,7 @@ from keyhole.schema import folded
 SEPARATORS = ("\t", ";", "|", ",")
 SAMPLE = 1 << 16  # characters
 ROWS = 200
+TIMES = "timestampformat='%Y-%m-%d %H:%M:%S'"
 DATES = "dateformat='%Y-%m-%d'"  # other forms stay text: whether 03/04 is in March or in April is not guessed
 
 
@@ -85,7 +86,15 @@ def csv_reader(path: Path) -> str:
     """What the engine selects from, for a file in UTF-8 with a header; columns with one name are refused."""
     separation = Separation.of(path)
     check_header(path, separation)
-    return f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES})"
+    times = f", {TIMES}" if _other_times(path, separation) else ""
+    return f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES}{times})"
+
+
+def _other_times(path: Path, separation: Separation) -> bool:
+    """Are there times whose day is not written yyyy-mm-dd?"""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        rows = separation.rows(file.read(SAMPLE).splitlines(keepends=True))
+    return any(re.match(r"\s*\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}[ T]+\d", cell) for row in rows for cell in row)
 
 
 def check_header(path: Path, separation: Separation) -> None:
