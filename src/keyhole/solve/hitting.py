@@ -72,7 +72,7 @@ def _solved(sets: list[frozenset[Unit]], units: list[Unit], costs: Mapping[Unit,
     return milp(
         np.array([float(costs.get(u, 1)) for u in units]),
         constraints=LinearConstraint(matrix, lb=1),
-        integrality=np.ones(len(units)),
+        integrality=np.ones(len(units), dtype=np.int64),
         bounds=Bounds(0, 1),
         options={"time_limit": max(seconds, 0.1), "mip_rel_gap": 0},
     )

@@ -394,9 +394,10 @@ def _check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
     if twice and not records:
         who = ", ".join(f"{n} = {v}" for n, v in zip(names, twice, strict=False))
         raise DataError(
-            f"{who} stands in {twice[-1]} rows, but one row is one person: aggregate first, for example "
-            f"--view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY {listed}'",
-            told="two rows have one id, but one row is one person. Every row needs an id of its own",
+            f"{who} stands in {twice[-1]} rows, but here one row is one person (`keyhole audit` takes them as records "
+            f"of one): aggregate first, for example --view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY "
+            f"{listed}'",
+            told="two rows have one id, but here one row is one person. Every row needs an id of its own",
         )
     return twice is not None
 
