@@ -240,9 +240,11 @@ def test_text_keeps_its_commas(tmp_path: Path) -> None:
     assert rows(tmp_path / "t.csv", config=told)[0][2] == "2,5"  # nothing is guessed
 
 
-@pytest.mark.parametrize("said", [{"delimiter": ";;"}, {"thousands": "."}, {"thousands": "1"}, {"columns": ("a", "a")}])
+@pytest.mark.parametrize(
+    "said", [{"delimiter": ";;"}, {"decimal": "x"}, {"thousands": "."}, {"thousands": "1"}, {"columns": ("a", "a")}]
+)
 def test_a_layout_that_cannot_be(said: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"delimiter|thousands|columns"):
+    with pytest.raises(ValueError, match=r"delimiter|decimal|thousands|columns"):
         File(path="t.csv", **said)
 
 
