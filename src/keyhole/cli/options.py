@@ -191,6 +191,7 @@ BY_ANALYST = click.Option(
     help="Also judge what each analyst asked alone, where the log says who asked; the exit code is that of the worst.",
 )
 PROGRESS = flag("--progress", "Say on standard error how far it has come, also where that is no terminal.")
+YES = flag("--yes", "Ask nothing: take what is proposed (review: accept all; needs --signed-by and --why).")
 ACCEPT = click.Option(
     ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
 )

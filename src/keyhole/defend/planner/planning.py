@@ -83,11 +83,6 @@ class Planning:
         self._read: dict[str, PlannedStatement] = {}
         self._used: dict[int, None] = {}
 
-    @property
-    def schema(self) -> Schema:
-        """The columns that questions may name."""
-        return self._schema
-
     # --- reading ------------------------------------------------------------------------------------------------------
 
     @property

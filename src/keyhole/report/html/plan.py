@@ -13,9 +13,8 @@ def plan_page(found: Mapping[str, Any]) -> str:
     """One page of what `keyhole plan --format json` says."""
     queries = found.get("queries") or []
     exposes = found.get("exposes") or []
-    sentence = (
-        f"{len(queries)} questions give {found['target']} away." if exposes else f"No plan for {found['target']}."
-    )
+    who = ", ".join(str(v) for v in found["target"].values())
+    sentence = f"{len(queries)} questions give {who} away." if exposes else f"There is no plan for {who}."
     tiles = [Tile(str(len(queries)), "questions"), Tile(str(len(exposes)), "confirmed by the auditor")]
     return page("plan", sentence, "bad" if exposes else "good", [], tiles, _sections(found, queries))
 
