@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.third_party import folder
 
-from keyhole.attack.reconstruct.outcome import RebuiltStatus
-from keyhole.attack.reconstruct.statistics import Attribute, Figure, GroupFigures, Statistics, load, parse
 from keyhole.errors import ContradictionError, KeyholeError
+from keyhole.microdata.outcome import RebuiltStatus
+from keyhole.microdata.statistics import Attribute, Figure, GroupFigures, Statistics, load, parse
 from keyhole.verbs.reconstruct import from_statistics, reconstruct
 
 HERE = Path(__file__).parent

@@ -8,7 +8,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from keyhole.attack.reconstruct.model import MOST_ROWS
 from keyhole.errors import ContradictionError
 from keyhole.predicate import Scalar
 from keyhole.solve.integers.apart import apart
@@ -19,6 +18,7 @@ from keyhole.solve.status import SolverStatus
 RowValues = dict[str, Scalar]
 Progress = Callable[[str, int, int], None]
 SHOWN = 12
+MOST_ROWS = 10**6
 
 
 class RebuiltStatus(StrEnum):
