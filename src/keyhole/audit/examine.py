@@ -46,8 +46,8 @@ def examine(
     within: str | None = None,
     time_limit: float | None = None,
     config: Config | str | Path | None = None,
-    dialect: str | None = None,
     now: str | None = None,
+    dialect: str | None = None,
     by: str | None = None,
     progress: Progress | None = None,
 ) -> Exposure:

@@ -58,7 +58,7 @@ def shown_people(evidence: Evidence, known: Known, roster: Roster, source: Sourc
     state = Forced(Network.of(counting))
     try:
         truth = None if source is None else _Truth(counting, source)
-        decided = _solve(counting, state, truth)
+        decided = solve(counting, state, truth)
     except Conflict as conflict:
         names = sorted({counting.counts[i].number for i in conflict.counts}, key=query_order)
         listed = ", ".join(f"Q{q}" for q in names)
@@ -88,7 +88,7 @@ class _Truth:
         return self._known[atom]
 
 
-def _solve(counting: Counting, state: Forced, truth: _Truth | None) -> bool:
+def solve(counting: Counting, state: Forced, truth: _Truth | None) -> bool:
     """To a fixed point; True if every component was decided exactly."""
     while True:
         state.run()
@@ -183,7 +183,10 @@ class _Report:
         for (person, leaf, grade, why), about in merged.items():
             status = Status.EXPOSED if grade == HAS else Status.INFERRED
             table = leaf.table if isinstance(leaf, Has) else ""
-            self._add(labels[about[0]], about, person, table, status, in_words(leaf, grade == HAS), grade, why)
+            form = in_words(leaf, grade == HAS)
+            if len(about) < len(self.rows_of[person]):
+                form += f" (record {', '.join(str(r + 1) for r in sorted(about))})"
+            self._add(labels[about[0]], about, person, table, status, form, grade, why)
 
     def _labels(self, rows: list[int]) -> dict[int, dict[str, object]]:
         at = sorted(set(rows))

@@ -49,6 +49,11 @@ LOGS = (
     "dbt",
     "metabase",
     "superset",
+    "mysql-general-log",
+    "query-store",
+    "redshift",
+    "databricks",
+    "trino",
 )
 
 
@@ -223,6 +228,7 @@ BY_ANALYST = click.Option(
     help="Also judge what each analyst asked alone, where the log says who asked; the exit code is that of the worst.",
 )
 PROGRESS = flag("--progress", "Say on standard error how far it has come, also where that is no terminal.")
+YES = flag("--yes", "Ask nothing: take what is proposed (review: accept all; needs --signed-by and --why).")
 ACCEPT = click.Option(
     ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
 )
@@ -258,7 +264,18 @@ LOAD = click.Option(
 SAME_VALUES = flag(
     "--same-values", "You vouch that no private value changed since the history began; it has no digest."
 )
-ACCEPT_UNJUDGED = flag("--accept-unjudged", "Go on although no verdict accounts for some of --load.")
+FOLLOW = click.Option(
+    ["--follow"], type=FILE, metavar="LOG", help="Enter the statements of a growing log as published; deny nothing."
+)
+BESIDE = click.Option(
+    ["--beside"],
+    multiple=True,
+    metavar="TABLE",
+    help="With --follow: a table (or schema.*) that holds nothing about these people. Repeatable.",
+)
+ACCEPT_UNJUDGED = flag(
+    "--accept-unjudged", "Go on although no verdict accounts for some of --load, or of a log that was followed."
+)
 EXPLAIN = flag("--explain", "Also say whom and by which proof; for the custodian, not the analyst.")
 
 ROUNDING = click.Option(
@@ -275,39 +292,6 @@ NOISE = click.Option(
 )
 TRUTH = click.Option(["--truth"], type=FILE, help="The whole table, to score the guesses against.")
 TOLERANCE = click.Option(["--tolerance"], type=float, help="A guess this near counts as within tolerance.")
-
-# plan
-PLAN_TARGET = click.Option(
-    ["--target"],
-    required=True,
-    metavar="WHERE|all",
-    help="Whose value: a condition on id and public columns that one person meets; or all, for an overview.",
-)
-MIN_GROUP = click.Option(
-    ["--min-group"],
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="The fewest people that a question may be about.",
-)
-PLAN_COLUMNS = click.Option(
-    ["--columns"], multiple=True, metavar="COL,...", help="Columns that questions may be about (default: all public)."
-)
-MAX_COLUMNS = click.Option(
-    ["--max-columns"],
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="The most columns in one question.",
-)
-OPERATORS = click.Option(
-    ["--operators"],
-    default="=,<>",
-    show_default=True,
-    metavar="OP,...",
-    help="What conditions may use, of =,<>,<,>,BETWEEN,IN,OR.",
-)
-RUN = flag("--run", "Ask the questions through a session, and show the value or the denial.")
 
 # answer
 EPSILON = click.Option(["--epsilon"], help="Cap of the ledger, not of this run (rho if unit = rho).")

@@ -128,6 +128,12 @@ def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Pat
         from keyhole.report.as_json import dumps
 
         emit_json(dumps(found.to_json() | ({} if repair is None else suggestion_data(repair))), out)
+    elif how is Format.HTML:
+        from keyhole.report.html.published import tables_page
+        from keyhole.report.published_text import sentence
+
+        told = () if repair is None else tuple(line for line, _ in suggestion_lines(repair))
+        emit(tables_page(found.to_json(), sentence(found), told), out)
     else:
         from keyhole.report.published_text import lines
 
@@ -157,7 +163,7 @@ command = click.Command(
         options.TIME_LIMIT,
         table_options.CELLS,
         table_options.SUGGEST,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

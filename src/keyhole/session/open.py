@@ -25,9 +25,9 @@ from keyhole.defend.strategies.construction import OneConstruction
 from keyhole.defend.strategies.each import EachAlone
 from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.defend.tables.margins import SourceMargins
-from keyhole.errors import ConfigError, PrivacyParameterError
+from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.knowledge import BudgetTable, Config
-from keyhole.session.audited import Audited, Heard
+from keyhole.session.audited import Audited, Heard, incomplete
 from keyhole.session.monitored import Monitored
 from keyhole.session.people import Deciding, arrivals, auditor_of
 from keyhole.session.private import Private, Quoted
@@ -137,6 +137,7 @@ class Watching:
     insiders: int | None = None
     vouched: bool = False
     explain: bool = False
+    despite: bool = False  # also with a book that lacks something of a log that is followed
 
 
 def audited_session(
@@ -176,6 +177,8 @@ def audited_session(
         kind = Monitored if policy == "monitored" else Audited
         source = None if dry_run else opened.source
         facts = {fact.column for fact in given.knowledge().facts}
+        if book.state.incomplete and policy != "monitored" and not how.despite:
+            raise BookError(incomplete(book))
         made = kind(book, auditor, given.columns.private, source, explain=how.explain, facts=facts)
     except BaseException:
         book.close()

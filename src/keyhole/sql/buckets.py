@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import (
     FALSE,
     Predicate,
@@ -61,6 +62,19 @@ def bucket(reader: LinearReader, node: exp.Expr, word: str) -> Key:
             node,
         )
     return Key("", _written(steps), None, columns, steps=steps)
+
+
+def bucket_text(reader: LinearReader, node: exp.Expr, word: str) -> str:
+    """The canonical text of a function of a private column that has buckets; empty if it is none."""
+    plain = bare(node)
+    if isinstance(plain, exp.Column) and isinstance(reader.scope.resolve(plain), Column):
+        return ""
+    if not reader.touches_private(node):
+        return ""
+    try:
+        return bucket(reader, node, word).sql
+    except UnsupportedQuery:
+        return ""
 
 
 def _cases(reader: LinearReader, node: exp.Expr) -> tuple[tuple[Scalar | None, Predicate], ...]:

@@ -62,8 +62,10 @@ def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> 
     try:
         found = _Opening(dialect, schema).opened(_tree(sql, dialect), carry)
     except (QueryError, NotTold, Unread, RecursionError) as error:
+        if isinstance(error, Unread):
+            raise
         if carry.reason and refused.position is None:
-            raise Unread(str(error) if isinstance(error, Unread) else carry.reason) from None
+            raise Unread(carry.reason) from None
         raise _clearer(refused, error, sql) from None
     return found
 

@@ -48,9 +48,7 @@ class StatisticReader(LinearReader):
         if isinstance(inner, exp.WithinGroup):
             ordered = inner.expression.expressions if isinstance(inner.expression, exp.Order) else []
             if type(inner.this) not in PERCENTILE or len(ordered) != 1:
-                raise self.refuse(
-                    "WITHIN GROUP goes with PERCENTILE_CONT(0.5), or _DISC, and ORDER BY one column", inner
-                )
+                raise self.refuse("WITHIN GROUP takes PERCENTILE_CONT(0.5), or _DISC, and ORDER BY one column", inner)
             named, said, argument = inner.this, inner.this.this, ordered[0].this
             desc = bool(ordered[0].args.get("desc"))
         level, kind = self.level_of(said, inner), PERCENTILE[type(named)]

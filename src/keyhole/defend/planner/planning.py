@@ -16,13 +16,13 @@ from keyhole.defend.load import asking_schema
 from keyhole.defend.loss import rounded_down
 from keyhole.defend.noise import NoiseSource, door
 from keyhole.defend.planner.asks import AskedStatement, asked
-from keyhole.defend.planner.choice import Chooser, Chosen, Refusal
+from keyhole.defend.planner.choice import Chooser, Chosen, NotSold
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.estimates import estimates
 from keyhole.defend.planner.holdings import Holdings
 from keyhole.defend.planner.orders import Buying
 from keyhole.defend.planner.quantiles import buy_quantile, quantile_estimate
-from keyhole.defend.planner.stream import Stream, StreamPlan
+from keyhole.defend.planner.stream import StreamPlan, StreamPlanner
 from keyhole.defend.planner.terms import PlanTerms
 from keyhole.defend.tables.margins import Margins
 from keyhole.defend.workload import Estimate, GroupKey
@@ -83,12 +83,12 @@ class Planning:
         self._read: dict[str, PlannedStatement] = {}
         self._used: dict[int, None] = {}
 
+    # --- reading ------------------------------------------------------------------------------------------------------
+
     @property
     def schema(self) -> Schema:
-        """The columns that questions may name."""
+        """The columns as they are asked about."""
         return self._schema
-
-    # --- reading ------------------------------------------------------------------------------------------------------
 
     def read(self, sql: str) -> PlannedStatement:
         """A statement as numbers wanted; `QueryError` from the text and the declaration alone."""
@@ -111,7 +111,7 @@ class Planning:
             except QueryError:
                 continue
             found[read.mark] = read.question
-        self.stream = Stream(self.chooser, self.buying, self.terms).expected(found) if len(found) > 1 else None
+        self.stream = StreamPlanner(self.chooser, self.buying, self.terms).expected(found) if len(found) > 1 else None
 
     # --- answering ----------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class Planning:
         if self.stream is not None and self.stream.waits_for(asked.mark):
             return None
         chosen = self.chooser.choose(asked.question, asked.mark, analyst)
-        if isinstance(chosen, Refusal) or chosen.orders or chosen.quantiles:
+        if isinstance(chosen, NotSold) or chosen.orders or chosen.quantiles:
             return None
         return self._answered(asked, chosen, Fraction(0), analyst)
 
@@ -134,7 +134,7 @@ class Planning:
                 self.stream.buy(analyst)
                 self.holdings.refresh()
             chosen = self.chooser.choose(asked.question, asked.mark, analyst)
-            if isinstance(chosen, Refusal):
+            if isinstance(chosen, NotSold):
                 return self.refused(asked.sql, Refused(chosen.reason), analyst)
             for order, generation in chosen.orders:
                 self.buying.buy(order, generation, analyst, asked.sql)
@@ -209,7 +209,7 @@ class Planning:
             chosen = self.chooser.choose(read.question, read.mark, analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
             return Priced(read.sql, Fraction(0), "", Refused(str(error)))
-        if isinstance(chosen, Refusal):
+        if isinstance(chosen, NotSold):
             return Priced(read.sql, Fraction(0), "", Refused(chosen.reason))
         cost = self.chooser.cost(chosen, self.setting.ledger)
         rest = max(self.setting.ledger.left(analyst), Fraction(0))
