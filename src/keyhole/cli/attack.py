@@ -128,6 +128,10 @@ def attack(
             progress=progress,
             interruptible=_interruptible,
         )
+    _show(found, format, out)
+
+
+def _show(found: Attacked, format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
     for message in found.warnings:
         warn(message, "warning")
     if format is Format.JSON:
