@@ -15,6 +15,7 @@ from keyhole.cells import Partition
 from keyhole.errors import CannotHonour
 from keyhole.forms import Feature, Part
 from keyhole.knowledge import Knowledge, Prior
+from keyhole.people import Counting
 from keyhole.predicate import Predicate
 from keyhole.query import Query
 from keyhole.transcript import Answer, Noise, Transcript
@@ -156,6 +157,7 @@ class Evidence:
     contradictions: tuple[Contradiction, ...] = ()
     unjudged: tuple[Unjudged, ...] = ()
     nobody: tuple[Unjudged, ...] = ()  # their public condition matches nobody: judged, with a warning
+    counting: Counting | None = None  # people counted by conditions on their records
 
     def sql_of(self, number: str) -> str:
         """The statement text behind a query number."""
@@ -175,6 +177,8 @@ class Evidence:
         Systems of the same private columns are merged if their private conditions are the same; otherwise the two
         logs must be gathered as one. Cost: one pass over the records for every merged system.
         """
+        if self.counting is not None or other.counting is not None:
+            raise CannotHonour("counts by conditions on records of people are gathered as one log")
         if self.n != other.n:
             raise CannotHonour(f"evidence about {self.n} records cannot be joined with evidence about {other.n}")
         last = max((int(e.number.split(".")[0]) for e in self.transcript.entries), default=0)

@@ -21,6 +21,7 @@ from keyhole.predicate import (
     NULL,
     TRUE,
     Constant,
+    Has,
     IsNull,
     Leaf,
     Opaque,
@@ -104,7 +105,11 @@ def public_part(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 def private_leaves(predicate: Predicate, secret: frozenset[str]) -> list[Leaf]:
     """The conditions on private values; being NULL is public."""
-    return [leaf for leaf in leaves(predicate) if not isinstance(leaf, IsNull | Opaque) and leaf.column in secret]
+    return [
+        leaf
+        for leaf in leaves(predicate)
+        if isinstance(leaf, Has) or (not isinstance(leaf, IsNull | Opaque) and leaf.column in secret)
+    ]
 
 
 def conditional(query: Query, secret: frozenset[str]) -> bool:

@@ -79,6 +79,7 @@ class _Table:
         return made
 
 
+Missing = str | int | bool | Number | None
 KindName = Literal["integer", "decimal", "double", "text", "boolean", "date", "timestamp"]
 
 
@@ -132,6 +133,8 @@ class PrivateColumn(_Table):
     width: Number | None = None
     family: Literal["sum", "minmax"] = "sum"
     kind: KindName | None = None
+    cuts: tuple[Number, ...] = field(default=(), repr=False)  # where private answers may cut it
+    missing: Missing = field(default=None, repr=False)  # what NULL and undeclared values count as in private answers
 
     def __post_init__(self) -> None:
         _exact(self, "min", "max", "step", "width")
@@ -143,6 +146,7 @@ class PrivateColumn(_Table):
             raise ValueError(f"step = {self.step} must be positive; omit it for real numbers")
         if self.values is not None and len(set(self.values)) != len(self.values):
             raise ValueError("values has a repeated entry")
+        _missing(self.values, self.missing)
 
     def prior(self) -> Prior:
         """As what the attacker knows."""
@@ -166,6 +170,8 @@ class PublicColumn(_Table):
     width: Number | None = None
     values: tuple[str | int | bool, ...] | None = None
     kind: KindName | None = None
+    cuts: tuple[Number, ...] = field(default=(), repr=False)
+    missing: Missing = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _exact(self, "min", "max", "width")
@@ -176,6 +182,7 @@ class PublicColumn(_Table):
             raise ValueError("min needs a max that is not below it")
         if self.width is not None and self.width <= 0:
             raise ValueError(f"width = {self.width} must be positive")
+        _missing(self.values, self.missing)
 
     @property
     def finite(self) -> bool:
@@ -210,6 +217,16 @@ def _exact(table: _Table, *names: str) -> None:
             object.__setattr__(table, name, Decimal(given))
 
 
+def _missing(values: tuple[str | int | bool, ...] | None, missing: Missing) -> None:
+    """What NULL counts as is a value that the column can have."""
+    if missing is None:
+        return
+    if values is not None and missing not in values:
+        raise ValueError(f"missing = {missing!r} must be one of its values")
+    if values is None and _number(missing) is None:
+        raise ValueError(f"missing = {missing!r} must be a number")
+
+
 def _number_kind(*given: Decimal | None) -> KindName:
     """Whole numbers, if all that was given is written so; if nothing was given, decimals."""
     numbers = [number for number in given if number is not None]
@@ -233,6 +250,45 @@ class Columns(_Table):
                 if name in seen:
                     raise ValueError(f"column {name!r} is listed as {seen[name]} and as {role}: keep one")
                 seen[name] = role
+
+
+@dataclass(frozen=True, slots=True)
+class TableRoles(_Table):
+    """[tables.NAME]: another table of the data, and how its rows belong to people.
+
+    `keys` name what it is joined on: "col", or "col=other" where the table of the people calls it `other`. With
+    `public = "all"` it is a dimension (one row a key, public facts). With `private = "all"` who has rows is private
+    too; a list of private columns leaves the rows and the other columns public.
+    """
+
+    keys: tuple[str, ...]
+    private: str | tuple[str, ...] | None = None
+    public: str | None = None
+    hidden: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise ValueError('keys = [...] names the columns it is joined on: "col", or "col=other"')
+        for key in self.keys:
+            if not all(part.strip() for part in key.split("=")) or key.count("=") > 1:
+                raise ValueError(f'key {key!r}: write "col", or "col=other" where the names differ')
+        if (self.private is None) == (self.public is None):
+            raise ValueError('write private = "all", private = [columns], or public = "all"')
+        for word, said in (("private", self.private), ("public", self.public)):
+            if isinstance(said, str) and said != "all":
+                raise ValueError(
+                    f'{word} = "all"' + (" or a list of columns" if word == "private" else "") + f", not {said!r}"
+                )
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """(own column, column of the table of the people) for each key.
+
+        >>> TableRoles(("code=state", "year"), public="all").pairs
+        (('code', 'state'), ('year', 'year'))
+        """
+        parts = (key.partition("=") for key in self.keys)
+        return tuple((own.strip(), other.strip() or own.strip()) for own, _, other in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,14 +323,19 @@ class BookTable(_Table):
 
 @dataclass(frozen=True, slots=True)
 class BudgetTable(_Table):
-    """[budget]: what may be spent on private answers. `accuracy` is what a question costs if it does not say."""
+    """[budget]: what may be spent on private answers. `accuracy` is what a question costs if it does not say.
+
+    `unit` None: rho (zCDP) for the planner where delta is above 0, else epsilon. With delta, epsilon and delta are what
+    is promised in the end, also where rho is counted; without, the number given is the rho.
+    """
 
     epsilon: Number | None = None
     delta: Number = Decimal(0)
-    unit: Literal["epsilon", "rho"] = "epsilon"
+    unit: Literal["epsilon", "rho"] | None = None
     neighbours: Literal["replace-one", "add-remove"] = "replace-one"
     ledger: str | None = None
     accuracy: Number | None = None
+    mechanism: str | None = None
     analysts: dict[str, Number] = field(default_factory=dict)
 
 
@@ -307,6 +368,7 @@ class Config(_Table):
 
     source: SourceTable = field(default_factory=SourceTable)
     columns: Columns = field(default_factory=Columns)
+    tables: dict[str, TableRoles] = field(default_factory=dict)
     online: Online = field(default_factory=Online)
     book: BookTable = field(default_factory=BookTable)
     budget: BudgetTable = field(default_factory=BudgetTable)
@@ -422,11 +484,14 @@ def _value(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> 
         if len(choices) == 1 and (get_origin(choices[0]) or is_dataclass(choices[0])):
             return _value(choices[0], value, place, faults)
         for choice in choices:
+            if get_origin(choice) is tuple and isinstance(value, list | tuple):
+                return _value(choice, value, place, faults)
             if choice is Decimal and (number := _number(value)) is not None:
                 return number
             if type(value) is choice:
                 return value
-        faults.append(f"{_at(place)}: write {' or '.join(_WORDS[choice] for choice in choices)}, not {value!r}")
+        words = " or ".join(_WORDS.get(choice, "a list") for choice in choices)
+        faults.append(f"{_at(place)}: write {words}, not {value!r}")
     return None
 
 

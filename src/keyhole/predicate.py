@@ -72,6 +72,23 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True)
+class Has:
+    """Some row of another table with the record's key satisfies `where`: EXISTS, true or false, private.
+
+    `on` pairs columns of the record with columns of that table; a NULL key has no rows.
+    """
+
+    table: str
+    on: tuple[tuple[str, str], ...]
+    where: Predicate = Constant(True)
+
+    @property
+    def column(self) -> str:
+        """What stands where a column is named: the rows of that table, which is no column of the record."""
+        return f"{self.table} rows"
+
+
+@dataclass(frozen=True, slots=True)
 class IsTrue:
     """`(part) IS TRUE`: two-valued; its negation is what CASE ... ELSE needs."""
 
@@ -99,7 +116,7 @@ class Or:
     parts: tuple[Predicate, ...]
 
 
-Leaf: TypeAlias = Comparison | Membership | Like | IsNull | Opaque
+Leaf: TypeAlias = Comparison | Membership | Like | IsNull | Opaque | Has
 Predicate: TypeAlias = Constant | Leaf | IsTrue | Not | And | Or
 
 TRUE, FALSE, NULL = Constant(True), Constant(False), Constant(None)
@@ -205,7 +222,10 @@ def columns(predicate: Predicate) -> frozenset[str]:
     """The columns a predicate looks at."""
     found: set[str] = set()
     for leaf in leaves(predicate):
-        found |= leaf.columns if isinstance(leaf, Opaque) else {leaf.column}
+        if isinstance(leaf, Has):
+            found |= {mine for mine, _ in leaf.on}
+        else:
+            found |= leaf.columns if isinstance(leaf, Opaque) else {leaf.column}
     return frozenset(found)
 
 
@@ -248,7 +268,7 @@ def leaf_truth(leaf: Leaf, value: Scalar | None) -> Truth:
     >>> leaf_truth(Like("d", "fl_"), "flu"), leaf_truth(IsNull("d"), None)
     (True, True)
     """
-    if isinstance(leaf, Opaque):
+    if isinstance(leaf, Opaque | Has):
         raise TypeError("an opaque expression is evaluated by the engine only")
     if isinstance(leaf, IsNull):
         return value is None
@@ -326,6 +346,8 @@ def to_sql(predicate: Predicate) -> str:
 def _leaf_sql(leaf: Leaf) -> str:
     if isinstance(leaf, Opaque):
         return f"({leaf.sql})"
+    if isinstance(leaf, Has):
+        return has_sql(leaf)
     name = quote_name(leaf.column)
     if isinstance(leaf, Comparison):
         return f"{name} {leaf.op} {literal(leaf.value)}"
@@ -334,6 +356,29 @@ def _leaf_sql(leaf: Leaf) -> str:
     if isinstance(leaf, Like):
         return f"{name} {'ILIKE' if leaf.fold else 'LIKE'} {literal(leaf.pattern)}"
     return f"{name} IS NULL"
+
+
+def held_as(table: str) -> str:
+    """The name under which an engine of ours holds another table: nobody's text can name it by chance."""
+    return quote_name(f"keyhole {table}")
+
+
+def has_sql(leaf: Has) -> str:
+    """EXISTS as an IN over keys without NULL, so that no name of the other table hides one of the record.
+
+    >>> has_sql(Has("visits", (("id", "who"),), Comparison("ward", "=", "B")))
+    '(("id" IN (SELECT "who" FROM "keyhole visits" WHERE "who" IS NOT NULL AND ("ward" = \'B\'))) IS TRUE)'
+    """
+    mine, theirs = zip(*((quote_name(a), quote_name(b)) for a, b in leaf.on), strict=True)
+    there = " AND ".join(f"{name} IS NOT NULL" for name in theirs)
+    if len(mine) == 1:
+        left, right = mine[0], theirs[0]
+    else:
+        left, right = f"({', '.join(mine)})", f"({', '.join(theirs)})"
+    inside = f"{left} IN (SELECT {right} FROM {held_as(leaf.table)} WHERE {there} AND ({to_sql(leaf.where)}))"
+    if len(mine) > 1:
+        inside = f"{' AND '.join(f'{name} IS NOT NULL' for name in mine)} AND {inside}"
+    return f"(({inside}) IS TRUE)"
 
 
 def _joined(word: str) -> Callable[[Sequence[tuple[str, bool]]], tuple[str, bool]]:

@@ -56,6 +56,7 @@ class Aggregate(StrEnum):
     QUANTILE_CONT = "QUANTILE_CONT"  # at Query.level, between two values
     QUANTILE_DISC = "QUANTILE_DISC"  # at Query.level, one of the values
     VAR = "VAR"  # Query.terms hold the column; Query.label tells sample from population
+    PEOPLE = "PEOPLE"  # COUNT(DISTINCT person) under private conditions; the term's weight is the id
     PUBLIC = "PUBLIC"  # public columns under public conditions: the term's weight is the whole aggregate; no secret
 
 
@@ -166,7 +167,9 @@ class Query:
             where = f" FILTER (WHERE {to_sql(term.where)})" if term.where != TRUE else ""
             name = self.label.split("(")[0] if self.aggregate is Aggregate.VAR else self.aggregate.value
             at = f", {_decimal(self.level)}" if self.aggregate in QUANTILES else ""
-            text = f"{name}({quote_name(term.column or '')}{at}){where}"
+            text = f"{name}({quote_name(term.column or '') if term.weight is None else term.weight}{at}){where}"
+            if self.aggregate is Aggregate.PEOPLE:
+                text = f"COUNT(DISTINCT {term.weight}){where}"
             if self.aggregate is Aggregate.PUBLIC:
                 text = f"{term.weight}{where}"
             if term.factor != 1:
@@ -257,11 +260,13 @@ class Steps:
         if value is None:
             return IsNull(self.column)
         q = (Fraction(value) - self.start) / self.size  # type: ignore[arg-type]
-        if q.denominator != 1:
-            return FALSE
+        return self.of(q.numerator) if q.denominator == 1 else FALSE
+
+    def of(self, q: int) -> Predicate:
+        """The condition that a record is in the q-th bucket."""
         up = self.rounding == CEIL or (self.rounding == ZERO and q < 0)
         low, high = (q - 1, q) if up else (q, q + 1)
-        ends = (">" if up else ">=", low), ("<=" if up else "<", high)
+        ends = (">" if up else ">=", Fraction(low)), ("<=" if up else "<", Fraction(high))
         if self.rounding == ZERO and q == 0:
             ends = (">", Fraction(-1)), ("<", Fraction(1))
         return conjunction(*(Comparison(self.column, op, _whole_or_decimal(end / self.factor)) for op, end in ends))
@@ -326,6 +331,7 @@ class Statement:
     table: tuple[str, ...] = ()
     certainty: str = ""
     limit: int | None = None
+    tables: tuple[tuple[tuple[str, ...], str], ...] = ()  # other tables: (name as written, name as declared)
 
     @property
     def tested(self) -> tuple[Query, ...]:

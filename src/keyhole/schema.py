@@ -69,6 +69,27 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Related:
+    """Another table, whose rows belong to records: its columns, and the (own column, column of the table) it joins on.
+
+    `dimension`: public facts, one row a key; its columns are columns of the table too, named NAME.column. Else it has
+    rows of people: `secret` if who has rows is private, otherwise only its private columns are. `agrees`: a row that
+    names several keys names one record with them.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    keys: tuple[tuple[str, str], ...]
+    dimension: bool = False
+    secret: bool = True
+    agrees: bool = True
+
+    def find(self, name: str) -> Column | None:
+        """The column of that name, by the engine's rule."""
+        return next((c for c in self.columns if folded(c.name) == folded(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """The columns of the one table, in its order.
 
@@ -80,6 +101,14 @@ class Schema:
     table: str
     columns: tuple[Column, ...]
     strict_table: bool = False  # True: FROM must name `table`; False: any name means the one table
+    related: tuple[Related, ...] = ()  # other tables, by their keys
+    unread: tuple[str, ...] = ()  # declared tables with rows of people that this use does not look at
+    repeated: bool = False  # True: several rows have one id, and are records of one person
+
+    @property
+    def people(self) -> bool:
+        """May a person have several rows, here or in other tables?"""
+        return self.repeated or any(not r.dimension for r in self.related)
 
     @property
     def word(self) -> str:
@@ -93,6 +122,15 @@ class Schema:
                 return column
         wanted = folded(name)
         return next((c for c in self.columns if folded(c.name) == wanted), None)
+
+    @property
+    def several(self) -> bool:
+        """Were other tables declared?"""
+        return bool(self.related or self.unread)
+
+    def table_named(self, name: str) -> Related | None:
+        """The other table of that name, by the engine's rule."""
+        return next((r for r in self.related if folded(r.name) == folded(name)), None)
 
     def nearest(self, name: str) -> str | None:
         """The most similar column name, if any is similar."""

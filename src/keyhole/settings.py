@@ -118,7 +118,7 @@ def settings(
 
 def with_private(found: Settings) -> Settings:
     """The same, or an error where no column is private: there would be nothing to judge."""
-    if not found.columns.private:
+    if not found.columns.private and not any(t.private for t in found.config.tables.values()):
         told = found.config if found.config != Config() else None
         raise ConfigError(
             f"no column is private: name one with --private COL, or under [columns.private.COL]{_unread(told)}"

@@ -269,3 +269,20 @@ def test_a_database_in_use_is_said(folder: Path) -> None:
             assert "t.duckdb is in use by another process" in done.output
     finally:
         held.communicate("\n")
+
+
+def test_settings_of_several_tables_can_be_audited(folder: Path) -> None:
+    """A folder of files in other encodings and layouts: proposed, read and judged."""
+    (folder / "csvs").mkdir()
+    (folder / "csvs" / "patients.csv").write_bytes(
+        "patient_id;sex;stay\n1;f;20\n2;m;30\n3;m;35\n4;f;50\nß;m;7\n".encode("latin-1")
+    )
+    (folder / "csvs" / "visits.csv").write_text("patient_id,day,cost\n1,20,5\n1,30,6\nß,4,7\n3,5,1\n")
+    done = called("init", "csvs", "--yes", "--private", "stay")
+    assert done.exit_code == 0, done.output
+    (folder / "q.sql").write_text(
+        "SELECT SUM(stay) FROM patients; SELECT SUM(stay) FROM patients WHERE patient_id <> 'ß'"
+    )
+    audited = called("audit", "q.sql", "-c", "keyhole.toml")
+    assert audited.exit_code == 1, audited.output
+    assert "ß" in audited.output

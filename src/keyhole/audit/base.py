@@ -8,7 +8,7 @@ from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from math import ceil, floor
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
@@ -118,6 +118,7 @@ class Proof:
     tables: str = ""  # all tables on the grid were looked at: those of plain "sums", or with "other" answers
     sides: tuple[EndProof, ...] = ()
     both: BothRanges | None = None
+    counted: Mapping[str, Any] | None = None  # counts of people that force it: what a replay needs, `system` is -1
 
     @property
     def known(self) -> tuple[KnownValue, ...]:
@@ -197,6 +198,8 @@ class Finding:
     allowed: tuple[Scalar, ...] = ()
     insider: Mapping[str, Scalar | None] | None = None  # whoever knows this one's value, and only he
     form: str = ""  # what is known, where it is not simply the value
+    rows: tuple[int, ...] = ()  # of a person with several records: those that it is about
+    grade: str = ""  # of a yes or no: shown to have, shown not to have, one of his, narrowed
     tight: bool = True  # are the ends of a range shown to be reached?
     if_shown: bool = False  # it needs a row that a LIMIT may have cut off
 
@@ -241,6 +244,8 @@ class Exposure:
     ranges: tuple[Finding, ...] = ()
     searched: Mapping[int, str] = field(default_factory=dict)  # system -> why not all others are shown open, or empty
     split: Mapping[int, str] = field(default_factory=dict)  # the same where all tables on a grid were looked at
+    missed: tuple[str, ...] = ()  # what was not searched, as ends of a sentence
+    grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
     domains: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)  # columns of which all was told but who
     log: Log | None = None
     views: Mapping[str, Exposure] = field(default_factory=dict)  # analyst -> what he asked alone gives away
@@ -261,7 +266,7 @@ class Exposure:
         object.__setattr__(self, "index", Index.of(self.evidence))
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
-        complete = SHOWN_OPEN if self.searched or self.shown else COMPLETE
+        complete = SHOWN_OPEN if self.searched or self.shown or self.grades else COMPLETE
         promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else complete
         object.__setattr__(self, "promise", promise)
 
@@ -320,6 +325,8 @@ class Exposure:
             return "some answers contradict each other or the data"
         if not all(noise.bounded for noise in self.noisy.values()):
             return NOISE_GAP
+        if self.missed:
+            return self.missed[0]
         for name, values in self.domains.items():
             return undeclared(name, values)
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)

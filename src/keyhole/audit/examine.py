@@ -46,8 +46,8 @@ def examine(
     within: str | None = None,
     time_limit: float | None = None,
     config: Config | str | Path | None = None,
-    dialect: str | None = None,
     now: str | None = None,
+    dialect: str | None = None,
     by: str | None = None,
     progress: Progress | None = None,
 ) -> Exposure:
@@ -60,8 +60,9 @@ def examine(
     `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
     written for ("postgres"; default: what the export says, else DuckDB). `rounding`: the answers of the log were
     rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred; ranges
-    are searched for `time_limit` seconds in each system. `by` "analyst" also judges what each analyst asked alone
-    (`views`), where the log says who asked.
+    are searched for `time_limit` seconds in each system. `now` is when statements ran whose log does not say it, for
+    CURRENT_DATE and its kin. `by` "analyst" also judges what each analyst asked alone (`views`), where the log says who
+    asked.
 
     >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     >>> import pyarrow as pa

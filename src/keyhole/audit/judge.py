@@ -8,6 +8,7 @@ from decimal import Decimal
 
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.known import Known, Progress, Rules
+from keyhole.audit.people import shown_people
 from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
@@ -46,7 +47,9 @@ class Judge:
             pass  # until no rule narrows anything
         for number in known.searched.keys() - known.shown:
             look_for_second_tables(known.searched[number])
-        findings = known.findings(roster, Status.EXPOSED, Status.INFERRED)
+        people = shown_people(evidence, known, roster, self.source)
+        known.learn((*people.claims, *people.contradictions))
+        findings = [*known.findings(roster, Status.EXPOSED, Status.INFERRED), *known.personal(roster), *people.findings]
         used = {q for f in findings if f.proof is not None for q in f.proof.weights}
         unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence, known) if u.number not in used))
         listed, domains = without_domains(findings, evidence)
@@ -62,6 +65,8 @@ class Judge:
             ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
             split=known.split,
+            missed=tuple(sorted(known.missed | people.missed)),
+            grades=people.grades,
             domains=domains,
         )
 

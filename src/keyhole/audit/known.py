@@ -19,6 +19,7 @@ from keyhole.audit.base import Finding, Group, Proof, Status
 from keyhole.audit.bounded import BoundedSystem
 from keyhole.audit.matrix import SystemMatrix, system_matrix
 from keyhole.audit.meet import STRENGTH, meet
+from keyhole.audit.person_form import PersonForm
 from keyhole.evidence import Constraint, Contradiction, Evidence, System
 from keyhole.gather.totals import Totals
 from keyhole.grid import Grid
@@ -121,6 +122,8 @@ class Known:
         self._groups: dict[tuple[str, tuple[int, ...]], Group] = {}
         self._contradictions: dict[Contradiction, None] = dict.fromkeys(evidence.contradictions)
         self.shown: set[int] = set()  # systems in which everybody else is open, by a second table
+        self.forms: list[PersonForm] = []  # sums over one person's records that are determined
+        self.missed: set[str] = set()  # what was not searched, as ends of a sentence
 
     @classmethod
     def prior(
@@ -228,7 +231,7 @@ class Known:
         """Independent equations, added up over the systems."""
         return sum(solved.space.rank for solved in self._solved.values())
 
-    def learn(self, said: Iterable[Claim | Group | Contradiction | ShownOpen]) -> bool:
+    def learn(self, said: Iterable[Claim | Group | Contradiction | ShownOpen | PersonForm]) -> bool:
         """Take claims in; True if something was news. What a fact says by itself exposes nobody."""
         news = False
         for each in said:
@@ -241,6 +244,8 @@ class Known:
                 self._groups.setdefault(at, each)
             elif isinstance(each, ShownOpen):
                 self.shown.add(each.system)
+            elif isinstance(each, PersonForm):
+                self.forms.append(each)
             elif each.status is Status.OPEN or not all(q.startswith("fact") for q in each.proof.weights):
                 news |= self._take(self._claims, each)
                 if not each.proof.sides:
@@ -285,6 +290,18 @@ class Known:
             for c, label, one in zip(ordered, labels, alone, strict=True)
         ]
 
+    def personal(self, roster: Roster) -> list[Finding]:
+        """Sums over records of one person, with his name put to them; not where every record of them is known alone."""
+        found = []
+        for each in self.forms:
+            alone = [self._claims.get((row, each.column)) for row in each.rows]
+            if all(claim is not None and claim.status is Status.EXPOSED for claim in alone):
+                continue
+            label = roster.labels(np.array(each.rows[:1], dtype=np.int64))[0]
+            said = (each.value, each.lo, each.hi, each.proof)
+            found.append(Finding(label, each.rows[0], each.column, each.status, *said, form=each.form, rows=each.rows))
+        return found
+
     def named_groups(self, roster: Roster) -> list[Group]:
         """The groups with names put to them."""
         return [
@@ -292,5 +309,5 @@ class Known:
         ]
 
 
-Rule: TypeAlias = Callable[[System, Known], Iterable[Claim | Group | Contradiction | ShownOpen]]
+Rule: TypeAlias = Callable[[System, Known], Iterable[Claim | Group | Contradiction | ShownOpen | PersonForm]]
 Rules: TypeAlias = Sequence[Rule]

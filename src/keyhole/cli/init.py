@@ -35,7 +35,6 @@ Exit code
   0 the settings were written; 2 could not run (a file that is there is never written over without --force).
 """
 
-YES = options.flag("--yes", "Ask nothing: take what is proposed.")
 FORCE = options.flag("--force", "Write over settings that are there.")
 BOUNDS = click.Option(
     ["--bounds"],
@@ -139,7 +138,7 @@ command = click.Command(
         options.HIDDEN,
         *options.LAYOUT,
         BOUNDS,
-        YES,
+        options.YES,
         FORCE,
         options.formats(Format.TEXT, Format.JSON),
         options.OUT,

@@ -104,6 +104,8 @@ def plan(
     check_out(out)
     listed = tuple(name.strip() for text in columns for name in text.split(",") if name.strip())
     asking = Asking(listed, max_columns, words(operators), min_group)
+    if format is Format.HTML and target == ALL:
+        raise ConfigError("a page is about the plan for one person: name one with --target")
     if run and target == ALL:
         raise ConfigError("--run plays the plan of one person: name one with --target")
     with progress_on_stderr() as progress, _stopping(time_limit) as stop:
@@ -119,6 +121,10 @@ def plan(
         found = plans.play(found, config)
     if format is Format.JSON:
         emit_json(dumps(plan_json(found)), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.plan import plan_page
+
+        emit(plan_page(plan_json(found)), out)
     else:
         emit("\n".join(plan_lines(found, max_columns)), out)
 
@@ -170,7 +176,7 @@ command = click.Command(
         OPERATORS,
         RUN,
         options.TIME_LIMIT,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

@@ -8,7 +8,8 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit_json, emit_lines, end, progress_on_stderr
+from keyhole.cli.progress import progress_on_stderr
+from keyhole.cli.terminal import check_out, emit_json, emit_lines, end
 
 HELP = """Rebuild the rows behind published statistics, and prove whether they are the only ones.
 

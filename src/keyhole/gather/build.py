@@ -15,6 +15,7 @@ from keyhole.evidence import Evidence, OrderFact, System, Unjudged
 from keyhole.forms import Unknowns, conditional, private_leaves
 from keyhole.gather.answers import finish
 from keyhole.gather.constraints import Asked, Reader, split_needs, zero_counts
+from keyhole.gather.counting import counting, counts_people
 from keyhole.gather.facts import KnownFact, known_facts
 from keyhole.gather.notes import Notes
 from keyhole.gather.order import order_fact
@@ -43,10 +44,12 @@ def gather(
     """All that a transcript says, as lo <= A x <= hi over atoms; one `System` per set of tied private columns."""
     said = progress or (lambda _what, _done, _of: None)
     secret = frozenset(c.name for c in roster.schema.columns if c.secret)
-    if not secret:
+    if not secret and not any(r.secret for r in roster.schema.related):
         raise ConfigError("no column is private, so there is nothing to protect: name one with --private COL")
     entries, refused = admissible(transcript, roster)
-    blocks, public = blocks_of(entries, secret)
+    counted = [e for e in entries if counts_people(e.query, roster.schema, secret)]
+    named = {e.number for e in counted}
+    blocks, public = blocks_of([e for e in entries if e.number not in named], secret)
     facts = known_facts(knowledge, roster.schema)
     notes = Notes()
     notes.unjudged.extend(Unjudged(r.number, r.sql, r.error) for r in transcript.unjudged)
@@ -65,6 +68,7 @@ def gather(
     if public.entries:  # public answers give nobody away, but may contradict the table
         _system(public, roster, knowledge, source, (), notes)
     said("atoms", len(blocks), len(blocks))
+    people = counting(counted, roster, knowledge, source, notes)
     filled = tuple(replace(e, answer=notes.answers.get(e.number, e.answer)) for e in entries)
     log = Transcript(filled, (*transcript.refused, *refused))
     return Evidence(
@@ -75,6 +79,7 @@ def gather(
         tuple(notes.contradictions),
         tuple(notes.unjudged),
         tuple(notes.nobody),
+        people,
     )
 
 

@@ -22,7 +22,7 @@ from keyhole.query import HALF, Query
 from keyhole.schema import Schema
 from keyhole.transcript import Answer, Entry, simplest_decimal
 
-NO_BOUND = "a quotient of private sums says as much as the sum below it is large: declare min and max of {}, or ask for the sums"
+NO_BOUND = "a quotient of private sums tells as much as the sum below it is large: declare min and max of {}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
+from keyhole.forms import private_leaves
 from keyhole.gather.having import named, told
-from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
+from keyhole.predicate import Scalar, conjunction, disjunction, negation
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, OTHER_GROUPS, Aggregate, Query, Statement, Term
 from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
@@ -270,8 +271,8 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
 def _hides(statement: Statement, roster: Roster) -> bool:
     """Does it depend on private values which groups are shown?"""
     secret = {c.name for c in roster.schema.columns if c.secret}
-    looks = (not isinstance(leaf, IsNull | Opaque) and leaf.column in secret for leaf in leaves(statement.where))
-    return any(k.hidden(secret) for k in statement.keys) or any(looks)
+    looks = private_leaves(statement.where, frozenset(secret))
+    return any(k.hidden(secret) for k in statement.keys) or bool(looks)
 
 
 def _groups(answer: Any, statement: Statement, schema: Schema) -> list[tuple[GroupKey, list[Any]]]:

@@ -132,10 +132,10 @@ def _holds(key: Key, place: int, groups: Groups, trial: Trial, filled: Filled) -
         return True
     assert groups.of is not None
     inside = groups.of >= 0
-    values = [values[place] for values in groups.keys]
-    for value in dict.fromkeys(values):
-        mine = np.isin(groups.of, [g for g, each in enumerate(values) if each == value])
-        if not np.array_equal(filled.true(trial, key.equals(value)) & inside, mine):
+    at = [values[place] for values in groups.keys]
+    for each in dict.fromkeys(at):
+        mine = np.isin(groups.of, [g for g, other in enumerate(at) if other == each])
+        if not np.array_equal(filled.true(trial, key.equals(each)) & inside, mine):
             return False
     return True
 
@@ -144,6 +144,9 @@ def _numbers(query: Query, trial: Trial, names: Sequence[str], groups: Groups, f
     """The answers of one query, group by group."""
     if query.aggregate is Aggregate.PUBLIC:
         return _figures(query, names, groups, filled)
+    if query.aggregate is Aggregate.PEOPLE or (query.aggregate is not Aggregate.SUM and query.terms[0].column is None):
+        inside = [filled.kept if groups.of is None else groups.of == g for g in range(groups.count)]
+        return [_of_public(query, trial, filled, rows) for rows in inside]
     if query.aggregate is not Aggregate.SUM:
         inside = [filled.kept if groups.of is None else groups.of == g for g in range(groups.count)]
         return [_statistic(query, trial, filled, rows) for rows in inside]
@@ -202,6 +205,7 @@ def _cell(query: Query, number: Value, slack: float) -> FormAnswer:
         return FormAnswer(number, slack, query.digits, rounding=query.rounding)
     whole = all(t.factor.denominator == 1 and t.weight is None for t in query.terms)
     exact = query.aggregate is Aggregate.SUM and whole and not query.per and query.digits is None
+    exact |= query.aggregate is Aggregate.PEOPLE and query.digits is None
     half = Fraction(1) / Fraction(10) ** query.digits if query.digits is not None else Fraction(0)
     near = isinstance(number, Fraction) and abs(number - Fraction(query.test.value)) <= Fraction(slack) + half
     close = near and not exact
@@ -228,6 +232,21 @@ def _statistic(query: Query, trial: Trial, filled: Filled, inside: Mask) -> Form
             return FormAnswer(found, slack, len(str(summed.over)) - 1, rounding=ZERO)  # cut to the digits of the column
         slack += float(abs(term.factor)) / summed.over
     return _cell(query, found, slack)
+
+
+def _of_public(query: Query, trial: Trial, filled: Filled, inside: Mask) -> FormAnswer:
+    """How many different values a public expression has, or the least or greatest of them, where a condition holds."""
+    term = query.terms[0]
+    rows = np.flatnonzero(filled.true(trial, term.where) & inside).tolist() if filled.n else []
+    listed = filled.listed(term.weight or "") if rows else []
+    values = {listed[row] for row in rows if listed[row] is not None}
+    if query.aggregate is Aggregate.PEOPLE:
+        return _cell(query, Fraction(len(values)), 0.0)
+    numbers = [Fraction(v) for v in values]
+    if not numbers:
+        return _cell(query, None, 0.0)
+    found = max(numbers) if query.aggregate is Aggregate.MAX else min(numbers)
+    return _cell(query, found, abs(float(found)) * 2.0**-40)
 
 
 def _spread(query: Query, values: Sequence[Fraction]) -> FormAnswer:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.meaning import OPERATIONS
-from keyhole.predicate import And, IsNull, Kleene, Leaf, Like, Membership, Opaque, Predicate, Truth, fold, leaves
+from keyhole.predicate import And, Has, IsNull, Kleene, Leaf, Like, Membership, Opaque, Predicate, Truth, fold, leaves
 from keyhole.query import Term
 from keyhole.reading.trial import Trial, looks_at, secrets
 from keyhole.schema import Column, Kind
@@ -89,7 +89,7 @@ class Placed:
 
     def _simple(self, leaf: Leaf) -> Truths | None:
         """Conditions that need no engine: whole numbers, days, and equal text; None for the others."""
-        if isinstance(leaf, Opaque | Like):
+        if isinstance(leaf, Opaque | Like | Has):
             return None
         column = self.probe.schema.find(leaf.column)
         if column is None or column.kind not in _PLAIN:

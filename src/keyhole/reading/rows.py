@@ -10,6 +10,7 @@ from itertools import chain
 from keyhole.predicate import (
     And,
     Comparison,
+    Has,
     IsNull,
     Leaf,
     Like,
@@ -48,14 +49,14 @@ def deciding_rows(
     if not by_column or not sample:
         return []
     record = _renamed(sample[turn % len(sample)], ids, 1000 + turn)
-    alone = _alone(statement.where)
+    by_name = alone(statement.where)
     choices: dict[str, list[Scalar | None]] = {}
     for name, mine in by_column.items():
         real = [sample[(turn * 7 + i * 13) % len(sample)].get(name) for i in range(3)]
-        about = [] if name in inside else list(chain.from_iterable(_about(leaf, public[name]) for leaf in mine))
-        choices[name] = list(dict.fromkeys([*about, *real, *([None] if public[name].nullable else [])]))
-        parts = alone.get(name, [])
-        record[name] = next((v for v in choices[name] if _all_true(parts, v)), record.get(name))
+        near = [] if name in inside else list(chain.from_iterable(about(leaf, public[name]) for leaf in mine))
+        choices[name] = list(dict.fromkeys([*near, *real, *([None] if public[name].nullable else [])]))
+        parts = by_name.get(name, [])
+        record[name] = next((v for v in choices[name] if all_true(parts, v)), record.get(name))
     found = [record]
     for name, values in choices.items():
         found += [{**record, name: value} for value in values if value != record[name]]
@@ -95,7 +96,7 @@ def _renamed(record: Record, ids: Sequence[str], turn: int) -> Record:
     return other
 
 
-def _alone(where: Predicate) -> dict[str, list[Predicate]]:
+def alone(where: Predicate) -> dict[str, list[Predicate]]:
     """The parts of a conjunction that look at one column each, by column."""
     found: dict[str, list[Predicate]] = {}
     for part in where.parts if isinstance(where, And) else (where,):
@@ -105,7 +106,9 @@ def _alone(where: Predicate) -> dict[str, list[Predicate]]:
     return found
 
 
-def _all_true(parts: Sequence[Predicate], value: Scalar | None) -> bool:
+def all_true(parts: Sequence[Predicate], value: Scalar | None) -> bool:
+    """Are all these conditions true of one value?"""
+
     def truth(leaf: Leaf) -> Truth:
         return leaf_truth(leaf, value)
 
@@ -115,8 +118,9 @@ def _all_true(parts: Sequence[Predicate], value: Scalar | None) -> bool:
         return False
 
 
-def _about(leaf: Leaf, column: Column) -> Iterator[Scalar | None]:
-    if isinstance(leaf, IsNull | Opaque):
+def about(leaf: Leaf, column: Column) -> Iterator[Scalar | None]:
+    """The constants of a condition, and values next to them."""
+    if isinstance(leaf, IsNull | Opaque | Has):
         return
     if isinstance(leaf, Like):
         yield leaf.pattern.replace("%", "").replace("_", "x")

@@ -10,7 +10,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import And, Comparison, Leaf, Membership, Opaque, Predicate, Scalar, leaves
+from keyhole.predicate import And, Comparison, Has, Leaf, Membership, Opaque, Predicate, Scalar, leaves
 from keyhole.query import Query, Statement
 from keyhole.reading.heads import head
 from keyhole.schema import Schema
@@ -42,7 +42,7 @@ class Trial:
         """What private columns are compared with."""
         found: dict[str, list[Scalar]] = {}
         for leaf in self.private:
-            if not isinstance(leaf, Opaque):
+            if not isinstance(leaf, Opaque | Has):
                 found.setdefault(leaf.column, []).extend(constants(leaf))
         return found
 
@@ -61,6 +61,8 @@ def secrets(schema: Schema) -> frozenset[str]:
 
 def looks_at(leaf: Leaf, names: AbstractSet[str]) -> bool:
     """Does a single condition look at one of these columns?"""
+    if isinstance(leaf, Has):
+        return True
     return bool(names & leaf.columns) if isinstance(leaf, Opaque) else leaf.column in names
 
 
@@ -74,7 +76,7 @@ def conditions(statement: Statement) -> list[Predicate]:
     for key in statement.keys:
         found += [condition for _, condition in key.cases]
         if key.steps is not None:
-            found += [key.steps.holding(value) for value in (key.steps.start, key.steps.start + 3 * key.steps.size)]
+            found += [key.steps.of(q) for q in (0, 3)]
     return found
 
 

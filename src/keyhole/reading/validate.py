@@ -26,7 +26,8 @@ from keyhole.query import Aggregate, Statement
 from keyhole.reading.answers import FREE, FormAnswer, rows_of
 from keyhole.reading.filled import Filled, Mask, Placed
 from keyhole.reading.keys import KeysThereAndBack
-from keyhole.reading.rows import copies, deciding_rows, with_ids_of_their_own
+from keyhole.reading.records import made_up_rows, with_keys_of_their_own
+from keyhole.reading.rows import Record, copies, deciding_rows, with_ids_of_their_own
 from keyhole.reading.trial import Trial, partly, secrets
 from keyhole.schema import Role, Schema
 from keyhole.tables import AsWritten, Filling, ProbeTable, Roster
@@ -88,11 +89,17 @@ class Validator:
         public = {c.name: c for c in schema.columns if not c.secret}
         ids = [c.name for c in schema.of_role(Role.ID)]
         extra = copies(sample, ids, ROWS)
-        for turn, trial in enumerate(trials):
-            extra += deciding_rows(trial, public, ids, sample, turn)
-        if any(map(_distinct, batch)):
+        own = [deciding_rows(trial, public, ids, sample, turn) for turn, trial in enumerate(trials)]
+        if schema.people:  # several rows of one person are as they should be
+            keys = {name: public[name] for name in (*ids, *_keys(schema)) if name in public}
+            pairs = enumerate(zip(own, trials, strict=True))
+            own = [with_keys_of_their_own(rows, trial, keys, ids, sample, at) for at, (rows, trial) in pairs]
+        extra += [row for rows in own for row in rows]
+        if any(map(_distinct, batch)) and not schema.people:
             extra = with_ids_of_their_own(extra, sample, ids)
         placed = Placed(probe, probe.place(extra))
+        if any(not r.dimension and not r.secret for r in schema.related):  # public conditions may look at public rows
+            probe.fill(Filling.FIRST, {}, (), (), made_up_rows(trials, own, schema, Filling.FIRST))
         constants: dict[str, list[Scalar]] = {}
         for trial in trials:
             for name, values in trial.private_constants().items():
@@ -102,13 +109,19 @@ class Validator:
         said = [""] * len(trials)
         for filling in Filling:
             some = [i for i, trial in enumerate(trials) if not said[i] and _asked(trial.statement, filling, schema)]
-            found = self._filled(filling, [trials[i] for i in some], placed, constants) if some else []
+            rows = made_up_rows(trials, own, schema, filling) if schema.people and some else {}
+            found = self._filled(filling, [trials[i] for i in some], placed, constants, rows) if some else []
             for i, reason in zip(some, found, strict=True):
                 said[i] = reason
         return said
 
     def _filled(
-        self, filling: Filling, trials: Sequence[Trial], placed: Placed, constants: Mapping[str, Sequence[Scalar]]
+        self,
+        filling: Filling,
+        trials: Sequence[Trial],
+        placed: Placed,
+        constants: Mapping[str, Sequence[Scalar]],
+        rows: Mapping[str, Sequence[Record]],
     ) -> list[str]:
         """What there is to say against each trial on one filling."""
         alike = [_alike(trial) if filling is Filling.NOBODY else trial.asked for trial in trials]
@@ -116,12 +129,18 @@ class Validator:
         new = {key: trial.asked for key, trial in zip(alike, trials, strict=True) if key not in known}
         kept: Mask = np.zeros(placed.n, dtype=np.bool_)
         if new or any(_figured(trial.statement) for trial in trials):
-            kept = placed.probe.fill(filling, constants, [trial.asked.table for trial in trials])
+            others = dict.fromkeys(other for trial in trials for other in trial.statement.tables)
+            kept = placed.probe.fill(filling, constants, [t.asked.table for t in trials], tuple(others), rows)
             known |= dict(zip(new, placed.probe.run(list(new.values())), strict=True))
         filled = Filled(placed, kept)
         with suppress(Exception):
             filled.prepare(leaf for trial in trials for leaf in trial.private)
         return [_reason(trial, known[key], filled) for key, trial in zip(alike, trials, strict=True)]
+
+
+def _keys(schema: Schema) -> list[str]:
+    """The columns that rows of people are joined on."""
+    return [other for each in schema.related if not each.dimension for _, other in each.keys]
 
 
 def _asked(statement: Statement, filling: Filling, schema: Schema) -> bool:
@@ -173,10 +192,11 @@ def agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bo
     if len(rows) == 1:
         return all(map(_same, rows[0], claimed[0]))
     left: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+    keys = [i for i in range(len(claimed[0]) if claimed else 0) if all(_told(claim[i]) for claim in claimed)]
     for claim in claimed:
-        left.setdefault(_name(claim, claim), []).append(claim)
+        left.setdefault(tuple(_plain(claim[i]) for i in keys), []).append(claim)
     for row in rows:
-        mine = left.get(_name(row, claimed[0]), [])
+        mine = left.get(tuple(_plain(row[i]) for i in keys), [])
         at = next((i for i, claim in enumerate(mine) if all(map(_same, row, claim))), None)
         if at is None:
             return False
@@ -184,11 +204,9 @@ def agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bo
     return True
 
 
-def _name(row: Sequence[Any], pattern: Sequence[Any]) -> tuple[Any, ...]:
-    """The key cells of a row, to look it up by."""
-    return tuple(
-        _plain(v) for v, p in zip(row, pattern, strict=True) if not isinstance(p, FormAnswer) and p is not FREE
-    )
+def _told(claim: Any) -> bool:
+    """Is it the cell of a key, to look rows up by?"""
+    return not isinstance(claim, FormAnswer) and claim is not FREE
 
 
 def _same(found: Any, claim: Any) -> bool:

@@ -23,6 +23,13 @@ from keyhole.transcript import Entry, simplest_decimal
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}
 
 
+UNCERTIFIED: dict[str, Any] = {
+    "kind": "none",
+    "why": "counts of people by conditions on their records have no certificate yet",
+}
+WEIGHED: dict[str, Any] = {"kind": "none", "why": "a weighted sum of one person's records has no certificate yet"}
+
+
 class Certifier:
     """Certificates for the proofs of one exposure."""
 
@@ -127,6 +134,8 @@ class Certifier:
 
     def proof(self, proof: Proof) -> dict[str, Any]:
         """The certificate of a proof: its kind, and what that kind needs."""
+        if proof.counted is not None:
+            return UNCERTIFIED
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
         if proof.sides:
             return self._range(system, proof, rows)
@@ -147,6 +156,8 @@ class Certifier:
             return self._counts(system, (proof.weights,), rows)
         if any(f.power == 2 for f in features):
             return {"kind": "square"} | self._declared(system)
+        if any(c != 1 for c in proof.target.values()):
+            return WEIGHED
         blurred = self._rounded[proof.system] & proof.weights.keys()
         stepped = {"step": step} if blurred and (step := self._step(system)) is not None else {}
         return {"kind": "identity" if self._whole(system, proof) else "part"} | stepped | self._declared(system)

@@ -15,6 +15,7 @@ from keyhole.query import CEIL, FLOOR, HALF, QUANTILES, ZERO, Aggregate, AllOf, 
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
+from keyhole.sql.distinct import counted_distinct, fan_out, several_rows
 from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.linear import LinearTerm
@@ -78,7 +79,7 @@ class AggregateReader(StatisticReader):
             return self._tested(self._query(difference, label, node, Fraction(0)), operator, shift, node)
         if not isinstance(bound, Fraction):
             raise self.refuse("an aggregate is compared with a number", right)
-        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left):
+        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left) or several_rows(self, left):
             return self._tested(self._rounded(left, label), operator, bound, node)
         ratio = self._ratio(left)
         if ratio.per:
@@ -128,6 +129,8 @@ class AggregateReader(StatisticReader):
             inner = self._rounded(bare(node.this), label)
             digits_of = [int(p.name) for p in node.to.expressions if p.name.isdigit()]
             return self._with_digits(inner, digits_of[1] if len(digits_of) > 1 else 0, node)
+        if (people := counted_distinct(self, node, label)) is not None:
+            return people
         if (special := self._special(node)) is not None:
             return self._order(special, node, label)
         return self._query(self._ratio(node), label, node)
@@ -214,6 +217,7 @@ class AggregateReader(StatisticReader):
 
     def _aggregate(self, node: exp.Expr, where: Predicate = TRUE) -> Ratio:
         """SUM, COUNT or AVG, under the statement's condition and the FILTER's."""
+        fan_out(self.scope, node)
         if isinstance(node, exp.Filter):
             if not isinstance(node.this, exp.Sum | exp.Avg | exp.Count | exp.CountIf):
                 raise self._no_aggregate(node)
@@ -285,6 +289,10 @@ class AggregateReader(StatisticReader):
             return self._counts([TRUE], where)
         if not isinstance(inner, exp.Distinct):
             return self._counts(self.present(inner), where)
+        if self.scope.schema.people:
+            raise self.refuse(
+                "COUNT(DISTINCT ...) stands alone where a person may have several rows: ask it apart", node
+            )
         ids = {c.name for c in self.scope.schema.of_role(Role.ID)}
         items = inner.expressions
         if len(items) == 1 and isinstance(items[0], exp.Tuple):
@@ -322,10 +330,9 @@ class AggregateReader(StatisticReader):
         if isinstance(node, exp.Filter):
             where = conjunction(where, self.condition(node.expression.this))
         kind, argument, level = self.statistic(inner)
-        if kind in QUANTILES and not self.touches_private(argument):
-            raise self.refuse("of the quantiles of public columns only the median is carried", inner)
         if not self.touches_private(argument):
-            return self._public_figure(kind, argument, where, node, label)
+            at = f", {Decimal(level.numerator) / Decimal(level.denominator):f}" if kind in QUANTILES else ""
+            return self._public_figure(kind, argument, where, node, label, at)
         if isinstance(argument, exp.Distinct):
             raise self.unknown(argument)
         for column in self.columns_in(argument):
@@ -350,15 +357,23 @@ class AggregateReader(StatisticReader):
                 raise self.refuse("QUANTILE_DISC of a negative multiple is not judged: ask for the column", node)
         return Query(aggregate, (Term(power.column, where, factor),), label=label, level=level)
 
-    def _public_figure(self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str) -> Query:
+    def _public_figure(
+        self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str, at: str = ""
+    ) -> Query:
+        if self.secrets(where) and self.scope.schema.people and kind in ("MIN", "MAX"):
+            picked = self.public(argument)
+            if picked.kind.numeric:
+                return Query(Aggregate(kind), (Term(None, where, weight=picked.sql),), label=label)
         if self.secrets(where):
             raise self.refuse(
                 f"{kind} of a public column under a {self.word} condition is not judged: ask COUNT(*) per value", node
             )
         made: Public = self.public(argument)
-        if (kind in (Aggregate.MEDIAN, *SPREAD.values()) and not made.kind.numeric) or made.kind is Kind.OTHER:
+        if (
+            kind in (Aggregate.MEDIAN, *QUANTILES, *SPREAD.values()) and not made.kind.numeric
+        ) or made.kind is Kind.OTHER:
             raise self.refuse(f"{kind} takes a number here", argument)
-        text = f"COUNT(DISTINCT {made.sql})" if kind == "COUNT" else f"{kind}({made.sql})"
+        text = f"COUNT(DISTINCT {made.sql})" if kind == "COUNT" else f"{kind}({made.sql}{at})"
         return Query(Aggregate.PUBLIC, (Term(None, where, weight=text),), label=label)
 
 

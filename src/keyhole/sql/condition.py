@@ -34,6 +34,7 @@ from keyhole.predicate import (
 )
 from keyhole.schema import Column, Kind
 from keyhole.sql.constants import NotConstant, Value, coerce, to_decimal
+from keyhole.sql.exists import exists, in_query, refuse_null
 from keyhole.sql.expression import Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.names import Derived, Scope
@@ -79,6 +80,7 @@ class ConditionReader(PublicReader):
                 node = node.this
             return join(*(self.condition(p) for p in (node, *reversed(parts))))
         if isinstance(node, exp.Not):
+            refuse_null(self.scope, node)
             return negation(self.condition(node.this))
         if (method := _METHODS.get(type(node))) is not None:
             return method(self, node)
@@ -217,7 +219,14 @@ class ConditionReader(PublicReader):
         low, high = node.args["low"], node.args["high"]
         return conjunction(self.compare(node.this, ">=", low, node), self.compare(node.this, "<=", high, node))
 
+    def _exists(self, node: exp.Exists) -> Predicate:
+        if not self.scope.schema.several:
+            raise self.unknown(node)
+        return exists(self.scope, node, lambda scope, part: self.within(scope).condition(part))
+
     def _in(self, node: exp.In) -> Predicate:
+        if isinstance(node.args.get("query"), exp.Expr) and self.scope.schema.several:
+            return in_query(self.scope, node, lambda scope, part: self.within(scope).condition(part))
         if isinstance(node.args.get("query"), exp.Expr):
             raise self.refuse(REFUSED[exp.Any], node.args["query"])
         self.only(node, "this", "expressions")
@@ -371,6 +380,7 @@ def _guarded(text: str, *parts: Public) -> Opaque:
 _METHODS: dict[type[exp.Expr], Callable[..., Predicate]] = {
     exp.Between: ConditionReader._between,
     exp.In: ConditionReader._in,
+    exp.Exists: ConditionReader._exists,
     exp.Like: ConditionReader._like,
     exp.ILike: ConditionReader._like,
     exp.Is: ConditionReader._is,

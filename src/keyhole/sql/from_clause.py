@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from keyhole.predicate import conjunction, quote_name
+from keyhole.predicate import Predicate, conjunction, quote_name
 from keyhole.schema import Column, Schema, folded
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.condition import bare
+from keyhole.sql.joins import has_joins, joined_scope
 from keyhole.sql.names import Derived, Scope
 from keyhole.sql.parse import SourceText
 
@@ -34,10 +35,10 @@ _FILE = re.compile(
 _CATALOG = re.compile(r"(information_schema|pg_catalog)\.|\w*\.(sqlite_|pg_|duckdb_)", re.IGNORECASE)
 
 
-def check_clauses(source: SourceText, select: exp.Select, known: tuple[str, ...]) -> None:
-    """Refuses a SELECT that has clauses other than `known`."""
+def check_clauses(source: SourceText, select: exp.Select, known: tuple[str, ...], *, joins: bool = False) -> None:
+    """Refuses a SELECT that has clauses other than `known`; with `joins` other tables were declared."""
     for name, value in select.args.items():
-        if value and name not in known:
+        if value and name not in known and not (name == "joins" and joins):
             where = value[0] if isinstance(value, list) else value
             at = where if isinstance(where, exp.Expr) else select
             raise source.refuse(_CLAUSES.get(name, f"{name.strip('_').upper()} is not judged here: leave it out"), at)
@@ -57,11 +58,19 @@ def scope_of(source: SourceText, schema: Schema, select: exp.Select, tables: dic
     from_ = select.args.get("from_")
     if from_ is None:
         raise source.refuse(f"there is no FROM: write FROM {quote_name(schema.table)}", select)
+    if has_joins(select, schema):
+        return joined_scope(
+            source, schema, select, lambda node: _from(source, schema, node, tables), _condition, tables
+        )
     scope = _from(source, schema, from_.this, tables)
     where = select.args.get("where")
     if where is None:
         return scope
     return replace(scope, where=conjunction(scope.where, AggregateReader(scope).condition(where.this)))
+
+
+def _condition(scope: Scope, node: exp.Expr) -> Predicate:
+    return AggregateReader(scope).condition(node)
 
 
 def _from(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, Scope]) -> Scope:
@@ -73,6 +82,8 @@ def _from(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, 
             raise source.refuse(_CLAUSES.get(name, f"{name.upper()} in FROM is not judged: put it in --view"), node)
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
         name = node.name
+        if schema.table_named(name) is not None and folded(name) != folded(schema.table):
+            raise source.refuse(f"rows of {name} are judged beside the people: join {schema.table}", node)
         qualifiers = frozenset((folded(alias.name if alias is not None and alias.name else name),))
         if not node.args.get("db") and folded(name) in tables:
             return replace(tables[folded(name)], qualifiers=qualifiers)

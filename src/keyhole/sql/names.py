@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from keyhole.errors import UnknownColumn
 from keyhole.predicate import TRUE, Predicate, literal
-from keyhole.schema import Column, Role, Schema, folded
+from keyhole.schema import Column, Related, Role, Schema, folded
 from keyhole.sql.parse import SourceText
 
 
@@ -21,11 +21,21 @@ class Derived:
 
 
 @dataclass(frozen=True, slots=True)
+class Joined:
+    """Another table in FROM under a name; `inner`: every record that is left has a row of it."""
+
+    alias: str
+    related: Related
+    inner: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Scope:
     """The names that a SELECT may use.
 
     `names` is None for the table itself, else what a subquery passes on (case folded). `where` is what the
     subqueries ask of a record. `qualifiers` are the names before the dot. `table` is the table's name as written.
+    `joined` are other tables in FROM; a record may be there several times, once for each row of those `multiplied`.
     """
 
     source: SourceText
@@ -34,6 +44,8 @@ class Scope:
     where: Predicate = TRUE
     names: dict[str, Column | Derived] | None = field(default=None, hash=False)
     table: tuple[str, ...] = ()
+    joined: tuple[Joined, ...] = ()
+    multiplied: tuple[str, ...] = ()
 
     def resolve(self, node: exp.Column) -> Column | Derived:
         """What the name means; raises `UnknownColumn` with the nearest name, refuses hidden columns."""
@@ -41,6 +53,8 @@ class Scope:
         if not isinstance(identifier, exp.Identifier):
             raise self.source.refuse("name one column here, not *", node)
         parts = node.parts
+        if (other := self._joined(node)) is not None:
+            return self._of(other, node)
         if len(parts) > 1 and folded(parts[-2].name) not in self.qualifiers:
             known = " or ".join(sorted(self.qualifiers)) or "nothing"
             raise UnknownColumn(
@@ -58,6 +72,35 @@ class Scope:
             raise UnknownColumn(message, self.source.text, self.at(node))
         if isinstance(found, Column) and found.role is Role.HIDDEN:
             raise self.source.refuse(f"column {found.name} is hidden: nobody may ask about it", node)
+        return found
+
+    def _joined(self, node: exp.Column) -> Joined | None:
+        """The other table whose column is meant: by its name, or because only it has the column."""
+        if len(node.parts) > 1:
+            named = folded(node.parts[-2].name)
+            return None if named in self.qualifiers else next((j for j in self.joined if j.alias == named), None)
+        mine = self.schema.find(node.name) if self.names is None else self.names.get(folded(node.name))
+        if mine is not None:
+            return None
+        return next((j for j in self.joined if j.related.find(node.name) is not None), None)
+
+    def _of(self, other: Joined, node: exp.Column) -> Column:
+        """A column of another table as one of the record: of a dimension, or a key that says whose row it is."""
+        related, own = other.related, other.related.find(node.name)
+        if own is None:
+            raise UnknownColumn(
+                f"{related.name} has no column {node.name}", self.source.text, self.source.position(node)
+            )
+        person, mine = related.keys[0]
+        name = f"{related.name}.{own.name}" if related.dimension else mine if own.name == person else ""
+        usable = related.dimension or (other.inner and related.agrees)
+        found = self.schema.find(name) if usable else None
+        if found is None:
+            raise self.source.refuse(
+                f"{own.name} stands in rows of {related.name}, of which a record may have several: only conditions on "
+                "them are judged here",
+                node,
+            )
         return found
 
     def at(self, node: exp.Expr) -> int:

@@ -11,7 +11,7 @@ from sqlglot.expressions import DataType
 from sqlglot.expressions.datatypes import DType
 
 from keyhole.errors import UnsupportedQuery
-from keyhole.predicate import Predicate, literal, quote_name, to_sql
+from keyhole.predicate import Has, Predicate, leaves, literal, quote_name, to_sql
 from keyhole.predicate import columns as columns_of
 from keyhole.schema import Column, Kind
 from keyhole.sql.constants import NotConstant, Value, coerce, fold, kind_of, to_decimal
@@ -386,7 +386,8 @@ class PublicReader(ABC):
     def secrets(self, condition: Predicate) -> frozenset[str]:
         """The private columns that a condition looks at for more than NULL."""
         secret = {c.name for c in self.scope.schema.columns if c.secret}
-        return columns_of(condition) & secret
+        rows = {leaf.column for leaf in leaves(condition) if isinstance(leaf, Has)}
+        return (columns_of(condition) & secret) | rows
 
     def _boolean(self, node: exp.Expr) -> Public:
         condition = self.condition(node)

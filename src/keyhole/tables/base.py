@@ -91,9 +91,16 @@ class ProbeTable(Protocol):
         """Public rows from now on: the sample, and these. Returns how many there are."""
 
     def fill(
-        self, filling: Filling, constants: Mapping[str, Sequence[Scalar]], names: Sequence[tuple[str, ...]]
+        self,
+        filling: Filling,
+        constants: Mapping[str, Sequence[Scalar]],
+        names: Sequence[tuple[str, ...]],
+        others: Sequence[tuple[tuple[str, ...], str]] = (),
+        rows: Mapping[str, Sequence[Mapping[str, Scalar | None]]] | None = None,
     ) -> NDArray[np.bool_]:
         """Make the private columns up; `constants` are what they are compared with, `names` those of the table.
+
+        `others` are names (as written, as declared) of other tables, and `rows` what those with rows of people hold.
 
         Returns which of the public rows are in the table now.
         """
@@ -125,6 +132,10 @@ class Roster(Protocol):
         """How many records."""
 
     @property
+    def people(self) -> int:
+        """How many people: as many as there are ids, or records where no id repeats."""
+
+    @property
     def schema(self) -> Schema:
         """The columns, with kinds and roles."""
 
@@ -136,6 +147,9 @@ class Roster(Protocol):
 
     def probe(self) -> ProbeTable:
         """A made-up table with the public values of this one, for checking how statements are read."""
+
+    def classes(self, expressions: Sequence[str]) -> Rows:
+        """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
 
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection to a public condition or weight, or None if it can be evaluated."""

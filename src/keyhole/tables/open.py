@@ -34,8 +34,8 @@ class Use(Enum):
     ANSWER: the whole; every column may be a secret, so no kind is read off and a fault names a column at most.
     """
 
-    AUDIT = Reading()
-    ANSWERED = Reading(may_lack=True)
+    AUDIT = Reading(records=True)
+    ANSWERED = Reading(may_lack=True, records=True)
     WATCH = Reading(may_lack=True, declared=True)
     EXACT = Reading(declared=True)
     ATTACK = Reading(may_lack=True, leave_out=True)
@@ -77,7 +77,8 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
     """
     how = replace(use.value, text=text)
     try:
-        loaded = read(given.data, given.columns, how, table=given.table, view=given.view, layout=given.config.source)
+        tables, layout = given.config.tables, given.config.source
+        loaded = read(given.data, given.columns, how, table=given.table, view=given.view, layout=layout, others=tables)
     except DataError as error:
         if use in (Use.ANSWER, Use.EXACT):
             raise _quiet(error) from None

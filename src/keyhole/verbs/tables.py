@@ -13,7 +13,7 @@ from pathlib import Path
 from keyhole.audit.examine import Progress
 from keyhole.audit.examine import examine as audited
 from keyhole.audit.width import Within
-from keyhole.crosstab.cells import Ends, Layout, read_cells
+from keyhole.crosstab.cells import Ends, TableLayout, read_cells
 from keyhole.crosstab.contributors import Sensitive, counted, sensitive_cells, told
 from keyhole.crosstab.hidden import ID, NAME, HiddenCells
 from keyhole.crosstab.nesting import Nesting, nesting
@@ -77,10 +77,46 @@ def tables(
     >>> [(case.who, str(case.value)) for case in found]
     [('town A', '2')]
     """
+    drawn = drawn_from(
+        files,
+        value=value,
+        total=total,
+        suppressed=suppressed,
+        nested=nested,
+        min=min,
+        rule=rule,
+        contributors=contributors,
+        count=count,
+        largest=largest,
+        second=second,
+        by=by,
+        across=across,
+        rounding=rounding,
+    )
+    return judge(drawn, within=within, time_limit=time_limit, progress=progress)
+
+
+def drawn_from(
+    files: Sequence[str | Path],
+    *,
+    value: str,
+    total: str | Sequence[str],
+    suppressed: Sequence[str],
+    nested: Sequence[str],
+    min: str | int | Decimal | None,  # noqa: A002 - the word of the option
+    rule: Sequence[str],
+    contributors: str | Path | None,
+    count: str | None,
+    largest: str | None,
+    second: str | None,
+    by: Sequence[str],
+    across: str | None,
+    rounding: str | int | Decimal | None,
+) -> Drawn:
+    """Tables put together, from the words of the command line."""
     layout = layout_of(value, total, suppressed, nested, by=by, across=across)
     layout = replace(layout, count=count, largest=largest, second=second)
-    drawn = draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
-    return judge(drawn, within=within, time_limit=time_limit, progress=progress)
+    return draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
 
 
 def layout_of(
@@ -91,16 +127,16 @@ def layout_of(
     *,
     by: Sequence[str] = (),
     across: str | None = None,
-) -> Layout:
+) -> TableLayout:
     """How files are read, from the words of the command line."""
     words = (total,) if isinstance(total, str) else tuple(total)
     also = frozenset(name for pair in nested for name in pair.split(":"))
-    return Layout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
+    return TableLayout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
 
 
 def draw(
     files: Sequence[Path],
-    layout: Layout,
+    layout: TableLayout,
     nested: Sequence[str],
     rule: Sequence[str],
     contributors: str | Path | None,
@@ -173,7 +209,7 @@ def _above(ends: Ends, floor: Decimal | None) -> Ends:
 
 def _sensitive(
     whole: Publication,
-    layout: Layout,
+    layout: TableLayout,
     rules: Sequence[SensitivityRule],
     contributors: str | Path | None,
     above: Nesting,

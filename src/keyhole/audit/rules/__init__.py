@@ -7,9 +7,10 @@ from keyhole.audit.rules.integer import integer
 from keyhole.audit.rules.interval import interval
 from keyhole.audit.rules.linear import linear
 from keyhole.audit.rules.order import order
+from keyhole.audit.rules.persons import persons
 from keyhole.audit.rules.rest import rest
 from keyhole.audit.rules.squares import squares
 
-RULES: Rules = (linear, squares, counts, order, rest, interval(), integer())
+RULES: Rules = (linear, persons, squares, counts, order, rest, interval(), integer())
 
-__all__ = ["RULES", "counts", "groups", "integer", "interval", "linear", "order", "rest", "squares"]
+__all__ = ["RULES", "counts", "groups", "integer", "interval", "linear", "order", "persons", "rest", "squares"]

@@ -16,14 +16,15 @@ from typing import Any, TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Columns, FileLayout
+from keyhole.knowledge import Columns, FileLayout, TableRoles
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
-from keyhole.tables.duckdb.dialect import Separation, csv_reader, no_header, uneven
+from keyhole.tables.duckdb.dialect import Separation, no_header, uneven
 from keyhole.tables.duckdb.frames import as_dates, origin_with
 from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
 from keyhole.tables.duckdb.prepare import cannot_attach, prepared
+from keyhole.tables.duckdb.related import Origin, chosen, folder, hand_over, joined, read_related, reader_of
 from keyhole.tables.duckdb.roster import DuckDBRoster, closed, first, scalar
 from keyhole.tables.duckdb.source import DuckDBSource
 
@@ -32,7 +33,7 @@ Connection: TypeAlias = duckdb.DuckDBPyConnection
 MAX_DIGITS = 9  # a DOUBLE column whose values have at most this many decimals is held as exact decimals
 TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl")  # their kinds are not written down: they are declared, or read off
 _READERS = {
-    ".csv": "",  # how its fields are separated is found first: `csv_reader`
+    ".csv": "",  # how its fields are separated is found first: `reader_of`
     ".tsv": "",
     ".parquet": "read_parquet({})",
     ".json": "read_json({})",
@@ -49,6 +50,7 @@ class Reading:
     declared: bool = False  # kinds of private columns of text files are declared or implied, never read off values
     guarded: bool = False  # every column may be a secret: no kind of a text file is read off, ranges are not checked
     text: frozenset[str] = frozenset()  # private columns that the data may lack and that hold text
+    records: bool = False  # rows with one id are records of one person, and other tables have rows of his
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +78,7 @@ def load(data: object, roles: Columns, *, table: str | None = None, view: str | 
 
     `data` is a path or a frame (pandas, polars, Arrow).
     """
-    return read(data, roles, Reading(), table=table, view=view).source()
+    return read(data, roles, Reading(records=True), table=table, view=view).source()
 
 
 def load_roster(
@@ -92,7 +94,7 @@ def load_roster(
     Private columns that the file has not are taken to be numbers without NULL; text, if their values were declared or
     they are named in `text`.
     """
-    return read(data, roles, Reading(may_lack=True, text=text), table=table, view=view).roster()
+    return read(data, roles, Reading(may_lack=True, text=text, records=True), table=table, view=view).roster()
 
 
 def read(
@@ -103,25 +105,38 @@ def read(
     table: str | None = None,
     view: str | None = None,
     layout: FileLayout | None = None,
+    others: Mapping[str, TableRoles] | None = None,
 ) -> Loaded:
-    """Load and check a table. Its two databases share nothing; the first is closed to everything else."""
+    """Load and check a table. Its two databases share nothing; the first is closed to everything else.
+
+    `others` are further tables of the data, by their names.
+    """
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
     with ExitStack() as life:
-        return _read(prepared(data, layout or FileLayout(), texts, life), roles, how, table, view)
+        return _read(prepared(data, layout or FileLayout(), texts, life), roles, how, table, view, others or {})
 
 
-def _read(data: object, roles: Columns, how: Reading, table: str | None, view: str | None) -> Loaded:
+def _read(
+    data: object,
+    roles: Columns,
+    how: Reading,
+    table: str | None,
+    view: str | None,
+    others: Mapping[str, TableRoles],
+) -> Loaded:
     con = duckdb.connect(":memory:")
     con.execute("SET preserve_insertion_order = true")
     con.execute("SET TimeZone = 'UTC'")  # what a time with zone is does not depend on where keyhole runs
-    stem, origin, typed, asked = _open(con, data, table, view)
+    stem, origin, typed, asked, origins = _open(con, data, table, view)
     names = _names(con, origin, data, asked)
     left_out = tuple(name for name in roles.private if how.leave_out and name in names)
     there = [name for name in names if name not in left_out]
     absent = tuple(name for name in roles.private if name not in there) if how.may_lack else ()
     _check_names(there, roles, absent)
     kinds = {name: kind for name in there if (kind := _wanted(roles, how, name, typed)) is not None}
+    told = {} if how.guarded else others
+    related = read_related(con, origins, told, table or stem, public_only=not how.records)
     dates = {}
     if origin == "frame":  # a kind of a private column is never read off where others can look
         dates = as_dates(con, data, there, {*kinds, *(roles.private if how.declared or how.guarded else ())})
@@ -131,14 +146,19 @@ def _read(data: object, roles: Columns, how: Reading, table: str | None, view: s
     if written:
         con.execute("DROP TABLE loaded")
         _create(con, _origin_as(con, data, origin, asked, kinds | written), left_out, data, asked)
+    related = joined(con, related, tuple(roles.private))
     found = _describe(con, roles, kinds | written, how)
     for name in absent:
         found.append(Column(name, _kind_of_absent(roles, how, name), Role.PRIVATE, nullable=False))
-    schema = Schema(table or stem, tuple(found), strict_table=table is not None)
-    if int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
+    schema = Schema(table or stem, tuple(found), strict_table=table is not None, related=tuple(related))
+    schema = replace(schema, unread=tuple(name for name in others if schema.table_named(name) is None))
+    if not how.guarded and int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
         raise DataError.of_file(f"{_name(data)} has no rows: there is nobody to ask about")
-    _check_ids(con, schema)
-    _check_values(con, schema, roles, absent, ranges=not how.guarded)
+    schema = replace(schema, repeated=_check_ids(con, schema, records=how.records))
+    if how.guarded:
+        _make_finite(con, schema)
+    else:
+        _check_values(con, schema, roles, absent)
     people, held = _split(con, schema, absent)
     schema = _as_held(con, schema, held, how)
     guessed = [c for c in schema.columns if c.name in held and c.name not in kinds and (not typed or c.name in dates)]
@@ -153,7 +173,7 @@ def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 def _columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
     con = duckdb.connect(":memory:")
-    _, origin, _, _ = _open(con, data, None, None)
+    _, origin, _, _, _ = _open(con, data, None, None)
     there = _names(con, origin, data, None)
     for name in names:
         if name not in there:
@@ -189,8 +209,11 @@ def _kind_of_absent(roles: Columns, how: Reading, name: str) -> Kind:
     return Kind.TEXT if name in how.text or declared.values is not None else Kind.DOUBLE
 
 
-def _open(con: Connection, data: object, table: str | None, view: str | None) -> tuple[str, str, bool, str | None]:
-    """(natural name, what to select from, are its types written down, what a view may read from)."""
+Opened: TypeAlias = tuple[str, str, bool, str | None, Mapping[str, Origin]]
+
+
+def _open(con: Connection, data: object, table: str | None, view: str | None) -> Opened:
+    """(natural name, what to select from, are its types written down, what a view may read from, all its tables)."""
     if not isinstance(data, str | Path):
         try:
             con.register("frame", data)
@@ -198,14 +221,20 @@ def _open(con: Connection, data: object, table: str | None, view: str | None) ->
             what = f"{type(data).__name__} is no table" if not hasattr(data, "columns") else "the table has no columns"
             raise DataError.of_file(f"{what}: give a path, or a pandas, polars or Arrow table") from None
         stem = table or "people"
-        return (stem, "frame", True, None) if view is None else (stem, *_view(con, view, {stem: "frame"}, True))
+        seen = ("frame", True, None) if view is None else _view(con, view, {stem: "frame"}, True)
+        return (stem, *seen, {})
     path = Path(data)
     if not path.exists():
         near = [p.name for p in path.parent.glob("*") if p.suffix.lower() in (*_READERS, ".duckdb")][:5]
         hint = f" In that folder: {', '.join(sorted(near))}." if path.parent.is_dir() and near else ""
         raise DataError.of_file(f"there is no file {path}.{hint}")
     if path.is_dir():
-        raise DataError.of_file(f"{path} is a folder: name the file in it")
+        tables = folder(path, _READERS, TEXT_FILES)
+        if view is not None:
+            typed = all(each.typed for each in tables.values())
+            return (table or path.name, *_view(con, view, {n: o.sql for n, o in tables.items()}, typed), tables)
+        name = chosen(list(tables), table, str(path))
+        return name, tables[name].sql, tables[name].typed, None, tables
     if path.stat().st_size == 0:
         raise DataError.of_file(f"{path.name} is empty: it needs a header and one row per person")
     suffix = path.suffix.lower()
@@ -213,14 +242,13 @@ def _open(con: Connection, data: object, table: str | None, view: str | None) ->
         return _attach(con, path, table, view)
     if suffix not in _READERS:
         raise DataError.of_file(f"cannot read {path.name}: write a .csv, .tsv, .parquet, .json or .duckdb file")
-    text = suffix in (".csv", ".tsv")
-    reader, typed = csv_reader(path) if text else _READERS[suffix].format(literal(str(path))), suffix not in TEXT_FILES
+    reader, typed = reader_of(path, _READERS), suffix not in TEXT_FILES
     if view is None:
-        return path.stem, reader, typed, None
-    return (path.stem, *_view(con, view, {path.stem: reader}, typed))
+        return path.stem, reader, typed, None, {}
+    return (path.stem, *_view(con, view, {path.stem: reader}, typed), {})
 
 
-def _attach(con: Connection, path: Path, table: str | None, view: str | None) -> tuple[str, str, bool, str | None]:
+def _attach(con: Connection, path: Path, table: str | None, view: str | None) -> Opened:
     try:
         con.execute(f"ATTACH {literal(str(path))} AS file (READ_ONLY)")
     except duckdb.Error as error:
@@ -230,14 +258,11 @@ def _attach(con: Connection, path: Path, table: str | None, view: str | None) ->
         "SELECT view_name FROM duckdb_views() WHERE database_name = 'file' AND NOT internal"
     ).fetchall()
     names = [str(row[0]) for row in found]
+    tables = {name: Origin(f"file.{quote_name(name)}", True) for name in names}
     if view is not None:
-        return (table or path.stem, *_view(con, view, {name: f"file.{quote_name(name)}" for name in names}, True))
-    if table is None and len(names) != 1:
-        raise ConfigError(f"{path.name} holds {len(names)} tables ({', '.join(names)}): choose one with --table")
-    chosen = table if table is not None else names[0]
-    if chosen not in names:
-        raise ConfigError(f"{path.name} has no table {chosen!r}; it has {', '.join(names)}")
-    return chosen, f"file.{quote_name(chosen)}", True, None
+        return (table or path.stem, *_view(con, view, {n: o.sql for n, o in tables.items()}, True), tables)
+    name = chosen(names, table, path.name)
+    return name, tables[name].sql, True, None, tables
 
 
 def _view(con: Connection, view: str, tables: Mapping[str, str], typed: bool) -> tuple[str, bool, str | None]:
@@ -326,7 +351,8 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
     for raw_name, _ in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
         if name in kinds:
-            cast_to(con, name, kinds[name], _where_declared(roles, name), secret=name not in roles.public)
+            secret = name not in roles.public
+            cast_to(con, name, kinds[name], _where_declared(roles, name), secret=secret, total=how.guarded)
     for raw_name, raw_type in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
         kind = Kind(kinds[name]) if name in kinds else kind_of_type(str(raw_type))
@@ -353,10 +379,11 @@ def _where_declared(roles: Columns, name: str) -> str:
     return f"[columns.{'private' if name in roles.private else 'public'}.{name!r}]"
 
 
-def _check_ids(con: Connection, schema: Schema) -> None:
+def _check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
+    """Do several rows have one id? Where rows are not taken as records of people, that is a fault."""
     names = [c.name for c in schema.of_role(Role.ID)]
     if not names:
-        return
+        return False
     listed = ", ".join(quote_name(name) for name in names)
     for name in names:
         at = first(con, f"SELECT rowid FROM loaded WHERE {quote_name(name)} IS NULL LIMIT 1")
@@ -364,16 +391,26 @@ def _check_ids(con: Connection, schema: Schema) -> None:
             told = "some row has no id: every person needs one"
             raise DataError(f"row {int(at[0]) + 1} has no {name!r}: every person needs an id", told=told)
     twice = first(con, f"SELECT {listed}, count(*) AS c FROM loaded GROUP BY ALL HAVING c > 1 LIMIT 1")
-    if twice:
+    if twice and not records:
         who = ", ".join(f"{n} = {v}" for n, v in zip(names, twice, strict=False))
         raise DataError(
-            f"{who} stands in {twice[-1]} rows, but one row is one person: aggregate first, for example "
-            f"--view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY {listed}'",
-            told="two rows have one id, but one row is one person. Every row needs an id of its own",
+            f"{who} stands in {twice[-1]} rows, but here one row is one person (`keyhole audit` takes them as records "
+            f"of one): aggregate first, for example --view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY "
+            f"{listed}'",
+            told="two rows have one id, but here one row is one person. Every row needs an id of its own",
         )
+    return twice is not None
 
 
-def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[str, ...], *, ranges: bool) -> None:
+def _make_finite(con: Connection, schema: Schema) -> None:
+    """Where answers are private, loading is total: NaN and infinite numbers are NULL, and nothing is told of them."""
+    for column in schema.columns:
+        if column.role is not Role.HIDDEN and _type(con, column.name) in ("DOUBLE", "FLOAT"):
+            name = quote_name(column.name)
+            con.execute(f"UPDATE loaded SET {name} = NULL WHERE NOT isfinite({name})")
+
+
+def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[str, ...]) -> None:
     """Refuse NaN and infinite numbers, and private values outside their declared domain."""
     for column in schema.columns:
         name = quote_name(column.name)
@@ -386,7 +423,7 @@ def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple
         if column.kind is Kind.TEXT and column.role is Role.PRIVATE:
             _check_words(con, column)
         declared = roles.private.get(column.name)
-        if column.role is not Role.PRIVATE or declared is None or not ranges:
+        if column.role is not Role.PRIVATE or declared is None:
             continue
         wrong = []
         if declared.min is not None:
@@ -458,6 +495,7 @@ def _split(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Co
     people.execute("SET preserve_insertion_order = true")
     people.execute("SET TimeZone = 'UTC'")
     copied(con, f"SELECT {', '.join(public) or '1 AS one'} FROM loaded", people, "people")
+    hand_over(con, people, schema.related)
     con.execute(f"CREATE TEMP TABLE secrets AS SELECT {', '.join(secret) or '1 AS none'} FROM loaded")
     con.execute("DROP TABLE loaded")
     return closed(people), tuple(held)

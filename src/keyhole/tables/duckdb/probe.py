@@ -17,10 +17,11 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.predicate import Leaf, Scalar, literal, quote_name, to_sql
+from keyhole.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, to_sql
 from keyhole.schema import Column, Kind, Schema
 from keyhole.tables.base import AsWritten, Filling, MadeUp
 from keyhole.tables.duckdb.copy import copied
+from keyhole.tables.duckdb.other_tables import OtherTables
 from keyhole.tables.duckdb.roster import closed
 
 SAMPLE = 300  # records of the real table whose public columns are taken; all if there are no more
@@ -70,6 +71,7 @@ class DuckDBProbe:
         con.execute(f"CREATE SCHEMA {_OWN}")
         con.execute(f"CREATE TABLE {_OWN}.taken AS SELECT * FROM temp.sample")
         con.execute("DROP TABLE temp.sample")
+        self._others = OtherTables(people, con, schema)
         described = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {_OWN}.taken)").fetchall()
         self._types = {str(name): str(kind) for name, kind in described}
         self._con = closed(con)
@@ -101,6 +103,7 @@ class DuckDBProbe:
             with self._table(columns) as placed:
                 where = " AND ".join(kept)
                 self._con.execute(f"{text} UNION ALL SELECT {', '.join(made)} FROM {placed} WHERE {where}")
+        self._others.look_up(_PUBLIC)
         return self._look()
 
     @contextmanager
@@ -128,13 +131,21 @@ class DuckDBProbe:
         return len(self._places)
 
     def fill(
-        self, filling: Filling, constants: Mapping[str, Sequence[Scalar]], names: Sequence[tuple[str, ...]]
+        self,
+        filling: Filling,
+        constants: Mapping[str, Sequence[Scalar]],
+        names: Sequence[tuple[str, ...]],
+        others: Sequence[tuple[tuple[str, ...], str]] = (),
+        rows: Mapping[str, Sequence[Mapping[str, Scalar | None]]] | None = None,
     ) -> NDArray[np.bool_]:
         """Make the private columns up: numbers at random, 0, negative ones, and values about the constants.
 
         The table stands under each of the names: a view would cost every statement a third more. A name that cannot
         be had is left out; then the statement fails, and is not judged.
         """
+        self._others.fill(rows or {}, self._table)
+        for written, name in others:
+            self._stand(written, f"SELECT * FROM {held_as(name)}")
         kept, special = _CLASSES[filling]
         if filling is Filling.FEW:
             kept = f"rowid IN ({', '.join(map(str, self._few()))})"
@@ -188,11 +199,14 @@ class DuckDBProbe:
 
     def truths(self, leaves: Sequence[Leaf], *, public: bool) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each condition on each row: 1 true, 0 false, -1 NULL."""
+        rows = [leaf for leaf in leaves if isinstance(leaf, Has)]
+        made = self._others.truths(rows, self._at) if rows else {}
+        leaves = [leaf for leaf in leaves if leaf not in made]
         if not leaves:
-            return {}
+            return made
         listed = ", ".join(f"coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS c{i}" for i, leaf in enumerate(leaves))
         found = self._con.execute(f"SELECT {listed} FROM {_PUBLIC if public else self._at}").fetchnumpy()
-        return {leaf: np.asarray(found[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
+        return made | {leaf: np.asarray(found[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
 
     def values(self, column: Column) -> MadeUp:
         """A private numeric column as units of a part of one, 0 where it is NULL."""

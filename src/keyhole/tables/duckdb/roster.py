@@ -21,6 +21,7 @@ from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import (
     TRUE,
     And,
+    Has,
     IsNull,
     Opaque,
     Predicate,
@@ -50,6 +51,13 @@ class DuckDBRoster:
         return self._n
 
     @property
+    def people(self) -> int:
+        """How many people: as many as there are ids, or records where no id repeats."""
+        if not self.schema.repeated:
+            return self.n
+        return int(self.classes([quote_name(c.name) for c in self.schema.of_role(Role.ID)]).max()) + 1
+
+    @property
     def schema(self) -> Schema:
         """The columns, with kinds and roles."""
         return self._schema
@@ -63,9 +71,8 @@ class DuckDBRoster:
         """The records that some term of the query looks at; its conditions must be public."""
         wheres = [t.where for t in (*query.terms, *query.per)]
         for where in wheres:
-            private = [c.name for c in self.schema.columns if c.secret and c.name in _read(where)]
-            if private:
-                raise UnsupportedQuery(f"the support of a condition on the private column {private[0]!r} is secret")
+            if self._private(where):
+                raise UnsupportedQuery("the support of a condition on a private column or on rows of people is secret")
         text = " OR ".join(f"({to_sql(w)})" for w in wheres) or "FALSE"
         found = np.asarray(self._con.execute(f"SELECT rowid FROM people WHERE {text}").fetchnumpy()["rowid"], np.int64)
         return found if (np.diff(found) > 0).all() else np.sort(found)
@@ -73,6 +80,16 @@ class DuckDBRoster:
     def atoms(self, predicates: Sequence[Predicate], weights: Sequence[str]) -> Atoms:
         """Records grouped by (which predicates hold, values of the weights), inside the engine."""
         return group(self._con, "people", self.schema, predicates, weights).named(predicates, weights)
+
+    def classes(self, expressions: Sequence[str]) -> Rows:
+        """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
+        null = " OR ".join(f"({sql}) IS NULL" for sql in expressions)
+        listed = f"ROW({', '.join(expressions)})"
+        text = (
+            "SELECT CASE WHEN void THEN -1 ELSE dense_rank() OVER (PARTITION BY void ORDER BY value) - 1 END AS c "
+            f"FROM (SELECT rowid AS r, {listed} AS value, ({null}) AS void FROM people) ORDER BY r"
+        )
+        return np.asarray(self._con.execute(text).fetchnumpy()["c"], dtype=np.int64)
 
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection, or None."""
@@ -129,6 +146,8 @@ class DuckDBRoster:
         return self._con.execute(text).fetchall()
 
     def _private(self, predicate: Predicate) -> bool:
+        if any(isinstance(leaf, Has) for leaf in leaves(predicate)):
+            return True
         read = _read(predicate)
         return any(c.secret and c.name in read for c in self.schema.columns)
 
@@ -209,7 +228,9 @@ def _read(predicate: Predicate) -> frozenset[str]:
     """Columns whose values (not merely their being NULL) a predicate looks at."""
     found: set[str] = set()
     for leaf in leaves(predicate):
-        if isinstance(leaf, Opaque):
+        if isinstance(leaf, Has):
+            found |= {mine for mine, _ in leaf.on}
+        elif isinstance(leaf, Opaque):
             found |= leaf.columns
         elif not isinstance(leaf, IsNull):
             found.add(leaf.column)

@@ -17,10 +17,10 @@ import duckdb
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import FileLayout
 from keyhole.predicate import literal, quote_name
-from keyhole.schema import Kind
+from keyhole.schema import Kind, folded
 from keyhole.tables.duckdb.dialect import Separation, csv_reader, header, no_header, uneven
 from keyhole.tables.duckdb.kinds import kind_of_type
-from keyhole.tables.duckdb.prepare import BLANKS, Content, cannot_attach, content_of, prepared
+from keyhole.tables.duckdb.prepare import BLANKS, FOLDER, Content, cannot_attach, content_of, prepared
 from keyhole.tables.encodings import encoding_of
 
 NOTHING = (
@@ -67,6 +67,10 @@ class SurveyedTable:
     rows: int
     columns: tuple[Surveyed, ...]
     typed: bool
+
+    def named(self, name: str) -> Surveyed:
+        """The column that the engine takes a name for, whatever its case."""
+        return next(column for column in self.columns if folded(column.name) == folded(name))
 
     def column(self, name: str) -> Surveyed:
         """The column of that name."""
@@ -147,7 +151,7 @@ def _files(data: Path) -> list[Path]:
         if data.stat().st_size == 0:
             raise DataError.of_file(f"{data.name} is empty: it needs a header and one row per person")
         return [data]
-    found = sorted(p for p in data.iterdir() if p.suffix.lower() in (".csv", ".tsv", ".parquet", ".json", ".jsonl"))
+    found = sorted(p for p in data.iterdir() if p.suffix.lower() in FOLDER and p.stat().st_size)
     if not found:
         raise DataError.of_file(f"{data} holds no .csv, .tsv, .parquet or .json file")
     return found

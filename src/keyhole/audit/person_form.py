@@ -1,0 +1,41 @@
+"""A sum over several records of one person that the answers determine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from keyhole.audit.base import Proof, Status
+from keyhole.predicate import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class PersonForm:
+    """A sum over several records of one person that is determined: row -> how often it counts."""
+
+    rows: tuple[int, ...]
+    column: str
+    coefficients: Mapping[int, Fraction]
+    value: Scalar | None
+    lo: Decimal | None
+    hi: Decimal | None
+    status: Status
+    proof: Proof
+
+    @property
+    def form(self) -> str:
+        """In words.
+
+        >>> once = {0: Fraction(1), 1: Fraction(1)}
+        >>> PersonForm((0, 1), "pay", once, None, None, None, Status.EXPOSED, Proof(0, {})).form
+        'total pay of 2 records'
+        """
+        if all(c == 1 for c in self.coefficients.values()):
+            return f"total {self.column} of {len(self.rows)} records"
+        parts = [
+            f"{'-' if c < 0 else '+'} {'' if abs(c) == 1 else f'{abs(c)} × '}record {r + 1}"
+            for r, c in self.coefficients.items()
+        ]
+        return f"{self.column}: {' '.join(parts).removeprefix('+ ')}"

@@ -1,0 +1,279 @@
+"""Counts of people under private conditions as sums of formulas over records: what their answers say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from keyhole.basis import Atoms
+from keyhole.errors import UnsupportedQuery
+from keyhole.forms import private_leaves
+from keyhole.gather.answers import finish, interval, radius
+from keyhole.gather.notes import Notes
+from keyhole.gather.ties import exclusive, ties
+from keyhole.knowledge import Knowledge
+from keyhole.people import Atom, Clause, Conjunct, Counted, Counting, Formula, Ints, conjuncts_of
+from keyhole.predicate import Comparison, Has, IsNull, Leaf, Opaque, Predicate, conjunction, quote_name
+from keyhole.query import Aggregate, Query
+from keyhole.schema import Kind, Role, Schema
+from keyhole.tables import Roster, Source
+from keyhole.transcript import Answer, Entry
+
+EXTREMES = (Aggregate.MIN, Aggregate.MAX)
+NOT_SUMMED = "a sum of private values under a condition on rows of people is not judged: ask how many they are"
+
+
+def counts_people(query: Query, schema: Schema, secret: frozenset[str]) -> bool:
+    """Is a query judged here: does it count people, or pick public figures, by conditions on private things?"""
+    wheres = [*(t.where for t in (*query.terms, *query.per)), *query.needs]
+    found = [leaf for where in wheres for leaf in private_leaves(where, secret)]
+    if any(isinstance(leaf, Has) for leaf in found) or query.aggregate is Aggregate.PEOPLE:
+        return True
+    if not schema.people or not found or query.aggregate is Aggregate.PUBLIC:
+        return False
+    if query.aggregate in EXTREMES:
+        return True
+    return query.aggregate is Aggregate.SUM and not query.columns
+
+
+def counting(
+    entries: Sequence[Entry], roster: Roster, knowledge: Knowledge, source: Source | None, notes: Notes
+) -> Counting | None:
+    """All such queries as sums over formulas; None if there are none."""
+    return _Reader(roster, knowledge, source, notes).read(entries) if entries else None
+
+
+class _Reader:
+    def __init__(self, roster: Roster, knowledge: Knowledge, source: Source | None, notes: Notes) -> None:
+        self.roster, self.knowledge, self.source, self.notes = roster, knowledge, source, notes
+        self.schema = roster.schema
+        self.secret = frozenset(c.name for c in self.schema.columns if c.secret)
+        self.owners: dict[tuple[str, ...], Ints] = {}
+        self.atoms: dict[Leaf, int] = {}
+        self.made: list[Atom] = []
+        self.public: Atoms | None = None
+
+    def read(self, entries: Sequence[Entry]) -> Counting:
+        asked: list[tuple[Entry, Answer | None]] = []
+        for entry in entries:
+            answer = entry.answer if entry.answer is not None else self.answer(entry)
+            if answer is not None:
+                self.notes.answers[entry.number] = answer
+            asked.append((entry, answer))
+        said = [(entry, found) for entry, answer in asked if (found := self.said(entry, answer)) is not None]
+        conditions = [c.public for _, sums in said for s in sums for _, where, _ in s.items for c in self.split(where)]
+        nulls = [IsNull(c.name) for c in self.schema.columns if c.secret and c.nullable]
+        weights = dict.fromkeys(w for _, sums in said for s in sums for _, _, w in s.items if w is not None)
+        wanted = tuple(dict.fromkeys([*conditions, *nulls]))
+        self.public = self.roster.atoms(wanted, tuple(weights))
+        counts = [c for entry, sums in said for c in self.counted(entry.number, sums)]
+        ids = [quote_name(c.name) for c in self.schema.of_role(Role.ID)]
+        person = self.owner(*ids) if ids else np.arange(self.roster.n, dtype=np.int64)
+        atoms = tuple(self.made)
+        return Counting(
+            self.roster.n,
+            person,
+            int(person.max(initial=-1)) + 1,
+            atoms,
+            tuple(counts),
+            ties(atoms, self.schema, self.knowledge),
+            exclusive(atoms),
+            frozenset(entry.number for entry, _ in said),
+        )
+
+    def answer(self, entry: Entry) -> Answer | None:
+        """The true answer, by the engine."""
+        if self.source is None:
+            return None
+        value = self.source.evaluate(replace(entry.query, test=None, digits=None))
+        return finish(None if value is None else Fraction(value), Fraction(0), entry.query)
+
+    def split(self, where: Predicate) -> tuple[Conjunct, ...]:
+        return conjuncts_of(where, self.secret)
+
+    # what an answer says
+
+    def said(self, entry: Entry, answer: Answer | None) -> list[_Said] | None:
+        """The sums that an answer bounds; None if it is not judged."""
+        query = entry.query
+        try:
+            for term in (*query.terms, *query.per):
+                self.split(term.where)
+            if answer is None:
+                self.notes.leave(entry, "a count of people without its answer")
+                return None
+            if answer.noise is not None and not answer.noise.bounded:
+                return []  # judged: it proves nothing
+            if answer.null:
+                return self.nobody(entry)
+            if query.aggregate is Aggregate.PEOPLE:
+                return self.between(query, answer, [_item(query, 0)])
+            if query.aggregate in EXTREMES:
+                return self.extreme(entry, answer)
+            if query.aggregate is not Aggregate.SUM or query.columns:
+                return self.somebody(entry)
+            return self.ratio(query, answer) if query.per else self.linear(query, answer)
+        except UnsupportedQuery as error:
+            self.notes.leave(entry, str(error))
+            return None
+
+    def nobody(self, entry: Entry) -> list[_Said] | None:
+        query = entry.query
+        needs = query.needs or tuple(t.where for t in (query.per or query.terms))
+        if len(needs) != 1:
+            self.notes.leave(entry, "an answer NULL does not say which of its sums was over nobody")
+            return None
+        return [_Said([(Fraction(1), needs[0], None)], Fraction(0), Fraction(0))]
+
+    def somebody(self, entry: Entry) -> list[_Said] | None:
+        """A figure that is not NULL is over somebody; nothing more is used of it."""
+        needs = entry.query.needs or tuple(t.where for t in entry.query.terms)
+        if len(needs) != 1 or entry.query.test is not None:
+            self.notes.leave(entry, NOT_SUMMED)
+            return None
+        return [_Said([(Fraction(1), needs[0], None)], Fraction(1), None)]
+
+    def between(self, query: Query, answer: Answer, items: list[_Item]) -> list[_Said]:
+        about = interval(query, answer, self.dust(query, answer))
+        owner = query.terms[0].weight if query.aggregate is Aggregate.PEOPLE else None
+        return [_Said(items, about.lo, about.hi, owner)]
+
+    def linear(self, query: Query, answer: Answer) -> list[_Said]:
+        return self.between(query, answer, [_item(query, i) for i in range(len(query.terms))])
+
+    def ratio(self, query: Query, answer: Answer) -> list[_Said]:
+        """top / per in [lo, hi], over somebody: top - lo * per >= 0 and top - hi * per <= 0."""
+        about = interval(query, answer, self.dust(query, answer))
+        top = [(t.factor, t.where, t.weight) for t in query.terms]
+        if any(t.factor < 0 or t.weight is not None for t in query.per):
+            raise UnsupportedQuery("a quotient whose denominator may be negative is not judged")
+        found = []
+        for end, lo in ((about.lo, True), (about.hi, False)):
+            if end is not None:
+                below = [(-end * t.factor, t.where, t.weight) for t in query.per]
+                found.append(_Said([*top, *below], Fraction(0) if lo else None, None if lo else Fraction(0)))
+        return [*found, _Said([(Fraction(1), t.where, None) for t in query.per], Fraction(1), None)]
+
+    def dust(self, query: Query, answer: Answer) -> Fraction:
+        if query.aggregate is not Aggregate.SUM or answer.lo is None:
+            return Fraction(0)
+        return radius(query, answer.lo, self.roster.n, self.schema, self.knowledge)
+
+    def extreme(self, entry: Entry, answer: Answer) -> list[_Said] | None:
+        """MIN or MAX: nobody lies beyond it, somebody at it."""
+        query, term = entry.query, entry.query.terms[0]
+        if query.digits is not None or query.test is not None or answer.lo is None or answer.lo != answer.hi:
+            return self.somebody(entry)
+        at, above = answer.lo / term.factor, (query.aggregate is Aggregate.MAX) == (term.factor > 0)
+        if term.column is None:
+            return [_Said([(Fraction(1), term.where, term.weight)], at=at, above=above)]
+        column = self.schema.find(term.column)
+        if column is None or column.kind not in (Kind.INTEGER, Kind.DECIMAL) or not isinstance(answer.value, Decimal):
+            return self.somebody(entry)
+        shown = int(at) if column.kind is Kind.INTEGER and at.denominator == 1 else answer.value / _decimal(term.factor)
+        beyond = conjunction(term.where, Comparison(column.name, ">" if above else "<", shown))
+        there = conjunction(term.where, Comparison(column.name, "=", shown))
+        return [
+            _Said([(Fraction(1), beyond, None)], Fraction(0), Fraction(0)),
+            _Said([(Fraction(1), there, None)], Fraction(1), None),
+        ]
+
+    # over records
+
+    def counted(self, number: str, sums: Sequence[_Said]) -> Iterator[Counted]:
+        for each in sums:
+            if each.at is None:
+                parts = tuple(self.part(each, item) for item in each.items)
+                yield Counted(number, parts, each.lo, each.hi)
+                continue
+            (_, where, weight), *_ = each.items
+            values = self.weights(weight or "")
+            far = values > each.at if each.above else values < each.at
+            for chosen, lo, hi in ((far, Fraction(0), Fraction(0)), (values == each.at, Fraction(1), None)):
+                yield Counted(number, ((self.formula(where, None, chosen), None),), lo, hi)
+
+    def part(self, said: _Said, item: _Item) -> tuple[Formula, tuple[Fraction, ...] | None]:
+        factor, where, weight = item
+        formula = self.formula(where, said.owner, None)
+        if said.owner is not None or (weight is None and factor == 1):
+            return formula, None if factor == 1 else (factor,) * formula.owners
+        if weight is None:
+            return formula, (factor,) * formula.owners
+        return formula, tuple(factor * w for w in self.weights(weight))
+
+    def weights(self, sql: str) -> np.ndarray:
+        assert self.public is not None
+        found = self.public.weight(sql)
+        each = np.array([Fraction(int(v), int(found.over)) for v in found.values], dtype=object)
+        spread: np.ndarray = each[self.public.of]
+        return spread
+
+    def formula(self, where: Predicate, owner: str | None, chosen: np.ndarray | None) -> Formula:
+        assert self.public is not None
+        clauses = []
+        for each in self.split(where):
+            rows = self.public.mask(each.public)[self.public.of]
+            if chosen is not None:
+                rows = rows & chosen.astype(np.bool_)
+            literals = tuple(sorted((self.atom(leaf), holds) for leaf, holds in each.literals))
+            clauses.append(Clause(np.flatnonzero(rows), literals))
+        of = np.arange(self.roster.n, dtype=np.int64) if owner is None else self.owner(owner)
+        return Formula(tuple(clauses), of, int(of.max(initial=-1)) + 1)
+
+    def owner(self, *expressions: str) -> Ints:
+        if expressions not in self.owners:
+            self.owners[expressions] = self.roster.classes(expressions)
+        return self.owners[expressions]
+
+    def atom(self, leaf: Leaf) -> int:
+        if leaf not in self.atoms:
+            self.atoms[leaf] = len(self.made)
+            self.made.append(self._atom(leaf))
+        return self.atoms[leaf]
+
+    def _atom(self, leaf: Leaf) -> Atom:
+        n = self.roster.n
+        if isinstance(leaf, Has):
+            at = self.owner(*(quote_name(mine) for mine, _ in leaf.on))
+            return Atom(leaf, at, int(at.max(initial=-1)) + 1)
+        at = np.arange(n, dtype=np.int64)
+        assert not isinstance(leaf, Opaque)
+        column = self.schema.find(leaf.column)
+        if column is not None and column.nullable:
+            assert self.public is not None
+            null = self.public.mask(IsNull(column.name))[self.public.of]
+            at = np.where(null, -1, at)
+        return Atom(leaf, at, n)
+
+
+_Item = tuple[Fraction, Predicate, str | None]  # factor, condition, public weight
+
+
+class _Said:
+    """lo <= sum of the items <= hi over owners; or, with `at`, the greatest (`above`) or least weight is `at`."""
+
+    __slots__ = ("above", "at", "hi", "items", "lo", "owner")
+
+    def __init__(
+        self,
+        items: list[_Item],
+        lo: Fraction | None = None,
+        hi: Fraction | None = None,
+        owner: str | None = None,
+        at: Fraction | None = None,
+        above: bool = True,
+    ) -> None:
+        self.items, self.lo, self.hi, self.owner, self.at, self.above = items, lo, hi, owner, at, above
+
+
+def _item(query: Query, i: int) -> _Item:
+    term = query.terms[i]
+    return term.factor, term.where, None if query.aggregate is Aggregate.PEOPLE else term.weight
+
+
+def _decimal(factor: Fraction) -> Decimal:
+    return Decimal(factor.numerator) / Decimal(factor.denominator)

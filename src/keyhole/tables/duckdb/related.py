@@ -1,0 +1,248 @@
+"""Other tables of the data: dimensions joined to the records by their key, and rows that belong to people.
+
+A dimension is public: its columns become columns NAME.column of every record, NULL where no row has the key. The rows
+of the others are looked at by EXISTS alone, so they stay tables of their own: beside the secrets if who has rows is
+private, and without their private columns beside the people if not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import duckdb
+
+from keyhole.errors import ConfigError, DataError
+from keyhole.knowledge import TableRoles
+from keyhole.predicate import held_as, literal, quote_name
+from keyhole.schema import Column, Kind, Related, Role, Schema, folded
+from keyhole.tables.duckdb.copy import copied
+from keyhole.tables.duckdb.dialect import csv_reader
+from keyhole.tables.duckdb.kinds import kind_of_type
+from keyhole.tables.duckdb.roster import first, scalar
+
+NEED = "[tables.*] are tables of a .duckdb file or files of a folder: data = that file or folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One of several tables of the data: what to select from, and whether its types are written down."""
+
+    sql: str
+    typed: bool
+
+
+def folder(path: Path, readers: Mapping[str, str], text: Sequence[str]) -> dict[str, Origin]:
+    """The files of a folder as tables, by their stems."""
+    found: dict[str, Origin] = {}
+    for file in sorted(path.iterdir()):
+        suffix = file.suffix.lower()
+        if suffix not in readers or not file.is_file() or file.stat().st_size == 0:
+            continue
+        if file.stem in found:
+            raise DataError.of_file(f"{path} has two files named {file.stem}: keep one of them")
+        found[file.stem] = Origin(reader_of(file, readers), suffix not in text)
+    if not found:
+        raise DataError.of_file(f"{path} is a folder without a file that can be read: put .csv or .parquet files there")
+    return found
+
+
+def reader_of(path: Path, readers: Mapping[str, str]) -> str:
+    """What the engine selects from, for a plain file; how the fields of a text are separated is found first."""
+    suffix = path.suffix.lower()
+    return csv_reader(path) if suffix in (".csv", ".tsv") else readers[suffix].format(literal(str(path)))
+
+
+def chosen(names: Sequence[str], table: str | None, where: str) -> str:
+    """The table of the people among several."""
+    if table is None and len(names) != 1:
+        raise ConfigError(f"{where} holds {len(names)} tables ({', '.join(names)}): choose one with --table")
+    name = table if table is not None else names[0]
+    if name not in names:
+        raise ConfigError(f"{where} has no table {name!r}; it has {', '.join(names)}")
+    return name
+
+
+def read_related(
+    con: duckdb.DuckDBPyConnection,
+    origins: Mapping[str, Origin],
+    roles: Mapping[str, TableRoles],
+    main: str,
+    *,
+    public_only: bool,
+) -> list[Related]:
+    """Fill the tables `keyhole NAME`; with `public_only` dimensions alone. Keys are looked at by `joined`."""
+    if roles and not origins:
+        raise ConfigError(NEED)
+    found = []
+    for name, told in roles.items():
+        if public_only and told.public is None:
+            continue
+        real = next((n for n in origins if n == name), next((n for n in origins if folded(n) == folded(name)), None))
+        if real is None:
+            raise ConfigError(f"[tables.{name}]: the data has no table {name!r}; it has {', '.join(origins)}")
+        if folded(real) == folded(main):
+            raise ConfigError(
+                f"[tables.{name}]: {name!r} is the table of the people itself; its columns go to [columns]"
+            )
+        found.append(_read(con, name, origins[real].sql, told))
+    return found
+
+
+def _read(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: TableRoles) -> Related:
+    try:
+        described = con.execute(
+            f'SELECT column_name, column_type, "null" FROM (DESCRIBE SELECT * FROM {origin})'
+        ).fetchall()
+        strict = {str(r[0]) for r in _described(con, origin) if r[1] == "NO"}
+        there = [str(row[0]) for row in described]
+        for given in (*told.hidden, *(told.private if isinstance(told.private, tuple) else ())):
+            if given not in there:
+                raise ConfigError(f"[tables.{name}]: it has no column {given!r}; it has {', '.join(there)}")
+        kept = [quote_name(n) for n in there if n not in told.hidden]
+        con.execute(f"CREATE TEMP TABLE {held_as(name)} AS SELECT {', '.join(kept)} FROM {origin}")
+    except duckdb.Error as error:
+        raise DataError(f"cannot read {name}: {str(error).splitlines()[0]}") from None
+    kinds = {str(n): kind_of_type(str(kind)) for n, kind, _ in described}
+    columns = []
+    for each in there:
+        if each in told.hidden:
+            continue
+        secret = told.private == "all" or each in (told.private or ())
+        nullable = each not in strict
+        if told.public is not None:
+            nullable = bool(scalar(con, f"SELECT count(*) > count({quote_name(each)}) FROM {held_as(name)}"))
+        columns.append(Column(each, kinds[each], Role.PRIVATE if secret else Role.PUBLIC, nullable))
+    keys = []
+    for own, other in told.pairs:
+        mine = next((c for c in columns if folded(c.name) == folded(own)), None)
+        if mine is None:
+            raise ConfigError(f"[tables.{name}]: it has no column {own!r} to be a key; it has {', '.join(there)}")
+        keys.append((mine.name, other))
+    return Related(name, tuple(columns), tuple(keys), told.public is not None, told.private == "all")
+
+
+def _described(con: duckdb.DuckDBPyConnection, origin: str) -> list[tuple[str, str]]:
+    """(column, whether it may be NULL) as a database declares it; nothing for a file."""
+    if not origin.startswith("file."):
+        return []
+    return con.execute(f'SELECT column_name, "null" FROM (DESCRIBE {origin})').fetchall()
+
+
+def joined(con: duckdb.DuckDBPyConnection, related: Sequence[Related], private: Sequence[str]) -> list[Related]:
+    """Put the columns of dimensions beside those of the records in `loaded`; keys as the table spells them.
+
+    A dimension may hang on a column of another one ("region=states.region"); what hangs on nothing is an error.
+    """
+    waiting, found = list(related), []
+    while waiting:
+        there = _columns(con)
+        ready = [r for r in waiting if all(_spelled(there, other) for _, other in r.keys)]
+        if not ready:
+            loose = waiting[0]
+            other = next(other for _, other in loose.keys if not _spelled(there, other))
+            names = {r.name for r in waiting}
+            if other.partition(".")[0] in names:
+                raise ConfigError(f"[tables.{loose.name}]: {other!r} goes round in a circle or leads nowhere")
+            raise ConfigError(
+                f"[tables.{loose.name}]: the table of the people has no column {other!r}; write "
+                f'"{loose.keys[0][0]}=COLUMN" with one of {", ".join(there)}'
+            )
+        for each in ready:
+            waiting.remove(each)
+            each = replace(each, keys=tuple((own, _spelled(there, other)) for own, other in each.keys))
+            _check_keys(con, each, private)
+            if each.dimension:
+                _attach(con, each)
+            found.append(each)
+    return [r if r.dimension else replace(r, agrees=_agrees(con, r)) for r in found]
+
+
+def _columns(con: duckdb.DuckDBPyConnection) -> dict[str, Kind]:
+    rows = con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall()
+    return {str(name): kind_of_type(str(kind)) for name, kind in rows}
+
+
+def _spelled(there: Mapping[str, Kind], name: str) -> str:
+    """The column of that name as the table spells it; empty if there is none."""
+    return name if name in there else next((n for n in there if folded(n) == folded(name)), "")
+
+
+def _check_keys(con: duckdb.DuckDBPyConnection, each: Related, private: Sequence[str]) -> None:
+    """Keys are public columns of the same kind, and some row must be somebody's."""
+    there = _columns(con)
+    for own, other in each.keys:
+        mine = each.find(own)
+        if other in private:
+            raise ConfigError(
+                f"[tables.{each.name}]: the key {other!r} is a private column, so the join would tell it: "
+                "put what you need into view = ..."
+            )
+        if mine is not None and mine.kind is not there[other] and not (mine.kind.numeric and there[other].numeric):
+            raise ConfigError(
+                f"[tables.{each.name}]: the key {own!r} holds {mine.kind}, but {other!r} holds {there[other]}"
+            )
+    matched = " OR ".join(_matches((pair,)) for pair in each.keys) if not each.dimension else _matches(each.keys)
+    some = first(con, f"SELECT 1 FROM loaded p JOIN {held_as(each.name)} r ON {matched} LIMIT 1")
+    rows = int(scalar(con, f"SELECT count(*) FROM {held_as(each.name)}"))
+    if rows and not some:
+        names = ", ".join(own for own, _ in each.keys)
+        raise DataError(f"no row of {each.name} belongs to anybody by {names}: is it keyed by another column?")
+
+
+def _matches(keys: Sequence[tuple[str, str]]) -> str:
+    return " AND ".join(f"p.{quote_name(other)} = r.{quote_name(own)}" for own, other in keys)
+
+
+def _attach(con: duckdb.DuckDBPyConnection, each: Related) -> None:
+    """The columns of a dimension become public columns of every record."""
+    listed = ", ".join(quote_name(own) for own, _ in each.keys)
+    there = " AND ".join(f"{quote_name(own)} IS NOT NULL" for own, _ in each.keys)
+    twice = first(
+        con, f"SELECT {listed} FROM {held_as(each.name)} WHERE {there} GROUP BY ALL HAVING count(*) > 1 LIMIT 1"
+    )
+    if twice:
+        said = ", ".join(f"{own} = {v}" for (own, _), v in zip(each.keys, twice, strict=True))
+        raise DataError.of_file(
+            f"[tables.{each.name}]: several rows have {said}, but a dimension has one row a key; rows of people are "
+            'declared with private = "all" or private = [columns]'
+        )
+    more = ", ".join(f"r.{quote_name(c.name)} AS {quote_name(f'{each.name}.{c.name}')}" for c in each.columns)
+    con.execute(
+        f"CREATE TEMP TABLE wider AS SELECT p.*, {more} FROM (SELECT *, rowid AS keyhole_at FROM loaded) p "
+        f"LEFT JOIN {held_as(each.name)} r ON {_matches(each.keys)} ORDER BY keyhole_at"
+    )
+    con.execute("DROP TABLE loaded")
+    con.execute("CREATE TEMP TABLE loaded AS SELECT * EXCLUDE (keyhole_at) FROM wider")
+    con.execute("DROP TABLE wider")
+
+
+def _agrees(con: duckdb.DuckDBPyConnection, each: Related) -> bool:
+    """Does every row that belongs to a record by one key belong to it by the others?"""
+    table = held_as(each.name)
+    for pair in each.keys:
+        others = [p for p in each.keys if p != pair]
+        if not others:
+            continue
+        same = " AND ".join(f"p.{quote_name(b)} IS NOT DISTINCT FROM r.{quote_name(a)}" for a, b in others)
+        if pair == each.keys[0]:
+            continue  # the first key names the person: he may have rows of no record
+        if first(con, f"SELECT 1 FROM loaded p JOIN {table} r ON {_matches((pair,))} WHERE NOT ({same}) LIMIT 1"):
+            return False
+    return True
+
+
+def hand_over(
+    secrets: duckdb.DuckDBPyConnection, people: duckdb.DuckDBPyConnection, related: Sequence[Related]
+) -> None:
+    """What is public of the other tables goes to the database of the people."""
+    for each in related:
+        public = [quote_name(c.name) for c in each.columns if not c.secret]
+        if not each.secret and public:
+            copied(secrets, f"SELECT {', '.join(public)} FROM {held_as(each.name)}", people, f"keyhole {each.name}")
+
+
+def declared_keys(schema: Schema) -> frozenset[str]:
+    """The columns of the table that rows of people are joined on."""
+    return frozenset(other for each in schema.related if not each.dimension for _, other in each.keys)
