@@ -348,8 +348,8 @@ class Chooser:
                 cost = self.cost(chosen, self.holdings.ledger)
                 return NotSold(
                     f"{part.wanted.label or question.sql}: for {self.unit} {float(cost):.4g} the bar would be over "
-                    "half of everybody, which says next to nothing: nothing was spent. Ask for fewer groups, allow more with a "
-                    "smaller --horizon, or say --anyway"
+                    "half of everybody, which says next to nothing: nothing was spent. Ask for fewer groups, allow "
+                    "more with a smaller --horizon, or say --anyway"
                 )
         return chosen
 
