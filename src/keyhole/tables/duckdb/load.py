@@ -226,7 +226,7 @@ def _open(con: Connection, data: object, table: str | None, view: str | None) ->
         hint = f" In that folder: {', '.join(sorted(near))}." if path.parent.is_dir() and near else ""
         raise DataError.of_file(f"there is no file {path}.{hint}")
     if path.is_dir():
-        tables = folder(path, _READERS, TEXT_FILES)
+        tables = folder(path, dict.fromkeys(_READERS, _reader), TEXT_FILES)
         if view is not None:
             typed = all(each.typed for each in tables.values())
             return (table or path.name, *_view(con, view, {n: o.sql for n, o in tables.items()}, typed), tables)
@@ -239,11 +239,16 @@ def _open(con: Connection, data: object, table: str | None, view: str | None) ->
         return _attach(con, path, table, view)
     if suffix not in _READERS:
         raise DataError.of_file(f"cannot read {path.name}: write a .csv, .tsv, .parquet, .json or .duckdb file")
-    text = suffix in (".csv", ".tsv")
-    reader, typed = csv_reader(path) if text else _READERS[suffix].format(literal(str(path))), suffix not in TEXT_FILES
+    reader, typed = _reader(path), suffix not in TEXT_FILES
     if view is None:
         return path.stem, reader, typed, None, {}
     return (path.stem, *_view(con, view, {path.stem: reader}, typed), {})
+
+
+def _reader(path: Path) -> str:
+    """What the engine selects from to read a file."""
+    suffix = path.suffix.lower()
+    return csv_reader(path) if suffix in (".csv", ".tsv") else _READERS[suffix].format(literal(str(path)))
 
 
 def _attach(con: Connection, path: Path, table: str | None, view: str | None) -> Opened:

@@ -7,7 +7,7 @@ private, and without their private columns beside the people if not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import TableRoles
-from keyhole.predicate import held_as, literal, quote_name
+from keyhole.predicate import held_as, quote_name
 from keyhole.schema import Column, Kind, Related, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.kinds import kind_of_type
@@ -32,7 +32,7 @@ class Origin:
     typed: bool
 
 
-def folder(path: Path, readers: Mapping[str, str], text: Sequence[str]) -> dict[str, Origin]:
+def folder(path: Path, readers: Mapping[str, Callable[[Path], str]], text: Sequence[str]) -> dict[str, Origin]:
     """The files of a folder as tables, by their stems."""
     found: dict[str, Origin] = {}
     for file in sorted(path.iterdir()):
@@ -41,7 +41,7 @@ def folder(path: Path, readers: Mapping[str, str], text: Sequence[str]) -> dict[
             continue
         if file.stem in found:
             raise DataError.of_file(f"{path} has two files named {file.stem}: keep one of them")
-        found[file.stem] = Origin(reader.format(literal(str(file))), file.suffix.lower() not in text)
+        found[file.stem] = Origin(reader(file), file.suffix.lower() not in text)
     if not found:
         raise DataError.of_file(f"{path} is a folder without a file that can be read: put .csv or .parquet files there")
     return found
