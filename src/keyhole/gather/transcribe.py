@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
 from keyhole.forms import private_leaves
 from keyhole.gather.having import named, told
-from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
+from keyhole.predicate import Scalar, conjunction, disjunction, negation
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, OTHER_GROUPS, Aggregate, Query, Statement, Term
 from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
