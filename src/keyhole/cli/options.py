@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from keyhole.cli.layout import LAYOUT, laid_out
+
 FILE = click.Path(path_type=Path)
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -38,22 +40,8 @@ FORMATS = {
 
 # What a log may be written by: the values of `gather.log.LogFormat` (tied by a test; that module is not light).
 LOGS = (
-    "auto",
-    "sql",
-    "jsonl",
-    "postgres-csvlog",
-    "pg-stat-statements",
-    "duckdb",
-    "bigquery",
-    "snowflake",
-    "dbt",
-    "metabase",
-    "superset",
-    "mysql-general-log",
-    "query-store",
-    "redshift",
-    "databricks",
-    "trino",
+    *("auto", "sql", "jsonl", "postgres-csvlog", "pg-stat-statements", "duckdb", "bigquery", "snowflake", "dbt"),
+    *("metabase", "superset", "mysql-general-log", "query-store", "redshift", "databricks", "trino"),
 )
 
 
@@ -120,50 +108,11 @@ def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of clic
     return click.Option([name], is_flag=True, default=False, help=help)
 
 
-def laid_out(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Any:
-    """The file with what was said of how it is written; the path alone if nothing was."""
-    said = ctx.meta.get(LAYOUT_KEY)
-    if not said:
-        return value
-    from keyhole.settings import File
-
-    try:
-        return File(path=value, **said)
-    except ValueError as error:
-        raise click.UsageError(f"{error}.") from None
-
-
-def _layout(name: str, metavar: str | None, help: str, *, listed: bool = False) -> click.Option:  # noqa: A002
-    """An option about how a file is written: it goes with the file (`keyhole.settings.File`)."""
-    key = name.removeprefix("--")
-
-    def said(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
-        given = tuple(part.strip() for text in value for part in text.split(",")) if listed else value
-        if given:
-            ctx.meta.setdefault(LAYOUT_KEY, {})[key] = given
-
-    kind: dict[str, Any] = {"is_flag": True, "default": False} if metavar is None else {"metavar": metavar}
-    if listed:
-        kind["multiple"] = True
-    return click.Option([name], expose_value=False, is_eager=True, callback=said, help=help, **kind)
-
-
-LAYOUT_KEY = "keyhole.layout"
 DATA = click.Option(
     ["--data"],
     type=FILE,
     callback=laid_out,
     help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row per person.",
-)
-LAYOUT = (
-    _layout("--columns", "A,B,...", "Names of the columns, for a file without a header.", listed=True),
-    _layout("--encoding", "NAME", "Encoding of a text file (default: UTF-8, UTF-16 and latin-1 are recognised)."),
-    _layout("--delimiter", "SIGN", "What separates the fields of a text file (default: found)."),
-    _layout("--decimal", "SIGN", "The sign before decimals in numbers: , or . (default)."),
-    _layout("--thousands", "SIGN", "The sign between thousands in numbers, such as . or ,"),
-    _layout("--null", "WORD,...", "Words that stand for an empty value, such as NA or ?", listed=True),
-    _layout("--trim", None, "Take blanks off the ends of all values."),
-    _layout("--sheet", "NAME", "Sheet of an Excel file (default: the first)."),
 )
 TABLE = click.Option(["--table"], help="Table name (default: the file stem; then any FROM name fits).")
 VIEW = click.Option(["--view"], help="A SELECT over the file that gives one row per person, for joins and sums.")
