@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from keyhole.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
 from keyhole.audit.base import visible
+from keyhole.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
 from keyhole.report.as_json import number
 
 SHOWN = 40

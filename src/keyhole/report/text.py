@@ -335,8 +335,8 @@ def _table(cases: Sequence[Case], priors: Mapping[str, Prior]) -> Iterator[tuple
     rows = [("who", "column", "what is known", "singled out")]
     folded: dict[tuple[str, ...], list[str]] = {}
     for at, case in enumerate(cases):
-        row = (case.column, f"{known(case)}{beside(case, priors)}", "yes" if case.singled_out else "no")
-        folded.setdefault(row if case.status != EXPOSED else (*row, str(at)), []).append(case.who)
+        said = (case.column, f"{known(case)}{beside(case, priors)}", "yes" if case.singled_out else "no")
+        folded.setdefault(said if case.status != EXPOSED else (*said, str(at)), []).append(case.who)
     for (column, told, alone, *_), names in folded.items():
         listed = names if len(names) <= FEW else [_listed(names, FEW - 1)]
         rows += [(who, column, told, alone) for who in listed]
