@@ -151,7 +151,7 @@ def test_a_database_is_asked_and_a_mistyped_id_is_an_error(tmp_path: Path) -> No
         ("a,b\n1\n", (), "has 1 entries"),
         ("a,b\n1,1e308\n", (), "from -1e100 to 1e100"),
         ("", (), "holds no query"),
-        ("a\n1\n", ("--bounds", "1..0"), "write LOW..HIGH"),
+        ("a\n1\n", ("--range", "1..0"), "write LOW..HIGH"),
         ("a\n1\n", ("--noise", "laplace:1"), "write auto, none"),
         ("a\n1\n", ("--noise", "gaussian:-1"), "write auto, none"),
     ],
