@@ -15,7 +15,16 @@ from click.testing import CliRunner, Result
 
 from keyhole.cli.attack import command
 from keyhole.errors import ConfigError, KeyholeError, ModelError
-from keyhole.oracle import GaussianNoise, LaplaceNoise, OneBitNewton, Spread, Subspace, ThresholdOracle, UniformNoise
+from keyhole.oracle import (
+    GaussianNoise,
+    LaplaceNoise,
+    LevelNewton,
+    OneBitNewton,
+    Spread,
+    Subspace,
+    ThresholdOracle,
+    UniformNoise,
+)
 from keyhole.oracle import recorded as recording
 from keyhole.oracle.likelihood_region import LikelihoodRegion
 from keyhole.oracle.line_search import line_search
@@ -260,3 +269,17 @@ def test_the_likelihood_region_is_near_the_estimate_in_any_dimension() -> None:
 def test_regions_need_a_law_they_know() -> None:
     with pytest.raises(ModelError, match="Gaussian or uniform"):
         LikelihoodRegion(Subspace.blocks(4, 2), LaplaceNoise(1.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: OneBitNewton(Subspace.blocks(4, 2), 1.0), "the noise is a law"),
+        (lambda: LevelNewton(Subspace.blocks(4, 2), GaussianNoise(1.0), levels=2.5), "a whole number of levels"),
+        (lambda: UniformNoise("wide"), "must be a positive number"),
+        (lambda: GaussianNoise(1e308), "must be from"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence(make: Any, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        make()
