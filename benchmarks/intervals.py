@@ -215,7 +215,9 @@ def warm_programs(P: Polytope, found: Ranges, strategy: int, most: float) -> tup
         solver.setOptionValue(option, value)
     solver.passModel(model)
     solver.setOptionValue("time_limit", CLOCK * most)  # of the clock, as all limits of the solver
+    solver.setOptionValue("solver", "ipm")  # the simplex finds no first table in a minute
     solver.run()
+    solver.setOptionValue("solver", "simplex")
     start, solved, worst = time.process_time(), 0, 0.0
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return 0.0, 0, 0.0  # no table yet: nothing to be warm from
