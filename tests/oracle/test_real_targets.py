@@ -15,7 +15,16 @@ from click.testing import CliRunner, Result
 
 from keyhole.cli.attack import command
 from keyhole.errors import ConfigError, KeyholeError, ModelError
-from keyhole.oracle import GaussianNoise, LaplaceNoise, OneBitNewton, Spread, Subspace, ThresholdOracle, UniformNoise
+from keyhole.oracle import (
+    GaussianNoise,
+    LaplaceNoise,
+    LevelNewton,
+    OneBitNewton,
+    Spread,
+    Subspace,
+    ThresholdOracle,
+    UniformNoise,
+)
 from keyhole.oracle import recorded as recording
 from keyhole.oracle.likelihood_region import LikelihoodRegion
 from keyhole.oracle.line_search import line_search
@@ -151,7 +160,7 @@ def test_a_database_is_asked_and_a_mistyped_id_is_an_error(tmp_path: Path) -> No
         ("a,b\n1\n", (), "has 1 entries"),
         ("a,b\n1,1e308\n", (), "from -1e100 to 1e100"),
         ("", (), "holds no query"),
-        ("a\n1\n", ("--bounds", "1..0"), "write LOW..HIGH"),
+        ("a\n1\n", ("--range", "1..0"), "write LOW..HIGH"),
         ("a\n1\n", ("--noise", "laplace:1"), "write auto, none"),
         ("a\n1\n", ("--noise", "gaussian:-1"), "write auto, none"),
     ],
@@ -260,3 +269,17 @@ def test_the_likelihood_region_is_near_the_estimate_in_any_dimension() -> None:
 def test_regions_need_a_law_they_know() -> None:
     with pytest.raises(ModelError, match="Gaussian or uniform"):
         LikelihoodRegion(Subspace.blocks(4, 2), LaplaceNoise(1.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: OneBitNewton(Subspace.blocks(4, 2), 1.0), "the noise is a law"),
+        (lambda: LevelNewton(Subspace.blocks(4, 2), GaussianNoise(1.0), levels=2.5), "a whole number of levels"),
+        (lambda: UniformNoise("wide"), "must be a positive number"),
+        (lambda: GaussianNoise(1e308), "must be from"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence(make: Any, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        make()

@@ -39,7 +39,7 @@ RECORD = click.Option(
     ["--record"], type=options.FILE, help="Keep the oracle's answers here; the same command goes on where it ended."
 )
 BOUNDS = click.Option(
-    ["--bounds"], default="0..1", show_default=True, metavar="LOW..HIGH", help="Where the hidden numbers lie."
+    ["--range", "bounds"], default="0..1", show_default=True, metavar="LOW..HIGH", help="Where the hidden numbers lie."
 )
 ORACLE_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS)
 
@@ -135,7 +135,7 @@ def _bounds(text: str) -> tuple[float, float]:
     except ValueError:
         ends = math.nan, math.nan
     if not (math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] < ends[1]):
-        raise ConfigError(f"--bounds {text!r}: write LOW..HIGH, such as 0..1")
+        raise ConfigError(f"--range {text!r}: write LOW..HIGH, such as 0..1")
     return ends
 
 
