@@ -273,7 +273,11 @@ def truth(leaf: Leaf, unit: Unit, ill: str, rows: tuple[tuple[str, int], ...], h
     own = {theirs for _, theirs in leaf.on}
     mine = (rows if unit.key is not None else ()) if "hadm" in own else every(held)
     records = [{"code": c, "sev": s, "hadm": unit.key, "pid": 0} for c, s in mine]
-    return any(evaluate(leaf.where, lambda x: leaf_truth(x, r[x.column])) is True for r in records)  # type: ignore[union-attr]
+
+    def holds(row: dict[str, Any]) -> bool:
+        return evaluate(leaf.where, lambda x: leaf_truth(x, row[x.column])) is True  # type: ignore[union-attr]
+
+    return any(map(holds, records))
 
 
 @dataclass

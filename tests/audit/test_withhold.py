@@ -16,12 +16,13 @@ from tests.third_party import folder
 import keyhole
 from keyhole.audit.advise import LogAdvice, rounded, without
 from keyhole.audit.withhold import withhold
+from keyhole.crosstab.words import layout_of
 from keyhole.logs.open import Log, as_log
 from keyhole.report.verdict import Verdict
 from keyhole.solve.hitting import smallest_hitting_set
 from keyhole.verbs.advise import advise
 from keyhole.verbs.suggest import TableRepair
-from keyhole.verbs.tables import draw, judge, layout_of
+from keyhole.verbs.tables import draw, judge
 
 HERE = Path(__file__).parents[1] / "crosstab"
 

@@ -17,6 +17,7 @@ from .every import EveryTable
 from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
+from .people import People
 from .ranges import RangeProofs
 from .rest import Rest, narrower
 from .sums import Sums
@@ -78,14 +79,14 @@ def replay(
         raise Unreadable(f"cannot read the verdict: {error}") from None
     engine = Engine(data, read.source, table=table, view=view)
     texts = statements(log) if log is not None else {}
-    checker = Checker(read, engine, texts, bits)
+    checker = Checker(read, engine, texts, bits, People(data, engine.private))
     return Replay(tuple(checker.checked()), read.contradictions)
 
 
 class Checker:
     """One verdict against one engine."""
 
-    def __init__(self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int) -> None:
+    def __init__(self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int, people: People) -> None:
         self.verdict = verdict
         self.engine = engine
         self.texts = texts
@@ -99,6 +100,7 @@ class Checker:
         thresholds = Thresholds(self.sums)
         self.rest = Rest(self.sums, thresholds)
         self.ranges = RangeProofs(self.sums, thresholds)
+        self.people = people
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:
@@ -183,6 +185,8 @@ class Checker:
             self.rest.check(claim, rows[0], self._before(claim))
         elif kind == "both":
             self.rest.left(claim, *self._both(claim, rows[0]))
+        elif kind == "people":
+            self.people.check(claim, rows)
         elif kind in ("equal", "zero", "roots"):
             self.moments.check(claim, rows[0])
         else:

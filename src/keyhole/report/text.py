@@ -223,11 +223,7 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
         yield "", ""
         yield "Why:", "bold"
         proved = argued(shown)
-        for reason in reasons(proved):
-            line, *worked = reason.splitlines()
-            worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
-            yield from wrapped(line, "")
-            yield from (part for each in worked for part in wrapped(each, "dim"))
+        yield from worked_out(proved)
         if len(proved) < len(shown):
             yield f"  ... and {len(shown) - len(proved)} more proofs (--format json lists all)", ""
         yield from (part for line in legend(proved) for part in wrapped(line, "dim"))
@@ -242,6 +238,15 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
     yield from ((line, "yellow") for line in troubles(verdict))
     yield "", ""
     yield sizes(verdict), "dim"
+
+
+def worked_out(cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
+    """The proofs with their arithmetic, wrapped."""
+    for reason in reasons(cases):
+        line, *worked = reason.splitlines()
+        worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
+        yield from wrapped(line, "")
+        yield from (part for each in worked for part in wrapped(each, "dim"))
 
 
 def text(verdict: Plain) -> str:

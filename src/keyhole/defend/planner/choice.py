@@ -347,9 +347,9 @@ class Chooser:
             if bar > n / 2:
                 cost = self.cost(chosen, self.holdings.ledger)
                 return NotSold(
-                    f"{part.wanted.label or question.sql}: for {self.unit} {float(cost):.4g} the bar would be over half of "
-                    "everybody, which says next to nothing: nothing was spent. Ask for fewer groups, allow more with a "
-                    "smaller --horizon, or say --anyway"
+                    f"{part.wanted.label or question.sql}: for {self.unit} {float(cost):.4g} the bar would be over "
+                    "half of everybody, which says next to nothing: nothing was spent. Ask for fewer groups, allow "
+                    "more with a smaller --horizon, or say --anyway"
                 )
         return chosen
 

@@ -11,6 +11,7 @@ from itertools import product
 from keyhole.basis.cells.domain import Domain
 from keyhole.book.noisy_tables import table_lines
 from keyhole.defend.answering import Answered, Priced
+from keyhole.defend.conversion import epsilon_at
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import asking_schema
 from keyhole.defend.loss import rounded_down
@@ -168,10 +169,27 @@ class Planning:
         self._used.update(dict.fromkeys(entries))
         groups = tuple(self._groups(asked.question, columns))
         left = self.setting.ledger.left(analyst)
-        notes = (*(w.spoken for w in asked.question.wanted if w.spoken), *chosen.notes)
+        notes = (*(w.spoken for w in asked.question.wanted if w.spoken), *self._left_out(asked), *chosen.notes)
         made = Answered(asked.sql, asked.question.grouped, groups, self.terms.beta, cost, left,
-                        self.margins.neighbours, chosen.how, None, notes)  # fmt: skip
+                        self.margins.neighbours, chosen.how + self._in_epsilon(), None, notes)  # fmt: skip
         return replace(made, entry=max(entries)) if entries else made
+
+    def _in_epsilon(self) -> str:
+        """A budget in rho told as what it promises."""
+        spent = self.setting.ledger.spent()
+        if self.chooser.unit != "rho" or not self.terms.delta or not spent:
+            return ""
+        delta = self.terms.delta
+        return f"; all so far is epsilon {float(epsilon_at(spent, delta)):.4g} at delta {float(delta):g}"
+
+    def _left_out(self, asked: PlannedStatement) -> tuple[str, ...]:
+        """Whom a GROUP BY does not show, from the declaration."""
+        columns = dict.fromkeys(column for keys in asked.question.sets for _, column in keys)
+        names = [name for name in columns if self.columns.of(name).missing is None]
+        if not names:
+            return ()
+        listed = ", ".join(names)
+        return (f"groups are the declared values of {listed}: records with NULL or any other value are in no group",)
 
     def _groups(
         self, question: AskedStatement, columns: Sequence[list[Estimate]]
