@@ -130,6 +130,7 @@ class Clause:
 
     rows: Ints
     literals: tuple[tuple[int, bool], ...]
+    public: str = ""  # the condition as SQL; empty if it is no condition alone
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +140,7 @@ class Formula:
     clauses: tuple[Clause, ...]
     owner: Ints
     owners: int
+    by: str | None = None  # the owner as SQL, None for each record
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -163,6 +163,35 @@ def test_english_thousands(folder: Path) -> None:
     assert Config.load(folder / "keyhole.toml").source.decimal is None
 
 
+@pytest.mark.parametrize(
+    ("numbers", "decimal", "thousands"),
+    [
+        (["1,5", "2,25"], ",", None),
+        (["1.234,5", "7"], ",", "."),
+        (["1 234,5", "7"], ",", " "),
+        (["1\u00a0234,5", "7,1"], ",", "\u00a0"),
+        (["1'234.5", "7"], None, "'"),
+        (["1,234.5", "7"], None, ","),
+        (["1,234", "7"], None, None),
+        (["1.234", "7"], None, None),
+        (["1 234", "7"], ",", " "),
+        (["12", "7"], None, None),
+        (["1.2", "a"], None, None),
+    ],
+)
+def test_signs_inside_numbers(folder: Path, numbers: list[str], decimal: str | None, thousands: str | None) -> None:
+    (folder / "t.csv").write_text(
+        "Name;pay\n" + "".join(f"p{i};{n}\n" for i, n in enumerate(numbers)), encoding="utf-8"
+    )
+    told = made(folder, "t.csv", "--yes", "--private", "pay").source
+    assert (told.decimal, told.thousands) == (decimal, thousands)
+
+
+def test_columns_may_be_named_by_numbers(folder: Path) -> None:
+    (folder / "t.csv").write_text("id,1,2,3\n7,0,1,1\n8,1,1,0\n")
+    assert made(folder, "t.csv", "--yes", "--private", "1").columns.id == ("id",)
+
+
 def test_a_file_without_a_header_is_said(folder: Path) -> None:
     (folder / "t.data").write_text("39, State-gov, 77516\n50, Private, 83311\n")
     done = called("init", "t.data", "--yes")
@@ -269,3 +298,20 @@ def test_a_database_in_use_is_said(folder: Path) -> None:
             assert "t.duckdb is in use by another process" in done.output
     finally:
         held.communicate("\n")
+
+
+def test_settings_of_several_tables_can_be_audited(folder: Path) -> None:
+    """A folder of files in other encodings and layouts: proposed, read and judged."""
+    (folder / "csvs").mkdir()
+    (folder / "csvs" / "patients.csv").write_bytes(
+        "patient_id;sex;stay\n1;f;20\n2;m;30\n3;m;35\n4;f;50\nß;m;7\n".encode("latin-1")
+    )
+    (folder / "csvs" / "visits.csv").write_text("patient_id,day,cost\n1,20,5\n1,30,6\nß,4,7\n3,5,1\n")
+    done = called("init", "csvs", "--yes", "--private", "stay")
+    assert done.exit_code == 0, done.output
+    (folder / "q.sql").write_text(
+        "SELECT SUM(stay) FROM patients; SELECT SUM(stay) FROM patients WHERE patient_id <> 'ß'"
+    )
+    audited = called("audit", "q.sql", "-c", "keyhole.toml")
+    assert audited.exit_code == 1, audited.output
+    assert "ß" in audited.output

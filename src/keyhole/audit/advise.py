@@ -18,7 +18,7 @@ from keyhole.audit.base import Exposure, Finding, Proof, Status
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Rules
 from keyhole.audit.rules import RULES
-from keyhole.audit.withhold import SECONDS, Withholding, withhold
+from keyhole.audit.withhold import SECONDS, Remedy, withhold
 from keyhole.evidence import ROUNDED, Constraint, Evidence, System
 from keyhole.predicate import Predicate
 
@@ -69,7 +69,7 @@ class LogAdvice:
             at = statement(entry.number)
             self.first[at] = texts.setdefault(" ".join(entry.sql.split()), at)
 
-    def withholding(self) -> Withholding[str]:
+    def withholding(self) -> Remedy[str]:
         """The smallest set of statements without which nobody is exposed or narrowed down."""
         return withhold(self.proofs, seconds=self.seconds)
 
@@ -97,7 +97,7 @@ class LogAdvice:
         return Alternatives(self._groups(), tuple(self._rounding()), self._amplified())
 
     def _groups(self) -> tuple[int, int] | None:
-        sizes = {}
+        sizes: dict[str, int] = {}
         for number, size in group_sizes(self.evidence):
             at = self.first.get(statement(number), statement(number))
             sizes[at] = min(size, sizes.get(at, size))

@@ -266,7 +266,7 @@ class Exposure:
         object.__setattr__(self, "index", Index.of(self.evidence))
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
-        complete = SHOWN_OPEN if self.searched or self.shown else COMPLETE
+        complete = SHOWN_OPEN if self.searched or self.shown or self.grades else COMPLETE
         promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else complete
         object.__setattr__(self, "promise", promise)
 

@@ -21,7 +21,7 @@ from keyhole.evidence import Constraint, Evidence, System
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.transcript import Transcript
 
-MOST_ROWS, MOST_CELLS = 2_000, 1 << 31  # of a row space that is built again
+MOST_ROWS, MOST_CELLS = 2_000, 1 << 28  # of a row space that is built again
 MOST_STATEMENTS, MOST_PEOPLE, MOST_AUDITS = 200, 2_000, 12
 
 Whom: TypeAlias = tuple[tuple[int, ...], str]  # rows and column of a finding
@@ -52,7 +52,7 @@ def _firsts(found: Exposure, again: Audit) -> Iterator[tuple[Whom, First]]:
         last = latest.of(finding.proof) if finding.proof is not None else 0
         if not last:
             continue  # by facts alone
-        whom = ((finding.row,), finding.column)
+        whom = ((finding.row,), finding.form or finding.column)
         shown = ranked.first(finding, last)
         if shown is not None:
             yield whom, First(shown, least=True)
@@ -100,7 +100,7 @@ class _Ranked:
         """None: something else decides here."""
         assert finding.proof is not None
         number = finding.proof.system
-        if finding.status is not Status.EXPOSED or finding.proof.rule or finding.proof.sides:
+        if finding.status is not Status.EXPOSED or finding.proof.rule or finding.proof.sides or finding.form:
             return None
         system = self._evidence.systems[number]
         if number not in self._found:
@@ -172,5 +172,7 @@ class _Halving:
         self._audits += 1
         last = self._statements[upto]
         part = Transcript(tuple(e for e in self._entries if statement_of(e.number) <= last))
-        before: dict[Whom, int] = {((f.row,), f.column): STRENGTH[f.status] for f in self._again(part).findings}
+        before: dict[Whom, int] = {
+            ((f.row,), f.form or f.column): STRENGTH[f.status] for f in self._again(part).findings
+        }
         return {whom for whom in items if before.get(whom, -1) >= STRENGTH[self._status[whom]]}

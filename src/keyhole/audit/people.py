@@ -7,7 +7,7 @@ Four grades: shown to have, shown not to have, one of his (some record of his, n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -58,7 +58,7 @@ def shown_people(evidence: Evidence, known: Known, roster: Roster, source: Sourc
     state = Forced(Network.of(counting))
     try:
         truth = None if source is None else _Truth(counting, source)
-        decided = _solve(counting, state, truth)
+        decided = solve(counting, state, truth)
     except Conflict as conflict:
         names = sorted({counting.counts[i].number for i in conflict.counts}, key=query_order)
         listed = ", ".join(f"Q{q}" for q in names)
@@ -88,7 +88,7 @@ class _Truth:
         return self._known[atom]
 
 
-def _solve(counting: Counting, state: Forced, truth: _Truth | None) -> bool:
+def solve(counting: Counting, state: Forced, truth: _Truth | None) -> bool:
     """To a fixed point; True if every component was decided exactly."""
     while True:
         state.run()
@@ -106,6 +106,7 @@ class _Report:
     def __init__(self, counting: Counting, state: Forced, known: Known, roster: Roster, found: ShownPeople) -> None:
         self.counting, self.state, self.known, self.roster, self.found = counting, state, known, roster, found
         self.proofs: dict[int, Proof] = {}
+        self.about: dict[tuple[int, int, bool], Proof] = {}
         self.rows_of: dict[int, list[int]] = {}
         for r, p in enumerate(counting.person.tolist()):
             self.rows_of.setdefault(p, []).append(r)
@@ -145,6 +146,13 @@ class _Report:
             self.proofs[why] = Proof(-1, dict.fromkeys(names, Fraction(1)), rule=FORCED, counted={"counts": counts})
         return self.proofs[why]
 
+    def _about(self, proof: Proof, why: int, atom: int, holds: bool) -> Proof:
+        """The same answers, for one condition."""
+        key = (why, atom, holds)
+        if key not in self.about:
+            self.about[key] = replace(proof, counted={**(proof.counted or {}), "atom": atom, "holds": holds})
+        return self.about[key]
+
     def _own_columns(self) -> None:
         """Conditions on the record's own private columns: values, ranges, and what they are not."""
         by_column: dict[str, list[int]] = {}
@@ -183,15 +191,21 @@ class _Report:
         for (person, leaf, grade, why), about in merged.items():
             status = Status.EXPOSED if grade == HAS else Status.INFERRED
             table = leaf.table if isinstance(leaf, Has) else ""
-            self._add(labels[about[0]], about, person, table, status, in_words(leaf, grade == HAS), grade, why)
+            form = in_words(leaf, grade == HAS)
+            if len(about) < len(self.rows_of[person]):
+                form += f" (record {', '.join(str(r + 1) for r in sorted(about))})"
+            about_atom = next(i for i, a in enumerate(self.counting.atoms) if a.leaf == leaf)
+            self._add(labels[about[0]], about, person, table, status, form, grade, why, about_atom)
 
     def _labels(self, rows: list[int]) -> dict[int, dict[str, object]]:
         at = sorted(set(rows))
         named = self.roster.labels(np.array(at, dtype=np.int64)) if at else []
         return dict(zip(at, named, strict=True))  # type: ignore[arg-type]
 
-    def _add(self, label, rows, person, column, status, form, grade, why) -> None:  # type: ignore[no-untyped-def]
+    def _add(self, label, rows, person, column, status, form, grade, why, atom=None) -> None:  # type: ignore[no-untyped-def]
         proof = self.proof(why)
+        if atom is not None:
+            proof = self._about(proof, why, atom, grade == HAS)
         value = True if grade == HAS else False if grade == HAS_NOT else None
         about = tuple(sorted(rows))
         self.found.findings.append(

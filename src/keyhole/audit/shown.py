@@ -101,7 +101,8 @@ def _blamed(found: Exposure, known: Exposure, doubt: dict[str, str]) -> set[str]
 
 
 def _said(finding: Finding) -> tuple[object, ...]:
-    return finding.row, finding.column, finding.status, finding.value, finding.lo, finding.hi, finding.excluded
+    said = finding.value, finding.lo, finding.hi, finding.excluded, finding.form
+    return finding.row, finding.column, finding.status, *said
 
 
 def _news(found: Exposure, known: Exposure) -> list[Finding]:
@@ -132,10 +133,14 @@ def _without(evidence: Evidence, numbers: Collection[str]) -> Evidence:
             equal=tuple(e for e in system.equal if e.number not in numbers and e.partner not in numbers),
         )
 
+    people = evidence.counting
+    if people is not None:
+        people = replace(people, counts=tuple(c for c in people.counts if c.number not in numbers))
     entries = tuple(e for e in evidence.transcript.entries if e.number not in numbers)
     return replace(
         evidence,
         transcript=replace(evidence.transcript, entries=entries),
         systems=tuple(map(left, evidence.systems)),
         unjudged=tuple(u for u in evidence.unjudged if u.number not in numbers),
+        counting=people,
     )

@@ -20,7 +20,7 @@ SECONDS = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Withholding(Generic[Unit]):
+class Remedy(Generic[Unit]):
     """What to withhold. `enough`: then nobody is exposed; `bound`: no remedy is smaller than so many.
 
     `hopeless`: a proof rests on nothing that can be withheld.
@@ -45,7 +45,7 @@ def withhold(
     seconds: float = SECONDS,
     costs: Mapping[Unit, int] | None = None,
     start: Sequence[frozenset[Unit]] = (),
-) -> Withholding[Unit]:
+) -> Remedy[Unit]:
     """The remedy. `expose(units)` are the proofs that hold without these units, as sets of the units they use.
 
     >>> proofs = [frozenset("ab"), frozenset("bc")]
@@ -61,9 +61,9 @@ def withhold(
         rounds += 1
         left = list(expose(gone))
         if not left:
-            return Withholding(gone, bound, True, len(circuits), rounds)
+            return Remedy(gone, bound, True, len(circuits), rounds)
         if any(not each for each in left):
-            return Withholding(gone, bound, False, len(circuits), rounds, hopeless=True)
+            return Remedy(gone, bound, False, len(circuits), rounds, hopeless=True)
         circuits |= dict.fromkeys(left)
         remaining = until - time.monotonic()
         if remaining <= 0:
@@ -78,13 +78,13 @@ def _by_greed(
     circuits: Mapping[frozenset[Unit], None],
     bound: int,
     rounds: int,
-) -> Withholding[Unit]:
+) -> Remedy[Unit]:
     """The time is up: whatever is still exposed loses an answer each, until nobody is."""
     while True:
         rounds += 1
         left = expose(gone)
         if not left or any(not each for each in left):
-            return Withholding(gone, bound, not left, len(circuits), rounds, hopeless=bool(left))
+            return Remedy(gone, bound, not left, len(circuits), rounds, hopeless=bool(left))
         for each in left:
             if not each & gone:
                 gone |= {max(sorted(each, key=str), key=lambda u: sum(u in c for c in left))}

@@ -54,6 +54,7 @@ class Claimed:
     allowed: tuple[Any, ...]
     proof: tuple[Addend, ...]
     certificate: Mapping[str, Any]
+    rows: tuple[int, ...] = ()  # of a person with several records: those that it is about, from 1
 
     @property
     def who(self) -> str:
@@ -99,7 +100,9 @@ def parse(text: str) -> Claims:
         intervals = [i for i in raw.get("intervals", ()) if i.get("status") != "open" or i.get("proof")]
         priors = {str(i["column"]): (i["prior"][0], i["prior"][1]) for i in raw.get("intervals", ()) if i.get("prior")}
         groups = raw.get("groups", ())
-        claims = (*_people(raw["exposed"], intervals), *map(_group, groups))
+        whole = [e for e in raw["exposed"] if not e.get("form")]
+        forms = [e for e in (*raw["exposed"], *raw.get("features", ())) if e.get("form")]
+        claims = (*_people(whole, intervals), *map(_form, forms), *map(_group, groups))
         return Claims(claims, source, raw.get("records"), priors, len(raw.get("contradictions", ())))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError) as error:
         raise Unreadable(f"the verdict has not the fields of docs/json.md: {type(error).__name__} {error}") from None
@@ -107,18 +110,19 @@ def parse(text: str) -> Claims:
 
 def _people(exposed: Sequence[Mapping[str, Any]], intervals: Sequence[Mapping[str, Any]]) -> Iterator[Claimed]:
     """Those exposed, each with his range put to it; and those of whom something else is known."""
+    row = any("row" in i for i in intervals)
     ranges: dict[str, Mapping[str, Any]] = {}
     others = []  # said twice of one person: each is a claim of its own
     for i in intervals:
-        if _name(i) in ranges:
+        if _name(i, row=row) in ranges:
             others.append(i)
         else:
-            ranges[_name(i)] = i
+            ranges[_name(i, row=row)] = i
     for e in exposed:
-        i = ranges.get(_name(e)) or {}
+        i = ranges.get(_name(e, row=row)) or {}
         same = i.get("proof") == e["proof"] and i.get("status") == "exposed"
         if same:
-            del ranges[_name(e)]  # else it stays a claim of its own
+            del ranges[_name(e, row=row)]  # else it stays a claim of its own
         value = e["value"]
         lo, hi = (i.get("lo", value), i.get("hi", value)) if same else (value, value)
         yield Claimed("exposed", (e["record"],), e["row"], e["column"], value, lo, hi, (), (), *_proof(e["proof"], e))
@@ -126,7 +130,15 @@ def _people(exposed: Sequence[Mapping[str, Any]], intervals: Sequence[Mapping[st
         lists = (tuple(i.get("excluded", ())), tuple(i.get("allowed", ())))
         value = i.get("value", i["lo"]) if i["status"] == "exposed" else None
         yield Claimed(
-            i["status"], (i["record"],), None, i["column"], value, i["lo"], i["hi"], *lists, *_proof(i["proof"], i)
+            i["status"],
+            (i["record"],),
+            i.get("row"),
+            i["column"],
+            value,
+            i["lo"],
+            i["hi"],
+            *lists,
+            *_proof(i["proof"], i),
         )
 
 
@@ -139,8 +151,16 @@ def known_before(claim: Claimed) -> Iterator[Claimed]:
         )
 
 
-def _name(entry: Mapping[str, Any]) -> str:
-    return json.dumps([entry["record"], entry["column"]], default=str, sort_keys=True)
+def _name(entry: Mapping[str, Any], *, row: bool = False) -> str:
+    """Whose value it is; with `row` ids repeat, and the row tells records apart."""
+    return json.dumps([entry["record"], entry["column"], entry["row"] if row else None], default=str, sort_keys=True)
+
+
+def _form(e: Mapping[str, Any]) -> Claimed:
+    """What is said of a person with several records, or of his rows in other tables."""
+    value = e.get("value")
+    about = (e.get("status", "exposed"), (e["person"],), None, e["column"], value, value, value, (), ())
+    return Claimed(*about, *_proof(e["proof"], e), tuple(int(r) for r in e["rows"]))
 
 
 def _group(g: Mapping[str, Any]) -> Claimed:

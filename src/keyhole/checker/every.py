@@ -75,7 +75,7 @@ class EveryTable:
             return (self.counts.engine.answer(replace(cited, column=1)) is not NOBODY) is cited.answer
         said = self.counts.engine.answer(cited)
         if cited.besides is not None:
-            return (said or 0) == cited.answer
+            return bool((said or 0) == cited.answer)
         if said is NOBODY or said is None or cited.answer is None:
             absent = said is NOBODY and cited.answer in (0, None)  # an absent group counts 0
             return absent or (said is None and cited.answer is None)

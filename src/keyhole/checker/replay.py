@@ -17,6 +17,7 @@ from .every import EveryTable
 from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
+from .people import People
 from .ranges import RangeProofs
 from .rest import Rest, narrower
 from .sums import Sums
@@ -78,14 +79,14 @@ def replay(
         raise Unreadable(f"cannot read the verdict: {error}") from None
     engine = Engine(data, read.source, table=table, view=view)
     texts = statements(log) if log is not None else {}
-    checker = Checker(read, engine, texts, bits)
+    checker = Checker(read, engine, texts, bits, People(data, engine.private))
     return Replay(tuple(checker.checked()), read.contradictions)
 
 
 class Checker:
     """One verdict against one engine."""
 
-    def __init__(self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int) -> None:
+    def __init__(self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int, people: People) -> None:
         self.verdict = verdict
         self.engine = engine
         self.texts = texts
@@ -99,6 +100,7 @@ class Checker:
         thresholds = Thresholds(self.sums)
         self.rest = Rest(self.sums, thresholds)
         self.ranges = RangeProofs(self.sums, thresholds)
+        self.people = people
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:
@@ -134,11 +136,16 @@ class Checker:
             raise Cannot(f"the statements are written for {dialect}")
         if self.verdict.records != self.engine.n:
             raise Cannot(f"the verdict is about {self.verdict.records} records, the data has {self.engine.n}")
-        if claim.column not in self.engine.private:
+        kind = claim.certificate.get("kind")
+        if claim.column not in self.engine.private and not (claim.rows and kind in ("none", "people")):
             raise Fails("the column is not private")
         found = []
         for record in claim.records:
             rows = self.engine.find(record, list(self.verdict.source.get("id") or ()))
+            if claim.rows:
+                if not {r - 1 for r in claim.rows} <= set(rows):
+                    raise Fails("some of the records are not this person's")
+                return [r - 1 for r in claim.rows]
             if claim.row is not None and claim.row - 1 in rows:
                 rows = [claim.row - 1]
             if len(rows) != 1:
@@ -160,7 +167,7 @@ class Checker:
             if claim.status != "exposed" and kind == "part":
                 raise Fails("a sum of answers proves a value or a total")
             self.sums.identity(claim, rows, part=kind == "part")
-        elif claim.status == "group" and kind != "none":
+        elif (claim.status == "group" or claim.rows) and kind not in ("none", "people"):
             raise Fails("a total is proved by a sum of answers alone")
         elif kind == "range":
             self.ranges.check(claim, rows[0], self._learned(claim))
@@ -178,6 +185,8 @@ class Checker:
             self.rest.check(claim, rows[0], self._before(claim))
         elif kind == "both":
             self.rest.left(claim, *self._both(claim, rows[0]))
+        elif kind == "people":
+            self.people.check(claim, rows)
         elif kind in ("equal", "zero", "roots"):
             self.moments.check(claim, rows[0])
         else:
@@ -219,7 +228,11 @@ class Checker:
 
     def _true_of_the_data(self, claim: Claimed, rows: list[int]) -> None:
         """Where the printed answers are those of the data, what is claimed must be true of the data."""
-        if not self.engine.real or not self.sums.real(claim.proof, claim.column):
+        if (
+            claim.column not in self.engine.private
+            or not self.engine.real
+            or not self.sums.real(claim.proof, claim.column)
+        ):
             return
         if claim.column not in self._values:
             self._values[claim.column] = self.engine.real_values(claim.column)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.audit.admission import Admission
-from keyhole.defend.answering import Answering
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.checks.session_worlds import AUDITED, LAPLACE, WEIGHTS, SessionWorld
+from keyhole.defend.answering import Answering
 from keyhole.defend.ledger import SavedRun
 from keyhole.defend.strategies.run import PrepaidRun, _Taken
 from keyhole.session.audited import Audited, Heard

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli import options
+from keyhole.cli.layout import LAYOUT, laid_out
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import check_out, emit, emit_json, write_whole
 from keyhole.errors import ConfigError
@@ -35,7 +36,6 @@ Exit code
   0 the settings were written; 2 could not run (a file that is there is never written over without --force).
 """
 
-YES = options.flag("--yes", "Ask nothing: take what is proposed.")
 FORCE = options.flag("--force", "Write over settings that are there.")
 BOUNDS = click.Option(
     ["--bounds"],
@@ -132,14 +132,14 @@ command = click.Command(
     callback=init,
     help=HELP,
     params=[
-        click.Argument(["data"], type=options.FILE, callback=options.laid_out),
+        click.Argument(["data"], type=options.FILE, callback=laid_out),
         options.TABLE,
         options.ID,
         options.PRIVATE,
         options.HIDDEN,
-        *options.LAYOUT,
+        *LAYOUT,
         BOUNDS,
-        YES,
+        options.YES,
         FORCE,
         options.formats(Format.TEXT, Format.JSON),
         options.OUT,

@@ -19,6 +19,38 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from keyhole.verbs.plan import Plans
 
+TARGET = click.Option(
+    ["--target"],
+    required=True,
+    metavar="WHERE|all",
+    help="Whose value: a condition on id and public columns that one person meets; or all, for an overview.",
+)
+MIN_GROUP = click.Option(
+    ["--min-group"],
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="The fewest people that a question may be about.",
+)
+COLUMNS = click.Option(
+    ["--columns"], multiple=True, metavar="COL,...", help="Columns that questions may be about (default: all public)."
+)
+MAX_COLUMNS = click.Option(
+    ["--max-columns"],
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="The most columns in one question.",
+)
+OPERATORS = click.Option(
+    ["--operators"],
+    default="=,<>",
+    show_default=True,
+    metavar="OP,...",
+    help="What conditions may use, of =,<>,<,>,BETWEEN,IN,OR.",
+)
+RUN = options.flag("--run", "Ask the questions through a session, and show the value or the denial.")
+
 HELP = """Find the fewest questions that give somebody away, or prove that none do.
 
 Sees the roster alone: who there is, with the columns anybody may know. A question is a SUM of the private column over a
@@ -72,6 +104,8 @@ def plan(
     check_out(out)
     listed = tuple(name.strip() for text in columns for name in text.split(",") if name.strip())
     asking = Asking(listed, max_columns, words(operators), min_group)
+    if format is Format.HTML and target == ALL:
+        raise ConfigError("a page is about the plan for one person: name one with --target")
     if run and target == ALL:
         raise ConfigError("--run plays the plan of one person: name one with --target")
     with progress_on_stderr() as progress, _stopping(time_limit) as stop:
@@ -87,6 +121,10 @@ def plan(
         found = plans.play(found, config)
     if format is Format.JSON:
         emit_json(dumps(plan_json(found)), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.plan import plan_page
+
+        emit(plan_page(plan_json(found)), out)
     else:
         emit("\n".join(plan_lines(found, max_columns)), out)
 
@@ -130,15 +168,15 @@ command = click.Command(
     callback=plan,
     help=HELP,
     params=[
-        options.PLAN_TARGET,
-        *options.TABLE_OPTIONS,
-        options.MIN_GROUP,
-        options.PLAN_COLUMNS,
-        options.MAX_COLUMNS,
-        options.OPERATORS,
-        options.RUN,
+        TARGET,
+        *(each for each in options.TABLE_OPTIONS if each.opts != COLUMNS.opts),  # a header is named in keyhole.toml
+        MIN_GROUP,
+        COLUMNS,
+        MAX_COLUMNS,
+        OPERATORS,
+        RUN,
         options.TIME_LIMIT,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

@@ -160,6 +160,6 @@ command = click.Command(
             help="Only matters of this kind. Repeatable.",
         ),
         options.KEY,
-        options.flag("--yes", "Accept all of them without asking; needs --signed-by and --why."),
+        options.YES,
     ],
 )

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-from keyhole.crosstab.cells import CrossTable, Key, Layout
+from keyhole.crosstab.cells import CrossTable, Key, TableLayout
 from keyhole.errors import ConfigError
 
 NONE = "none"
@@ -16,13 +16,14 @@ WORDS = {
 }
 
 
-def check_totals(tables: Iterable[CrossTable], layout: Layout) -> None:
+def check_totals(tables: Iterable[CrossTable], layout: TableLayout) -> None:
     """Refuse tables with a category that looks like a total and was not declared as one.
 
     By its word, or because it is the sum of the others in two places or more and nothing speaks against it. Tables
     without any margin must be declared as such (`--total none`).
     """
     tables = list(tables)
+    _one_spelling(tables)
     if layout.total == (NONE,):
         return
     shapes = [(table, {len(cell.key) for cell in table.cells}) for table in tables]
@@ -38,6 +39,19 @@ def check_totals(tables: Iterable[CrossTable], layout: Layout) -> None:
         raise ConfigError(
             f"no table has the category {words}: which one stands for all of them? (--total none: no one)"
         )
+
+
+def _one_spelling(tables: Iterable[CrossTable]) -> None:
+    """Columns link tables by their names: two spellings of one name would leave a link unseen."""
+    seen: dict[str, tuple[str, str]] = {}
+    for table in tables:
+        for column in table.columns:
+            name, before = seen.setdefault(column.casefold(), (table.name, column))
+            if before != column:
+                raise ConfigError(
+                    f"{table.name} has a column {column!r}, {name} a column {before!r}: if they are one dimension, "
+                    "spell them alike, since tables are linked by it; if not, give one another name"
+                )
 
 
 def _suspects(table: CrossTable) -> Iterator[tuple[str, str]]:

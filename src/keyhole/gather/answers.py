@@ -11,7 +11,7 @@ from math import ceil, floor
 from keyhole.evidence import ROUNDED
 from keyhole.knowledge import Knowledge
 from keyhole.meaning import compared, rounded, rounds
-from keyhole.query import Query
+from keyhole.query import Aggregate, Query
 from keyhole.schema import Kind, Schema
 from keyhole.transcript import NULL_ANSWER, Answer, shifted, simplest_decimal
 
@@ -102,6 +102,8 @@ def _threshold(query: Query, answer: Answer, radius: Fraction) -> Interval:
 
 def _counts(query: Query) -> bool:
     """Does a query count people?"""
+    if query.aggregate is Aggregate.PEOPLE:
+        return True
     return not query.per and all(t.column is None and t.weight is None and t.factor == 1 for t in query.terms)
 
 

@@ -17,7 +17,7 @@ from keyhole.gather.notes import Notes
 from keyhole.gather.ties import exclusive, ties
 from keyhole.knowledge import Knowledge
 from keyhole.people import Atom, Clause, Conjunct, Counted, Counting, Formula, Ints, conjuncts_of
-from keyhole.predicate import Comparison, Has, IsNull, Leaf, Opaque, Predicate, conjunction, quote_name
+from keyhole.predicate import Comparison, Has, IsNull, Leaf, Opaque, Predicate, conjunction, quote_name, to_sql
 from keyhole.query import Aggregate, Query
 from keyhole.schema import Kind, Role, Schema
 from keyhole.tables import Roster, Source
@@ -220,9 +220,9 @@ class _Reader:
             if chosen is not None:
                 rows = rows & chosen.astype(np.bool_)
             literals = tuple(sorted((self.atom(leaf), holds) for leaf, holds in each.literals))
-            clauses.append(Clause(np.flatnonzero(rows), literals))
+            clauses.append(Clause(np.flatnonzero(rows), literals, to_sql(each.public) if chosen is None else ""))
         of = np.arange(self.roster.n, dtype=np.int64) if owner is None else self.owner(owner)
-        return Formula(tuple(clauses), of, int(of.max(initial=-1)) + 1)
+        return Formula(tuple(clauses), of, int(of.max(initial=-1)) + 1, owner)
 
     def owner(self, *expressions: str) -> Ints:
         if expressions not in self.owners:

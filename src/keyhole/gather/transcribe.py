@@ -10,12 +10,14 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
+from keyhole.forms import private_leaves
 from keyhole.gather.having import named, told
-from keyhole.predicate import IsNull, Opaque, Scalar, conjunction, disjunction, leaves, negation
+from keyhole.predicate import Scalar, conjunction, disjunction, negation
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, OTHER_GROUPS, Aggregate, Query, Statement, Term
 from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
+from keyhole.sql.looks_like import suspicion
 from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
 
@@ -74,6 +76,7 @@ def lowered(lines: Iterable[Line], schema: Schema, now: dt.date | None = None) -
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
                 error.message += "; if a second statement starts there, end the first with a semicolon"
+            error.message += suspicion(line.sql, line.dialect)
             placed = error.position is not None
             found.append(Read(line, None, refused=str(error) if placed else f"line {line.at}: {error}"))
         except Exception as error:  # one statement that our reader trips over never stops the others
@@ -270,8 +273,8 @@ def _absent(statement: Statement, shown: Sequence[GroupKey], roster: Roster) -> 
 def _hides(statement: Statement, roster: Roster) -> bool:
     """Does it depend on private values which groups are shown?"""
     secret = {c.name for c in roster.schema.columns if c.secret}
-    looks = (not isinstance(leaf, IsNull | Opaque) and leaf.column in secret for leaf in leaves(statement.where))
-    return any(k.hidden(secret) for k in statement.keys) or any(looks)
+    looks = private_leaves(statement.where, frozenset(secret))
+    return any(k.hidden(secret) for k in statement.keys) or bool(looks)
 
 
 def _groups(answer: Any, statement: Statement, schema: Schema) -> list[tuple[GroupKey, list[Any]]]:

@@ -44,7 +44,15 @@ IMPORTERS: dict[LogFormat, Importer] = {
     LogFormat.DBT: _importer("dbt"),
     LogFormat.METABASE: _importer("metabase"),
     LogFormat.SUPERSET: _importer("superset"),
+    LogFormat.MYSQL_GENERAL_LOG: _importer("mysql_general_log"),
+    LogFormat.QUERY_STORE: _importer("query_store"),
+    LogFormat.REDSHIFT: _importer("redshift"),
+    LogFormat.DATABRICKS: _importer("databricks"),
+    LogFormat.TRINO: _importer("trino"),
 }
+
+
+DOCUMENT = 1 << 26  # characters of one JSON document that are looked at to tell what it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +159,7 @@ def _head(lines: LogLines) -> str:
     head = lines.head()
     first = head.lstrip()
     if first[:1] == "{" and not first.partition("\n")[0].rstrip().endswith("}"):
-        return lines.head(1 << 62)
+        return lines.head(DOCUMENT)
     return head
 
 

@@ -205,6 +205,7 @@ def _cell(query: Query, number: Value, slack: float) -> FormAnswer:
         return FormAnswer(number, slack, query.digits, rounding=query.rounding)
     whole = all(t.factor.denominator == 1 and t.weight is None for t in query.terms)
     exact = query.aggregate is Aggregate.SUM and whole and not query.per and query.digits is None
+    exact |= query.aggregate is Aggregate.PEOPLE and query.digits is None
     half = Fraction(1) / Fraction(10) ** query.digits if query.digits is not None else Fraction(0)
     near = isinstance(number, Fraction) and abs(number - Fraction(query.test.value)) <= Fraction(slack) + half
     close = near and not exact

@@ -73,6 +73,8 @@ def made_up_rows(
             wrong = list(_failing(leaf.where, related, right)) or [right]
             found[leaf.table] += [right | dict.fromkeys(_keys(related)), right | _nobodys(related)]
             for i, record in enumerate(mine):
+                if len(related.keys) > 1 and (i + j + filling) % 4 == 1:  # a row of the person, and of no record
+                    found[leaf.table].append(right | _nobodys(related) | _owned(related, record, {}, 1))
                 for row in _chosen(right, wrong, i, j, filling if related.secret else Filling.FIRST):
                     other = mine[(i + 3) % len(mine)]
                     found[leaf.table].append(row | _owned(related, record, other if (i + filling) % 3 == 2 else record))
@@ -100,10 +102,10 @@ def _nobodys(related: Related) -> Record:
     return {own: None if column is None else NOBODY.get(column.kind) for own, column in kinds}
 
 
-def _owned(related: Related, record: Record, other: Record) -> Record:
+def _owned(related: Related, record: Record, other: Record, most: int = 9) -> Record:
     """The keys of a record's row; where rows were found that name two records, so do some of these."""
     found: Record = {}
-    for k, (own, mine) in enumerate(related.keys):
+    for k, (own, mine) in enumerate(related.keys[:most]):
         found[own] = (other if k and not related.agrees else record).get(mine)
     return found
 

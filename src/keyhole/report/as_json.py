@@ -61,9 +61,12 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
                 "certificate": certificate(case.argument),
                 "singled_out": case.singled_out,
                 "first": _first(case),
+                **_personal(case),
             }
             for case in verdict.exposed
         ],
+        "features": [_feature(case, proof(case)) for case in verdict.inferred if case.form],
+        "grades": dict(verdict.grades),
         "groups": [
             {
                 "records": [_record(r) for r in case.records],
@@ -108,12 +111,13 @@ def _source(source: Provenance) -> dict[str, Any]:
 def _intervals(
     verdict: Plain, everybody: Sequence[Record], proof: Callable[[Case], list[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
-    known = {(case.rows[0], case.column): case for case in (*verdict.ranges, *verdict.findings)}
+    found = [case for case in (*verdict.ranges, *verdict.findings) if not case.form]
+    known = {(case.rows[0], case.column): case for case in found}
     ranges = {name: (number(prior.lo), number(prior.hi)) for name, prior in verdict.priors.items()}
     if everybody:
         pairs = [(row, name, record) for row, record in enumerate(everybody, 1) for name in verdict.source.private]
     else:
-        listed = (*verdict.findings, *verdict.ranges)
+        listed = [case for case in (*verdict.findings, *verdict.ranges) if not case.form]
         pairs = [(case.rows[0], case.column, case.records[0]) for case in listed]
     for row, name, record in pairs:
         case = known.get((row, name))
@@ -127,6 +131,8 @@ def _intervals(
             "status": "open" if case is None else case.status,
             "proof": [] if case is None else proof(case),
         }
+        if verdict.people != verdict.records:  # the id alone does not say which record
+            item["row"] = row
         if case is not None:
             item["certificate"] = certificate(case.argument)
             if case.first is not None:
@@ -144,6 +150,27 @@ def _intervals(
         if case is not None and isinstance(case.value, str):
             item["value"] = case.value
         yield item
+
+
+def _personal(case: Case) -> dict[str, Any]:
+    """What is said of a person with several records, or of his rows in other tables; nothing for a single value."""
+    if not case.form:
+        return {}
+    said = {"person": _record(case.records[0]), "form": case.form, "rows": list(case.rows)}
+    return said | ({"grade": case.grade} if case.grade else {})
+
+
+def _feature(case: Case, proof: list[dict[str, Any]]) -> dict[str, Any]:
+    """Something new about a person that is no value of one record."""
+    return _personal(case) | {
+        "column": case.column,
+        "status": case.status,
+        "why": why(case).splitlines(),
+        "proof": proof,
+        "certificate": certificate(case.argument),
+        "first": _first(case),
+        **({"if_shown": True} if case.if_shown else {}),
+    }
 
 
 def _first(case: Case) -> dict[str, Any] | None:

@@ -16,11 +16,19 @@ from keyhole.evidence import ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
 from keyhole.query import HALF, OTHER_GROUPS, Aggregate
+from keyhole.report.counted_certificate import counted_certificate
 from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
 
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}
+
+
+UNCERTIFIED: dict[str, Any] = {
+    "kind": "none",
+    "why": "counts of people by conditions on their records have no certificate yet",
+}
+WEIGHED: dict[str, Any] = {"kind": "none", "why": "a weighted sum of one person's records has no certificate yet"}
 
 
 class Certifier:
@@ -127,6 +135,10 @@ class Certifier:
 
     def proof(self, proof: Proof) -> dict[str, Any]:
         """The certificate of a proof: its kind, and what that kind needs."""
+        if proof.counted is not None:
+            counting, schema = self._exposure.evidence.counting, self._exposure.roster.schema
+            made = None if counting is None else counted_certificate(counting, schema, proof.counted)
+            return made or UNCERTIFIED
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
         if proof.sides:
             return self._range(system, proof, rows)
@@ -147,6 +159,8 @@ class Certifier:
             return self._counts(system, (proof.weights,), rows)
         if any(f.power == 2 for f in features):
             return {"kind": "square"} | self._declared(system)
+        if any(c != 1 for c in proof.target.values()):
+            return WEIGHED
         blurred = self._rounded[proof.system] & proof.weights.keys()
         stepped = {"step": step} if blurred and (step := self._step(system)) is not None else {}
         return {"kind": "identity" if self._whole(system, proof) else "part"} | stepped | self._declared(system)

@@ -131,6 +131,8 @@ class Case:
     tight: bool = True
     if_shown: bool = False  # it needs a row that a LIMIT may have cut off
     first: Completion | None = None
+    form: str = ""  # what is known, where it is no value of one record
+    grade: str = ""  # of a yes or no: shown to have, shown not to have, one of his
 
     @property
     def who(self) -> str:
@@ -185,6 +187,7 @@ class Plain:
     refused: tuple[Refusal, ...]
     contradictions: tuple[Contradiction, ...]
     ranges: tuple[Case, ...] = ()  # those who stay open, in a narrower range than was declared
+    grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
 
     @property
     def narrowed(self) -> tuple[Case, ...]:
@@ -213,7 +216,7 @@ def plain(exposure: Exposure) -> Plain:
     source = _provenance(exposure)
     return Plain(
         records=exposure.records,
-        people=exposure.records,
+        people=exposure.roster.people,
         queries=exposure.queries,
         judged=exposure.judged,
         atoms=exposure.atoms,
@@ -234,13 +237,16 @@ def plain(exposure: Exposure) -> Plain:
         refused=exposure.refused,
         contradictions=exposure.contradictions,
         ranges=tuple(_person(f, cites) for f in exposure.ranges),
+        grades=exposure.grades,
     )
 
 
 def _person(f: Finding, cites: _Cites) -> Case:
     argument = cites.argument(f.proof)
-    row, said = (f.row + 1,), (f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed, f.tight, f.if_shown)
-    return Case(str(f.status), (f.record,), row, f.column, *said, cites.first((f.row,), f.column))
+    rows = tuple(row + 1 for row in f.rows or (f.row,))
+    said = (f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed, f.tight, f.if_shown)
+    first = cites.first((f.row,), f.form or f.column)
+    return Case(str(f.status), (f.record,), rows, f.column, *said, first, f.form, f.grade)
 
 
 def _group(g: Group, cites: _Cites) -> Case:
@@ -305,7 +311,8 @@ class _Cites:
     def _step(self, system: int, number: str, weight: Fraction) -> Step:
         cited = self._cited.get((system, number))
         if cited is None:
-            row, entry = self._index.constraints[system].get(number), self._index.entries.get(number)
+            row = self._index.constraints[system].get(number) if system >= 0 else None
+            entry = self._index.entries.get(number)
             if row is not None:
                 cited = replace(_cite(row, entry), replayed=self._certify.item(system, row))
             elif entry is not None:  # an order statistic

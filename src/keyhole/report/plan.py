@@ -14,6 +14,7 @@ from keyhole.report.reply import reply_json
 from keyhole.session.reply import Ending, Reply
 from keyhole.transcript import simplest_decimal
 
+DOES = {"monitored": ", which answers whatever is asked", "audited": ", which answers what exposes nobody"}
 SHOWN = 12  # questions and names printed as text; JSON has them all
 
 Label = Mapping[str, Scalar | None]
@@ -179,12 +180,14 @@ def overview_lines(seen: Overview) -> Iterator[str]:
     two = sum(each.exposed and 0 < price <= 2 for each, price in zip(how, cost, strict=True))
     chained = sum(each.exposed and price > 0 for each, price in zip(how, cost, strict=True))
     undecided = sum(each is How.UNDECIDED for each in how)
-    yield f"{exposed:,} of {n:,} people ({_share(exposed, n)}) can be given away:"
-    yield f"  {_share(two, n):>7} by at most two questions, {_share(chained, n)} when those found out help with others"
+    yield f"{exposed:,} of {n:,} people ({_share(exposed, n)}) can be given away" + (":" if exposed else ".")
+    if exposed:
+        more = f"{_share(chained, n)} when those found out help with others"
+        yield f"  {_share(two, n):>7} by at most two questions, {more}"
     yield ""
     for each, count in seen.counts().items():
-        word = "exposed" if each.exposed else "undecided" if each is How.UNDECIDED else "safe"
-        yield f"  {count:>9,}  {_share(count, n):>7}  {word:<9}  {each}"
+        word = "exposed" if each.exposed else "undecided" if each is How.UNDECIDED else "out of reach"
+        yield f"  {count:>9,}  {_share(count, n):>7}  {word:<12}  {each}"
     if not undecided:
         yield ""
         yield "Nobody is undecided: everybody else is proved to be out of reach of such questions."
@@ -195,7 +198,7 @@ def _share(part: int, n: int) -> str:
 
 
 def _played_lines(each: PlayedPlan, plan: Planned) -> Iterator[str]:
-    yield f"Asked through a session ({each.policy}):"
+    yield f"Asked through a session ({each.policy}{DOES.get(each.policy, '')}):"
     answered = [r for r in each.replies if r.answered]
     last = each.replies[-1]
     if not last.answered:

@@ -15,7 +15,7 @@ from keyhole.evidence import Contradiction
 from keyhole.knowledge import Prior
 from keyhole.logs.open import Log
 from keyhole.report.completion import Completion
-from keyhole.report.plain import Argument, Case, Cited, Plain, Record, Step
+from keyhole.report.plain import INFERRED, Argument, Case, Cited, Plain, Record, Step
 from keyhole.sql.redact import shape_of
 from keyhole.transcript import ABSENT, Line, Refusal
 
@@ -82,9 +82,10 @@ class _Withholder:
     def case(self, case: Case) -> Case:
         rows = tuple(map(self._person, case.rows)) if self._everything else case.rows
         records = case.records
-        if self._everything:
-            records = tuple(_nameless(record, row) for record, row in zip(records, rows, strict=True))
+        if self._everything:  # a person with several records has one name, and the number of the first
+            records = tuple(_nameless(record, row) for record, row in zip(records, rows, strict=False))
         steps = tuple(Step(self._cited(step.cited), Fraction(1)) for step in case.argument.steps)
+        form, grade, status = _without_form(case)
         return replace(
             case,
             records=records,
@@ -96,6 +97,9 @@ class _Withholder:
             allowed=(),
             argument=Argument(steps, rule=TOGETHER, certificate=NO_CERTIFICATE),
             first=self._first(case.first),
+            form=form,
+            grade=grade,
+            status=status,
         )
 
     def line(self, line: Line) -> Line:
@@ -119,6 +123,13 @@ class _Withholder:
 
     def _person(self, row: int) -> int:
         return self._people.setdefault(row, len(self._people) + 1)
+
+
+def _without_form(case: Case) -> tuple[str, str, str]:
+    """Form, grade and status without what is known: whether somebody has a row is what is withheld."""
+    if case.form and case.grade:
+        return f"rows of {case.column}", "", INFERRED
+    return (f"a sum of {case.column} over records" if case.form else ""), case.grade, case.status
 
 
 def _nameless(record: Record, number: int) -> Record:

@@ -34,10 +34,10 @@ def _waiting(verdict: Plain) -> int:
 
 
 def _first(verdict: Plain) -> str:
-    people = len({case.rows for case in verdict.exposed})
+    people = len({case.who for case in verdict.exposed})
     if people:
         verb = "is" if people == 1 else "are"
-        return f"{people} of {verdict.records} people {verb} exposed by {statements(verdict)}."
+        return f"{people} of {verdict.people} people {verb} exposed by {statements(verdict)}."
     if not verdict.judged:
         return NOTHING_JUDGED
     waiting = _waiting(verdict)
@@ -45,17 +45,19 @@ def _first(verdict: Plain) -> str:
     if 2 * waiting >= verdict.statements.total and waiting:
         rest = verdict.statements.total - waiting
         by = f"the other {rest}" if rest else "what could be judged of them"
-        return f"{_not_judged(verdict)} Nobody of {verdict.records} people is exposed{exactly} by {by}."
-    return f"Nobody of {verdict.records} people is exposed{exactly} by {statements(verdict)}."
+        return f"{_not_judged(verdict)} Nobody of {verdict.people} people is exposed{exactly} by {by}."
+    return f"Nobody of {verdict.people} people is exposed{exactly} by {statements(verdict)}."
 
 
 def _also(verdict: Plain) -> str:
     """What else follows: somebody is narrowed down, a group's total, a narrower range."""
     said = []
-    exposed = {case.rows for case in verdict.exposed}
-    if narrowed := len({case.rows for case in verdict.inferred} - exposed):
+    exposed = {case.who for case in verdict.exposed}
+    if narrowed := len({case.who for case in verdict.inferred} - exposed):
         more = "more " if exposed else ""
         said.append(f"Something new is known of {counted(narrowed, f'{more}person', f'{more}people')}.")
+    if some := [f"{number} {grade}" for grade, number in verdict.grades.items() if number]:
+        said.append(f"By counts of people: {', '.join(some)}.")
     if verdict.groups:
         said.append(f"The total of {counted(len(verdict.groups), 'small group')} is determined.")
     if ranges := len({case.rows for case in verdict.narrowed}):

@@ -37,6 +37,8 @@ def formula(case: Case) -> str:
     who = (
         f"total {case.column} of {len(case.records)} people" if case.status == GROUP else f"{case.who}'s {case.column}"
     )
+    if case.form:
+        who = case.who if case.grade else f"{case.who}'s {case.form}"
     if argument.ends:
         return " ".join(range_sentence(end, case, case.who) for end in argument.ends if end.steps)
     if argument.rule:
@@ -116,6 +118,10 @@ def without_value(case: Case) -> str:
         people = "; ".join(", ".join(str(v) for v in record.values()) for record in case.records)
         return f"the total {case.column} of {people} is determined by {names}"
     what = "exposed" if case.status == EXPOSED else "narrowed down"
+    if case.form:
+        return (
+            f"{case.who}: {'something about rows of ' if case.grade else 'a sum of '}{case.column} is {what} by {names}"
+        )
     return f"{case.who}: {case.column} is {what} by {names}"
 
 
@@ -125,6 +131,8 @@ def claim(case: Case) -> str:
         return (
             f"{claim(replace(case, if_shown=False, status=EXPOSED if case.value is not None else INFERRED))}, if shown"
         )
+    if case.grade:
+        return case.form
     if case.status in (GROUP, EXPOSED):
         return "is determined" if case.value is None else f"is {digits(case.value)}"
     if case.allowed:
@@ -138,15 +146,18 @@ def claim(case: Case) -> str:
 
 def known(case: Case) -> str:
     """What is known, as a cell of a table."""
-    if case.status != EXPOSED:
+    if case.status != EXPOSED or case.grade:
         return claim(case)
-    return "determined" if case.value is None else f"= {digits(case.value)}"
+    told = "determined" if case.value is None else f"= {digits(case.value)}"
+    return f"{case.form} {told}" if case.form else told
 
 
 def sizes(verdict: Plain) -> str:
     """The last lines: how large it was, what is promised, and what was assumed."""
     size = f"{statements(verdict)}{_parts(verdict)}, {counted(verdict.atoms, 'atom')}, rank {verdict.rank}"
-    said = f"{verdict.records} people, {size} (keyhole explain atoms). Promise: {verdict.promise}."
+    whose = f" of {verdict.people} people" if verdict.people != verdict.records else ""
+    records = f"{verdict.records} {'records' if whose else 'people'}{whose}"
+    said = f"{records}, {size} (keyhole explain atoms). Promise: {verdict.promise}."
     if verdict.statements.failed:
         said += f"\n{counted(verdict.statements.failed, 'statement')} of the log failed and told nothing: passed over."
     if verdict.nobody:
@@ -175,7 +186,8 @@ def reasons(cases: Sequence[Case]) -> Iterator[str]:
             names = shared.pop(_rule(case), [])
             if names:
                 people = _listed(names)
-                yield f"{_cited(case.argument)}: {case.argument.rule}; {case.column} of {people} {claim(case)}"
+                whose = people if case.grade else f"{case.column} of {people}"
+                yield f"{_cited(case.argument)}: {case.argument.rule}; {whose} {claim(case)}"
         else:
             yield why(case)
 
@@ -211,11 +223,7 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
         yield "", ""
         yield "Why:", "bold"
         proved = argued(shown)
-        for reason in reasons(proved):
-            line, *worked = reason.splitlines()
-            worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
-            yield from wrapped(line, "")
-            yield from (part for each in worked for part in wrapped(each, "dim"))
+        yield from worked_out(proved)
         if len(proved) < len(shown):
             yield f"  ... and {len(shown) - len(proved)} more proofs (--format json lists all)", ""
         yield from (part for line in legend(proved) for part in wrapped(line, "dim"))
@@ -230,6 +238,15 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
     yield from ((line, "yellow") for line in troubles(verdict))
     yield "", ""
     yield sizes(verdict), "dim"
+
+
+def worked_out(cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
+    """The proofs with their arithmetic, wrapped."""
+    for reason in reasons(cases):
+        line, *worked = reason.splitlines()
+        worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
+        yield from wrapped(line, "")
+        yield from (part for each in worked for part in wrapped(each, "dim"))
 
 
 def text(verdict: Plain) -> str:

@@ -16,7 +16,7 @@ from keyhole.defend.budget import Cap
 from keyhole.defend.conversion import rho_within
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import count_cells, declared_domain
-from keyhole.defend.loss import Loss, Neighbours, Number, Unit, exact, probability
+from keyhole.defend.loss import Loss, Number, Unit, exact, probability
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.planning import Planning
 from keyhole.defend.planner.terms import HORIZON, SPEND, PlanTerms
@@ -25,9 +25,9 @@ from keyhole.defend.strategies.construction import OneConstruction
 from keyhole.defend.strategies.each import EachAlone
 from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.defend.tables.margins import SourceMargins
-from keyhole.errors import ConfigError, PrivacyParameterError
+from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.knowledge import BudgetTable, Config
-from keyhole.session.audited import Audited, Heard
+from keyhole.session.audited import Audited, Heard, incomplete
 from keyhole.session.monitored import Monitored
 from keyhole.session.people import Deciding, arrivals, auditor_of
 from keyhole.session.private import Private, Quoted
@@ -84,7 +84,7 @@ def private_session(
             ledger = Ledger(book, cap, domain=mark)
         answering: Answering | Planning
         if columns is not None:
-            answering = _planning(source, columns, ledger, terms, accuracy, told.budget.neighbours)
+            answering = _planning(source, columns, ledger, terms, accuracy, told.budget)
         else:
             histogram = count_cells(source, domain, told.budget.neighbours)
             n = histogram.public_n if histogram.neighbours == "replace-one" else None
@@ -98,13 +98,19 @@ def private_session(
 
 
 def _planning(
-    source: DuckDBSource, columns: Partitions, ledger: Ledger, terms: Terms, accuracy: float | None, who: Neighbours
+    source: DuckDBSource,
+    columns: Partitions,
+    ledger: Ledger,
+    terms: Terms,
+    accuracy: float | None,
+    budget: BudgetTable,
 ) -> Planning:
+    who, delta = budget.neighbours, _delta(terms, budget)
     numbers = {name: column for name, column in columns.columns.items() if isinstance(column, Cuts)}
     share = SPEND if terms.spend is None else exact(terms.spend, "--spend")
     if not 0 < share <= 1:
         raise PrivacyParameterError(f"--spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
-    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway)
+    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta)
     return Planning(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
 
 
@@ -137,6 +143,7 @@ class Watching:
     insiders: int | None = None
     vouched: bool = False
     explain: bool = False
+    despite: bool = False  # also with a book that lacks something of a log that is followed
 
 
 def audited_session(
@@ -176,6 +183,8 @@ def audited_session(
         kind = Monitored if policy == "monitored" else Audited
         source = None if dry_run else opened.source
         facts = {fact.column for fact in given.knowledge().facts}
+        if book.state.incomplete and policy != "monitored" and not how.despite:
+            raise BookError(incomplete(book))
         made = kind(book, auditor, given.columns.private, source, explain=how.explain, facts=facts)
     except BaseException:
         book.close()

@@ -28,7 +28,9 @@ class HittingSet(Generic[Unit]):
     bound: int
 
 
-def smallest_hitting_set(sets: Iterable[frozenset[Unit]], costs: Mapping[Unit, int], seconds: float) -> HittingSet[Unit]:
+def smallest_hitting_set(
+    sets: Iterable[frozenset[Unit]], costs: Mapping[Unit, int], seconds: float
+) -> HittingSet[Unit]:
     """A set of least cost that meets every set; when the time is up, the best found and the bound.
 
     >>> sorted(smallest_hitting_set([frozenset("ab"), frozenset("bc")], {}, 5).chosen)
@@ -70,7 +72,7 @@ def _solved(sets: list[frozenset[Unit]], units: list[Unit], costs: Mapping[Unit,
     return milp(
         np.array([float(costs.get(u, 1)) for u in units]),
         constraints=LinearConstraint(matrix, lb=1),
-        integrality=np.ones(len(units)),
+        integrality=np.ones(len(units), dtype=np.int64),
         bounds=Bounds(0, 1),
         options={"time_limit": max(seconds, 0.1), "mip_rel_gap": 0},
     )

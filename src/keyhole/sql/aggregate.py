@@ -15,7 +15,7 @@ from keyhole.query import CEIL, FLOOR, HALF, QUANTILES, ZERO, Aggregate, AllOf, 
 from keyhole.schema import Column, Kind, Role
 from keyhole.sql.condition import OPERATORS, bare
 from keyhole.sql.constants import NotConstant, to_decimal
-from keyhole.sql.distinct import counted_distinct, fan_out
+from keyhole.sql.distinct import counted_distinct, fan_out, several_rows
 from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.linear import LinearTerm
@@ -79,7 +79,7 @@ class AggregateReader(StatisticReader):
             return self._tested(self._query(difference, label, node, Fraction(0)), operator, shift, node)
         if not isinstance(bound, Fraction):
             raise self.refuse("an aggregate is compared with a number", right)
-        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left):
+        if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left) or several_rows(self, left):
             return self._tested(self._rounded(left, label), operator, bound, node)
         ratio = self._ratio(left)
         if ratio.per:

@@ -31,6 +31,13 @@ def counted_distinct(reader: ConditionReader, node: exp.Expr, label: str) -> Que
     return Query(Aggregate.PEOPLE, (Term(None, where, weight=text),), label=label)
 
 
+def several_rows(reader: ConditionReader, node: exp.Expr) -> bool:
+    """Is it a COUNT(DISTINCT ...) where a person may have several rows?"""
+    inner = node.this if isinstance(node, exp.Filter) else node
+    distinct = isinstance(inner, exp.Count) and isinstance(inner.this, exp.Distinct)
+    return distinct and reader.scope.schema.people
+
+
 def fan_out(scope: Scope, node: exp.Expr) -> None:
     """Refuses what counts a record once for each of its rows of another table."""
     if scope.multiplied:

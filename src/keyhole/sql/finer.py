@@ -70,6 +70,8 @@ class _Finer:
             if self.query(node.this, known) or self.query(node.expression, known):
                 raise NotTold("a UNION of records is not judged: put it in --view")
             return False
+        if node.args.get("into"):
+            raise NotTold("SELECT INTO writes a table: only reading is judged")
         from_, joins = node.args.get("from_"), node.args.get("joins") or []
         if node.args.get("laterals") or node.args.get("sample") or node.args.get("pivots"):
             raise NotTold("LATERAL, PIVOT and samples are not judged: put them in --view")

@@ -132,6 +132,10 @@ class Roster(Protocol):
         """How many records."""
 
     @property
+    def people(self) -> int:
+        """How many people: as many as there are ids, or records where no id repeats."""
+
+    @property
     def schema(self) -> Schema:
         """The columns, with kinds and roles."""
 

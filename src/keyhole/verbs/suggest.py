@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.audit.advise import Effect, steps_for
-from keyhole.audit.withhold import SECONDS, Withholding, withhold
+from keyhole.audit.withhold import SECONDS, Remedy, withhold
 from keyhole.crosstab.cells import Key
 from keyhole.crosstab.hidden import HiddenCells, combined_formula
 from keyhole.crosstab.recovered import recovered
-from keyhole.report.plain import INFERRED, Case
+from keyhole.report.plain import INFERRED, Argument, Case
 from keyhole.report.published import TablesVerdict
 from keyhole.verbs.tables import Drawn, judge
 
@@ -23,11 +23,11 @@ SUGGESTED = "(suggested)"
 class Suggestion:
     """Cells to suppress besides, in the order of the tables; `after` is the audit of the tables without them.
 
-    `coarser` and `rounded` say what is left of the hidden cells recovered, when a table or a dimension is not published,
-    or all numbers are rounded to a step.
+    `coarser` and `rounded` say how many hidden cells are recovered when a table or a dimension is not published, or all
+    numbers are rounded to a step.
     """
 
-    withholding: Withholding[Key]
+    remedy: Remedy[Key]
     cells: tuple[Key, ...]
     after: TablesVerdict
     coarser: tuple[tuple[str, int, Effect], ...] = ()  # what is left out, how many cells that costs
@@ -36,14 +36,16 @@ class Suggestion:
     @property
     def verified(self) -> bool:
         """Does the audit of the repaired tables recover no cell?"""
-        return self.withholding.enough and not list(self.after)
+        return self.remedy.enough and not list(self.after)
 
 
 class TableRepair:
     """The search for a repair of some tables."""
 
-    def __init__(self, drawn: Drawn, within: str | None, time_limit: float | None) -> None:
-        self.drawn, self.within, self.time_limit = drawn, within, time_limit
+    def __init__(
+        self, drawn: Drawn, found: TablesVerdict, within: str | None = None, time_limit: float | None = None
+    ) -> None:
+        self.drawn, self.found, self.within, self.time_limit = drawn, found, within, time_limit
         self.published = drawn.hidden.publication
         self.targets = self.published.hidden
         self.last: dict[frozenset[Key], TablesVerdict] = {}
@@ -81,11 +83,12 @@ class TableRepair:
         """The shown cells that a proof rests on."""
         hidden, argument = found.hidden, case.argument
         values = hidden.publication.values
-        if argument.rule:
-            lines = [hidden.lines[int(q) - 1] for q in argument.queries]
+        if argument.rule or argument.known:
+            lines = [hidden.lines[int(q) - 1] for q in sorted(_queries(argument), key=int)]
             return frozenset(key for line in lines for key in line.cells if key in values)
         sides = [end.steps for end in argument.ends] or [argument.steps]
-        parts = [[(hidden.lines[int(s.cited.number) - 1], s.weight) for s in side if s.cited.fact is None] for side in sides]
+        used = [[(s.cited.number, s.weight) for s in side if s.cited.fact is None] for side in sides]
+        parts = [[(hidden.lines[int(q) - 1], weight) for q, weight in part] for part in used]
         return frozenset(key for part in parts for key in combined_formula(part, values))
 
     # -- other ways ---------------------------------------------------------------------------------------------------
@@ -93,7 +96,8 @@ class TableRepair:
     def _effect(self, found: TablesVerdict) -> Effect:
         cases = list(self._about(found))
         narrow = [case for case in cases if case.status == INFERRED]
-        widths = [Fraction(c.hi) - Fraction(c.lo) for c in narrow if isinstance(c.lo, Decimal) and isinstance(c.hi, Decimal)]
+        ends = [(case.lo, case.hi) for case in narrow]
+        widths = [Fraction(hi) - Fraction(lo) for lo, hi in ends if isinstance(lo, Decimal) and isinstance(hi, Decimal)]
         return Effect(len(cases) - len(narrow), len(narrow), min(widths, default=None))
 
     def _coarser(self) -> Iterator[tuple[str, int, Effect]]:
@@ -110,9 +114,13 @@ class TableRepair:
 
     def _rounded(self) -> Iterator[tuple[Fraction, Effect]]:
         """With all numbers rounded."""
-        before = judge(self.drawn, within=self.within, time_limit=10)
-        values: Sequence[Decimal] = [case.value for case in before.exposed if isinstance(case.value, Decimal)]
-        for step in steps_for(values):
+        values = [case.value for case in self.found.exposed if isinstance(case.value, Decimal)]
+        for step in (s for s in steps_for(values) if s >= 1 or not self.published.whole):
             made = replace(self.published, radius=self.published.radius + step / 2)
             found = judge(self._over(HiddenCells.of(made, self.drawn.hidden.value)), within=self.within, time_limit=10)
             yield step, self._effect(found)
+
+
+def _queries(argument: Argument) -> set[str]:
+    """The queries that a proof uses, and those that it rests on."""
+    return set(argument.queries).union(*(_queries(case.argument) for case in argument.known))

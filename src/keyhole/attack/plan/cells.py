@@ -29,7 +29,7 @@ class TableCells:
     in it.
 
     >>> from keyhole.attack.plan.question import CodedColumn
-    >>> sex = CodedColumn("sex", ("F", "M"), False, False)
+    >>> sex = CodedColumn("sex", ("F", "M"), False)
     >>> cells = TableCells.of(Profiles.of_codes((sex,), np.array([[0, 1, 1]]), np.ones(3, bool)), 1)
     >>> cells.sets, cells.cell.tolist(), cells.people.tolist()
     (((), (0,)), [[0, 0], [1, 2]], [3, 1, 2])

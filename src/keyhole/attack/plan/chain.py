@@ -40,7 +40,7 @@ def chain(cells: TableCells, cost: Cost, stop: Callable[[], bool]) -> Chain:
 
     >>> from keyhole.attack.plan.profiles import Profiles
     >>> from keyhole.attack.plan.question import CodedColumn
-    >>> a, b = (CodedColumn(name, (0, 1), False, False) for name in "ab")
+    >>> a, b = (CodedColumn(name, (0, 1), False) for name in "ab")
     >>> three = Profiles.of_codes((a, b), np.array([[0, 0, 1], [0, 1, 1]]), np.ones(3, bool))
     >>> found = chain(TableCells.of(three, 1), lambda _cell: 2, lambda: False)
     >>> found.cost.tolist()

@@ -27,7 +27,7 @@ class Exhaustive:
 
     >>> from keyhole.attack.plan.profiles import Profiles
     >>> from keyhole.attack.plan.question import CodedColumn
-    >>> sex = CodedColumn("sex", ("F", "M"), False, False)
+    >>> sex = CodedColumn("sex", ("F", "M"), False)
     >>> roster = Profiles.of_codes((sex,), np.array([[0, 1, 1]]), np.ones(3, bool))
     >>> found = Exhaustive(Ways(roster, frozenset({"=", "<>"}), 2, 1))
     >>> list(found.fewest(0).values()), found.proved(0)
@@ -135,8 +135,6 @@ def _conditions(ways: Ways, c: int) -> Iterator[CodeCondition]:
         sizes = range(2, len(values) + (1 if column.nullable else 0)) if len(values) <= LISTS else (2, last)
         for size in sizes:
             yield from (CodeCondition(c, "IN", chosen) for chosen in combinations(values, size))
-    if not column.ordered:
-        return
     if "<" in allowed:
         yield from (CodeCondition(c, "<=", (v,)) for v in values)
     if ">" in allowed:

@@ -21,7 +21,7 @@ class Profiles:
     `people[p]` counts those who match a question (what a minimum group size is about), `unknowns[p]` those of them who
     have a value to find out.
 
-    >>> sex = CodedColumn("sex", ("F", "M"), False, False)
+    >>> sex = CodedColumn("sex", ("F", "M"), False)
     >>> made = Profiles.of_codes((sex,), np.array([[0, 1, 1]]), np.array([True, True, False]))
     >>> made.people.tolist(), made.unknowns.tolist(), made.of.tolist()
     ([1, 2], [1, 1], [0, 1, 1])

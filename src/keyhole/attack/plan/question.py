@@ -56,11 +56,10 @@ EVERYBODY: Question = ((),)
 
 @dataclass(frozen=True, slots=True)
 class CodedColumn:
-    """A public column as the planner sees it: its name, its values in order, whether ranges make sense, NULLs."""
+    """A public column as the planner sees it: its name, its values in order, whether it has NULLs."""
 
     name: str
     values: tuple[Scalar, ...]
-    ordered: bool
     nullable: bool
 
     @property
@@ -89,7 +88,7 @@ class CodedColumn:
 def question_sql(question: Question, columns: tuple[CodedColumn, ...], private: str, table: str) -> str:
     """The question as one SELECT.
 
-    >>> sex = CodedColumn("sex", ("F", "M"), False, False)
+    >>> sex = CodedColumn("sex", ("F", "M"), False)
     >>> question_sql(((CodeCondition(0, "<>", (1,)),),), (sex,), "pay", "staff")
     'SELECT SUM("pay") FROM "staff" WHERE "sex" <> \\'M\\''
     """

@@ -13,8 +13,7 @@ from keyhole.errors import ConfigError
 from keyhole.schema import Column, Kind, Role
 from keyhole.tables import DuckDBRoster
 
-ORDERED = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP)
-WRITTEN = (*ORDERED, Kind.TEXT, Kind.BOOLEAN)  # kinds whose values can be written down as constants
+WRITTEN = tuple(kind for kind in Kind if kind is not Kind.OTHER)  # kinds whose values can be written as constants
 
 
 def profiles_of(roster: DuckDBRoster, private: str, names: Sequence[str] = ()) -> Profiles:
@@ -26,7 +25,7 @@ def profiles_of(roster: DuckDBRoster, private: str, names: Sequence[str] = ()) -
         if any(isinstance(v, Decimal) and not v.is_finite() for v in values):
             raise ConfigError(f"{column.name!r} holds numbers that are not finite: leave it out, with --columns")
         nullable = bool((row >= len(values)).any())
-        columns.append(CodedColumn(column.name, values, column.kind in ORDERED, nullable))
+        columns.append(CodedColumn(column.name, values, nullable))
         codes.append(row)
     made = np.array(codes, dtype=np.int64).reshape(len(columns), roster.n)
     return Profiles.of_codes(tuple(columns), made, roster.valued(private))

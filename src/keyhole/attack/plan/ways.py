@@ -24,7 +24,7 @@ class Ways:
 
     >>> import numpy as np
     >>> from keyhole.attack.plan.question import CodedColumn
-    >>> sex = CodedColumn("sex", ("F", "M"), False, False)
+    >>> sex = CodedColumn("sex", ("F", "M"), False)
     >>> roster = Profiles.of_codes((sex,), np.array([[0, 1, 1, 1]]), np.ones(4, bool))
     >>> Ways(roster, frozenset({"=", "<>"}), 2, 1).of((CodeCondition(0, "=", (0,)),))
     ((1, ((),)), (-1, ((CodeCondition(column=0, op='<>', codes=(0,)),),)))
@@ -70,8 +70,6 @@ class Ways:
                 found.append(((1, None), (-1, term("IN", *others))))
             elif others:
                 found.append(((1, term("IN", *range(last + 1))), (-1, term("IN", *others))))
-        if not column.ordered:
-            return found
         if ">" in self.operators:
             found.append(((1, term(">=", v)),) if v == last else ((1, term(">=", v)), (-1, term(">", v))))
         if "<" in self.operators:
@@ -98,7 +96,7 @@ class Ways:
                 continue
             if {"=", "<>"} <= self.operators:
                 pairs += [(CodeCondition(at, "=", (v,)), CodeCondition(at, "<>", (v,))) for v in range(column.codes)]
-            if {"<", ">"} <= self.operators and column.ordered and not column.nullable:
+            if {"<", ">"} <= self.operators and not column.nullable:
                 pairs += [
                     (CodeCondition(at, "<=", (v,)), CodeCondition(at, ">", (v,))) for v in range(len(column.values) - 1)
                 ]

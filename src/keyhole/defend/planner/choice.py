@@ -14,7 +14,7 @@ from keyhole.defend.planner.columns import Axis, Partitions
 from keyhole.defend.planner.estimates import Bounds
 from keyhole.defend.planner.holdings import Holdings
 from keyhole.defend.planner.laid import Laid, lay
-from keyhole.defend.planner.orders import Order, lone, number_generation, number_laid, number_question
+from keyhole.defend.planner.orders import Purchase, lone, number_generation, number_laid, number_question
 from keyhole.defend.planner.quantiles import BoughtQuantile, epsilon_for_ranks, loss_of_epsilon, recalled
 from keyhole.defend.planner.single import (
     Rented,
@@ -40,7 +40,7 @@ Keys = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NotSold:
     """Why a question is not sold."""
 
     reason: str
@@ -73,7 +73,7 @@ class Chosen:
     """The way: what is answered from what, what must be bought first, and what else it could have been."""
 
     found: tuple[Found, ...]
-    orders: tuple[tuple[Order, int], ...] = ()
+    orders: tuple[tuple[Purchase, int], ...] = ()
     quantiles: tuple[tuple[Wanted, Loss], ...] = ()
     how: str = ""
     notes: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ class Chooser:
 
     # --- the choice ---------------------------------------------------------------------------------------------------
 
-    def choose(self, question: AskedStatement, mark: str, analyst: str | None) -> Chosen | Refusal:
+    def choose(self, question: AskedStatement, mark: str, analyst: str | None) -> Chosen | NotSold:
         """The cheapest way that is good enough."""
         parts = self.parts(question)
         known = [(keys, part, self.known(part, keys, question, analyst)) for keys, part in parts]
@@ -197,7 +197,7 @@ class Chooser:
     def _by_share(
         self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], analyst: str | None, *,
         again: bool, planned: bool,
-    ) -> Chosen | Refusal:  # fmt: skip
+    ) -> Chosen | NotSold:  # fmt: skip
         free: list[Found] = []
         open_parts: list[tuple[Keys, AskedPart]] = []
         share: Fraction | None = None
@@ -206,7 +206,7 @@ class Chooser:
                 free.append(ways[0])
                 continue
             if planned and not ways:
-                return Refusal("the plan for the whole file gave this answer up: ask it by itself")
+                return NotSold("the plan for the whole file gave this answer up: ask it by itself")
             if share is None:
                 share = self.share(analyst)
             if ways and not self._worse(ways[0], part, share):
@@ -227,7 +227,7 @@ class Chooser:
 
     def _order(
         self, part: AskedPart, share: Fraction, question: AskedStatement | None, *, number_allowed: bool
-    ) -> Order:
+    ) -> Purchase:
         """A table under zCDP; under pure epsilon a number, unless it is asked by groups or its columns were before."""
         if number_allowed and question is not None and self.unit == "epsilon":
             mine = frozenset(axis.column.name for axis in part.laid.axes)
@@ -238,12 +238,12 @@ class Chooser:
         if not part.laid.axes:  # everybody: a table of one cell is a number
             number = number_for(part, share, self.unit, self.neighbours, "table")
             assert number is not None
-            return Order((), number.doses, number.law)
+            return Purchase((), number.doses, number.law)
         return table_for(part, share, self.unit, self.neighbours)
 
     def _buy(
         self, question: AskedStatement, parts: Sequence[AskedPart], share: Fraction
-    ) -> tuple[list[tuple[Order, int]], list[tuple[Wanted, Loss]]]:
+    ) -> tuple[list[tuple[Purchase, int]], list[tuple[Wanted, Loss]]]:
         """One purchase for each set of axes, the share divided among them; quantiles one each."""
         by_axes: dict[tuple[str, ...], list[AskedPart]] = {}
         quantiles = [part.wanted for part in parts if part.wanted.kind == "quantile"]
@@ -266,7 +266,7 @@ class Chooser:
     def _to_target(
         self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], target: float,
         analyst: str | None, *, again: bool,
-    ) -> Chosen | Refusal:  # fmt: skip
+    ) -> Chosen | NotSold:  # fmt: skip
         beta, free, orders, quantiles, alternatives = self.terms.beta, [], [], [], []
         for _, part, ways in known:
             if part.wanted.kind == "quantile":
@@ -290,7 +290,7 @@ class Chooser:
 
     def _rent_or_buy(
         self, question: AskedStatement, part: AskedPart, target: float, *, again: bool
-    ) -> tuple[Order, int, list[str]]:
+    ) -> tuple[Purchase, int, list[str]]:
         """Ski rental between numbers and the table of the columns that were rented so far (or of its own columns)."""
         beta, number = self.terms.beta, None
         at = self.holdings.latest + 1 if again else self.holdings.latest
@@ -328,25 +328,29 @@ class Chooser:
         except UnsupportedQuery:  # too many cells together
             return part, rented
 
-    def _useful(self, question: AskedStatement, chosen: Chosen, parts: Sequence[AskedPart]) -> Chosen | Refusal:
+    def _useful(self, question: AskedStatement, chosen: Chosen, parts: Sequence[AskedPart]) -> Chosen | NotSold:
         """Not sold without being told so: an answer whose bar is more than half of all it could be."""
         n = self.holdings.n
         if self.terms.anyway or n is None:
             return chosen
+        trial = Generation(n)
         for order, number in chosen.orders:
-            generation = with_order(self.holdings.generation(number), order)
-            for part in parts:
-                laid, there = part.laid, generation
-                if order.laid is not None:
-                    laid, there = number_laid(part.laid), with_order(Generation(n if laid.count.whole else None), order)
-                bar = max(bars(laid, there, self.terms.beta).values(), default=0.0)
-                if bar > n / 2:
-                    cost = order.loss(self.neighbours)
-                    return Refusal(
-                        f"{part.wanted.label or question.sql}: for {cost} the bar would be {bar / n:.0%} of everybody, "
-                        "which says next to nothing: nothing was spent. Ask fewer or coarser groups, allow more with a "
-                        "smaller --horizon or --accuracy, or say --anyway"
-                    )
+            trial = with_order(trial if trial.tables else self.holdings.generation(number), order)
+        for part in parts:
+            if part.wanted.kind == "quantile":
+                continue
+            laid, there = part.laid, trial
+            if len(chosen.orders) == 1 and chosen.orders[0][0].laid is not None:
+                known = n if laid.count.whole else None
+                laid, there = number_laid(laid), with_order(Generation(known), chosen.orders[0][0])
+            bar = max(bars(laid, there, self.terms.beta).values(), default=0.0)
+            if bar > n / 2:
+                cost = self.cost(chosen, self.holdings.ledger)
+                return NotSold(
+                    f"{part.wanted.label or question.sql}: for {self.unit} {float(cost):.4g} the bar would be over "
+                    "half of everybody, which says next to nothing: nothing was spent. Ask for fewer groups, allow "
+                    "more with a smaller --horizon, or say --anyway"
+                )
         return chosen
 
 
@@ -369,11 +373,11 @@ def _free(found: Sequence[Found], holdings: Holdings) -> str:
 
 
 def _story(
-    orders: Sequence[tuple[Order, int]], quantiles: Sequence[tuple[Wanted, Loss]], unit: Unit
+    orders: Sequence[tuple[Purchase, int]], quantiles: Sequence[tuple[Wanted, Loss]], unit: Unit
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     said = [str(order) for order, _ in orders]
     said += [f"{wanted.label} by the exponential mechanism" for wanted, _ in quantiles]
     return f"buys {', '.join(said)}", (), ()
 
 
-__all__ = ["Chooser", "Chosen", "Found", "Refusal"]
+__all__ = ["Chooser", "Chosen", "Found", "NotSold"]

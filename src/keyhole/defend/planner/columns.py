@@ -16,7 +16,7 @@ from keyhole.defend.load import typed
 from keyhole.defend.tables.quantity import Quantity
 from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
-from keyhole.predicate import Comparison, IsNull, Leaf, Like, Membership, Opaque, Predicate, leaves
+from keyhole.predicate import Comparison, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, leaves
 from keyhole.schema import Column, Kind, Role, Schema
 
 Partition: TypeAlias = Categories | Cuts
@@ -121,9 +121,10 @@ class Partitions:
 
 
 def _named(leaf: Leaf) -> Comparison | Membership | Like | IsNull:
-    if isinstance(leaf, Opaque):
+    if isinstance(leaf, Opaque | Has):
+        said = leaf.sql if isinstance(leaf, Opaque) else "a condition on another table"
         raise UnsupportedQuery(
-            f"{leaf.sql} is no condition on cells: compare one column with constants (=, <>, <, <=, >, >=, IN, BETWEEN)"
+            f"{said} is no condition on cells: compare one column with constants (=, <>, <, <=, >, >=, IN, BETWEEN)"
         )
     return leaf
 

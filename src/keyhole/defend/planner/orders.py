@@ -29,7 +29,7 @@ NOWHERE = Functional((), (), (), None)  # over no axis: the number itself
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Order:
+class Purchase:
     """A purchase, before it is made: its price is known. `laid` is the number it buys; None: the whole table."""
 
     axes: tuple[Axis, ...]
@@ -62,10 +62,10 @@ class Order:
 
 def sized(
     spend: Fraction, axes: Sequence[Axis], quantities: Sequence[Quantity], law: NoiseLaw, neighbours: Neighbours
-) -> Order:
+) -> Purchase:
     """The table that costs at most `spend`."""
     doses = tuple(noise_for(spend, quantities, law, "table", neighbours))
-    return Order(tuple(sorted(axes, key=lambda a: a.key)), doses, law)
+    return Purchase(tuple(sorted(axes, key=lambda a: a.key)), doses, law)
 
 
 def number_question(question: AskedStatement) -> str:
@@ -102,7 +102,7 @@ class Buying:
     holdings: Holdings
     noise: NoiseSource
 
-    def buy(self, order: Order, generation: int, analyst: str | None, what: str) -> BoughtTable:
+    def buy(self, order: Purchase, generation: int, analyst: str | None, what: str) -> BoughtTable:
         """The purchase, in the book and in the holdings. `BudgetExhausted` if it cannot be paid: nothing happened."""
         check_drawable(order.doses)
         self.ledger.spend(order.loss(self.margins.neighbours), analyst=analyst, what=f"{order}: {what}")
@@ -134,4 +134,4 @@ def _listed(axis: Axis) -> bool:
     )
 
 
-__all__ = ["COUNT", "Buying", "Order", "lone", "number_generation", "number_laid", "number_question", "sized"]
+__all__ = ["COUNT", "Buying", "Purchase", "lone", "number_generation", "number_laid", "number_question", "sized"]

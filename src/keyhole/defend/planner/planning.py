@@ -11,18 +11,19 @@ from itertools import product
 from keyhole.basis.cells.domain import Domain
 from keyhole.book.noisy_tables import table_lines
 from keyhole.defend.answering import Answered, Priced
+from keyhole.defend.conversion import epsilon_at
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import asking_schema
 from keyhole.defend.loss import rounded_down
 from keyhole.defend.noise import NoiseSource, door
 from keyhole.defend.planner.asks import AskedStatement, asked
-from keyhole.defend.planner.choice import Chooser, Chosen, Refusal
+from keyhole.defend.planner.choice import Chooser, Chosen, NotSold
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.estimates import estimates
 from keyhole.defend.planner.holdings import Holdings
 from keyhole.defend.planner.orders import Buying
 from keyhole.defend.planner.quantiles import buy_quantile, quantile_estimate
-from keyhole.defend.planner.stream import Stream, StreamPlan
+from keyhole.defend.planner.stream import StreamPlan, StreamPlanner
 from keyhole.defend.planner.terms import PlanTerms
 from keyhole.defend.tables.margins import Margins
 from keyhole.defend.workload import Estimate, GroupKey
@@ -111,7 +112,7 @@ class Planning:
             except QueryError:
                 continue
             found[read.mark] = read.question
-        self.stream = Stream(self.chooser, self.buying, self.terms).expected(found) if len(found) > 1 else None
+        self.stream = StreamPlanner(self.chooser, self.buying, self.terms).expected(found) if len(found) > 1 else None
 
     # --- answering ----------------------------------------------------------------------------------------------------
 
@@ -121,7 +122,7 @@ class Planning:
         if self.stream is not None and self.stream.waits_for(asked.mark):
             return None
         chosen = self.chooser.choose(asked.question, asked.mark, analyst)
-        if isinstance(chosen, Refusal) or chosen.orders or chosen.quantiles:
+        if isinstance(chosen, NotSold) or chosen.orders or chosen.quantiles:
             return None
         return self._answered(asked, chosen, Fraction(0), analyst)
 
@@ -134,7 +135,7 @@ class Planning:
                 self.stream.buy(analyst)
                 self.holdings.refresh()
             chosen = self.chooser.choose(asked.question, asked.mark, analyst)
-            if isinstance(chosen, Refusal):
+            if isinstance(chosen, NotSold):
                 return self.refused(asked.sql, Refused(chosen.reason), analyst)
             for order, generation in chosen.orders:
                 self.buying.buy(order, generation, analyst, asked.sql)
@@ -168,10 +169,27 @@ class Planning:
         self._used.update(dict.fromkeys(entries))
         groups = tuple(self._groups(asked.question, columns))
         left = self.setting.ledger.left(analyst)
-        notes = (*(w.spoken for w in asked.question.wanted if w.spoken), *chosen.notes)
+        notes = (*(w.spoken for w in asked.question.wanted if w.spoken), *self._left_out(asked), *chosen.notes)
         made = Answered(asked.sql, asked.question.grouped, groups, self.terms.beta, cost, left,
-                        self.margins.neighbours, chosen.how, None, notes)  # fmt: skip
+                        self.margins.neighbours, chosen.how + self._in_epsilon(), None, notes)  # fmt: skip
         return replace(made, entry=max(entries)) if entries else made
+
+    def _in_epsilon(self) -> str:
+        """A budget in rho told as what it promises."""
+        spent = self.setting.ledger.spent()
+        if self.chooser.unit != "rho" or not self.terms.delta or not spent:
+            return ""
+        delta = self.terms.delta
+        return f"; all so far is epsilon {float(epsilon_at(spent, delta)):.4g} at delta {float(delta):g}"
+
+    def _left_out(self, asked: PlannedStatement) -> tuple[str, ...]:
+        """Whom a GROUP BY does not show, from the declaration."""
+        columns = dict.fromkeys(column for keys in asked.question.sets for _, column in keys)
+        names = [name for name in columns if self.columns.of(name).missing is None]
+        if not names:
+            return ()
+        listed = ", ".join(names)
+        return (f"groups are the declared values of {listed}: records with NULL or any other value are in no group",)
 
     def _groups(
         self, question: AskedStatement, columns: Sequence[list[Estimate]]
@@ -209,7 +227,7 @@ class Planning:
             chosen = self.chooser.choose(read.question, read.mark, analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
             return Priced(read.sql, Fraction(0), "", Refused(str(error)))
-        if isinstance(chosen, Refusal):
+        if isinstance(chosen, NotSold):
             return Priced(read.sql, Fraction(0), "", Refused(chosen.reason))
         cost = self.chooser.cost(chosen, self.setting.ledger)
         rest = max(self.setting.ledger.left(analyst), Fraction(0))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from keyhole.defend.loss import Unit
 from keyhole.defend.noise import NoiseSource
-from keyhole.defend.planner.need import Need
+from keyhole.defend.planner.allocation import Allocation
 from keyhole.defend.planner.single import LAWS, Rented, noise_within, worth_a_table
 from keyhole.defend.planner.ways import worst_product
 from keyhole.defend.tables.bought import BoughtTable, noisy
@@ -107,7 +107,7 @@ class RulePlanner:
         return union if prod(self.sizes[name] for name in union) <= 2**16 and union in self.truth else names
 
     def table_noise(self, asked: Functional, names: Names) -> Fraction:
-        """The most noise with which a table answers everything like this on its columns, together with what is known."""
+        """The most noise with which a table answers everything like this on its columns, with what is known."""
         single = asked.vectors is not None and all(float(v.sum()) <= 1 for v in asked.vectors)
         worst = [asked] if single else [_over(names, worst_product([self.sizes[n] for n in names], True))]
         return most_noise(self.generation, names, worst, self.rule, self.sizes)
@@ -162,7 +162,7 @@ def declared_tables(
     linear = rule.unit == "epsilon"
     costs = np.full(len(candidates), 2 * 2**0.5 if linear else 1.0)
     count = len(shapes)
-    need = Need(matters, says, costs, np.ones(count), np.full(count, 1 / count), linear)
+    need = Allocation(matters, says, costs, np.ones(count), np.full(count, 1 / count), linear)
     ratio = np.ones(count)  # of an exact bar to the standard deviation: larger where few Laplace draws matter
     cheapest: dict[Names, Fraction] = {}
     for _ in range(1 if rule.unit == "rho" else REFINED):
@@ -178,7 +178,7 @@ def _total(tables: Mapping[Names, Fraction], rule: Rule) -> Fraction:
     return sum((rule.price(noise) for noise in tables.values()), Fraction(0))
 
 
-def _minimax(need: Need, ratio: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
+def _minimax(need: Allocation, ratio: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
     """The precisions whose largest ratio * deviation is least, of all that the iteration passes."""
     count = len(ratio)
     precision, weights = need.scaled(np.ones(len(need.costs)), 1.0), np.full(count, 1 / count)
@@ -195,8 +195,8 @@ def _minimax(need: Need, ratio: NDArray[np.float64], rounds: int) -> NDArray[np.
 
 
 def _within_rule(
-    precision: NDArray[np.float64], candidates: Sequence[Names], asked: Sequence[Functional], need: Need, rule: Rule,
-    sizes: Mapping[str, int],
+    precision: NDArray[np.float64], candidates: Sequence[Names], asked: Sequence[Functional], need: Allocation,
+    rule: Rule, sizes: Mapping[str, int],
 ) -> tuple[dict[Names, Fraction], NDArray[np.float64]]:  # fmt: skip
     """The same proportions, scaled until the exact tails of all questions are within the rule; and the bars before."""
     paid = need.costs * (np.sqrt(precision) if need.linear else precision)

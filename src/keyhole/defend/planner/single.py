@@ -11,7 +11,7 @@ import numpy as np
 
 from keyhole.defend.loss import Neighbours, Unit
 from keyhole.defend.planner.laid import Laid
-from keyhole.defend.planner.orders import Order, lone, sized
+from keyhole.defend.planner.orders import Purchase, lone, sized
 from keyhole.defend.planner.ways import AskedPart, worst_product
 from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.functional import Functional
@@ -31,12 +31,12 @@ class Rented:
     questions: int = 0
 
 
-def number_for(part: AskedPart, spend: Fraction, unit: Unit, neighbours: Neighbours, question: str) -> Order | None:
+def number_for(part: AskedPart, spend: Fraction, unit: Unit, neighbours: Neighbours, question: str) -> Purchase | None:
     """The number of its own that costs `spend`; None if it cannot be one number."""
     if not lone(part.laid):
         return None
     doses = noise_for(spend, needed(part, neighbours), LAWS[unit], "number", neighbours)
-    return Order(part.laid.axes, tuple(doses), LAWS[unit], part.laid, question)
+    return Purchase(part.laid.axes, tuple(doses), LAWS[unit], part.laid, question)
 
 
 def needed(part: AskedPart, neighbours: Neighbours) -> list[Quantity]:
@@ -48,7 +48,7 @@ def needed(part: AskedPart, neighbours: Neighbours) -> list[Quantity]:
 
 def table_for(
     part: AskedPart, spend: Fraction, unit: Unit, neighbours: Neighbours, quantities: Sequence[Quantity] = ()
-) -> Order:
+) -> Purchase:
     """The table over the question's columns that costs `spend`; it always has the count."""
     return sized(spend, part.laid.axes, sorted({COUNT, *part.quantities, *quantities}), LAWS[unit], neighbours)
 
@@ -75,7 +75,7 @@ def good_enough(laid: Laid, generation: Generation, target: float, beta: float) 
 
 def cheapest_number(
     part: AskedPart, target: float, beta: float, unit: Unit, neighbours: Neighbours, question: str
-) -> Order | None:
+) -> Purchase | None:
     """The cheapest number of its own whose bars are within the target."""
     if not lone(part.laid):
         return None
@@ -85,7 +85,7 @@ def cheapest_number(
         if reach <= 0:
             return None
         doses.append(Dose(quantity, noise_within(reach, beta, law)))
-    return Order(part.laid.axes, tuple(doses), law, part.laid, question)
+    return Purchase(part.laid.axes, tuple(doses), law, part.laid, question)
 
 
 def noise_within(reach: float, beta: float, law: NoiseLaw) -> Fraction:
@@ -103,20 +103,20 @@ def _down(noise: Fraction) -> Fraction:
 def cheapest_table(
     part: AskedPart, axes: Sequence[Functional], generation: Generation, target: float, beta: float, unit: Unit,
     neighbours: Neighbours,
-) -> Order:  # fmt: skip
+) -> Purchase:  # fmt: skip
     """The cheapest table over the question's axes with which every functional in `axes` is within the target, together
     with what its generation knows already (inverse variance). Found by bisection on the noise; exact tails.
     """
     law, quantities = LAWS[unit], sorted({COUNT, *part.quantities})
 
-    def order(noise: float) -> Order:
+    def order(noise: float) -> Purchase:
         doses = tuple(
             Dose(m, _down(Fraction(noise) * (m.reach**2 if law == "gaussian" else m.reach) * _width(m, law)))
             for m in quantities
         )
-        return Order(part.laid.axes, doses, law)
+        return Purchase(part.laid.axes, doses, law)
 
-    def enough(made: Order) -> bool:
+    def enough(made: Purchase) -> bool:
         trial = with_order(generation, made)
         for quantity in quantities:
             limit = target * (1 if quantity == COUNT else 2 * quantity.reach)
@@ -138,7 +138,7 @@ def _width(quantity: Quantity, law: NoiseLaw) -> int:
     return 1 if quantity == COUNT else 4 if law == "gaussian" else 2
 
 
-def with_order(generation: Generation, order: Order) -> Generation:
+def with_order(generation: Generation, order: Purchase) -> Generation:
     """A generation as it would be after a purchase, without the purchase's numbers: for errors alone."""
     trial = Generation(generation.n, list(generation.tables))
     for quantity in {d.quantity for d in order.doses} | set(generation.known):

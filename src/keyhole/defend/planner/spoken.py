@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.basis.cells.categories import Categories
+from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.planner.columns import Axis, Partitions
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
 from keyhole.predicate import literal, quote_name
@@ -22,10 +23,12 @@ def spoken(
     for dose in doses:
         scale = dose.noise if law == "laplace" else Fraction(math.sqrt(dose.noise))
         noise.append([f"discrete-{law}", str(scale)])
+    present = [axis for axis in axes if isinstance(axis.column, Cuts) and axis.column.bins == 1 and axis.size == 2]
+    lone = present[0] if len(present) == 1 else None  # that it is there is said by the aggregate itself
     return {
         "from": quote_name(table),
-        "where": [conditions(axis) for axis in axes],
-        "select": [_item(dose.quantity, columns) for dose in doses],
+        "where": [["", None] if axis is lone else conditions(axis) for axis in axes],
+        "select": [_item(dose.quantity, columns, lone) for dose in doses],
         "noise": noise,
     }
 
@@ -60,12 +63,12 @@ def conditions(axis: Axis) -> list[str]:
     return [*found, f"{name} IS NULL"]
 
 
-def _item(quantity: Quantity, columns: Partitions) -> list[str]:
+def _item(quantity: Quantity, columns: Partitions, present: Axis | None) -> list[str]:
     """The SELECT item of a quantity and its unit; a square has none."""
     if quantity == COUNT:
-        return ["COUNT(*)", "1"]
+        return ["COUNT(*)" if present is None else f"COUNT({quote_name(present.column.name)})", "1"]
     column = columns.number(quantity.column)
-    if quantity.power != 1 or column.missing is not None:
+    if quantity.power != 1 or (present is not None and present.column.name != column.name):
         return ["", "1"]
     middle = column.lo + column.hi
     sign = "-" if middle >= 0 else "+"

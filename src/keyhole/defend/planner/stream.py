@@ -12,12 +12,12 @@ import numpy as np
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.answering import Priced
 from keyhole.defend.loss import rounded_down
+from keyhole.defend.planner.allocation import Allocation
 from keyhole.defend.planner.asks import AskedStatement, Wanted
 from keyhole.defend.planner.choice import Chooser, Keys
 from keyhole.defend.planner.columns import Axis
 from keyhole.defend.planner.laid import Laid, lay
-from keyhole.defend.planner.need import Need
-from keyhole.defend.planner.orders import Buying, Order, sized
+from keyhole.defend.planner.orders import Buying, Purchase, sized
 from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon
 from keyhole.defend.planner.single import LAWS
 from keyhole.defend.planner.terms import PlanTerms
@@ -50,7 +50,7 @@ class AnswerRow:
 class StreamPlan:
     """Statements that are about to be asked, until the first of them is: then all is bought for them, at once."""
 
-    stream: Stream
+    stream: StreamPlanner
     expected: Mapping[str, AskedStatement]
     bought: bool = False
 
@@ -75,14 +75,14 @@ class StreamPlan:
             return Priced(sql, Fraction(0), "from the plan for the whole file")
         how = (
             f"a plan for {len(self.expected)} statements: {share:.0%} of what is left, {unit} {float(spend):.4g}, "
-            f"{float(PILOT):.0%} of it for a pilot; tables and their sizes follow from the pilot (--spend says how much)"
+            f"{float(PILOT):.0%} of it for a pilot; tables follow from the pilot (--spend says how much)"
         )
         return Priced(sql, spend, how)
 
 
 @dataclass(slots=True, eq=False)
-class Stream:
-    """Plans and buys for many statements with one budget (see `Need` for how much of each table)."""
+class StreamPlanner:
+    """Plans and buys for many statements with one budget (see `Allocation` for how much of each table)."""
 
     chooser: Chooser
     buying: Buying
@@ -240,7 +240,7 @@ class Stream:
 
     # --- the tables ---------------------------------------------------------------------------------------------------
 
-    def _orders(self, asked: Sequence[Laid], rows: Sequence[AnswerRow], spend: Fraction) -> list[Order]:
+    def _orders(self, asked: Sequence[Laid], rows: Sequence[AnswerRow], spend: Fraction) -> list[Purchase]:
         """The tables to buy, sized by need."""
         law, neighbours = LAWS[self.chooser.unit], self.chooser.neighbours
         candidates = list(dict.fromkeys(_candidate(laid) for laid in asked))
@@ -268,7 +268,7 @@ def _candidate(laid: Laid) -> tuple[Names, tuple[Quantity, ...]]:
 def _problem(
     candidates: Sequence[tuple[Names, tuple[Quantity, ...]]], rows: Sequence[AnswerRow], sizes: Mapping[str, int],
     linear: bool, added: bool,
-) -> Need:  # fmt: skip
+) -> Allocation:  # fmt: skip
     """The planning problem in arrays; answers that look alike are one row with their weights added up."""
     residuals: dict[Residual, int] = {}
     for names, quantities in candidates:
@@ -288,7 +288,7 @@ def _problem(
         for residual, size in row.matters.items():
             matters[at, residuals[residual]] = size
     weights = np.array([1 / (len(set(kinds)) * kinds.count(kind)) for kind in kinds])
-    return Need(matters, says, costs, np.array([row.within for row in rows]), weights, linear)
+    return Allocation(matters, says, costs, np.array([row.within for row in rows]), weights, linear)
 
 
 def _unit_cost(quantities: Sequence[Quantity], table: bool, linear: bool, added: bool) -> float:
@@ -301,4 +301,4 @@ def _unit_cost(quantities: Sequence[Quantity], table: bool, linear: bool, added:
     return moved / 2
 
 
-__all__ = ["AnswerRow", "Stream", "StreamPlan"]
+__all__ = ["AnswerRow", "StreamPlan", "StreamPlanner"]

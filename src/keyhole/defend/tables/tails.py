@@ -110,7 +110,8 @@ def _quantile(gaussian: float, laplace: Terms, beta: float) -> float:
 def _tail_of(gaussian: float, laplace: Terms) -> Callable[[float], float]:
     """x -> P(|sum| > x) = 1 - (2/pi) int sin(t x) phi(t) / t dt (Gil-Pelaez 1951).
 
-    phi(t) = exp(-g t^2 / 2) prod 1 / (1 + (b t)^2)^k. The integral is a sum over a grid so fine that what it folds in from far tails is below 1e-12, cut off where phi is.
+    phi(t) = exp(-g t^2 / 2) prod 1 / (1 + (b t)^2)^k. The integral is a sum over a grid so fine that what it folds in
+    from far tails is below 1e-12, cut off where phi is.
     """
     step = 2 * math.pi / 120.0  # the sum is periodic in 120 deviations
     top = 8.0

@@ -72,5 +72,7 @@ def forms_on(basis: Ints, columns: Sequence[int], prime: int = PRIME) -> tuple[l
         if below is None:
             continue
         whole = [(v * below) % prime for v in vector]
-        found.append([v - prime if v > prime // 2 else v for v in whole])
+        form = [v - prime if v > prime // 2 else v for v in whole]
+        sign = next((-1 if v < 0 else 1 for v in form if v), 1)
+        found.append([sign * v for v in form])
     return found, len(found) == len(columns) - rank

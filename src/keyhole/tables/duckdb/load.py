@@ -20,11 +20,11 @@ from keyhole.knowledge import Columns, FileLayout, TableRoles
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
-from keyhole.tables.duckdb.dialect import Separation, csv_reader, no_header, uneven
+from keyhole.tables.duckdb.dialect import Separation, no_header, uneven
 from keyhole.tables.duckdb.frames import as_dates, origin_with
 from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
 from keyhole.tables.duckdb.prepare import cannot_attach, prepared
-from keyhole.tables.duckdb.related import Origin, chosen, folder, hand_over, joined, read_related
+from keyhole.tables.duckdb.related import Origin, chosen, folder, hand_over, joined, read_related, reader_of
 from keyhole.tables.duckdb.roster import DuckDBRoster, closed, first, scalar
 from keyhole.tables.duckdb.source import DuckDBSource
 
@@ -33,7 +33,7 @@ Connection: TypeAlias = duckdb.DuckDBPyConnection
 MAX_DIGITS = 9  # a DOUBLE column whose values have at most this many decimals is held as exact decimals
 TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl")  # their kinds are not written down: they are declared, or read off
 _READERS = {
-    ".csv": "",  # how its fields are separated is found first: `csv_reader`
+    ".csv": "",  # how its fields are separated is found first: `reader_of`
     ".tsv": "",
     ".parquet": "read_parquet({})",
     ".json": "read_json({})",
@@ -242,8 +242,7 @@ def _open(con: Connection, data: object, table: str | None, view: str | None) ->
         return _attach(con, path, table, view)
     if suffix not in _READERS:
         raise DataError.of_file(f"cannot read {path.name}: write a .csv, .tsv, .parquet, .json or .duckdb file")
-    text = suffix in (".csv", ".tsv")
-    reader, typed = csv_reader(path) if text else _READERS[suffix].format(literal(str(path))), suffix not in TEXT_FILES
+    reader, typed = reader_of(path, _READERS), suffix not in TEXT_FILES
     if view is None:
         return path.stem, reader, typed, None, {}
     return (path.stem, *_view(con, view, {path.stem: reader}, typed), {})
@@ -395,9 +394,10 @@ def _check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
     if twice and not records:
         who = ", ".join(f"{n} = {v}" for n, v in zip(names, twice, strict=False))
         raise DataError(
-            f"{who} stands in {twice[-1]} rows, but one row is one person: aggregate first, for example "
-            f"--view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY {listed}'",
-            told="two rows have one id, but one row is one person. Every row needs an id of its own",
+            f"{who} stands in {twice[-1]} rows, but here one row is one person (`keyhole audit` takes them as records "
+            f"of one): aggregate first, for example --view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY "
+            f"{listed}'",
+            told="two rows have one id, but here one row is one person. Every row needs an id of its own",
         )
     return twice is not None
 

@@ -29,6 +29,7 @@ from keyhole.tables.workbook import Workbook
 
 DAY = 10  # places of a date
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d+)?)?")
+FOLDER = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".xlsx")  # what of a folder is a table
 BLANKS = " \t\r\n\u00a0"
 
 
@@ -74,9 +75,14 @@ def prepared(data: object, layout: FileLayout, texts: Collection[str], life: Exi
     """The same data as something the engine reads as it is: the path itself, or that of a plain copy (same stem).
 
     `texts` names columns that were declared to hold text: their commas and points are left alone. The copy is gone
-    when `life` ends. A frame, a folder and what does not exist are given back.
+    when `life` ends. A frame and what does not exist are given back.
     """
-    if not isinstance(data, str | Path) or not (path := Path(data)).is_file() or path.stat().st_size == 0:
+    if not isinstance(data, str | Path):
+        return data
+    path = Path(data)
+    if path.is_dir():
+        return _folder(path, layout, texts, life)
+    if not path.is_file() or path.stat().st_size == 0:
         return data
     content = content_of(path)
     if content is not Content.TEXT and content is not Content.EXCEL:
@@ -97,6 +103,20 @@ def prepared(data: object, layout: FileLayout, texts: Collection[str], life: Exi
     copy = _place(path, life, ".csv")
     _sheet(path, layout.sheet, copy)
     return _rewritten(copy, path, layout, texts, life) if odd else copy
+
+
+def _folder(path: Path, layout: FileLayout, texts: Collection[str], life: ExitStack) -> Path:
+    """A folder of files, each made plain; the folder itself if all of them are."""
+    files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in FOLDER and file.is_file()]
+    made = {file: prepared(file, layout, texts, life) for file in files}
+    if all(file == plain for file, plain in made.items()):
+        return path
+    folder = Path(life.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-"))) / path.name
+    folder.mkdir()
+    for file, plain in made.items():
+        there = Path(str(plain))
+        (folder / f"{file.stem}{there.suffix}").symlink_to(there.resolve())
+    return folder
 
 
 def cannot_attach(path: Path, error: duckdb.Error) -> DataError:

@@ -51,6 +51,13 @@ class DuckDBRoster:
         return self._n
 
     @property
+    def people(self) -> int:
+        """How many people: as many as there are ids, or records where no id repeats."""
+        if not self.schema.repeated:
+            return self.n
+        return int(self.classes([quote_name(c.name) for c in self.schema.of_role(Role.ID)]).max()) + 1
+
+    @property
     def schema(self) -> Schema:
         """The columns, with kinds and roles."""
         return self._schema

@@ -10,10 +10,11 @@ from scipy.special import ndtr
 
 Floats = NDArray[np.float64]
 ROUNDS, INNER = 150, 3
+TINY = 1e-150  # its square is still a number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Need:
+class Allocation:
     """A planning problem over public numbers and released guesses.
 
     `matters[q, r]` is how much the variance of residual r adds to the variance of answer q, `says[r, t]` the precision
@@ -30,7 +31,7 @@ class Need:
 
     def deviations(self, precision: Floats) -> Floats:
         """The standard deviation of every answer."""
-        info = np.maximum(self.says @ precision, 1e-300)
+        info = np.maximum(self.says @ precision, TINY)
         found: Floats = np.sqrt(self.matters @ (1 / info))
         return found
 
@@ -50,13 +51,13 @@ class Need:
         The fixed point has equal gain per price for all tables bought: p g = s p for Gaussian noise (cost s p), and
         g p^(1/2) = s for Laplace noise (cost s p^(1/2)).
         """
-        info = np.maximum(self.says @ precision, 1e-300)
+        info = np.maximum(self.says @ precision, TINY)
         gain = self.says.T @ ((self.matters.T @ weights) / info**2)
         if self.linear:
             moved = precision * (gain * np.sqrt(precision) / self.costs) ** (2 / 3)
         else:
             moved = precision * np.sqrt(gain / self.costs)
-        return self.scaled(np.maximum(moved, 1e-300), budget)
+        return self.scaled(np.maximum(moved, TINY), budget)
 
     def solve(self, budget: float, rounds: int = ROUNDS) -> Floats:
         """The precisions that miss least, of all that the iteration passes.
@@ -65,6 +66,8 @@ class Need:
         are given up by themselves: new = a phi(T/sd) T/sd^3. Cost: rounds x answers x residuals.
         """
         precision = self.scaled(np.ones(len(self.costs)), budget)
+        if not len(self.weights):
+            return precision  # nothing is known of what is needed: equal parts
         weights = self.weights / self.within**2
         best, least = precision, self.missed(precision)
         for _ in range(rounds):

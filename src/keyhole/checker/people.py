@@ -1,0 +1,298 @@
+"""Counts of people by conditions on their records, replayed: read by execution, then forced step by step.
+
+The certificate says of each count which records it looks at (public conditions) and which yes-or-no conditions must
+hold or fail. That this is what the statement counts is checked on shuffled tables: private columns and the keys of rows
+are dealt out anew, and the original statement must answer what the certificate counts. Then the counts are propagated
+by a second, plain program: a count that is reached leaves nobody else, one that needs all takes all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .claims import Addend, Claimed, number
+from .engine import READERS, Cannot, Fails, plain, quoted, text
+
+TRIALS = 6
+Literal = tuple[Any, bool]  # an instance of a condition, and whether it must hold
+
+
+class People:
+    """A database in memory with the table of the people, its dimensions joined, and the rows of other tables."""
+
+    def __init__(self, data: Path, private: Sequence[str]) -> None:
+        self.data, self.private = data, private
+        self._con: Any = None
+        self._held: dict[int, Any] = {}
+        self._sound: set[str] = set()
+        self._main = ""
+        self._tables: list[Mapping[str, Any]] = []
+
+    def check(self, claim: Claimed, rows: Sequence[int]) -> None:
+        """The condition of the claim, on these rows, follows from its counts by propagation."""
+        import duckdb
+
+        try:
+            self._check(claim, rows)
+        except duckdb.Error:
+            raise Cannot("the engine refuses a statement or a condition of it") from None
+
+    def _check(self, claim: Claimed, rows: Sequence[int]) -> None:
+        told = claim.certificate
+        condition = told.get("condition")
+        if not claim.rows or not condition:
+            raise Cannot("it says something of a column of the record: such counts have no certificate yet")
+        if claim.value is not None and bool(claim.value) != bool(condition["holds"]):
+            raise Fails("the certificate shows something else")
+        self._open(told)
+        cited = {c.query: c for c in claim.proof if c.query}
+        for count in told["counts"]:
+            self._counts_that(count, cited)
+        for pair in told.get("implied") or ():
+            self._implies(told["atoms"], *pair)
+        value = self._propagated(told, cited)
+        atom = told["atoms"][int(condition["atom"])]
+        wanted = int(bool(condition["holds"]))
+        found = {value.get(self._instance(int(condition["atom"]), atom, r)) for r in rows}
+        if found == {1 - wanted}:
+            raise Fails("the counts force the opposite")
+        if found != {wanted}:
+            raise Cannot("propagation alone does not show it: differences of counts or whole classes are needed")
+        true = self._truths(atom["sql"])
+        if any(true[r] != wanted for r in rows) and self._real(told, cited):
+            raise Fails("it is not true of the data, while the answers are")
+
+    # the data
+
+    def _open(self, told: Mapping[str, Any]) -> None:
+        if self._con is not None:
+            return
+        import duckdb
+
+        self._con = duckdb.connect(":memory:")
+        names = [t["name"] for t in told["tables"]]
+        main = told["table"]
+        for name in (main, *names):
+            self._con.execute(f"CREATE TABLE {quoted('real ' + name)} AS SELECT * FROM {self._origin(name)}")
+        if self.data.is_file():
+            self._con.execute("DETACH file")
+        self._main, self._tables = main, list(told["tables"])
+        self._con.execute("SET threads = 1; SET enable_external_access = false; SET lock_configuration = true")
+        self._deal(shuffled=False)
+
+    def _origin(self, name: str) -> str:
+        if self.data.is_dir():
+            found = [p for p in sorted(self.data.iterdir()) if p.stem == name and p.suffix.lower() in READERS]
+            if not found:
+                raise Cannot(f"the folder has no file for the table {name}")
+            return READERS[found[0].suffix.lower()].format(text(str(found[0])), "")
+        if self.data.suffix.lower() not in (".duckdb", ".db"):
+            raise Cannot("the data holds one table, the verdict is about several")
+        if not self._held.get("attached"):
+            self._con.execute(f"ATTACH {text(str(self.data))} AS file (READ_ONLY)")
+            self._held["attached"] = True
+        return f"file.{quoted(name)}"
+
+    def _deal(self, *, shuffled: bool) -> None:
+        """The tables as they are, or with private columns and the owners of rows dealt out anew."""
+        real, main = quoted("real " + self._main), quoted(self._main)
+        columns = [str(row[0]) for row in self._con.execute(f"DESCRIBE {real}").fetchall()]
+        listed = [f"p.{quoted(c)}" if c not in self.private or not shuffled else f"q.{quoted(c)}" for c in columns]
+        first = f"SELECT *, row_number() OVER (ORDER BY rowid) AS keyhole_row FROM {real}"
+        drawn = f"SELECT *, random() AS keyhole_drawn FROM {real}"
+        other = f"SELECT *, row_number() OVER (ORDER BY keyhole_drawn) AS keyhole_row FROM ({drawn})"
+        made = f"SELECT {', '.join(listed)}, p.keyhole_row FROM ({first}) p JOIN ({other}) q USING (keyhole_row)"
+        joins, more = "", []
+        for t in self._tables:
+            name = quoted("keyhole " + t["name"])
+            self._con.execute(f"CREATE OR REPLACE TABLE {name} AS {self._rows(t, shuffled=shuffled)}")
+            self._con.execute(f"CREATE OR REPLACE TABLE {quoted(t['name'])} AS SELECT * FROM {name}")
+            if t["dimension"]:
+                own = [str(row[0]) for row in self._con.execute(f"DESCRIBE {name}").fetchall()]
+                same = " AND ".join(f"m.{quoted(b)} = {name}.{quoted(a)}" for a, b in t["keys"])
+                joins += f" LEFT JOIN {name} ON {same}"
+                more += [f"{name}.{quoted(c)} AS {quoted(t['name'] + '.' + c)}" for c in own]
+        wide = ", ".join(["m.*", *more])
+        self._con.execute(
+            f"CREATE OR REPLACE TABLE keyhole_people AS SELECT {wide} FROM ({made}) m{joins} ORDER BY keyhole_row"
+        )
+        self._con.execute(
+            f"CREATE OR REPLACE TABLE {main} AS SELECT {', '.join(map(quoted, columns))} FROM keyhole_people"
+        )
+
+    def _rows(self, t: Mapping[str, Any], *, shuffled: bool) -> str:
+        real = quoted("real " + t["name"])
+        if t["dimension"] or not shuffled:
+            return f"SELECT * FROM {real}"
+        keys = dict(t["keys"])
+        columns = [str(row[0]) for row in self._con.execute(f"DESCRIBE {real}").fetchall()]
+        listed = [f"q.{quoted(keys[c])} AS {quoted(c)}" if c in keys else f"p.{quoted(c)}" for c in columns]
+        n = f"(SELECT count(*) FROM {quoted('real ' + self._main)})"
+        dealt = f"SELECT *, 1 + floor(random() * {n} * 1.1)::BIGINT AS keyhole_row FROM {real} WHERE random() < 0.7"
+        owners = f"SELECT *, row_number() OVER () AS keyhole_row FROM {quoted('real ' + self._main)}"
+        return f"SELECT {', '.join(listed)} FROM ({dealt}) p LEFT JOIN ({owners}) q USING (keyhole_row)"
+
+    # what a statement counts
+
+    def _counts_that(self, count: Mapping[str, Any], cited: Mapping[str, Addend]) -> None:
+        """Does the statement count what the certificate says? On shuffled tables, and as it was answered."""
+        one = cited.get(str(count["query"]))
+        if one is None or one.sql is None:
+            raise Fails("the certificate uses a count that the proof does not name")
+        if not one.answered or count.get("other"):
+            raise Cannot("an answer that is no plain count of people")
+        key = repr((one.sql, one.key, one.column, count["owner"], count["clauses"]))
+        if key in self._sound:
+            return
+        for _ in range(TRIALS):
+            self._deal(shuffled=True)
+            if self._asked(one) != self._counted(count):
+                self._deal(shuffled=False)
+                raise Fails("the statement does not count what the certificate says")
+        self._deal(shuffled=False)
+        self._sound.add(key)
+
+    def _asked(self, one: Addend) -> int:
+        """The cell of the answer now; 0 for a group that is not shown."""
+        result = self._con.execute(one.sql)
+        names = [str(d[0]).casefold() for d in result.description]
+        for row in result.fetchall():
+            named = {n: plain(v) for n, v in zip(names, row, strict=True)}
+            if all(named.get(str(k).casefold(), ...) == plain(v) for k, v in (one.key or {}).items()):
+                cell = row[(one.column or len(row)) - 1] if one.besides is None else 1
+                return int(cell or 0)
+        return 0
+
+    def _counted(self, count: Mapping[str, Any]) -> int:
+        owner = count["owner"] or "keyhole_row"
+        said = self._con.execute(f"SELECT count(DISTINCT {owner}) FROM keyhole_people WHERE {_where(count)}").fetchall()
+        return int(said[0][0])
+
+    def _real(self, told: Mapping[str, Any], cited: Mapping[str, Addend]) -> bool:
+        return all(number(cited[str(c["query"])].answer) == self._counted(c) for c in told["counts"])
+
+    def _implies(self, atoms: Sequence[Mapping[str, Any]], a: int, holds: bool, b: int, then: bool) -> None:
+        left, right = (f"({atoms[i]['sql']}) IS {'' if w else 'NOT '}TRUE" for i, w in ((a, holds), (b, then)))
+        key = f"{left} -> {right}"
+        for _ in range(TRIALS if key not in self._sound else 0):
+            self._deal(shuffled=True)
+            null = (
+                " AND ".join(f"{quoted(c)} IS NOT NULL" for i in (a, b) for c in (atoms[i].get("on") or [])) or "TRUE"
+            )
+            wrong = self._con.execute(f"SELECT 1 FROM keyhole_people WHERE {null} AND {left} AND NOT ({right}) LIMIT 1")
+            if wrong.fetchall():
+                self._deal(shuffled=False)
+                raise Fails("one condition does not imply the other")
+        self._deal(shuffled=False)
+        self._sound.add(key)
+
+    # propagation
+
+    def _truths(self, sql: str) -> list[int]:
+        rows = self._con.execute(
+            f"SELECT coalesce(({sql})::INT, 0) FROM keyhole_people ORDER BY keyhole_row"
+        ).fetchall()
+        return [int(row[0]) for row in rows]
+
+    def _instance(self, at: int, atom: Mapping[str, Any], row: int) -> Any:
+        """The instance of a condition that a record looks at; None if it is surely false."""
+        if at not in self._held:
+            on = atom.get("on")
+            listed = (
+                ", ".join(map(quoted, on))
+                if on
+                else f"CASE WHEN {quoted(atom['column'])} IS NOT NULL THEN keyhole_row END"
+            )
+            self._held[at] = (
+                atom["sql"],
+                self._con.execute(f"SELECT {listed} FROM keyhole_people ORDER BY keyhole_row").fetchall(),
+            )
+        sql, keys = self._held[at]
+        if sql != atom["sql"]:
+            del self._held[at]
+            return self._instance(at, atom, row)
+        return None if None in keys[row] else (sql, keys[row])
+
+    def _propagated(self, told: Mapping[str, Any], cited: Mapping[str, Addend]) -> dict[Any, int]:
+        value: dict[Any, int] = {}
+        known: dict[tuple[int, Any], int] = {}  # (count, owner) -> is he counted
+        atoms = told["atoms"]
+        owners = [self._owners(atoms, count) for count in told["counts"]]
+        answers = [int(number(cited[str(c["query"])].answer) or 0) for c in told["counts"]]
+        ties = [
+            ((i, bool(h)), (j, bool(t)), r)
+            for i, h, j, t in told.get("implied") or ()
+            for r in range(len(self._truths("TRUE")))
+        ]
+        pairs = {
+            (self._instance(a[0], atoms[a[0]], r), a[1], self._instance(b[0], atoms[b[0]], r), b[1]) for a, b, r in ties
+        }
+        before = -1
+        while before != len(value) + len(known):
+            before = len(value) + len(known)
+            for k, (mine, answer) in enumerate(zip(owners, answers, strict=True)):
+                _count(k, mine, answer, value, known)
+            for a, h, b, t in pairs:
+                if a is not None and b is not None:
+                    if value.get(a) == int(h):
+                        value[b] = int(t)
+                    if value.get(b) == int(not t):
+                        value[a] = int(not h)
+        return value
+
+    def _owners(self, atoms: Sequence[Mapping[str, Any]], count: Mapping[str, Any]) -> dict[Any, list[list[Literal]]]:
+        """For each owner the conjunctions that count him, those that are surely false left out."""
+        found: dict[Any, list[list[Literal]]] = {}
+        owner = count["owner"] or "keyhole_row"
+        for clause in count["clauses"]:
+            sql = f"SELECT keyhole_row, {owner} FROM keyhole_people WHERE {clause['where']}"
+            for row, who in self._con.execute(sql).fetchall():
+                if who is None:
+                    continue
+                wanted = [(self._instance(a, atoms[a], row - 1), bool(h)) for a, h in clause["literals"]]
+                if not any(x is None and h for x, h in wanted):
+                    found.setdefault(who, []).append([(x, h) for x, h in wanted if x is not None])
+        return found
+
+
+def _where(count: Mapping[str, Any]) -> str:
+    parts = []
+    for clause in count["clauses"]:
+        literals = [f"(({sql}) IS {'' if holds else 'NOT '}TRUE)" for sql, holds in clause["sql"]]
+        parts.append(" AND ".join([f"({clause['where']})", *literals]))
+    return " OR ".join(f"({part})" for part in parts) or "FALSE"
+
+
+def _conjunction(parts: Sequence[Literal], value: Mapping[Any, int]) -> int | None:
+    truths = [None if x not in value else int(value[x] == int(h)) for x, h in parts]
+    return 0 if 0 in truths else None if None in truths else 1
+
+
+def _count(
+    k: int, owners: Mapping[Any, list[list[Literal]]], answer: int, value: dict[Any, int], known: dict[Any, int]
+) -> None:
+    """One count: who is surely in it, who cannot be, and what follows if it is reached or needs all."""
+    for who, clauses in owners.items():
+        truths = [_conjunction(c, value) for c in clauses]
+        if 1 in truths:
+            known[k, who] = 1
+        elif all(t == 0 for t in truths):
+            known[k, who] = 0
+    sure = sum(known.get((k, who)) == 1 for who in owners)
+    left = [who for who in owners if (k, who) not in known]
+    if sure > answer or sure + len(left) < answer:
+        raise Fails("the counts cannot all be true")
+    if left and sure in (answer, answer - len(left)):
+        known |= {(k, who): int(sure != answer) for who in left}
+    for who, clauses in owners.items():
+        if known.get((k, who)) == 0:
+            for c in clauses:
+                open_ = [(x, h) for x, h in c if x not in value]
+                if len(open_) == 1 and all(value[x] == int(h) for x, h in c if x in value):
+                    value[open_[0][0]] = int(not open_[0][1])
+        elif known.get((k, who)) == 1:
+            alive = [c for c in clauses if _conjunction(c, value) != 0]
+            if len(alive) == 1:
+                value.update({x: int(h) for x, h in alive[0]})
