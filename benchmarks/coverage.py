@@ -34,7 +34,7 @@ from keyhole.tables.open import Use, compared_with_text, open_table
 
 HERE = Path(__file__).parent / "corpora"
 NOW = dt.datetime(2025, 6, 30, 12)
-SECONDS = 1.0  # for ranges, in each system
+SECONDS = 0.3  # for ranges, in each system
 ADULT = (
     "age,workclass,fnlwgt,education,education_num,marital,occupation,relationship,race,sex,capital_gain,capital_loss,"
     "hours,country,income"

@@ -146,8 +146,12 @@ class _Shown:
     def grouped(self, node: exp.Select, clause: exp.Group | None, keys: list[exp.Expr]) -> None:
         """GROUP BY: keys and aggregates."""
         texts = {_text(key) for key in keys}
-        for part in _parts(node, "where", "group"):
-            self.collect(part, texts)
+        shown = {folded(item.alias) for item in node.expressions if isinstance(item, exp.Alias)}
+        ordered = [each.this for each in node.args["order"].expressions] if node.args.get("order") else []
+        for part in (*_parts(node, "where", "group", "order"), *ordered):
+            named = isinstance(part, exp.Column) and len(part.parts) == 1 and folded(part.name) in shown
+            if not (named and any(part is each for each in ordered)):  # in ORDER BY an alias goes before a column
+                self.collect(part, texts)
         self.add(node, clause, keys)
 
     def windows(self, node: exp.Select, items: list[exp.Expr]) -> None:
