@@ -25,6 +25,7 @@ from keyhole.defend.planner.ways import cuts_of
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Quantity
 from keyhole.defend.tables.residuals import Floats, Inference, Names, subsets
+from keyhole.errors import BudgetExhausted
 from keyhole.query import Refused
 
 PILOT = Fraction(1, 20)
@@ -102,6 +103,10 @@ class StreamPlanner:
         by looking at the pilot, so the pilot is not combined with them.
         """
         total = self.spend(analyst)
+        if total <= 0:
+            raise BudgetExhausted(
+                "nothing is left of the budget: nothing was spent; raise the budget", remaining=total, requested=0
+            )
         parts = [(wanted, keys) for q in questions for wanted, keys in q.parts]
         quantiles = {w.label + repr(w.where): w for w, _ in parts if w.kind == "quantile"}
         linear = [(w, keys) for w, keys in parts if w.kind != "quantile"]
