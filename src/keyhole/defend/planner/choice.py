@@ -10,7 +10,7 @@ from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.ledger import Kept, Ledger
 from keyhole.defend.loss import Loss, Neighbours, Unit, rounded_down, rounded_up
 from keyhole.defend.planner.asks import AskedStatement, Wanted
-from keyhole.defend.planner.columns import Axis, Partitions
+from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.planner.estimates import Bounds
 from keyhole.defend.planner.holdings import Holdings, relevant
 from keyhole.defend.planner.laid import Laid, lay
@@ -146,9 +146,9 @@ class Chooser:
                 ways.append((_worst(variances(laid, alone)), len(ways), found))
         return [found for _, _, found in sorted(ways, key=lambda way: way[:2])]
 
-    def _axes(self, generation: Generation) -> Mapping[str, list[Axis]]:
+    def _axes(self, generation: Generation) -> Mapping[str, list[CutAxis]]:
         """The partitions of number columns that were bought, from their keys."""
-        found: dict[str, dict[str, Axis]] = {}
+        found: dict[str, dict[str, CutAxis]] = {}
         for table in generation.tables:
             for key in table.names:
                 name, bar, cuts = key.partition("|")
@@ -157,7 +157,7 @@ class Chooser:
                     continue
                 listed = self.holdings.cuts.get(key)
                 starts = listed if listed is not None else ([int(c) for c in cuts.split(",")] if cuts else [])
-                found.setdefault(name, {})[key] = Axis(key, column.at(starts))
+                found.setdefault(name, {})[key] = CutAxis(key, column.at(starts))
         return {name: list(axes.values()) for name, axes in found.items()}
 
     # --- the choice ---------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from keyhole.defend.loss import rounded_down
 from keyhole.defend.planner.allocation import Allocation
 from keyhole.defend.planner.asks import AskedStatement, Wanted
 from keyhole.defend.planner.choice import Chooser, Keys
-from keyhole.defend.planner.columns import Axis
+from keyhole.defend.planner.columns import CutAxis
 from keyhole.defend.planner.laid import Laid, lay
 from keyhole.defend.planner.orders import Buying, Purchase, sized
 from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon
@@ -88,7 +88,7 @@ class StreamPlanner:
     chooser: Chooser
     buying: Buying
     terms: PlanTerms
-    axes: dict[str, Axis] = field(default_factory=dict)
+    axes: dict[str, CutAxis] = field(default_factory=dict)
 
     def expected(self, found: Mapping[str, AskedStatement]) -> StreamPlan:
         """These are about to be asked."""
@@ -143,7 +143,7 @@ class StreamPlanner:
                 cuts.setdefault(name, set()).update(found)
         for name, found in cuts.items():
             column = self.chooser.columns.of(name)
-            self.axes[name] = Axis.of(column.at(found) if isinstance(column, Cuts) else column)
+            self.axes[name] = CutAxis.of(column.at(found) if isinstance(column, Cuts) else column)
 
     def _laid(self, wanted: Wanted, keys: Keys) -> Laid:
         names = [column for _, column in keys]
