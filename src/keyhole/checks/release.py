@@ -73,7 +73,7 @@ def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
     best: tuple[float, str, Generation] | None = None
     for unit in ("epsilon", "rho") if setup.delta > 0 else ("epsilon",):
         rule, noise = setup.rule(work, unit), SeededNoise(np.random.default_rng(setup.seed))
-        found = declared_tables(list(work.shapes()), _candidates(work), rule, work.sizes)
+        found = declared_tables(list(work.shapes()), _candidates(work, unit), rule, work.sizes)
         play = RulePlanner(rule, work.sizes, work.truth, noise)
         for names, each in found.items():
             play.buy(names, each)
@@ -87,13 +87,15 @@ def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
     return ReleaseOutcome("planner-declared", paid, len(work.stream), right, 0.0, note)
 
 
-def _candidates(work: Workload) -> list[tuple[str, ...]]:
-    """Tables over the columns of questions; where all columns together are few cells, also over any of them."""
+def _candidates(work: Workload, unit: str) -> list[tuple[str, ...]]:
+    """Tables over the columns of questions (under Laplace noise the widest alone: narrower ones are never worth their
+    price there); where all columns together are few cells, also over any of them.
+    """
     asked = {q.names for q in work.shapes() if q.names}
     widest = max(map(len, asked))
     if math.prod(work.sizes.values()) <= 4096:
         return [c for k in range(1, len(work.names) + 1) for c in combinations(work.names, k)]
-    return sorted(a for a in asked if len(a) == widest)
+    return sorted(a for a in asked if unit == "rho" or len(a) == widest)
 
 
 def laplace(work: Workload, setup: Setup) -> ReleaseOutcome:

@@ -122,7 +122,7 @@ class Planning:
         if self.stream is not None and self.stream.waits_for(asked.mark):
             return None
         chosen = self.chooser.choose(asked.question, asked.mark, analyst)
-        if isinstance(chosen, NotSold) or chosen.orders or chosen.quantiles:
+        if isinstance(chosen, NotSold) or chosen.orders or chosen.quantiles or not self._may_hear(chosen, analyst):
             return None
         return self._answered(asked, chosen, Fraction(0), analyst)
 
@@ -144,6 +144,11 @@ class Planning:
             self.holdings.refresh()
             if chosen.orders or chosen.quantiles:
                 chosen = self.chooser.after(asked.question, asked.mark, analyst, chosen)
+            if not self._may_hear(chosen, analyst):
+                why = (
+                    f"what was released before would answer this, and being told of it would pass the cap of {analyst}"
+                )
+                return self.refused(asked.sql, Refused(why), analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
             return self.refused(asked.sql, Refused(str(error)), analyst)
         return self._answered(asked, chosen, ledger.spent() - before, analyst)
@@ -173,6 +178,10 @@ class Planning:
         made = Answered(asked.sql, asked.question.grouped, groups, self.terms.beta, cost, left,
                         self.margins.neighbours, chosen.how + self._in_epsilon(), None, notes)  # fmt: skip
         return replace(made, entry=max(entries)) if entries else made
+
+    def _may_hear(self, chosen: Chosen, analyst: str | None) -> bool:
+        """Has the analyst room for everything that the answer is made from, together?"""
+        return self.setting.ledger.may_be_told(analyst, [at for found in chosen.found for at in found.charges()])
 
     def _in_epsilon(self) -> str:
         """A budget in rho told as what it promises."""

@@ -9,14 +9,14 @@ from typing import Any
 
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.cuts import Cuts
-from keyhole.defend.planner.columns import Axis, Partitions
+from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
 from keyhole.predicate import literal, quote_name
 from keyhole.transcript import simplest_decimal
 
 
 def spoken(
-    table: str, axes: Sequence[Axis], doses: Sequence[Dose], law: NoiseLaw, columns: Partitions
+    table: str, axes: Sequence[CutAxis], doses: Sequence[Dose], law: NoiseLaw, columns: Partitions
 ) -> dict[str, Any]:
     """The fields that `keyhole.book.noisy_tables` reads."""
     noise = []
@@ -33,10 +33,10 @@ def spoken(
     }
 
 
-def conditions(axis: Axis) -> list[str]:
+def conditions(axis: CutAxis) -> list[str]:
     """One SQL condition for each cell, whatever the table holds.
 
-    >>> conditions(Axis.of(Cuts("age", Fraction(0), Fraction(1), 99, (0, 18))))
+    >>> conditions(CutAxis.of(Cuts("age", Fraction(0), Fraction(1), 99, (0, 18))))
     ['"age" < 18', '"age" >= 18', '"age" IS NULL']
     """
     column, name = axis.column, quote_name(axis.column.name)
@@ -63,7 +63,7 @@ def conditions(axis: Axis) -> list[str]:
     return [*found, f"{name} IS NULL"]
 
 
-def _item(quantity: Quantity, columns: Partitions, present: Axis | None) -> list[str]:
+def _item(quantity: Quantity, columns: Partitions, present: CutAxis | None) -> list[str]:
     """The SELECT item of a quantity and its unit; a square has none."""
     if quantity == COUNT:
         return ["COUNT(*)" if present is None else f"COUNT({quote_name(present.column.name)})", "1"]
