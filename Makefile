@@ -52,8 +52,9 @@ soak: $(VENV)/.dev    ## the long statistical tests
 bench: $(VENV)/.dev   ## every benchmark, ratios against a peer in the same run
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.dev    ## print again every output shown in the docs
+docs: $(VENV)/.dev    ## print again every output shown in the docs, then build them as a site and check its links
 	$(BIN)/python -m docs.refresh
+	$(BIN)/python -m docs.site
 
 clean:                ## remove what the other targets made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache keyhole-demo
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache keyhole-demo site

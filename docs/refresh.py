@@ -8,7 +8,8 @@ A block that is to be kept true is preceded by a comment that names its command:
     ...
     ```
 
-The command runs in a folder that holds the files of `keyhole demo`; what it prints replaces the block.
+The command runs in a folder that holds the files of `keyhole demo`; what it prints replaces the block. A page with the
+comment `needs: KEYHOLE_DATA` shows third-party data: it is left as it is where that variable names no folder.
 """
 
 from __future__ import annotations
@@ -27,6 +28,11 @@ BLOCK = re.compile(r"<!-- run: (?P<command>.+?) -->\n```console\n.*?```", re.DOT
 def pages() -> list[Path]:
     """Every page that may hold printed output."""
     return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def lacks_data(text: str) -> bool:
+    """Does a page need third-party data that are not here?"""
+    return "<!-- needs: KEYHOLE_DATA -->" in text and not Path(os.environ.get("KEYHOLE_DATA", "/nowhere")).is_dir()
 
 
 def printed(command: str, folder: Path) -> str:
@@ -55,6 +61,9 @@ def main() -> int:
         asked = [word for word in sys.argv[1:] if not word.startswith("-")]
         for page in (page for page in pages() if not asked or page.name in asked):
             text = page.read_text(encoding="utf-8")
+            if lacks_data(text):
+                sys.stdout.write(f"left as it is: {page.name} (set KEYHOLE_DATA to the folder of third-party data)\n")
+                continue
             new = refreshed(text, folder)
             if new != text:
                 stale.append(page.name)

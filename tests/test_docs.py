@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from docs.refresh import BLOCK, ROOT, pages, printed, refreshed
+from docs.refresh import BLOCK, ROOT, lacks_data, pages, printed, refreshed
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +23,8 @@ WITH_OUTPUT = [page for page in pages() if BLOCK.search(page.read_text(encoding=
 @pytest.mark.parametrize("page", WITH_OUTPUT, ids=[page.name for page in WITH_OUTPUT])
 def test_printed_output_is_current(page: Path, folder: Path) -> None:
     text = page.read_text(encoding="utf-8")
+    if lacks_data(text):
+        pytest.skip(f"{page.name} shows third-party data: set KEYHOLE_DATA to the folder that holds them")
     assert refreshed(text, folder) == text, f"run `make docs` to print the output in {page.name} again"
 
 

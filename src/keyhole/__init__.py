@@ -22,20 +22,24 @@ from typing import TYPE_CHECKING
 from keyhole.version import __version__
 
 if TYPE_CHECKING:
+    from keyhole.settings import File
     from keyhole.verbs.answer import answer
     from keyhole.verbs.ask import ask
     from keyhole.verbs.attack import attack
     from keyhole.verbs.examine import examine
     from keyhole.verbs.open import open  # noqa: A004 - the verb
+    from keyhole.verbs.plan import plan
     from keyhole.verbs.watch import watch
 
-__all__ = ["__version__", "answer", "ask", "attack", "examine", "open", "watch"]
+__all__ = ["File", "__version__", "answer", "ask", "attack", "examine", "open", "plan", "watch"]
 
 _HOME = {
     "answer": "keyhole.verbs.answer",
     "ask": "keyhole.verbs.ask",
     "examine": "keyhole.verbs.examine",
+    "File": "keyhole.settings",
     "open": "keyhole.verbs.open",
+    "plan": "keyhole.verbs.plan",
     "watch": "keyhole.verbs.watch",
 }
 

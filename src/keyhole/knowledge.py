@@ -79,11 +79,12 @@ class _Table:
         return made
 
 
+Missing = str | int | bool | Number | None
 KindName = Literal["integer", "decimal", "double", "text", "boolean", "date", "timestamp"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout(_Table):
+class FileLayout(_Table):
     """How a text file or a sheet is written; what is not said is found, or is as usual.
 
     `columns` names the columns of a file without a header; `null` are words for NULL; `trim` takes blanks off the ends
@@ -112,7 +113,7 @@ class Layout(_Table):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceTable(Layout):
+class SourceTable(FileLayout):
     """[source]: where the people are, and how the file is written."""
 
     data: str | None = None
@@ -132,6 +133,8 @@ class PrivateColumn(_Table):
     width: Number | None = None
     family: Literal["sum", "minmax"] = "sum"
     kind: KindName | None = None
+    cuts: tuple[Number, ...] = field(default=(), repr=False)  # where private answers may cut it
+    missing: Missing = field(default=None, repr=False)  # what NULL and undeclared values count as in private answers
 
     def __post_init__(self) -> None:
         _exact(self, "min", "max", "step", "width")
@@ -143,6 +146,7 @@ class PrivateColumn(_Table):
             raise ValueError(f"step = {self.step} must be positive; omit it for real numbers")
         if self.values is not None and len(set(self.values)) != len(self.values):
             raise ValueError("values has a repeated entry")
+        _missing(self.values, self.missing)
 
     def prior(self) -> Prior:
         """As what the attacker knows."""
@@ -166,6 +170,8 @@ class PublicColumn(_Table):
     width: Number | None = None
     values: tuple[str | int | bool, ...] | None = None
     kind: KindName | None = None
+    cuts: tuple[Number, ...] = field(default=(), repr=False)
+    missing: Missing = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _exact(self, "min", "max", "width")
@@ -176,6 +182,7 @@ class PublicColumn(_Table):
             raise ValueError("min needs a max that is not below it")
         if self.width is not None and self.width <= 0:
             raise ValueError(f"width = {self.width} must be positive")
+        _missing(self.values, self.missing)
 
     @property
     def finite(self) -> bool:
@@ -208,6 +215,16 @@ def _exact(table: _Table, *names: str) -> None:
         given = getattr(table, name)
         if isinstance(given, int | str):
             object.__setattr__(table, name, Decimal(given))
+
+
+def _missing(values: tuple[str | int | bool, ...] | None, missing: Missing) -> None:
+    """What NULL counts as is a value that the column can have."""
+    if missing is None:
+        return
+    if values is not None and missing not in values:
+        raise ValueError(f"missing = {missing!r} must be one of its values")
+    if values is None and _number(missing) is None:
+        raise ValueError(f"missing = {missing!r} must be a number")
 
 
 def _number_kind(*given: Decimal | None) -> KindName:
@@ -306,14 +323,19 @@ class BookTable(_Table):
 
 @dataclass(frozen=True, slots=True)
 class BudgetTable(_Table):
-    """[budget]: what may be spent on private answers. `accuracy` is what a question costs if it does not say."""
+    """[budget]: what may be spent on private answers. `accuracy` is what a question costs if it does not say.
+
+    `unit` None: rho (zCDP) for the planner where delta is above 0, else epsilon. With delta, epsilon and delta are what
+    is promised in the end, also where rho is counted; without, the number given is the rho.
+    """
 
     epsilon: Number | None = None
     delta: Number = Decimal(0)
-    unit: Literal["epsilon", "rho"] = "epsilon"
+    unit: Literal["epsilon", "rho"] | None = None
     neighbours: Literal["replace-one", "add-remove"] = "replace-one"
     ledger: str | None = None
     accuracy: Number | None = None
+    mechanism: str | None = None
     analysts: dict[str, Number] = field(default_factory=dict)
 
 

@@ -260,11 +260,13 @@ class Steps:
         if value is None:
             return IsNull(self.column)
         q = (Fraction(value) - self.start) / self.size  # type: ignore[arg-type]
-        if q.denominator != 1:
-            return FALSE
+        return self.of(q.numerator) if q.denominator == 1 else FALSE
+
+    def of(self, q: int) -> Predicate:
+        """The condition that a record is in the q-th bucket."""
         up = self.rounding == CEIL or (self.rounding == ZERO and q < 0)
         low, high = (q - 1, q) if up else (q, q + 1)
-        ends = (">" if up else ">=", low), ("<=" if up else "<", high)
+        ends = (">" if up else ">=", Fraction(low)), ("<=" if up else "<", Fraction(high))
         if self.rounding == ZERO and q == 0:
             ends = (">", Fraction(-1)), ("<", Fraction(1))
         return conjunction(*(Comparison(self.column, op, _whole_or_decimal(end / self.factor)) for op, end in ends))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from keyhole.errors import ConfigError
-from keyhole.knowledge import Columns, Config, Knowledge, Layout, PrivateColumn, SourceTable, parse_private
+from keyhole.knowledge import Columns, Config, FileLayout, Knowledge, PrivateColumn, SourceTable, parse_private
 
 FILE = "keyhole.toml"  # what settings are called
 Names = str | Sequence[str]  # one column, or several
@@ -45,7 +45,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class File(Layout):
+class File(FileLayout):
     """A file and how it is written, wherever data is asked for: `data=File("staff.csv", encoding="latin-1")`.
 
     Without a path it is about the file that the settings name.
@@ -59,7 +59,7 @@ class File(Layout):
         >>> File(trim=True).over(SourceTable(data="a.csv", encoding="latin-1")).encoding
         'latin-1'
         """
-        said = {f.name: getattr(self, f.name) for f in fields(Layout) if getattr(self, f.name) != f.default}
+        said = {f.name: getattr(self, f.name) for f in fields(FileLayout) if getattr(self, f.name) != f.default}
         return replace(source, **said)
 
 

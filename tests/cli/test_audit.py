@@ -112,7 +112,7 @@ def test_errors_say_what_to_do(folder: Path) -> None:
     assert "not valid TOML" in err("log.sql", "-c", "c.toml")
     (folder / "x.bin").write_bytes(b"\x00\xff\xfe")
     assert "not UTF-8" in err("x.bin", "-c", "keyhole.toml")
-    assert "write a .csv" in err("log.sql", "--data", "x.bin", *WHO)
+    assert "Write a .csv" in err("log.sql", "--data", "x.bin", *WHO)
     (folder / "empty.sql").write_text("-- nothing\n")
     assert "holds no statement" in err("empty.sql", "-c", "keyhole.toml")
 

@@ -14,6 +14,7 @@ import keyhole
 from keyhole.cli import options
 from keyhole.cli.answer import MechanismName
 from keyhole.cli.demo import LOG, PEOPLE, TRANSCRIPT
+from keyhole.cli.plan import COLUMNS
 from keyhole.cli.root import ENTRIES, app, load
 from keyhole.logs.open import LogFormat
 from keyhole.session.open import MECHANISMS
@@ -90,6 +91,8 @@ def test_a_word_means_the_same_in_every_command() -> None:
                     before = seen.setdefault(word, p)
                     if word in ("--format", "--method"):
                         assert isinstance(p.type, options.OneOf)
+                    elif (entry.name, word) == ("plan", "--columns"):
+                        assert p is COLUMNS  # which columns questions may be about
                     else:
                         assert before is p, word
 

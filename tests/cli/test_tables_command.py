@@ -59,3 +59,49 @@ def test_faults_are_said_and_end_with_2(arguments: list[str], message: str) -> N
     found = run("tables", LINKED[0], *arguments)
     assert found.exit_code == 2
     assert message in " ".join(found.output.split())
+
+
+def test_a_repair_is_suggested_and_verified() -> None:
+    found = run("tables", *LINKED, "--suggest")
+    assert found.exit_code == 1
+    assert (
+        "Suppress 1 of 8 shown cells, and no suppressed cell is recovered. No smaller set does.\n  town N"
+        in found.output
+    )
+    assert "  Audited again without it: no suppressed cell is recovered.\n" in found.output
+    data = json.loads(run("tables", *LINKED, "--suggest", "--format", "json").output)["suggestion"]
+    assert (data["withhold"], data["smallest"], data["verified"]) == ([{"town": "N"}], True, True)
+    assert {each["what"] for each in data["alternatives"]["coarser"]} >= {"without towns.csv", "without county"}
+
+
+PEOPLE = "name,sex,pay\nann,f,10\nbob,m,20\ncyd,f,35\ndan,m,90\n"
+ASKED = (
+    "SELECT SUM(pay) FROM t;\nSELECT SUM(pay) FROM t WHERE name <> 'dan';\nSELECT SUM(pay) FROM t WHERE sex = 'm';\n"
+)
+
+
+def audited(folder: Path, *arguments: str) -> Result:
+    (folder / "people.csv").write_text(PEOPLE)
+    (folder / "log.sql").write_text(ASKED)
+    data = ["--data", str(folder / "people.csv"), "--id", "name", "--private", "pay"]
+    return run("audit", str(folder / "log.sql"), *data, *arguments)
+
+
+def test_a_log_is_advised_on(tmp_path: Path) -> None:
+    found = audited(tmp_path, "--advise")
+    assert found.exit_code == 1
+    assert "Withhold 1 of 3 statements, and nobody is exposed or narrowed down. No smaller set does." in found.output
+    assert "Audited again without it: nobody is exposed." in found.output
+    data = json.loads(audited(tmp_path, "--advise", "--format", "json").output)["advice"]
+    assert ([each["query"] for each in data["withhold"]], data["bound"]) in ((["1"], 1), (["2"], 1))
+
+
+def test_classical_rules_are_ticked_on_a_log(tmp_path: Path) -> None:
+    found = audited(tmp_path, "--rule", "N<3", "--rule", "dominance 80%", "--rule", "p 10%")
+    assert found.exit_code == 1
+    assert "Rule N<3: 1 of 3 answers fail.\n  fails: Q3 (2 contributors)" in found.output
+    assert "Rule dominance 1,80%: 1 of 3 answers fail.\n  fails: Q3" in found.output
+    data = json.loads(audited(tmp_path, "--rule", "p 1%", "--format", "json").output)["rules"]
+    assert [(each["rule"], [f["query"] for f in each["failing"]]) for each in data] == [("p 1%", ["3"])]
+    for arguments in (["--rule", "N<3", "--redact"], ["--advise", "--format", "sarif"]):
+        assert audited(tmp_path, *arguments).exit_code == 2

@@ -96,7 +96,7 @@ def test_there_is_one_door() -> None:
 def test_without_opendp_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     from keyhole.defend import noise
 
-    monkeypatch.setitem(sys.modules, "opendp.prelude", None)
+    monkeypatch.setitem(sys.modules, "opendp.measurements", None)
     monkeypatch.setitem(sys.modules, "opendp", None)
     noise._opendp.cache_clear()
     try:

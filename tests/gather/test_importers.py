@@ -39,6 +39,15 @@ CASES = [
     ("metabase_cards.json", LogFormat.METABASE, [1, 2, 3], ["without SQL", "template"]),
     ("superset_saved_queries.json", LogFormat.SUPERSET, [1, 2, 3], ["template"]),
     ("superset_history.json", LogFormat.SUPERSET, [1, 2, 3], []),
+    ("superset_chart_query.json", LogFormat.SUPERSET, [1, 2, 3], []),
+    ("metabase_native.json", LogFormat.METABASE, [1, 2, 3], ["template"]),
+    ("mysql_general.log", LogFormat.MYSQL_GENERAL_LOG, [1, 2, 3], ["Binlog Dump"]),
+    ("mysql_general_log.csv", LogFormat.MYSQL_GENERAL_LOG, [1, 2, 3], []),
+    ("query_store.csv", LogFormat.QUERY_STORE, [1, 2, 3], ["Query Store"]),
+    ("redshift_stl_query.csv", LogFormat.REDSHIFT, [1, 2, 3], ["line breaks"]),
+    ("redshift_sys_query_history.json", LogFormat.REDSHIFT, [1, 2, 3], ["cut at 4,000"]),
+    ("databricks_query_history.csv", LogFormat.DATABRICKS, [1, 2, 3], ["customer-managed"]),
+    ("trino_events.jsonl", LogFormat.TRINO, [1, 2, 3], ["no event of a query"]),
 ]
 IDS = [case[0] for case in CASES]
 
@@ -75,7 +84,11 @@ def test_lines_point_into_the_file(name: str, kind: LogFormat, numbers: list[int
         assert line.sql.split()[0].lower() in near.lower(), (line, text[line.at - 1])
 
 
-@pytest.mark.parametrize("case", [c for c in CASES if c[0] != "pg_stat_statements.csv"], ids=lambda c: c[0])
+# MySQL and SQL Server compare texts without regard to capitals: their statements about gender are not judged
+NOT_JUDGED = ("pg_stat_statements.csv", "mysql_general.log", "mysql_general_log.csv", "query_store.csv")
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c[0] not in NOT_JUDGED], ids=lambda c: c[0])
 def test_the_audit_finds_the_same_person(case: tuple[str, LogFormat, list[int], list[str]], people: Path) -> None:
     verdict = examine(EXPORTS / case[0], data=people, id="name", private=["sugar"])
     assert [(f.who, str(f.value)) for f in verdict] == [("Jeremy Doe", "5.2")]
@@ -275,7 +288,7 @@ def test_what_is_no_statement_is_listed_with_the_reason(kind: LogFormat, text: s
 
 def test_broken_exports_say_so() -> None:
     for kind in IMPORTERS:
-        if kind is not LogFormat.POSTGRES_CSVLOG:
+        if kind not in (LogFormat.POSTGRES_CSVLOG,):
             with pytest.raises(LogError, match="not JSON"):
                 list(IMPORTERS[kind]('{"a": ', "export.json"))
     with pytest.raises(LogError, match="neither nodes"):
@@ -376,3 +389,46 @@ def test_filling_in_leaves_quoted_text_alone(parts: list[str], values: dict[int,
         assert done == "SELECT " + ", ".join([*quoted, "7", "7"])
     else:
         assert done is None
+
+
+# who asked first, when, in which dialect, and how many failed
+STAMPS = {
+    "mysql_general.log": ("ann", "2026-11-16T10:00:01.000001Z", "mysql", 0),
+    "mysql_general_log.csv": ("ann", "2026-11-16 10:00:01.000001", "mysql", 0),
+    "query_store.csv": (None, "2026-11-16 10:00:00.0000000 +00:00", "tsql", 2),
+    "redshift_stl_query.csv": ("100", "2026-11-16 10:00:00.131358", "redshift", 1),
+    "redshift_sys_query_history.json": ("ann", "2026-11-16 10:00:00", "redshift", 1),
+    "databricks_query_history.csv": ("ann@clinic.org", "2026-11-16T10:00:00.000Z", "databricks", 2),
+    "trino_events.jsonl": ("ann", "2026-11-16T10:00:00.000Z", "trino", 1),
+    "postgres_csvlog.csv": ("postgres", "2026-11-15 21:07:22.664 UTC", "postgres", 2),
+}
+
+
+@pytest.mark.parametrize("name", STAMPS)
+def test_who_asked_when_and_what_failed(name: str) -> None:
+    log = open_log(EXPORTS / name)
+    first = log.lines[0]
+    assert (first.analyst, first.time, first.dialect, log.failed) == STAMPS[name]
+
+
+def test_a_line_of_sql_is_not_taken_for_a_command_of_mysql() -> None:
+    text = "2026-11-16T10:00:01.000001Z\t    8 Query\tSELECT SUM(x) FROM t WHERE a =\n 12 AND b = 3\n    9 Query\n"
+    (found,) = IMPORTERS[LogFormat.MYSQL_GENERAL_LOG](text, "general.log")
+    assert found.sql == "SELECT SUM(x) FROM t WHERE a =\n 12 AND b = 3\n    9 Query"
+    old = "070101 10:00:00\t    1 Connect\tann@localhost on hr\n\t\t    1 Query\tSELECT 1\n\t\t    1 Query\tSELECT 2\n"
+    found = [(f.sql, f.analyst, f.time) for f in IMPORTERS[LogFormat.MYSQL_GENERAL_LOG](old, "general.log")]
+    assert found == [("SELECT 1", "ann", "070101 10:00:00"), ("SELECT 2", "ann", "070101 10:00:00")]
+    assert detect(old, "general.log") is LogFormat.MYSQL_GENERAL_LOG
+
+
+def test_charts_without_their_sql_are_listed() -> None:
+    log = open_log(EXPORTS / "superset_charts.json")
+    assert log.format is LogFormat.SUPERSET
+    assert [(r.sql, "type=query" in r.error) for r in log.refused] == [("Sugar by gender", True), ("All", True)]
+
+
+def test_queries_that_were_only_created_are_no_all_clear() -> None:
+    event = {"metadata": {"query": "SELECT 1", "queryState": "QUEUED"}, "context": {"user": "ann"}}
+    log = open_log(json.dumps(event) + "\n", LogFormat.TRINO)
+    assert (log.lines, len(log.refused)) == ((), 1)
+    assert "log-completed" in log.refused[0].error

@@ -129,9 +129,11 @@ def test_a_hidden_group_fails_its_private_test() -> None:
 
 
 def test_several_private_tests_that_failed_do_not_say_which() -> None:
-    verdict = audit("SELECT dept, COUNT(*) FROM t GROUP BY dept HAVING SUM(pay) > 1000 AND MAX(pay) > 1000")
-    assert verdict.exit_code == 3
-    assert "which of them decided is not told" in verdict.unjudged[0].reason
+    of_two = audit("SELECT dept, COUNT(*) FROM t GROUP BY dept HAVING SUM(pay) > 1000 AND MAX(pay) > 1000")
+    assert (of_two.exit_code, of_two.findings) == (0, ())  # nor would both numbers themselves
+    of_one = audit("SELECT name, COUNT(*) FROM t GROUP BY name HAVING SUM(pay) > 1000 AND MAX(pay) > 1000")
+    assert (of_one.exit_code, of_one.findings) == (3, ())
+    assert "somebody would be given away" in of_one.unjudged[0].reason
 
 
 @pytest.mark.parametrize("x", [[5, 5, 3], [5, 5, 0]])

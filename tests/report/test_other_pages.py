@@ -73,6 +73,21 @@ def test_answers_show_bars_cost_and_what_is_left(tmp_path: Path) -> None:
     assert "epsilon left" in said
 
 
+def test_published_tables_show_what_their_margins_give_away(tmp_path: Path) -> None:
+    rows = ["region,sector,turnover", "A,x,10", "A,y,x", "A,Total,30", "B,x,x", "B,y,x", "B,Total,12", "Total,x,x"]
+    (tmp_path / "t.csv").write_text("\n".join([*rows, "Total,y,27", "Total,Total,42"]) + "\n")
+    given = ("--value", "turnover", "--total", "Total", "--suppressed", "x", "--min", "0")
+    assert run(tmp_path, "tables", "t.csv", *given, "--format", "html", "--out", "t.html") == 1
+    assert "recovered exactly" in looked(tmp_path, "t.html", 1)
+
+
+def test_a_plan_shows_its_questions(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    who = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar", "--target", "Name = 'Jeremy Doe'")
+    assert run(tmp_path, "plan", *who, "--min-group", "2", "--format", "html", "--out", "p.html") == 0
+    assert "give Jeremy Doe away" in looked(tmp_path, "p.html", 0)
+
+
 def test_a_stream_names_what_was_held_back(tmp_path: Path) -> None:
     rng = random.Random(3)
     verdicts = [rng.choice(("allow", "deny", "refused")) for _ in range(40)]

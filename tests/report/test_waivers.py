@@ -36,7 +36,7 @@ def cli(folder: Path, *arguments: str, given: str | None = None) -> tuple[int, s
 
 def adopt(folder: Path, *options: str) -> None:
     assert cli(folder, "audit", "log.sql", *WHO, "--format", "json", "--out", "v.json")[0] == 1
-    code, out, err = cli(folder, "review", "v.json", "--by", "A. Officer", "--why", "known", "--yes", *options)
+    code, out, err = cli(folder, "review", "v.json", "--signed-by", "A. Officer", "--why", "known", "--yes", *options)
     assert code == 0, err
     assert "waivers.toml holds" in out
 
@@ -69,9 +69,11 @@ def test_signing_the_unjudged_does_not_sign_the_exposed(folder: Path) -> None:
 def test_a_verdict_that_is_not_complete_needs_a_signature_of_its_own(folder: Path) -> None:
     (folder / "open.sql").write_text(HALF)
     assert cli(folder, "audit", "open.sql", *WHO, "--format", "json", "--out", "v.json")[0] == 3
-    cli(folder, "review", "v.json", "--by", "A", "--why", "x", "--yes", "--only", "unjudged", "--only", "refused")
+    cli(
+        folder, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes", "--only", "unjudged", "--only", "refused"
+    )
     assert cli(folder, "audit", "open.sql", *WHO, "--accept", "waivers.toml")[0] == 3
-    cli(folder, "review", "v.json", "--by", "A", "--why", "x", "--yes")
+    cli(folder, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes")
     assert cli(folder, "audit", "open.sql", *WHO, "--accept", "waivers.toml")[0] == 0
 
 
@@ -82,10 +84,10 @@ def test_with_a_key_a_waiver_is_for_one_person(folder: Path) -> None:
     verdict = json.loads((folder / "v.json").read_text())
     one = {**verdict, "exposed": verdict["exposed"][:1]}
     (folder / "one.json").write_text(json.dumps(one))
-    assert cli(folder, "review", "one.json", "--by", "A", "--why", "x", "--yes", "--key", "key")[0] == 0
+    assert cli(folder, "review", "one.json", "--signed-by", "A", "--why", "x", "--yes", "--key", "key")[0] == 0
     assert cli(folder, "audit", "group.sql", *WHO, "--accept", "waivers.toml", "--key", "key")[0] == 1
     (folder / "waivers.toml").unlink()
-    assert cli(folder, "review", "v.json", "--by", "A", "--why", "x", "--yes", "--key", "key")[0] == 0
+    assert cli(folder, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes", "--key", "key")[0] == 0
     assert cli(folder, "audit", "group.sql", *WHO, "--accept", "waivers.toml", "--key", "key")[0] == 0
     assert (
         cli(folder, "audit", "group.sql", *WHO, "--accept", "waivers.toml")[0] == 1
@@ -94,7 +96,7 @@ def test_with_a_key_a_waiver_is_for_one_person(folder: Path) -> None:
 
 def test_a_walk_asks_shows_the_proof_and_keeps_what_was_signed(folder: Path) -> None:
     cli(folder, "audit", "log.sql", *WHO, "--format", "json", "--out", "v.json")
-    code, out, _ = cli(folder, "review", "v.json", "--by", "A. Officer", given="a\nfor the ward\nq\n")
+    code, out, _ = cli(folder, "review", "v.json", "--signed-by", "A. Officer", given="a\nfor the ward\nq\n")
     assert code == 0
     assert "Q1 - Q2 - Q3 = Jeremy Doe's Blood sugar = 5.2" in out
     signed = read_waivers(folder / "waivers.toml")

@@ -121,6 +121,20 @@ def test_no_time_leaves_ends_outer() -> None:
     assert not any(any(r.near) for r in found.of)
 
 
+def test_what_was_reached_before_an_interrupt_stays() -> None:
+    told = 0
+
+    def stop(what: str, done: int, of: int) -> None:
+        nonlocal told
+        told += 1
+        if told == 2:
+            raise KeyboardInterrupt
+
+    found = ranges(world(3), small=0, progress=stop)
+    assert found.stopped == "it was interrupted"
+    assert any(any(r.near) for r in found.of)
+
+
 def test_progress_counts_up_to_all_ends() -> None:
     told: list[tuple[str, int, int]] = []
     ranges(world(3), small=0, progress=lambda what, done, of: told.append((what, done, of)))

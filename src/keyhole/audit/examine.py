@@ -46,8 +46,8 @@ def examine(
     within: str | None = None,
     time_limit: float | None = None,
     config: Config | str | Path | None = None,
-    dialect: str | None = None,
     now: str | None = None,
+    dialect: str | None = None,
     by: str | None = None,
     progress: Progress | None = None,
 ) -> Exposure:
@@ -60,8 +60,9 @@ def examine(
     `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
     written for ("postgres"; default: what the export says, else DuckDB). `rounding`: the answers of the log were
     rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred; ranges
-    are searched for `time_limit` seconds in each system. `by` "analyst" also judges what each analyst asked alone
-    (`views`), where the log says who asked.
+    are searched for `time_limit` seconds in each system. `now` is when statements ran whose log does not say it, for
+    CURRENT_DATE and its kin. `by` "analyst" also judges what each analyst asked alone (`views`), where the log says who
+    asked.
 
     >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     >>> import pyarrow as pa
@@ -83,8 +84,8 @@ def examine(
         given.knowledge(),
         _rounded(rounding, answered=answered),
         _moment(now),
-        Judge(_rules(group_size, within, time_limit), progress, opened.source),
-        Judge(_rules(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source),
+        Judge(rules_for(group_size, within, time_limit), progress, opened.source),
+        Judge(rules_for(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source),
     )
     found = asked.of(folded(read))
     views = {} if by is None else {who: asked.of(folded(part)) for who, part in apart(read, by).items()}
@@ -119,7 +120,7 @@ class Examination:
         return self.brief.examine(gather(part, roster, self.knowledge, source=source), roster)
 
 
-def _rules(group_size: int, within: str | None, time_limit: float | None) -> Rules:
+def rules_for(group_size: int = 1, within: str | None = None, time_limit: float | None = None) -> Rules:
     """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
     width = None if within is None else Within.parse(within)
     *first, _, _ = (within_order(width) if rule is order else rule for rule in RULES)

@@ -22,7 +22,7 @@ from keyhole.solve.interval.ranges import RangeProblem, on_ends, on_grid
 from keyhole.solve.interval.ranges import Ranges as Found
 
 SECONDS = 20.0
-MOST_COLUMNS = 3_000  # of a part
+MOST_CELLS = 3_000_000  # rows times columns of a part
 MOST_WANTED = 300  # ends of one part
 LARGEST = 2**40  # of an integer
 
@@ -38,7 +38,12 @@ def look_for_second_tables(searched: Searched) -> None:
         known = [(k, found.of[k]) for k in columns]
         left = [k for k, each in known if each.lo != each.hi and not each.wider(searched.apart(each))]
         seconds = end - monotonic()
-        if not left or seconds <= 0 or len(columns) > MOST_COLUMNS or any(grid.step is None for grid in grids):
+        if (
+            not left
+            or seconds <= 0
+            or len(rows) * len(columns) > MOST_CELLS
+            or any(grid.step is None for grid in grids)
+        ):
             continue
         for table in _proposed(question, found, rows, columns, left[: MOST_WANTED // 2], seconds):
             if _possible(question, rows, table):

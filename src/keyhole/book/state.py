@@ -48,6 +48,8 @@ class BookState:
     budget: dict[str, str] = field(default_factory=dict)
     runs: dict[tuple[int, str], int] = field(default_factory=dict)  # (epoch, name) -> generation
     population: str = ""
+    followed: dict[str, dict[str, Any]] = field(default_factory=dict)  # log -> how far it was read
+    incomplete: list[int] = field(default_factory=list)  # entries of such logs that no verdict accounts for
 
     @property
     def seq(self) -> int:
@@ -95,6 +97,10 @@ class BookState:
                 self._summed(body)
             case Mark.ANSWER | Mark.PUBLISHED | Mark.UNJUDGED:
                 self._answered(entry)
+            case Mark.FOLLOWED:
+                self.followed[str(entry.body["file"])] = entry.body
+            case Mark.ACCEPTED:
+                self.incomplete.clear()
             case Mark.CHARGE:
                 body = entry.body
                 self.losses[entry.seq] = (Fraction(body["amount"]), Fraction(body["delta"]))
@@ -112,6 +118,8 @@ class BookState:
     def _answered(self, entry: BookEntry) -> None:
         body = entry.body
         self.answers.append(entry.seq)
+        if entry.kind == Mark.UNJUDGED and "log" in body:
+            self.incomplete.append(entry.seq)
         self.asked = max(self.asked, int(body["query"]))
         self._hear(entry.analyst, entry.seq)
         for column, family in body.get("families", {}).items():

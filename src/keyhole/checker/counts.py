@@ -67,12 +67,13 @@ class Counts:
             self._narrowed[key] = (names, choices, narrowed(sums, start))
         return self._narrowed[key]
 
-    def choices(self, claim: Claimed, *, every: bool = False) -> tuple[list[str], list[Choice]]:
+    def choices(self, claim: Claimed, *, every: bool = False, plain: bool = True) -> tuple[list[str], list[Choice]]:
         """Values to try for each private column that the statements name, all combinations of them.
 
-        With `every` all values of a finite grid, else some of each cell.
+        With `every` all values of a finite grid, else some of each cell; `plain`: statements must see cells alone.
         """
-        plainly(claim.proof, self.engine.private)
+        if plain:
+            plainly(claim.proof, self.engine.private)
         declared = claim.certificate.get("declared") or {}
         texts = [c.sql for c in claim.proof if c.sql is not None]
         words = " ".join(texts).casefold()
@@ -184,6 +185,10 @@ class Counts:
             if (whole > 0) != (parts > 0) if null else whole != parts:
                 raise Cannot("the statement is no sum of what single people add")
         return [*found, [empty]]
+
+    def fill(self, names: Sequence[str], table: Sequence[Choice]) -> None:
+        """Give everybody these values of the columns named."""
+        self.engine.fill(self._values(names, table), keep=False)
 
     def _values(self, names: Sequence[str], chosen: Sequence[Choice]) -> dict[str, list[Any]]:
         made = {}

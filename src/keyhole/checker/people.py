@@ -25,7 +25,7 @@ class People:
     def __init__(self, data: Path, private: Sequence[str]) -> None:
         self.data, self.private = data, private
         self._con: Any = None
-        self._held: dict[str, Any] = {}
+        self._held: dict[Any, Any] = {}
         self._sound: set[str] = set()
         self._main = ""
         self._tables: list[Mapping[str, Any]] = []

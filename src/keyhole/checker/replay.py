@@ -13,6 +13,7 @@ from typing import Any
 from .claims import Addend, Claimed, Claims, Unreadable, known_before, number, parse
 from .counts import Counts, allows
 from .engine import Cannot, Engine, Fails
+from .every import EveryTable
 from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
@@ -93,6 +94,7 @@ class Checker:
         self.sums = Sums(engine, maker, bits, verdict.priors)
         self.counts = Counts(engine, maker)
         self.tables = Tables(self.counts)
+        self.every = EveryTable(self.counts)
         self.moments = Moments(self.sums)
         self.order = Order(engine, maker)
         thresholds = Thresholds(self.sums)
@@ -176,7 +178,7 @@ class Checker:
         elif kind == "counts":
             self.counts.check(claim, rows[0], rows=claim.certificate["rows"])
         elif kind == "cases":
-            self.tables.check(claim, rows[0])
+            (self.every if claim.certificate.get("every") else self.tables).check(claim, rows[0])
         elif kind == "order":
             self.order.check(claim, rows[0], self._before(claim))
         elif kind == "rest":

@@ -20,7 +20,9 @@ from keyhole.errors import KeyholeError
 from keyhole.session.session import Session
 
 Opener: TypeAlias = Callable[[Path], Session[Any]]  # a function that another process can import
-PRELOADED = ["keyhole.checks.crowd", "keyhole.checks.session_worlds", "opendp.prelude", "keyhole.checks.session_liars"]
+PRELOADED = [
+    "keyhole.checks.crowd", "keyhole.checks.session_worlds", "opendp.measurements", "keyhole.checks.session_liars",
+]  # fmt: skip
 LONGEST = 120.0  # seconds that one process may take to end by itself
 REFUSED, BROKEN = "", "the check itself is broken: "
 PAUSE, PATIENCE = 0.05, 2.0  # seconds between two kills on average; and at most, until somebody was told something

@@ -8,6 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
+WIDE = 10**6  # variance beyond which the discrete Gaussian is drawn as a rounded normal
+
 
 class SeededNoise:
     """Draws from the same laws as `keyhole.defend.noise.ExactNoise`, from a seeded generator, in blocks.
@@ -34,8 +36,12 @@ class SeededNoise:
         return block.pop()
 
     def gaussian(self, variance: Fraction) -> int:
-        """By the inverse of the distribution function, tabulated to ten deviations."""
+        """By the inverse of the distribution function, tabulated to ten deviations; a wide law is a rounded normal one,
+        from which it differs by less than a double can tell.
+        """
         block = self._blocks.setdefault(("gaussian", variance), [])
+        if not block and variance > WIDE:
+            block.extend(np.rint(self._rng.normal(0, math.sqrt(variance), 64)).astype(np.int64).tolist())
         if not block:
             reach = math.ceil(10 * math.sqrt(variance)) + 1
             points = np.arange(-reach, reach + 1)

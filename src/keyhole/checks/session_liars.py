@@ -9,6 +9,7 @@ from typing import Any
 from keyhole.audit.admission import Admission
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.checks.session_worlds import AUDITED, LAPLACE, WEIGHTS, SessionWorld
+from keyhole.defend.answering import Answering
 from keyhole.defend.ledger import SavedRun
 from keyhole.defend.strategies.run import PrepaidRun, _Taken
 from keyhole.session.audited import Audited, Heard
@@ -118,6 +119,7 @@ def caches_its_run(folder: Path) -> Session[Any]:
     session = WEIGHTS.opened(folder)
     assert isinstance(session.policy, Private)
     answering = session.policy.answering
+    assert isinstance(answering, Answering)
     answering._strategy = CachesItsRun(answering.setting)
     return session
 

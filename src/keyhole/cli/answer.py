@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 class MechanismName(StrEnum):
     """How answers are made; tied to `session.open.MECHANISMS` by a test."""
 
+    PLANNER = "planner"
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
     ONLINE_IC = "online-ic"
@@ -59,12 +60,14 @@ def answer(
     log_format: str,
     epsilon: str | None,
     delta: str | None,
-    mechanism: MechanismName,
+    mechanism: MechanismName | None,
     accuracy: float | None,
     beta: float,
-    horizon: int,
+    horizon: int | None,
     analyst: str | None,
     ledger: Path | None,
+    spend: str | None,
+    anyway: bool,
     dry_run: bool,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
@@ -76,7 +79,8 @@ def answer(
     from keyhole.verbs.answer import answered
 
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    terms = Terms(epsilon, delta, str(mechanism), accuracy, beta, horizon, analyst, ledger)
+    chosen = None if mechanism is None else str(mechanism)
+    terms = Terms(epsilon, delta, chosen, accuracy, beta, horizon, analyst, ledger, spend, anyway)
     check_out(out)  # before anything is paid for
     read = open_log(queries if queries == "-" else Path(queries), LogFormat(log_format))
     found = answered([line.sql for line in read.lines], given, terms, config, dry_run=dry_run)
@@ -130,12 +134,18 @@ command = click.Command(
         options.LOG_FORMAT,
         options.EPSILON,
         options.DELTA,
-        options.words("--mechanism", MechanismName.LAPLACE, "How answers are made."),
+        click.Option(
+            ["--mechanism"],
+            type=options.OneOf(MechanismName),
+            help="How answers are made (default: the planner where there is a delta, else laplace).",
+        ),
         options.ACCURACY,
         options.BETA,
         options.HORIZON,
         options.ANALYST,
         options.LEDGER,
+        options.SPEND,
+        options.ANYWAY,
         options.DRY_RUN,
         options.formats(Format.TEXT, Format.JSON, Format.TRANSCRIPT, Format.HTML),
         options.OUT,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +12,10 @@ from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, end, warn
 from keyhole.errors import LogError
+
+if TYPE_CHECKING:
+    from keyhole.session.reply import Reply
+    from keyhole.session.session import Session
 
 HELP = """Ask one question, or several, and get an answer that is safe to give.
 
@@ -39,9 +44,12 @@ def ask(
     private: tuple[str, ...],
     hidden: tuple[str, ...],
     config: Path | None,
+    dialect: str | None,
     accuracy: float | None,
     beta: float,
     analyst: str | None,
+    horizon: int | None,
+    anyway: bool,
     explain: bool,
     dry_run: bool,
     format: Format,  # noqa: A002 - the word of the option
@@ -62,7 +70,7 @@ def ask(
     texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
     if not texts:
         raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
-    terms = Terms(accuracy=accuracy, beta=beta, analyst=analyst)
+    terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.name}")
@@ -71,7 +79,7 @@ def ask(
         if isinstance(session.policy, Audited) and (left := forgotten(session.policy)):
             warn(left)
         try:
-            replies = [session.ask(text, analyst) for text in texts]
+            replies = [_asked(session, text, dialect, analyst) for text in texts]
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
@@ -89,6 +97,18 @@ def ask(
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
 
+def _asked(session: Session[Any], text: str, dialect: str | None, analyst: str | None) -> Reply:
+    """One question; one that was written for another engine goes on in DuckDB's words, or is refused."""
+    from keyhole.query import Refused
+    from keyhole.session.reply import Reply
+    from keyhole.sql import carried
+
+    if dialect is None:
+        return session.ask(text, analyst)
+    carry = carried(text, dialect, session.policy.schema)
+    return Reply.refused(text, Refused(carry.reason)) if carry.reason else session.ask(carry.sql, analyst)
+
+
 command = click.Command(
     "ask",
     callback=ask,
@@ -96,9 +116,12 @@ command = click.Command(
     params=[
         click.Argument(["questions"], nargs=-1, required=True, metavar="SQL..."),
         *options.TABLE_OPTIONS,
+        options.DIALECT,
         options.ACCURACY,
         options.BETA,
         options.ANALYST,
+        options.HORIZON,
+        options.ANYWAY,
         options.EXPLAIN,
         options.DRY_RUN,
         options.formats(Format.TEXT, Format.JSON, Format.HTML),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +18,10 @@ from keyhole.cli.terminal import end
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
+    from keyhole.cli.advising import Besides
     from keyhole.logs.open import Log
+    from keyhole.report.verdict import Verdict
+    from keyhole.verbs.ruled import RuleCheck
 
 HELP = """Prove who is exposed by a log of aggregate queries.
 
@@ -32,6 +37,7 @@ Examples
   keyhole audit log.sql --data staff.csv --private salary:0..500000 --within 5% --knowledge facts.toml
   keyhole audit postgresql.csv --data staff.parquet --private salary --log-format postgres-csvlog
   keyhole audit postgresql.csv -c keyhole.toml --by analyst --progress
+  keyhole audit log.sql --data staff.csv --id name --private salary --advise --rule "N<3" --rule "dominance 85%"
   keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
 
 \b
@@ -55,6 +61,7 @@ def audit(
     config: Path | None,
     log_format: str,
     dialect: str | None,
+    now: str | None,
     group_size: int,
     rounding: str | None,
     within: str | None,
@@ -71,35 +78,70 @@ def audit(
     key: Path | None,
     by: str | None,
     progress: bool,
+    rule: tuple[str, ...],
+    advise: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
     from keyhole.verbs.examine import examine
 
-    if by is not None and format not in (Format.TEXT, Format.JSON):
-        raise ConfigError(f"--by shows each analyst's view as text or JSON, not as {format}")
+    _shown_as(format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
+    if redact and (advise or rule):
+        raise ConfigError("--advise and --rule print statements: leave them away with --redact")
     output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact))
     signing = Signing.of(accept, fail_on, key, baseline)
     with progress_on_stderr(progress) as said:
         read = _read(log, log_format, dialect, said)
-        verdict = examine(
-            read,
-            data=data,
-            private=private,
-            id=id,
-            hidden=hidden,
-            table=table,
-            view=view,
-            group_size=group_size,
-            rounding=rounding,
-            within=within,
-            time_limit=time_limit,
-            config=options.one_of(config, knowledge),
-            by=by,
-            progress=said,
-        )
+        table_given: dict[str, Any] = {
+            "data": data,
+            "private": private,
+            "id": id,
+            "hidden": hidden,
+            "table": table,
+            "view": view,
+        }
+        table_given["config"] = options.one_of(config, knowledge)
+        limits: dict[str, Any] = {"group_size": group_size, "within": within, "time_limit": time_limit}
+        again = partial(examine, rounding=rounding, now=now, progress=said, **table_given, **limits)
+        verdict = examine(read, rounding=rounding, now=now, progress=said, by=by, **table_given, **limits)
+        besides = _besides(read, verdict, again, table_given, limits, rule, advise=advise)
     counted = None if signing is None else signing.counted(verdict)
-    output.show(verdict, read, counted)
-    end(output.exit_code(verdict) if counted is None else counted.exit_code)
+    output.show(verdict, read, counted, besides)
+    end(besides.exit_code(output.exit_code(verdict) if counted is None else counted.exit_code))
+
+
+def _shown_as(how: Format, asked: Mapping[str, bool]) -> None:
+    for option, wanted in asked.items():
+        if wanted and how not in (Format.TEXT, Format.JSON):
+            raise ConfigError(f"{option} is shown as text or JSON, not as {how}")
+
+
+def _besides(
+    read: Log,
+    verdict: Verdict,
+    again: Callable[[Log], Verdict],
+    table_given: Mapping[str, Any],
+    limits: Mapping[str, Any],
+    rule: tuple[str, ...],
+    *,
+    advise: bool,
+) -> Besides:
+    """What goes beside the verdict, as far as it was asked for."""
+    from keyhole.cli.advising import Besides
+
+    advice = None
+    checks: tuple[RuleCheck, ...] = ()
+    if advise:
+        from keyhole.verbs.advise import advise as advised
+
+        advice = advised(read, verdict, again, **limits)
+    if rule:
+        from keyhole.crosstab.sensitivity import SensitivityRule
+        from keyhole.verbs.open import open as opened
+        from keyhole.verbs.ruled import ruled
+
+        rules = [SensitivityRule.parse(text) for text in rule]
+        checks = ruled(verdict.exposure, opened(**table_given), rules)
+    return Besides(advice, checks)
 
 
 def _read(log: str, log_format: str, dialect: str | None, said: Said) -> Log:
@@ -124,6 +166,7 @@ command = click.Command(
         *options.TABLE_OPTIONS,
         options.LOG_FORMAT,
         options.DIALECT,
+        options.NOW,
         options.GROUP_SIZE,
         options.ROUNDING,
         options.WITHIN,
@@ -140,5 +183,7 @@ command = click.Command(
         options.KEY,
         options.BY_ANALYST,
         options.PROGRESS,
+        options.RULE,
+        options.ADVISE,
     ],
 )

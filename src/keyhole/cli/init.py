@@ -35,7 +35,6 @@ Exit code
   0 the settings were written; 2 could not run (a file that is there is never written over without --force).
 """
 
-YES = options.flag("--yes", "Ask nothing: take what is proposed.")
 FORCE = options.flag("--force", "Write over settings that are there.")
 BOUNDS = click.Option(
     ["--bounds"],
@@ -57,7 +56,7 @@ def init(
     out: Path | None,
 ) -> None:
     """Look, propose, ask, write."""
-    from keyhole.knowledge import Columns, Config, Layout, parse_private
+    from keyhole.knowledge import Columns, Config, FileLayout, parse_private
     from keyhole.schema import Role
     from keyhole.settings import FILE, File
     from keyhole.tables.duckdb.survey import Survey
@@ -72,7 +71,7 @@ def init(
     roles = dict.fromkeys(said, Role.PRIVATE) | dict.fromkeys(id, Role.ID) | dict.fromkeys(hidden, Role.HIDDEN)
     bare = {n: c for n, c in said.items() if c == type(c)()}
     with ExitStack() as life:
-        path, layout = (Path(str(data.path)), data) if isinstance(data, File) else (Path(data), Layout())
+        path, layout = (Path(str(data.path)), data) if isinstance(data, File) else (Path(data), FileLayout())
         survey = Survey(path, layout, life)
         if table is not None and table not in survey.tables:
             raise ConfigError(f"{path.name} has no table {table!r}; it has {', '.join(survey.tables)}")
@@ -139,7 +138,7 @@ command = click.Command(
         options.HIDDEN,
         *options.LAYOUT,
         BOUNDS,
-        YES,
+        options.YES,
         FORCE,
         options.formats(Format.TEXT, Format.JSON),
         options.OUT,

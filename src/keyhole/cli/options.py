@@ -49,6 +49,11 @@ LOGS = (
     "dbt",
     "metabase",
     "superset",
+    "mysql-general-log",
+    "query-store",
+    "redshift",
+    "databricks",
+    "trino",
 )
 
 
@@ -78,7 +83,7 @@ class OneOf(click.Choice[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The member of the enumeration."""
-        return self.kind(super().convert(str(value), param, ctx))
+        return None if value is None else self.kind(super().convert(str(value), param, ctx))
 
 
 def words(name: str, default: StrEnum, help: str) -> click.Option:  # noqa: A002 - the word of click
@@ -185,11 +190,16 @@ OUT = click.Option(
 )
 TABLE_OPTIONS = (DATA, TABLE, VIEW, ID, PRIVATE, HIDDEN, CONFIG, *LAYOUT)
 
-# audit, attack
+# audit, attack; watch and ask: of the statements that they are given
 DIALECT = click.Option(
     ["--dialect"],
     type=click.Choice(DIALECTS),
     help="The engine the log was written for (default: what it was exported from; duckdb for .sql, .jsonl).",
+)
+NOW = click.Option(
+    ["--now"],
+    metavar="TIME",
+    help="When statements ran whose log does not say it, for CURRENT_DATE and NOW(): 2026-11-15, or with a time.",
 )
 GROUP_SIZE = click.Option(
     ["--group-size"],
@@ -207,7 +217,7 @@ TIME_LIMIT = click.Option(
     ["--time-limit"],
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long ranges are searched for in each system of columns (default 60); what is proved by then is kept.",
+    help="How long is searched: for ranges in each system of columns (default 60), for a plan. What is proved is kept.",
 )
 BASELINE = click.Option(
     ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
@@ -218,6 +228,7 @@ BY_ANALYST = click.Option(
     help="Also judge what each analyst asked alone, where the log says who asked; the exit code is that of the worst.",
 )
 PROGRESS = flag("--progress", "Say on standard error how far it has come, also where that is no terminal.")
+YES = flag("--yes", "Ask nothing: take what is proposed (review: accept all; needs --signed-by and --why).")
 ACCEPT = click.Option(
     ["--accept"], type=FILE, help="Waivers that `keyhole review` wrote: what they sign off does not count."
 )
@@ -253,7 +264,18 @@ LOAD = click.Option(
 SAME_VALUES = flag(
     "--same-values", "You vouch that no private value changed since the history began; it has no digest."
 )
-ACCEPT_UNJUDGED = flag("--accept-unjudged", "Go on although no verdict accounts for some of --load.")
+FOLLOW = click.Option(
+    ["--follow"], type=FILE, metavar="LOG", help="Enter the statements of a growing log as published; deny nothing."
+)
+BESIDE = click.Option(
+    ["--beside"],
+    multiple=True,
+    metavar="TABLE",
+    help="With --follow: a table (or schema.*) that holds nothing about these people. Repeatable.",
+)
+ACCEPT_UNJUDGED = flag(
+    "--accept-unjudged", "Go on although no verdict accounts for some of --load, or of a log that was followed."
+)
 EXPLAIN = flag("--explain", "Also say whom and by which proof; for the custodian, not the analyst.")
 
 ROUNDING = click.Option(
@@ -284,8 +306,14 @@ BETA = click.Option(
     ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."
 )
 HORIZON = click.Option(
-    ["--horizon"], type=int, default=1000, show_default=True, help="Questions an online-ic run is planned for."
+    ["--horizon"],
+    type=int,
+    help="Questions to expect: what is left is shared out over them (default 100; an online-ic run: 1000).",
 )
+SPEND = click.Option(
+    ["--spend"], metavar="SHARE", help="Share of what is left that this file may spend (planner; default 0.1; 1: all)."
+)
+ANYWAY = flag("--anyway", "Also sell answers whose bar is more than half of all they could be.")
 ANALYST = click.Option(["--analyst"], help="Who asks, if the budget is kept per analyst.")
 LEDGER = click.Option(
     ["--ledger"], type=FILE, help="The book's file. Default: what the settings name, or book.keyhole beside them."
@@ -362,8 +390,17 @@ CONTRIBUTORS = click.Option(["--contributors"], type=FILE, help="The contributor
 COUNT = click.Option(["--count"], metavar="COL", help="Column with the number of contributors of each cell.")
 LARGEST = click.Option(["--largest"], metavar="COL", help="Column with the largest contribution to each cell.")
 SECOND = click.Option(["--second"], metavar="COL", help="Column with the second largest contribution.")
-BY = click.Option(["--by"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable.")
+ALONG = click.Option(
+    ["--along"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable."
+)
 ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
+SUGGEST = flag(
+    "--suggest",
+    "Also the fewest further cells to suppress so that none is recovered, verified, and what else would do.",
+)
+ADVISE = flag(
+    "--advise", "Also the fewest statements to withhold so that nobody is exposed, verified, and what else would do."
+)
 CELLS = click.Option(
     ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
 )

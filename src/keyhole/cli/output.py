@@ -14,6 +14,7 @@ from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, emit_xm
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
+    from keyhole.cli.advising import Besides
     from keyhole.cli.signing import Counted
     from keyhole.logs.open import Log
     from keyhole.report.baseline import Baseline
@@ -73,18 +74,20 @@ class Output:
         """The verdict's, or that of what is new."""
         return verdict.exit_code if self.known is None else self.known.exit_code(verdict.plain)
 
-    def show(self, verdict: Verdict, log: Log, counted: Counted | None = None) -> None:
-        """Print the verdict, or write it to a file."""
+    def show(self, verdict: Verdict, log: Log, counted: Counted | None = None, besides: Besides | None = None) -> None:
+        """Print the verdict, or write it to a file; what goes beside it, as text or JSON alone."""
         said = () if counted is None else counted.said
         told, read = self.withholding.of(verdict, log)
         if self.how is Format.JSON:
-            self._json(told, {} if counted is None else {"accepted": counted.data})
+            signed_off = {} if counted is None else {"accepted": counted.data}
+            self._json(told, signed_off | ({} if besides is None else besides.data()))
         elif self.how is Format.HTML:
             emit(told.to_html(read.name, said), self.out)
         elif self.how is Format.TEXT:
             compared = () if self.known is None else _compared(verdict.plain, told.plain, self.known)
             signed = [("", ""), *((line, "bold") for line in said)] if said else []
-            emit_lines([*told.lines(), *compared, *signed], self.out)
+            more = () if besides is None else besides.lines()
+            emit_lines([*told.lines(), *compared, *signed, *more], self.out)
         else:
             self._for_pipelines(told, read, said)
         if self.proof_sql is not None:

@@ -8,7 +8,8 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit_json, emit_lines, end, progress_on_stderr
+from keyhole.cli.progress import progress_on_stderr
+from keyhole.cli.terminal import check_out, emit_json, emit_lines, end
 
 HELP = """Rebuild the rows behind published statistics, and prove whether they are the only ones.
 
@@ -54,7 +55,7 @@ def reconstruct(
     total: tuple[str, ...],
     suppressed: tuple[str, ...],
     nested: tuple[str, ...],
-    by: tuple[str, ...],
+    along: tuple[str, ...],
     across: str | None,
     rounding: str | None,
     time_limit: float | None,
@@ -73,7 +74,7 @@ def reconstruct(
             total=total,
             suppressed=suppressed,
             nested=nested,
-            by=by,
+            by=along,
             across=across,
             rounding=rounding,
             time_limit=time_limit or SECONDS,
@@ -101,7 +102,7 @@ command = click.Command(
         options.TOTAL,
         options.SUPPRESSED,
         options.NESTED,
-        options.BY,
+        options.ALONG,
         options.ACROSS,
         options.ROUNDING,
         options.TIME_LIMIT,

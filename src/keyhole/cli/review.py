@@ -23,8 +23,8 @@ and until when. It holds no names of people and no values, so it may live beside
 
 \b
 Examples
-  keyhole review verdict.json --by "A. Officer" --until 2027-06-30
-  keyhole review verdict.json --by "A. Officer" --only unjudged --why "dashboard of 2025, retired in May" --yes
+  keyhole review verdict.json --signed-by "A. Officer" --until 2027-06-30
+  keyhole review verdict.json --signed-by "A. Officer" --only unjudged --why "dashboard of 2025, retired in May" --yes
   keyhole audit log.sql -c keyhole.toml --accept waivers.toml
 
 A waiver counts for whoever the same statements expose in the same column. With --key FILE (any file of 16
@@ -35,7 +35,7 @@ random bytes or more, kept with the data) it counts for that person alone; `audi
 def review(
     verdict: Path,
     waivers: Path,
-    by: str | None,
+    signed_by: str | None,
     until: str | None,
     why: str | None,
     only: tuple[str, ...],
@@ -52,7 +52,7 @@ def review(
     if not left:
         click.echo("Nothing is left to decide.")
         return
-    signer = by or _asked("Who signs?", yes=yes)
+    signer = signed_by or _asked("Who signs?", yes=yes)
     last = _day(until)
     shown = _shown(data)
     for place, matter in enumerate(left, 1):
@@ -82,7 +82,7 @@ def _decide(matter: Matter, why: str | None, *, yes: bool) -> str | None:
 
 def _asked(question: str, *, yes: bool) -> str:
     if yes:
-        raise ConfigError("--yes asks nothing: give --by NAME and --why REASON")
+        raise ConfigError("--yes asks nothing: give --signed-by NAME and --why REASON")
     answer: str = click.prompt(question, type=str)
     return answer
 
@@ -150,7 +150,7 @@ command = click.Command(
         click.Option(
             ["--waivers"], type=options.FILE, default=Path("waivers.toml"), show_default=True, help="The file."
         ),
-        click.Option(["--by"], help="Who signs."),
+        click.Option(["--signed-by"], help="Who signs."),
         click.Option(["--until"], metavar="DAY", help="The last day on which the waivers hold, such as 2027-01-31."),
         click.Option(["--why"], help="The reason for all that is accepted now; else it is asked each time."),
         click.Option(
@@ -160,6 +160,6 @@ command = click.Command(
             help="Only matters of this kind. Repeatable.",
         ),
         options.KEY,
-        options.flag("--yes", "Accept all of them without asking; needs --by and --why."),
+        options.YES,
     ],
 )

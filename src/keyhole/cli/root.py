@@ -25,7 +25,11 @@ ENTRIES = (
     Subcommand("init", "keyhole.cli.init", "Look at a file or database and propose a keyhole.toml."),
     Subcommand("audit", "keyhole.cli.audit", "Prove who is exposed by a log of aggregate queries."),
     Subcommand("tables", "keyhole.cli.tables", "Prove which suppressed cells of published tables can be recovered."),
-    Subcommand("reconstruct", "keyhole.cli.reconstruct", "Rebuild the rows behind published statistics."),
+    Subcommand(
+        "reconstruct",
+        "keyhole.cli.reconstruct",
+        "Rebuild the rows behind published statistics, and prove whether they are the only ones.",
+    ),
     Subcommand("verify", "keyhole.cli.verify", "Replay every proof of a verdict on made-up private values."),
     Subcommand("review", "keyhole.cli.review", "Walk through a verdict and sign off what is accepted."),
     Subcommand(
@@ -35,6 +39,7 @@ ENTRIES = (
     ),
     Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
     Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),
+    Subcommand("plan", "keyhole.cli.plan", "Find the fewest questions that give somebody away, or prove that none do."),
     Subcommand("simulate", "keyhole.cli.simulate", "Play attacks and defences against simulated databases."),
     Subcommand("ask", "keyhole.cli.ask", "Ask one question, or several, and get an answer that is safe to give."),
     Subcommand("answer", "keyhole.cli.answer", "Answer COUNT, SUM and AVG with differential privacy."),
@@ -56,6 +61,8 @@ Start with `keyhole demo`, then
     keyhole watch -c keyhole.toml < statements.sql
   attack as an outsider
     keyhole attack transcript.jsonl --data people.csv --id Name --private "Blood sugar"
+  plan what an attacker would ask
+    keyhole plan --data people.csv --id Name --private "Blood sugar" --target "Name = 'Jeremy Doe'"
   simulate a yes/no oracle
     keyhole simulate oracle --noise uniform:0.25 --method sequential
   ask one question, safely

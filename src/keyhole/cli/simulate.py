@@ -1,4 +1,4 @@
-"""`keyhole simulate oracle`: play an attack against a database that only says "above" or "below"."""
+"""`keyhole simulate`: `oracle` plays an attack against a database that only says "above" or "below"."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
+from keyhole.cli.simulate_release import command as release_command
 from keyhole.cli.terminal import emit, emit_json
 from keyhole.errors import ConfigError
 
@@ -214,6 +215,7 @@ command = click.Group(
                 options.formats(Format.TEXT, Format.JSON),
                 options.OUT,
             ],
-        )
+        ),
+        release_command,
     ],
 )

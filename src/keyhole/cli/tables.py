@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end, progress_on_stderr
+from keyhole.cli.progress import progress_on_stderr
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
 from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyhole.report.published import TablesVerdict
+    from keyhole.verbs.suggest import Suggestion
+    from keyhole.verbs.tables import Drawn
 
 HELP = """Prove which suppressed cells of published tables can be recovered.
 
@@ -26,6 +33,7 @@ Examples
   keyhole tables cj.csv size.csv --value TOT --count N_OBS --largest MAX --nested ACTIVITY:nace.csv \\
       --rule "N<3" --rule "dominance 85%"
   keyhole tables t.csv --value TOT --suppressed c --rule "p 15%" --contributors firms.csv
+  keyhole tables towns.csv sizes.csv --value n --suppressed x --nested town:county --nested town:size --suggest
 
 \b
 Hierarchies
@@ -65,24 +73,25 @@ def tables(
     count: str | None,
     largest: str | None,
     second: str | None,
-    by: tuple[str, ...],
+    along: tuple[str, ...],
     across: str | None,
     within: str | None,
     rounding: str | None,
     time_limit: float | None,
     cells: Path | None,
+    suggest: bool,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
     """Read, judge, print; the exit code is the verdict."""
-    from keyhole.verbs.tables import tables as judged
+    from keyhole.verbs.tables import drawn_from, judge
 
     if value is None:
         raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
     check_out(out)
     check_out(cells)
     with progress_on_stderr() as progress:
-        found = judged(
+        drawn = drawn_from(
             tables,
             value=value,
             total=total,
@@ -94,22 +103,41 @@ def tables(
             count=count,
             largest=largest,
             second=second,
-            by=by,
+            by=along,
             across=across,
-            within=within,
             rounding=rounding,
-            time_limit=time_limit,
-            progress=progress,
         )
+        found = judge(drawn, within=within, time_limit=time_limit, progress=progress)
+        repair = _suggested(drawn, found, within, time_limit) if suggest else None
     if cells is not None:
         emit(found.hidden.csv(found.hidden.publication.truth), cells)
-    if format is Format.JSON:
-        emit_json(found.dumps(), out)
+    _show(found, repair, format, out)
+    end(found.exit_code)
+
+
+def _suggested(drawn: Drawn, found: TablesVerdict, within: str | None, time_limit: float | None) -> Suggestion:
+    from keyhole.verbs.suggest import TableRepair
+
+    return TableRepair(drawn, found, within, time_limit).suggestion()
+
+
+def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Path | None) -> None:
+    from keyhole.cli.advising import suggestion_data, suggestion_lines
+
+    if how is Format.JSON:
+        from keyhole.report.as_json import dumps
+
+        emit_json(dumps(found.to_json() | ({} if repair is None else suggestion_data(repair))), out)
+    elif how is Format.HTML:
+        from keyhole.report.html.published import tables_page
+        from keyhole.report.published_text import sentence
+
+        told = () if repair is None else tuple(line for line, _ in suggestion_lines(repair))
+        emit(tables_page(found.to_json(), sentence(found), told), out)
     else:
         from keyhole.report.published_text import lines
 
-        emit_lines(list(lines(found)), out)
-    end(found.exit_code)
+        emit_lines([*lines(found), *(() if repair is None else suggestion_lines(repair))], out)
 
 
 command = click.Command(
@@ -128,13 +156,14 @@ command = click.Command(
         options.COUNT,
         options.LARGEST,
         options.SECOND,
-        options.BY,
+        options.ALONG,
         options.ACROSS,
         options.WITHIN,
         options.ROUNDING,
         options.TIME_LIMIT,
         options.CELLS,
-        options.formats(Format.TEXT, Format.JSON),
+        options.SUGGEST,
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

@@ -79,6 +79,10 @@ def run() -> None:
             code = app(prog_name="keyhole", standalone_mode=False)
     except Exception as error:  # an end before the command line was there to take it
         code = getattr(error, "exit_code", COULD_NOT_RUN)
+        if os.environ.get("KEYHOLE_DEBUG") and not hasattr(error, "exit_code"):
+            import traceback
+
+            traceback.print_exc()
     _leave(code if isinstance(code, int) else 0)
 
 

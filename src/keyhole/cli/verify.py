@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import click
@@ -21,6 +22,7 @@ what the printed answers give. It checks what is claimed, not that nobody is mis
 \b
 Examples
   keyhole verify verdict.json --data patients.csv
+  keyhole verify verdict.json -c keyhole.toml
   keyhole verify redacted.json --log log.sql --data patients.csv --format json
 
 \b
@@ -35,6 +37,7 @@ def verify(
     log: Path | None,
     table: str | None,
     view: str | None,
+    config: Path | None,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
@@ -42,18 +45,32 @@ def verify(
     from keyhole.checker.claims import Unreadable
     from keyhole.checker.replay import replay
     from keyhole.checker.report import as_data, lines
+    from keyhole.settings import settings
+    from keyhole.tables.duckdb.prepare import prepared
 
-    if data is None:
-        raise ConfigError("no data: give --data FILE, the table that was audited")
-    try:
-        found = replay(verdict, data, log=log, table=table, view=view)
-    except Unreadable as error:
-        raise DataError(str(error)) from None
+    if data is None and config is None:
+        raise ConfigError("no data: give --data FILE, the table that was audited, or -c keyhole.toml")
+    given = settings(config, data=data, table=table, view=view)
+    with ExitStack() as life:
+        plain = Path(str(prepared(given.data, given.config.source, _texts(verdict), life)))
+        try:
+            found = replay(verdict, plain, log=log, table=given.table, view=given.view)
+        except Unreadable as error:
+            raise DataError(str(error)) from None
     if format is Format.JSON:
         emit_json(json.dumps(as_data(found), indent=2, ensure_ascii=False), out)
     else:
         emit("\n".join(lines(found)), out)
     end(found.exit_code)
+
+
+def _texts(verdict: Path) -> set[str]:
+    """The columns that were judged as text: their commas are no decimals."""
+    try:
+        kinds = json.loads(verdict.read_bytes())["source"]["kinds"]
+        return {name for name, kind in kinds.items() if kind == "text"}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return set()  # the checker says what is wrong with it
 
 
 command = click.Command(
@@ -66,6 +83,8 @@ command = click.Command(
         options.VERIFY_LOG,
         options.TABLE,
         options.VIEW,
+        options.CONFIG,
+        *options.LAYOUT,
         options.formats(Format.TEXT, Format.JSON),
         options.OUT,
     ],

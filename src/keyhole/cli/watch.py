@@ -36,10 +36,17 @@ Examples
   keyhole watch -c keyhole.toml < log.sql
   keyhole watch --data people.csv --id Name --private "Blood sugar" --history history.keyhole --insiders 1
   keyhole watch -c keyhole.toml --load published.sql --format json --explain
+  keyhole watch -c keyhole.toml --follow /var/log/postgresql/postgresql.csv --beside orders --beside "sales.*"
+
+With --follow it decides nothing and denies nothing: it reads a server log as it is written, and each statement enters
+the book as published; the custodian sees whom it exposes. What cannot be represented marks the book incomplete, and
+later sessions refuse until that is accepted (--accept-unjudged). It ends with Ctrl-C or SIGTERM, and goes on where it
+stopped.
 
 \b
 Exit code
-  0 every statement was allowed; 3 some were denied or refused; 2 could not run.
+  0 every statement was allowed (--follow: is in the book and exposes nobody);
+  3 some were denied or refused (--follow: expose somebody, or cannot be represented); 2 could not run.
 """
 
 
@@ -51,10 +58,13 @@ def watch(
     private: tuple[str, ...],
     hidden: tuple[str, ...],
     config: Path | None,
+    dialect: str | None,
     history: Path | None,
     insiders: int | None,
     load: tuple[Path, ...],
     log_format: str,
+    follow: Path | None,
+    beside: tuple[str, ...],
     accept_unjudged: bool,
     same_values: bool,
     explain: bool,
@@ -64,19 +74,28 @@ def watch(
     """Open roster and history, then decide statement by statement."""
     from keyhole.logs.open import LogFormat
     from keyhole.session.open import Watching
+    from keyhole.session.published import accept
     from keyhole.settings import settings, with_private
     from keyhole.verbs.watch import watched
 
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
     with ExitStack() as stack:
-        session, opened = watched(given, config, Watching(history, insiders, same_values, explain))
+        despite = follow is not None or accept_unjudged
+        session, opened = watched(given, config, Watching(history, insiders, same_values, explain, despite))
         stack.callback(session.close)
         _announce(session, opened)
         try:
+            if accept_unjudged:
+                accept(session.auditing)
             for path in load:
                 _earlier(session, path, LogFormat(log_format), accept_unjudged)
             stream = stack.enter_context(growing(out))
-            allowed = _decide(session, stream, format, explain)
+            if follow is not None:
+                from keyhole.cli.follow import Following
+
+                allowed = Following(follow, LogFormat(log_format), dialect, beside, format).into(session, stream)
+            else:
+                allowed = _decide(session, stream, format, explain, dialect)
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was allowed is in the book\n")
             end(INTERRUPTED)
@@ -85,7 +104,7 @@ def watch(
     end(0 if allowed else SOME_REFUSED)
 
 
-def _decide(session: Watch, stream: TextIO, how: Format, explain: bool) -> bool:
+def _decide(session: Watch, stream: TextIO, how: Format, explain: bool, dialect: str | None) -> bool:
     """Statement by statement, each verdict printed before the next statement is read; True if all were allowed."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
@@ -93,7 +112,7 @@ def _decide(session: Watch, stream: TextIO, how: Format, explain: bool) -> bool:
         raise LogError("there is no standard input to read statements from")
     all_allowed = True
     for sql in incoming(sys.stdin):
-        reply = session.ask(sql)  # what it allows is in the book before anybody is told
+        reply = session.ask_in(sql, dialect)  # what it allows is in the book before anybody is told
         assert reply.admission is not None
         all_allowed = all_allowed and reply.answered
         verdict = reply.admission
@@ -207,10 +226,13 @@ command = click.Command(
     help=HELP,
     params=[
         *options.TABLE_OPTIONS,
+        options.DIALECT,
         options.HISTORY,
         options.INSIDERS,
         options.LOAD,
         options.LOG_FORMAT,
+        options.FOLLOW,
+        options.BESIDE,
         options.ACCEPT_UNJUDGED,
         options.SAME_VALUES,
         options.EXPLAIN,

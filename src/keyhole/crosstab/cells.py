@@ -22,7 +22,7 @@ GRAND = "the grand total"
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """How table files are read: the value column, the words for a total, what marks a suppressed cell.
 
     `markers` gives for each marker what anybody knows of a cell that has it. `count`, `largest` and `second` name
@@ -77,11 +77,11 @@ class CrossTable:
     cells: tuple[PublishedCell, ...]
 
 
-def read_cells(sheet: Sheet, layout: Layout) -> CrossTable:
+def read_cells(sheet: Sheet, layout: TableLayout) -> CrossTable:
     """The cells of a file; every cell once.
 
     >>> from keyhole.crosstab.sheet import sheet
-    >>> table = read_cells(sheet("t", [["town", "n"], ["A", "2"], ["Total", "5"]]), Layout("n"))
+    >>> table = read_cells(sheet("t", [["town", "n"], ["A", "2"], ["Total", "5"]]), TableLayout("n"))
     >>> [(label(c.key), c.value) for c in table.cells]
     [('town A', Decimal('2')), ('the grand total', Decimal('5'))]
     """
@@ -92,13 +92,13 @@ def read_cells(sheet: Sheet, layout: Layout) -> CrossTable:
         if cell.key in found:
             raise DataError(
                 f"{cell.place}: {label(cell.key)} stands there twice (first {found[cell.key].place}). Is another "
-                "column a dimension too? --by names all of them"
+                "column a dimension too? --along names all of them"
             )
         found[cell.key] = cell
     return CrossTable(sheet.name, tuple(columns), tuple(found.values()))
 
 
-def _long(sheet: Sheet, layout: Layout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
+def _long(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
     dims = _dimensions(sheet, layout)
     at = {name: k for k, name in enumerate(sheet.header)}
 
@@ -114,7 +114,7 @@ def _long(sheet: Sheet, layout: Layout) -> tuple[Sequence[str], Iterator[Publish
     return dims, cells()
 
 
-def _dimensions(sheet: Sheet, layout: Layout) -> list[str]:
+def _dimensions(sheet: Sheet, layout: TableLayout) -> list[str]:
     """The columns that say which cell it is."""
     missing = [name for name in layout.by if name not in sheet.header]
     if len(missing) == len(layout.by) and layout.by:
@@ -130,11 +130,11 @@ def _dimensions(sheet: Sheet, layout: Layout) -> list[str]:
         if name not in measured and told:
             found.append(name)
     if not found:
-        raise ConfigError(f"{sheet.name}: no column looks like a dimension; name them with --by COL")
+        raise ConfigError(f"{sheet.name}: no column looks like a dimension; name them with --along COL")
     return found
 
 
-def _wide(sheet: Sheet, layout: Layout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
+def _wide(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[PublishedCell]]:
     corner, _, beside = (part.strip() for part in sheet.header[0].partition("\\"))
     across = beside or layout.across
     if across is None:
@@ -156,13 +156,13 @@ def _wide(sheet: Sheet, layout: Layout) -> tuple[Sequence[str], Iterator[Publish
     return [*dims, across], cells()
 
 
-def _sideways(sheet: Sheet, layout: Layout, k: int) -> bool:
+def _sideways(sheet: Sheet, layout: TableLayout, k: int) -> bool:
     """Does a column of a wide table hold categories, not numbers?"""
     texts = [row[k] for _, row in sheet.rows if row[k] and row[k] not in layout.markers]
     return bool(texts) and all(as_number(t, sheet.delimiter) is None for t in texts)
 
 
-def _key(layout: Layout, pairs: Iterator[tuple[str, str]] | Sequence[tuple[str, str]], place: str) -> Key:
+def _key(layout: TableLayout, pairs: Iterator[tuple[str, str]] | Sequence[tuple[str, str]], place: str) -> Key:
     found = []
     for column, category in pairs:
         if not category:
@@ -172,7 +172,7 @@ def _key(layout: Layout, pairs: Iterator[tuple[str, str]] | Sequence[tuple[str, 
     return frozenset(found)
 
 
-def _shown(text: str, sheet: Sheet, layout: Layout, place: str) -> tuple[Decimal | None, str | None]:
+def _shown(text: str, sheet: Sheet, layout: TableLayout, place: str) -> tuple[Decimal | None, str | None]:
     """The number that a cell shows, or its marker."""
     if text in layout.markers:
         return None, text

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keyhole.crosstab.cells import Key, Layout
+from keyhole.crosstab.cells import Key, TableLayout
 from keyhole.crosstab.nesting import Nesting
 from keyhole.crosstab.numbers import as_number
 from keyhole.crosstab.publication import Publication
@@ -72,7 +72,7 @@ def _keys(columns: list[str], codes: Mapping[str, list[str]]) -> Iterable[Key]:
     return map(frozenset, found)
 
 
-def told(publication: Publication, layout: Layout, rules: Iterable[SensitivityRule]) -> dict[Key, Contributions]:
+def told(publication: Publication, layout: TableLayout, rules: Iterable[SensitivityRule]) -> dict[Key, Contributions]:
     """What the tables say of the contributors of each cell; in a table of counts the number itself is N."""
     counts = layout.count is None and layout.largest is None and all(r.kind == "threshold" for r in rules)
     found = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -103,20 +103,22 @@ def _decimal(value: Fraction) -> Decimal:
     return shifted(int(value * 10**digits), digits)
 
 
-def formula(line: AdditivityLine, values: Mapping[Key, Fraction], weight: Fraction) -> Iterator[tuple[Fraction, Key]]:
-    """What a line adds to a proof, in shown cells: weight * (whole - parts)."""
-    if line.whole in values:
-        yield weight, line.whole
-    yield from ((-weight, key) for key in line.parts if key in values)
+def shown_sum(used: Iterable[tuple[AdditivityLine, Fraction]], values: Mapping[Key, Fraction]) -> dict[Key, Fraction]:
+    """The shown cells of a sum of weight * (whole - parts), those that cancel left out."""
+    found: dict[Key, Fraction] = {}
+    for line, weight in used:
+        for key, w in ((line.whole, weight), *((key, -weight) for key in line.parts)):
+            if key in values:
+                found[key] = found.get(key, Fraction(0)) + w
+    return {key: w for key, w in found.items() if w}
 
 
 def combined_formula(
-    used: Sequence[tuple[AdditivityLine, Fraction]], values: Mapping[Key, Fraction]
+    used: Iterable[tuple[AdditivityLine, Fraction]], values: Mapping[Key, Fraction]
 ) -> dict[Key, Fraction]:
-    """The shown cells that a proof adds up to, those that cancel left out."""
-    found: dict[Key, Fraction] = {}
-    for line, weight in used:
-        alone = line.whole not in values and all(key in values for key in line.parts)
-        for w, key in formula(line, values, -weight if alone else weight):
-            found[key] = found.get(key, Fraction(0)) + w
-    return {key: w for key, w in found.items() if w}
+    """The shown cells that a proof adds up to; a line whose whole alone is hidden answers that whole itself."""
+
+    def alone(line: AdditivityLine) -> bool:
+        return line.whole not in values and all(key in values for key in line.parts)
+
+    return shown_sum(((line, -w if alone(line) else w) for line, w in used), values)

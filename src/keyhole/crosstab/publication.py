@@ -65,13 +65,13 @@ class Publication:
         """Categories that count as 0 in lines with a hidden cell."""
         return sum(line.absent for line in self.lines if any(key not in self.values for key in line.cells))
 
-    def hiding(self, keys: Iterable[Key]) -> Publication:
-        """The same with more cells hidden."""
+    def hiding(self, keys: Iterable[Key], marker: str) -> Publication:
+        """The same with more cells hidden, under a marker of their own."""
         gone = set(keys) & self.values.keys()
+        cells = {key: replace(cell, marker=marker) if key in gone else cell for key, cell in self.cells.items()}
         kept = {key: v for key, v in self.values.items() if key not in gone}
-        return replace(
-            self, values=kept, truth={**self.truth, **{key: self.values[key] for key in sorted(gone, key=label)}}
-        )
+        truth = {key: self.values[key] for key in self.cells if key in gone}
+        return replace(self, cells=cells, values=kept, truth={**self.truth, **truth})
 
 
 def publication(tables: Sequence[CrossTable], nested: Nesting, rounding: Fraction | None = None) -> Publication:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-from keyhole.crosstab.cells import CrossTable, Key, Layout
+from keyhole.crosstab.cells import CrossTable, Key, TableLayout
 from keyhole.errors import ConfigError
 
 NONE = "none"
@@ -16,7 +16,7 @@ WORDS = {
 }
 
 
-def check_totals(tables: Iterable[CrossTable], layout: Layout) -> None:
+def check_totals(tables: Iterable[CrossTable], layout: TableLayout) -> None:
     """Refuse tables with a category that looks like a total and was not declared as one.
 
     By its word, or because it is the sum of the others in two places or more and nothing speaks against it. Tables

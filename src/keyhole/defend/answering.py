@@ -174,6 +174,11 @@ class Answering:
         self.setting, self._strategy = setting, strategy
         self._posed: dict[str, Posed] = {}
 
+    @property
+    def schema(self) -> Schema:
+        """The columns as they are asked about."""
+        return self._schema
+
     def read(self, sql: str) -> Posed:
         """A statement as questions over cells; `QueryError` from the text and the declaration alone."""
         found = self._posed.get(sql)

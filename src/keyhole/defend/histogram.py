@@ -55,6 +55,9 @@ class Histogram:
                 "this mechanism needs a public number of people: under add-remove neighbours that number is a secret; "
                 'use laplace or gaussian, or set neighbours = "replace-one" under [budget]'
             )
+        return self._people()
+
+    def _people(self) -> int:
         return int(self.counts.sum())
 
     def total(self, query: LinearQuery) -> int:

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.declared import Declared
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
 from keyhole.defend.histogram import Histogram
+from keyhole.defend.kernels import dot_counts
+from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Neighbours
-from keyhole.errors import ConfigError, DataError
+from keyhole.errors import ConfigError, PrivacyParameterError
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
 from keyhole.predicate import Scalar
 from keyhole.schema import Column, Kind, Role, Schema
@@ -54,7 +58,7 @@ def declared_domain(roles: Columns, schema: Schema) -> Domain:
 
 def _public(column: Column, given: PublicColumn) -> Declared:
     if given.values is not None:
-        return Categories(column.name, tuple(_typed(v, column) for v in given.values))
+        return Categories(column.name, tuple(typed(v, column) for v in given.values))
     if given.min is None or given.max is None:
         raise ConfigError(f"column {column.name!r}: write either values = [...] or min, max and width")
     return _range(column, given.min, given.max, given.width, None)
@@ -62,8 +66,8 @@ def _public(column: Column, given: PublicColumn) -> Declared:
 
 def _private(column: Column, given: PrivateColumn) -> Declared | None:
     if given.values is not None:
-        # count_cells refuses a table in which another value occurs.
-        return Categories(column.name, tuple(_typed(v, column) for v in given.values), other=False)
+        # another value counts as NULL
+        return Categories(column.name, tuple(typed(v, column) for v in given.values), other=False)
     if given.min is None or given.max is None:
         return None
     if given.step is None and given.width is None and column.kind in (Kind.DECIMAL, Kind.DOUBLE):
@@ -81,7 +85,7 @@ def _range(column: Column, lo: Decimal, hi: Decimal, width: Decimal | None, step
     return Range(column.name, Fraction(lo), Fraction(hi), wide, grid)
 
 
-def _typed(value: str | int | bool, column: Column) -> Scalar:
+def typed(value: str | int | bool, column: Column) -> Scalar:
     """A declared value as the engine returns it."""
     try:
         if column.kind is Kind.DATE:
@@ -115,21 +119,71 @@ def asking_schema(schema: Schema, domain: Domain) -> Schema:
     return replace(schema, columns=columns)
 
 
-def count_cells(source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> Histogram:
-    """The true histogram, by one GROUP BY in the engine; faults of the data are found here, at load.
+LARGEST_DOMAIN = 2**24
 
-    A fault names the column, never a value. Cost: one scan. Memory: the cells.
+
+class CountedMargins(Histogram):
+    """A histogram that is counted when it is needed, over the columns that a question names and no others.
+
+    What needs every cell of the domain at once (a hypothesis, a whole histogram) is refused beyond 2^24 of them.
+    Cost: one scan for each new set of columns.
     """
-    for column in domain.columns:
-        fault = column.fault()
-        if fault is not None and source.holds(fault):
-            told = (
-                f"column {column.name!r} holds a value that its declaration leaves out (off its step, or none of its "
+
+    def __init__(self, source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> None:
+        object.__setattr__(self, "neighbours", neighbours)
+        object.__setattr__(self, "_margins", {})
+        object.__setattr__(self, "_source", source)
+        object.__setattr__(self, "_domain", domain)
+
+    _source: DuckDBSource
+    _domain: Domain
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Every cell."""
+        return self._margin(tuple(range(len(self._domain.columns)))).ravel()
+
+    @property
+    def cells(self) -> int:
+        """The size of the domain, if something can be held for each cell."""
+        if self._domain.cells > LARGEST_DOMAIN:
+            sizes = " x ".join(f"{c.name} {c.size}" for c in self._domain.columns)
+            raise PrivacyParameterError(
+                f"this mechanism holds a number for each of {self._domain.cells:.3g} cells ({sizes}); at most 2^24: "
+                "use the planner, laplace or gaussian, or declare wider bins"
             )
-            raise DataError.of_file(
-                f"{told}values): mend one or the other. No value is shown here, where answers are private"
-            )
-    cells, found = source.tally(domain.code())
-    counts = np.zeros(domain.cells, dtype=np.int64)
-    counts[cells] = found
-    return Histogram.of(counts, neighbours)
+        return self._domain.cells
+
+    def _people(self) -> int:
+        return int(self._margin(()).sum())
+
+    def total(self, query: LinearQuery) -> int:
+        """As `Histogram.total`; the margin is counted in the engine."""
+        place = query.place
+        if place is None:
+            return int(dot_counts(self.counts, query.stored))
+        over = tuple(sorted((*place.axes, *(axis for axis, _ in place.keys))))
+        inside = np.ascontiguousarray(place.block(self._margin(over), over)).ravel()
+        total = int(dot_counts(inside, query.stored))
+        return total + place.rest * (self._people() - int(inside.sum())) if place.rest else total
+
+    def _margin(self, over: tuple[int, ...]) -> NDArray[np.int64]:
+        shape = tuple(self._domain.shape[axis] for axis in over)
+        found = self._margins.get((self._domain.shape, over))
+        if found is None:
+            if math.prod(shape) > LARGEST_DOMAIN:
+                raise PrivacyParameterError(f"{math.prod(shape):.3g} cells are too many to count; at most 2^24")
+            cells, counted = self._source.tally(self._domain.code(over))
+            flat = np.zeros(math.prod(shape), dtype=np.int64)
+            flat[cells] = counted
+            found = flat.reshape(shape)
+            self._margins[self._domain.shape, over] = found
+        return found
+
+    def __repr__(self) -> str:
+        return f"CountedMargins(columns={len(self._domain.columns)}, neighbours={self.neighbours!r})"
+
+
+def count_cells(source: DuckDBSource, domain: Domain, neighbours: Neighbours) -> Histogram:
+    """The true margins, each counted by one GROUP BY in the engine when it is first asked for."""
+    return CountedMargins(source, domain, neighbours)

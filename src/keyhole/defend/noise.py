@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 from keyhole.errors import MissingExtra, PrivacyParameterError
@@ -71,12 +72,22 @@ def checked(scale: Fraction) -> Fraction:
 
 @cache
 def _opendp() -> Any:
+    """The parts of OpenDP that are used; its prelude would load scikit-learn too, which takes seconds."""
     try:
-        import opendp.prelude as dp
+        from opendp import domains, measurements, measures, metrics
+        from opendp.mod import enable_features
     except ImportError:
         raise MissingExtra("private answering (exact noise)", "defend") from None
-    dp.enable_features("contrib")
-    return dp
+    enable_features("contrib")
+    return SimpleNamespace(
+        m=measurements,
+        vector_domain=domains.vector_domain,
+        atom_domain=domains.atom_domain,
+        l1_distance=metrics.l1_distance,
+        l2_distance=metrics.l2_distance,
+        linf_distance=metrics.linf_distance,
+        zero_concentrated_divergence=measures.zero_concentrated_divergence,
+    )
 
 
 @lru_cache(maxsize=16)

@@ -32,12 +32,13 @@ Numbers = NDArray[np.int64]
 class Estimate:
     """A number made from released ones, with its error bar (None: nothing can be said).
 
-    A total's bar may be read as a share of n; a ratio's may not.
+    A total's bar may be read as a share of n; a ratio's may not. A quantile's is in `ranks`: so many people.
     """
 
     value: Fraction | None
     bar: Fraction | None
     ratio: bool = False
+    ranks: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

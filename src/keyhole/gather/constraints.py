@@ -22,7 +22,7 @@ from keyhole.query import HALF, Query
 from keyhole.schema import Schema
 from keyhole.transcript import Answer, Entry, simplest_decimal
 
-NO_BOUND = "a quotient of private sums says as much as the sum below it is large: declare min and max of {}, or ask for the sums"
+NO_BOUND = "a quotient of private sums tells as much as the sum below it is large: declare min and max of {}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,9 +174,11 @@ class Reader:
         """An answer as an interval. What we computed ourselves is as exact as it says; what was printed is not."""
         dust = Fraction(0)
         if entry.answer is not None and isinstance(entry.answer.value, Decimal) and entry.answer.lo is not None:
-            below = max(1, self.totals.matched(entry.query.per[0].where)) if entry.query.per else 1
-            beside = Fraction(0) if conditional(entry.query, self._secret()) else top.size / below
-            dust = radius(entry.query, entry.answer.lo, top.matched, self.schema, self.knowledge, beside)
+            below, beside = 1, Fraction(0)
+            if not conditional(entry.query, self._secret()):
+                below = max(1, self.totals.matched(entry.query.per[0].where)) if entry.query.per else 1
+                beside = top.size
+            dust = radius(entry.query, entry.answer.lo, top.matched, self.schema, self.knowledge, beside / below)
             if top.radius and not conditional(entry.query, self._secret()):  # what the data themselves leave
                 dust = max(dust, top.radius / below)
         elif entry.query.test is not None:  # what is compared is a DOUBLE too

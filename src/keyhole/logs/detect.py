@@ -25,11 +25,25 @@ class LogFormat(StrEnum):
     DBT = "dbt"
     METABASE = "metabase"
     SUPERSET = "superset"
+    MYSQL_GENERAL_LOG = "mysql-general-log"
+    QUERY_STORE = "query-store"
+    REDSHIFT = "redshift"
+    DATABRICKS = "databricks"
+    TRINO = "trino"
 
 
 # Fields that give an export away, most telling first: all of a group must be there.
 _TELLING: tuple[tuple[frozenset[str], LogFormat], ...] = (
+    (frozenset({"querytxt"}), LogFormat.REDSHIFT),
+    (frozenset({"query_text", "execution_status"}), LogFormat.SNOWFLAKE),
+    (frozenset({"query_text", "status"}), LogFormat.REDSHIFT),
+    (frozenset({"query_text", "user_id"}), LogFormat.REDSHIFT),
     (frozenset({"query_text"}), LogFormat.SNOWFLAKE),
+    (frozenset({"query_sql_text"}), LogFormat.QUERY_STORE),
+    (frozenset({"statement_text"}), LogFormat.DATABRICKS),
+    (frozenset({"command_type", "argument"}), LogFormat.MYSQL_GENERAL_LOG),
+    (frozenset({"metadata", "context"}), LogFormat.TRINO),
+    (frozenset({"eventpayload"}), LogFormat.TRINO),
     (frozenset({"dataset_query"}), LogFormat.METABASE),
     (frozenset({"protopayload"}), LogFormat.BIGQUERY),
     (frozenset({"query", "job_id"}), LogFormat.BIGQUERY),
@@ -44,6 +58,10 @@ _TELLING: tuple[tuple[frozenset[str], LogFormat], ...] = (
     (frozenset({"sql", "label"}), LogFormat.SUPERSET),
     (frozenset({"sql", "executed_sql"}), LogFormat.SUPERSET),
     (frozenset({"sql", "client_id"}), LogFormat.SUPERSET),
+    (frozenset({"slice_name"}), LogFormat.SUPERSET),
+    (frozenset({"query", "language"}), LogFormat.SUPERSET),
+    (frozenset({"query", "rowcount"}), LogFormat.SUPERSET),
+    (frozenset({"query", "params"}), LogFormat.METABASE),
 )
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
@@ -66,6 +84,8 @@ def detect(text: str, name: str) -> LogFormat:
             return kind
     if suffix == ".jsonl" or (start == "{" and (suffix != ".json" or "sql" in fields)):
         return LogFormat.JSONL
+    if start not in ("{", "[") and _is_general_log(text):
+        return LogFormat.MYSQL_GENERAL_LOG
     if start != "[" and _is_csvlog(text):
         return LogFormat.POSTGRES_CSVLOG
     if start != "[" and suffix not in (".csv", ".json"):
@@ -100,6 +120,13 @@ def _csv_fields(text: str) -> frozenset[str]:
 
     row = next((row for row, _ in csv_rows(text)), [])
     return frozenset(part.strip().lower() for part in row)
+
+
+def _is_general_log(text: str) -> bool:
+    from keyhole.logs.importers.mysql_general_log import HEADER, LINE
+
+    lines = text.splitlines(keepends=True)[:5]
+    return any(HEADER.match(line) or ("\t" in line and LINE.fullmatch(line)) for line in lines)
 
 
 def _is_csvlog(text: str) -> bool:

@@ -44,6 +44,11 @@ IMPORTERS: dict[LogFormat, Importer] = {
     LogFormat.DBT: _importer("dbt"),
     LogFormat.METABASE: _importer("metabase"),
     LogFormat.SUPERSET: _importer("superset"),
+    LogFormat.MYSQL_GENERAL_LOG: _importer("mysql_general_log"),
+    LogFormat.QUERY_STORE: _importer("query_store"),
+    LogFormat.REDSHIFT: _importer("redshift"),
+    LogFormat.DATABRICKS: _importer("databricks"),
+    LogFormat.TRINO: _importer("trino"),
 }
 
 

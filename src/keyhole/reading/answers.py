@@ -132,10 +132,10 @@ def _holds(key: Key, place: int, groups: Groups, trial: Trial, filled: Filled) -
         return True
     assert groups.of is not None
     inside = groups.of >= 0
-    values = [values[place] for values in groups.keys]
-    for value in dict.fromkeys(values):
-        mine = np.isin(groups.of, [g for g, each in enumerate(values) if each == value])
-        if not np.array_equal(filled.true(trial, key.equals(value)) & inside, mine):
+    at = [values[place] for values in groups.keys]
+    for each in dict.fromkeys(at):
+        mine = np.isin(groups.of, [g for g, other in enumerate(at) if other == each])
+        if not np.array_equal(filled.true(trial, key.equals(each)) & inside, mine):
             return False
     return True
 

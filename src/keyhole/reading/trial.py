@@ -76,7 +76,7 @@ def conditions(statement: Statement) -> list[Predicate]:
     for key in statement.keys:
         found += [condition for _, condition in key.cases]
         if key.steps is not None:
-            found += [key.steps.holding(value) for value in (key.steps.start, key.steps.start + 3 * key.steps.size)]
+            found += [key.steps.of(q) for q in (0, 3)]
     return found
 
 

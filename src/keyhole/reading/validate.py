@@ -192,10 +192,11 @@ def agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bo
     if len(rows) == 1:
         return all(map(_same, rows[0], claimed[0]))
     left: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
+    keys = [i for i in range(len(claimed[0]) if claimed else 0) if all(_told(claim[i]) for claim in claimed)]
     for claim in claimed:
-        left.setdefault(_name(claim, claim), []).append(claim)
+        left.setdefault(tuple(_plain(claim[i]) for i in keys), []).append(claim)
     for row in rows:
-        mine = left.get(_name(row, claimed[0]), [])
+        mine = left.get(tuple(_plain(row[i]) for i in keys), [])
         at = next((i for i, claim in enumerate(mine) if all(map(_same, row, claim))), None)
         if at is None:
             return False
@@ -203,11 +204,9 @@ def agree(rows: Sequence[Sequence[Any]], claimed: Sequence[Sequence[Any]]) -> bo
     return True
 
 
-def _name(row: Sequence[Any], pattern: Sequence[Any]) -> tuple[Any, ...]:
-    """The key cells of a row, to look it up by."""
-    return tuple(
-        _plain(v) for v, p in zip(row, pattern, strict=True) if not isinstance(p, FormAnswer) and p is not FREE
-    )
+def _told(claim: Any) -> bool:
+    """Is it the cell of a key, to look rows up by?"""
+    return not isinstance(claim, FormAnswer) and claim is not FREE
 
 
 def _same(found: Any, claim: Any) -> bool:

@@ -47,6 +47,8 @@ def answer_json(a: Answered, n: int | None) -> dict[str, Any]:
             shares.append(float(widest / n))
     if single:
         found["error"] = _number(worst[0])
+        if a.groups[0][1][0].ranks is not None:
+            found["ranks"] = a.groups[0][1][0].ranks
     found["alpha"] = shares[0] if len(shares) == 1 else shares
     found |= {
         "beta": a.beta,
@@ -88,7 +90,7 @@ def answer_lines(a: Answered) -> Iterator[str]:
         return
     for key, made in a.groups:
         label = "".join(f"{k} = {plain(v)}  " for k, v in key)
-        yield f"  {label}" + ", ".join(_pair(e.value, e.bar) for e in made)
+        yield f"  {label}" + ", ".join(_pair(e.value, e.bar, e.ranks) for e in made)
     own = f" (and {float(a.own):g} of the analyst's own share, as for everybody who is told it)" if a.own else ""
     yield (
         f"  cost {float(a.cost):g}{own}, left {remainder(a.left)}; {a.neighbours}; bars hold with probability "
@@ -103,7 +105,9 @@ def remainder(left: Fraction) -> str:
     return f"{float(left):g}" if left >= 0 else "0 (the cap was lowered below what had been spent)"
 
 
-def _pair(value: Fraction | None, bar: Fraction | None) -> str:
+def _pair(value: Fraction | None, bar: Fraction | None, ranks: int | None = None) -> str:
+    if value is not None and ranks is not None:
+        return f"{float(value):.10g} (its rank is within {ranks} people)"
     if value is None or bar is None:
         return "unknown: too few records for a ratio"
     return f"{rounded(value, bar)} ± {rounded(bar, bar)}"

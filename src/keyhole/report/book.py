@@ -74,6 +74,10 @@ def _said(entry: BookEntry) -> str:
             entries = f"{'entry' if len(body['of']) == 1 else 'entries'} {', '.join(map(str, body['of']))}"
             paid = f", which {entries} paid for" if body["of"] else ""
             return f"told again: entry {body['entry']}{paid}" if "entry" in body else f"told{paid}"
+        case Mark.FOLLOWED:
+            return f"read {body['file']} up to byte {body['offset']}"
+        case Mark.ACCEPTED:
+            return f"accepted: {counted(body['statements'], 'statement')} that no verdict accounts for"
         case Mark.CONVERTED:
             return "taken in: what an older file counted"
         case _:

@@ -85,6 +85,8 @@ class _Withholder:
         if self._everything:  # a person with several records has one name, and the number of the first
             records = tuple(_nameless(record, row) for record, row in zip(records, rows, strict=False))
         steps = tuple(Step(self._cited(step.cited), Fraction(1)) for step in case.argument.steps)
+        # whether he has a row is what is withheld, and his status would tell it
+        form = f"rows of {case.column}" if case.grade else f"a sum of {case.column} over records" if case.form else ""
         return replace(
             case,
             records=records,
@@ -96,7 +98,9 @@ class _Withholder:
             allowed=(),
             argument=Argument(steps, rule=TOGETHER, certificate=NO_CERTIFICATE),
             first=self._first(case.first),
-            **_without_form(case),
+            form=form,
+            grade="",
+            status=INFERRED if case.grade else case.status,
         )
 
     def line(self, line: Line) -> Line:
@@ -120,15 +124,6 @@ class _Withholder:
 
     def _person(self, row: int) -> int:
         return self._people.setdefault(row, len(self._people) + 1)
-
-
-def _without_form(case: Case) -> dict[str, str]:
-    """What is known of somebody's records, without what it is: whether he has a row is what is withheld."""
-    if not case.form:
-        return {}
-    if not case.grade:
-        return {"form": f"a sum of {case.column} over records"}
-    return {"form": f"rows of {case.column}", "grade": "", "status": INFERRED}
 
 
 def _nameless(record: Record, number: int) -> Record:

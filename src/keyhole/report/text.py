@@ -225,6 +225,7 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
         proved = argued(shown)
         for reason in reasons(proved):
             line, *worked = reason.splitlines()
+            worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
             yield from wrapped(line, "")
             yield from (part for each in worked for part in wrapped(each, "dim"))
         if len(proved) < len(shown):

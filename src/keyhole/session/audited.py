@@ -15,6 +15,8 @@ from keyhole.book.chain import canonical
 from keyhole.errors import BookError, QueryError
 from keyhole.knowledge import PrivateColumn
 from keyhole.query import Statement
+from keyhole.reading import Spelling
+from keyhole.schema import Schema
 from keyhole.session.exact import exact
 from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
@@ -25,6 +27,10 @@ from keyhole.transcript import Refusal
 NUMBER = 400  # bytes that one exact number takes at most: a DOUBLE may have 309 digits
 PROMISE = "for values without known bounds"
 TRIED = 8  # coarser statements that a denial looks at
+INCOMPLETE = (
+    "the book lacks something that was published, so nothing exact is decided: whoever keeps it must look at it"
+)
+NOTHING_MORE: Mapping[str, Any] = {}
 PRIVATELY = 'ask it under policy = "private"'
 
 
@@ -68,9 +74,14 @@ class Audited:
     ) -> None:
         self.book, self.auditor, self._columns, self._source = book, auditor, columns, source
         self._explain, self._facts = explain, frozenset(facts)
-        self._epoch = book.state.epoch
+        self._epoch, self._spelling = book.state.epoch, Spelling(auditor.roster)
         assert book.state.last is not None
         self._upto, self._mark = book.state.last.seq, book.state.last.hash  # what the auditor accounts for
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that questions may name."""
+        return self.auditor.roster.schema
 
     # --- the policy ---------------------------------------------------------------------------------------------------
 
@@ -114,6 +125,10 @@ class Audited:
         said = self.auditor.admit(asked.text) if self._explain else self.auditor.decide(asked.text)
         if asked.statement is None or said.verdict is Permission.REFUSED:
             return said
+        if self.book.state.incomplete and not self.unguarded:
+            return Admission(said.number, said.sql, Permission.REFUSED, INCOMPLETE)
+        if meant := self._spelling.reason(asked.statement):
+            return Admission(said.number, said.sql, Permission.REFUSED, meant)
         names = sorted({name for q in asked.statement.queries for name in q.columns} & set(self._columns))
         told = [name for name in names if name in self._facts]
         if told:
@@ -152,10 +167,17 @@ class Audited:
         entry = self.write(Mark.ANSWER, asked, answer, analyst)
         return replace(self._reply(asked, answer, said.reason, entry.seq, entry.hash), admission=said)
 
-    def write(self, kind: Mark, asked: Heard, answer: Exact | None, analyst: str | None) -> BookEntry:
+    def write(
+        self,
+        kind: Mark,
+        asked: Heard,
+        answer: Exact | None,
+        analyst: str | None,
+        about: Mapping[str, Any] = NOTHING_MORE,
+    ) -> BookEntry:
         """An entry for a statement that counts from now on, with the rows that it adds to what is known."""
         assert asked.statement is not None
-        body: dict[str, Any] = {"query": self.auditor.number + 1, "sql": asked.text} | self.remarks()
+        body: dict[str, Any] = {"query": self.auditor.number + 1, "sql": asked.text, **about} | self.remarks()
         names = {name for q in asked.statement.queries for name in q.columns} & set(self._columns)
         if names:
             body["families"] = {name: self._columns[name].family for name in sorted(names)}
@@ -186,24 +208,34 @@ class Audited:
     def expect(self, texts: Sequence[str], analyst: str | None) -> None:
         """Each statement is decided by itself."""
 
-    def take(self, sql: str, answer: Exact | None = None, kind: Mark = Mark.PUBLISHED) -> str:
+    def take(
+        self,
+        sql: str,
+        answer: Exact | None = None,
+        kind: Mark = Mark.PUBLISHED,
+        analyst: str | None = None,
+        about: Mapping[str, Any] = NOTHING_MORE,
+    ) -> str:
         """A statement that was answered elsewhere counts from now on; on an open page. Returns its number.
 
-        Raises the `QueryError` of one that cannot be represented.
+        `about` is what else the book keeps of it. Raises the `QueryError` of one that cannot be represented.
         """
         asked = Heard(sql, lower(sql, self.auditor.roster.schema))
         why = self.auditor.objection(sql)
         if why is not None:
             raise QueryError(why, sql)
-        entry = self.write(kind, asked, answer, None)
+        entry = self.write(kind, asked, answer, analyst, about)
         number = self.auditor.record(sql, None if answer is None else one_number(told(answer)))
         self._upto, self._mark = entry.seq, entry.hash
         return number
 
-    def unjudged(self, sql: str, why: str) -> Refusal:
+    def unjudged(
+        self, sql: str, why: str, analyst: str | None = None, about: Mapping[str, Any] = NOTHING_MORE
+    ) -> Refusal:
         """A publication that no verdict can account for is written down; on an open page."""
         number = self.auditor.unjudged(sql)
-        entry = self.book.append(Mark.UNJUDGED, {"query": number, "sql": sql, "error": why})
+        body = {"query": number, "sql": sql, "error": why, **about}
+        entry = self.book.append(Mark.UNJUDGED, body, analyst=analyst)
         self._upto, self._mark = entry.seq, entry.hash
         return Refusal(str(number), sql, why)
 
@@ -232,6 +264,18 @@ class Audited:
             if self.auditor.decide(text).allowed:
                 return text
         return None
+
+
+def incomplete(book: Book) -> str:
+    """Why nothing exact is answered from a book that lacks something of a log that is followed."""
+    left = [book.entry(seq) for seq in book.state.incomplete]
+    count = "1 statement" if len(left) == 1 else f"{len(left)} statements"
+    first = left[0].body
+    return (
+        f"the book {book.name} is incomplete: {count} of the log {first['log']} cannot be represented, so no decision "
+        f"would account for them (the first is entry {left[0].seq}: {str(first['error']).splitlines()[0]}). Look at "
+        "them with `keyhole book show`; if they gave nothing away, go on with `keyhole watch --accept-unjudged`"
+    )
 
 
 def past(entry: BookEntry) -> Past:

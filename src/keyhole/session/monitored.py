@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from keyhole.audit.admission import Permission
 from keyhole.book import BookEntry, Mark
 from keyhole.errors import QueryError
-from keyhole.session.audited import Audited, Heard
+from keyhole.session.audited import NOTHING_MORE, Audited, Heard
 from keyhole.session.reply import Ending, Exact, Reply
 
 
@@ -37,10 +39,17 @@ class Monitored(Audited):
         made = super().release(asked, analyst)
         return replace(made, reason="", admission=None)
 
-    def write(self, kind: Mark, asked: Heard, answer: Exact | None, analyst: str | None) -> BookEntry:
+    def write(
+        self,
+        kind: Mark,
+        asked: Heard,
+        answer: Exact | None,
+        analyst: str | None,
+        about: Mapping[str, Any] = NOTHING_MORE,
+    ) -> BookEntry:
         """What no auditor can account for is marked so, for whoever audits this population later."""
         refused = self._said.verdict is Permission.REFUSED
-        return super().write(Mark.UNJUDGED if refused else kind, asked, answer, analyst)
+        return super().write(Mark.UNJUDGED if refused else kind, asked, answer, analyst, about)
 
     def settled(self, reply: Reply) -> None:
         """What an auditor can represent counts; the rest is counted as not judged."""

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from keyhole.audit.epochs import Changes
+from keyhole.basis.cells.cuts import Cuts
 from keyhole.book import Book
 from keyhole.book.state import PUBLIC, WHOLE
-from keyhole.defend.answering import Answering, Posed, Setting, Strategy
+from keyhole.defend.answering import Answering, Setting, Strategy
 from keyhole.defend.budget import Cap
+from keyhole.defend.conversion import rho_within
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import count_cells, declared_domain
-from keyhole.defend.loss import Loss, Number, probability
+from keyhole.defend.loss import Loss, Neighbours, Number, Unit, exact, probability
+from keyhole.defend.planner.columns import Partitions
+from keyhole.defend.planner.planning import Planning
+from keyhole.defend.planner.terms import HORIZON, SPEND, PlanTerms
 from keyhole.defend.releases import Releases
 from keyhole.defend.strategies.construction import OneConstruction
 from keyhole.defend.strategies.each import EachAlone
 from keyhole.defend.strategies.run import PrepaidRun
-from keyhole.errors import ConfigError, PrivacyParameterError
+from keyhole.defend.tables.margins import SourceMargins
+from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.knowledge import BudgetTable, Config
-from keyhole.session.audited import Audited, Heard
+from keyhole.session.audited import Audited, Heard, incomplete
 from keyhole.session.monitored import Monitored
 from keyhole.session.people import Deciding, arrivals, auditor_of
 from keyhole.session.private import Private, Quoted
@@ -28,11 +35,12 @@ from keyhole.session.session import Session
 from keyhole.session.version import Version, enter
 from keyhole.session.where import book_path, open_book
 from keyhole.settings import Settings
+from keyhole.tables import DuckDBSource
 from keyhole.tables.fingerprint import fingerprint
 from keyhole.tables.open import Table, Use, open_table
 
 ExactPolicy: TypeAlias = Literal["audited", "watch", "monitored"]
-MECHANISMS = ("laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative")
+MECHANISMS = ("planner", "laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,39 +49,84 @@ class Terms:
 
     epsilon: Number | None = None
     delta: Number | None = None
-    mechanism: str = "laplace"
+    mechanism: str | None = None  # None: the planner where there is a delta, else laplace
     accuracy: float | None = None
     beta: float = 0.05
-    horizon: int = 1000
+    horizon: int | None = None
     analyst: str | None = None
     ledger: str | Path | None = None
+    spend: Number | None = None
+    anyway: bool = False
 
 
 def private_session(
     given: Settings, terms: Terms, config: Config | str | Path | None, *, dry_run: bool = False
-) -> Session[Posed]:
+) -> Session[Any]:
     """Answers with differential privacy. A dry run works on a copy of the book in memory, and quotes prices alone."""
     told = given.config
-    cap = _cap(told.budget, terms.epsilon, terms.delta)
     accuracy = _accuracy(terms, told.budget)
+    terms = replace(terms, mechanism=mechanism_of(terms, told.budget))
+    unit = _unit(told.budget, terms)
+    _cap(told.budget, terms, unit)  # refused before anything is opened
     opened = open_table(given, Use.ANSWER)
     source = opened.whole
+    planned = terms.mechanism == "planner"
     domain = declared_domain(given.columns, source.schema)
-    histogram = count_cells(source, domain, told.budget.neighbours)
+    columns = Partitions.declared(given.columns, source.schema) if planned else None
     book = open_book(_path(given, config, terms.ledger), given, opened.name, dry_run=dry_run)
     try:
         version = Version(opened.version, lambda key: {WHOLE: source.digest(key)}).digested(book)
         with book.page():  # a new version is not begun if anything else is refused
             enter(book, version)
-            ledger = Ledger(book, cap, domain=domain.fingerprint())
-        n = histogram.public_n if histogram.neighbours == "replace-one" else None
-        writer = Releases(source.schema, domain, n)
-        setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon, writer)
-        answering = Answering(source.schema, domain, setting, _strategy(terms.mechanism, setting))
+            counted = unit if told.budget.unit else _counted(book, unit)
+            cap = _cap(told.budget, terms, counted)
+            mark = domain.fingerprint() if columns is None else columns.fingerprint()
+            ledger = Ledger(book, cap, domain=mark)
+        answering: Answering | Planning
+        if columns is not None:
+            answering = _planning(source, columns, ledger, terms, accuracy, told.budget.neighbours)
+        else:
+            histogram = count_cells(source, domain, told.budget.neighbours)
+            n = histogram.public_n if histogram.neighbours == "replace-one" else None
+            writer = Releases(source.schema, domain, n)
+            setting = Setting(histogram, ledger, terms.beta, accuracy, terms.horizon or 1000, writer)
+            answering = Answering(source.schema, domain, setting, _strategy(str(terms.mechanism), setting))
     except BaseException:
         book.close()
         raise
     return Session(book, (Quoted if dry_run else Private)(answering, book.state.epoch))
+
+
+def _planning(
+    source: DuckDBSource, columns: Partitions, ledger: Ledger, terms: Terms, accuracy: float | None, who: Neighbours
+) -> Planning:
+    numbers = {name: column for name, column in columns.columns.items() if isinstance(column, Cuts)}
+    share = SPEND if terms.spend is None else exact(terms.spend, "--spend")
+    if not 0 < share <= 1:
+        raise PrivacyParameterError(f"--spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
+    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway)
+    return Planning(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
+
+
+def mechanism_of(terms: Terms, budget: BudgetTable) -> str:
+    """What was asked for, by option or in the settings; else the planner where there is a delta."""
+    return terms.mechanism or budget.mechanism or ("planner" if _delta(terms, budget) else "laplace")
+
+
+def _delta(terms: Terms, budget: BudgetTable) -> Fraction:
+    return exact(terms.delta if terms.delta is not None else budget.delta, "delta")
+
+
+def _unit(budget: BudgetTable, terms: Terms) -> Unit:
+    """What a new book counts: rho for the planner where there is a delta, unless the settings say otherwise."""
+    zcdp = terms.mechanism in ("planner", "gaussian") and _delta(terms, budget) > 0
+    return budget.unit or ("rho" if zcdp else "epsilon")
+
+
+def _counted(book: Book, unit: Unit) -> Unit:
+    """A book goes on with the unit that it began with."""
+    known = book.state.budget.get("unit")
+    return unit if known is None else "rho" if known == "rho" else "epsilon"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +137,7 @@ class Watching:
     insiders: int | None = None
     vouched: bool = False
     explain: bool = False
+    despite: bool = False  # also with a book that lacks something of a log that is followed
 
 
 def audited_session(
@@ -123,6 +177,8 @@ def audited_session(
         kind = Monitored if policy == "monitored" else Audited
         source = None if dry_run else opened.source
         facts = {fact.column for fact in given.knowledge().facts}
+        if book.state.incomplete and policy != "monitored" and not how.despite:
+            raise BookError(incomplete(book))
         made = kind(book, auditor, given.columns.private, source, explain=how.explain, facts=facts)
     except BaseException:
         book.close()
@@ -159,7 +215,7 @@ def _accuracy(terms: Terms, budget: BudgetTable) -> float | None:
         raise PrivacyParameterError(f"accuracy must be above 0, not {accuracy}")
     if accuracy is not None and not 1e-12 <= accuracy <= 1e12:
         raise PrivacyParameterError(f"accuracy must be finite, from 1e-12 to 1e12, not {accuracy}")
-    if terms.horizon < 1:
+    if terms.horizon is not None and terms.horizon < 1:
         raise PrivacyParameterError(f"a run is planned for at least one question, not {terms.horizon}")
     return accuracy
 
@@ -168,18 +224,19 @@ def _float(number: Any) -> float | None:
     return None if number is None else float(number)
 
 
-def _cap(budget: BudgetTable, epsilon: Number | None, delta: Number | None) -> Cap:
-    amount: Number | None = epsilon if epsilon is not None else budget.epsilon
+def _cap(budget: BudgetTable, terms: Terms, unit: Unit) -> Cap:
+    amount: Number | None = terms.epsilon if terms.epsilon is not None else budget.epsilon
     if amount is None:
         raise ConfigError(
             "no budget: write epsilon = ... under [budget] in keyhole.toml (`keyhole answer` takes --epsilon too)"
         )
-    slack: Number = delta if delta is not None else budget.delta
-    if budget.unit == "rho":
-        total = Loss.of_rho(amount, budget.neighbours)
-    else:
-        total = Loss.of_epsilon(amount, slack, budget.neighbours)
-    return Cap.declared(total, dict(budget.analysts))
+    slack: Number = terms.delta if terms.delta is not None else budget.delta
+    if unit == "epsilon":
+        return Cap.declared(Loss.of_epsilon(amount, slack, budget.neighbours), dict(budget.analysts))
+    if not exact(slack, "delta"):
+        return Cap.declared(Loss.of_rho(amount, budget.neighbours), dict(budget.analysts))
+    shares = {who: rho_within(share, slack) for who, share in budget.analysts.items()}
+    return Cap.declared(Loss.of_rho(rho_within(amount, slack), budget.neighbours), shares)
 
 
 def _strategy(mechanism: str, setting: Setting) -> Strategy:

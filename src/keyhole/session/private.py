@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
-from keyhole.defend.answering import Answered, Answering, Posed, Priced
+from keyhole.defend.answering import Answered, Answering, Priced
 from keyhole.defend.loss import Loss
+from keyhole.defend.planner.planning import Planning
 from keyhole.errors import QueryError
 from keyhole.query import Refused
+from keyhole.schema import Schema
 from keyhole.session.reply import Ending, Reply
 
 
@@ -17,26 +20,31 @@ from keyhole.session.reply import Ending, Reply
 class Private:
     """Whatever can be read and paid for is answered, with noise; nothing depends on the data but the noisy numbers."""
 
-    answering: Answering
+    answering: Answering | Planning
     epoch: int  # of the book, that the data at hand is
 
-    def read(self, text: str) -> Posed | Refused:
+    @property
+    def schema(self) -> Schema:
+        """The columns that questions may name."""
+        return self.answering.schema
+
+    def read(self, text: str) -> Any:
         """COUNT, SUM and AVG over declared cells."""
         try:
             return self.answering.read(text)
         except QueryError as error:
             return Refused(str(error))
 
-    def recall(self, asked: Posed, analyst: str | None) -> Reply | None:
+    def recall(self, asked: Any, analyst: str | None) -> Reply | None:
         """What was released before and is good enough; it counts for an analyst who is told it first."""
         self._ready(analyst)
         found = self.answering.recall(asked, analyst)
         return None if found is None else self._reply(found)
 
-    def admit(self, asked: Posed, analyst: str | None) -> None:
+    def admit(self, asked: Any, analyst: str | None) -> None:
         """The price decides, when it is charged."""
 
-    def release(self, asked: Posed, analyst: str | None) -> Reply:
+    def release(self, asked: Any, analyst: str | None) -> Reply:
         """Charge, draw, write down."""
         self.answering.setting.ledger.charged.clear()
         return self._reply(self.answering.answer(asked, analyst))
@@ -67,11 +75,11 @@ class Quoted(Private):
 
     seen: set[str] = field(default_factory=set)  # what would have been released by now
 
-    def recall(self, asked: Posed, analyst: str | None) -> None:
+    def recall(self, asked: Any, analyst: str | None) -> None:
         """Nothing is told."""
         self._ready(analyst)
 
-    def release(self, asked: Posed, analyst: str | None) -> Reply:
+    def release(self, asked: Any, analyst: str | None) -> Reply:
         """Its price; the next question finds so much less."""
         again = asked.question.fingerprint() in self.seen
         if again:

@@ -51,6 +51,14 @@ def publish(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal] =
     return tuple(left)
 
 
+def accept(policy: Audited) -> None:
+    """Whoever keeps the book goes on although it lacks something of a log that was followed: that is written down."""
+    with policy.book.page():
+        policy.catch_up()
+        if left := policy.book.state.incomplete:
+            policy.book.append(Mark.ACCEPTED, {"statements": len(left), "entries": list(left)})
+
+
 def forgotten(policy: Audited) -> str:
     """The publications in the book that no verdict accounts for, in a sentence; "" if there are none."""
     book = policy.book

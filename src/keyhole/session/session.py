@@ -11,6 +11,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from keyhole.book import Book
 from keyhole.errors import KeyholeError, NotAvailable
 from keyhole.query import Refused
+from keyhole.schema import Schema
 from keyhole.session.reply import Reply
 
 Asked = TypeVar("Asked")
@@ -18,6 +19,10 @@ Asked = TypeVar("Asked")
 
 class Policy(Protocol[Asked]):
     """How the questions about one population are read, admitted and answered; it keeps what it must in the book."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that questions may name."""
 
     def read(self, text: str) -> Asked | Refused:
         """A statement as it is understood, or why not: from its text, the schema and the declaration alone."""

@@ -330,10 +330,9 @@ class AggregateReader(StatisticReader):
         if isinstance(node, exp.Filter):
             where = conjunction(where, self.condition(node.expression.this))
         kind, argument, level = self.statistic(inner)
-        if kind in QUANTILES and not self.touches_private(argument):
-            raise self.refuse("of the quantiles of public columns only the median is carried", inner)
         if not self.touches_private(argument):
-            return self._public_figure(kind, argument, where, node, label)
+            at = f", {Decimal(level.numerator) / Decimal(level.denominator):f}" if kind in QUANTILES else ""
+            return self._public_figure(kind, argument, where, node, label, at)
         if isinstance(argument, exp.Distinct):
             raise self.unknown(argument)
         for column in self.columns_in(argument):
@@ -358,7 +357,9 @@ class AggregateReader(StatisticReader):
                 raise self.refuse("QUANTILE_DISC of a negative multiple is not judged: ask for the column", node)
         return Query(aggregate, (Term(power.column, where, factor),), label=label, level=level)
 
-    def _public_figure(self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str) -> Query:
+    def _public_figure(
+        self, kind: str, argument: exp.Expr, where: Predicate, node: exp.Expr, label: str, at: str = ""
+    ) -> Query:
         if self.secrets(where) and self.scope.schema.people and kind in ("MIN", "MAX"):
             picked = self.public(argument)
             if picked.kind.numeric:
@@ -368,9 +369,11 @@ class AggregateReader(StatisticReader):
                 f"{kind} of a public column under a {self.word} condition is not judged: ask COUNT(*) per value", node
             )
         made: Public = self.public(argument)
-        if (kind in (Aggregate.MEDIAN, *SPREAD.values()) and not made.kind.numeric) or made.kind is Kind.OTHER:
+        if (
+            kind in (Aggregate.MEDIAN, *QUANTILES, *SPREAD.values()) and not made.kind.numeric
+        ) or made.kind is Kind.OTHER:
             raise self.refuse(f"{kind} takes a number here", argument)
-        text = f"COUNT(DISTINCT {made.sql})" if kind == "COUNT" else f"{kind}({made.sql})"
+        text = f"COUNT(DISTINCT {made.sql})" if kind == "COUNT" else f"{kind}({made.sql}{at})"
         return Query(Aggregate.PUBLIC, (Term(None, where, weight=text),), label=label)
 
 

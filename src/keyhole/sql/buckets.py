@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import (
     FALSE,
     Predicate,
@@ -57,10 +58,23 @@ def bucket(reader: LinearReader, node: exp.Expr, word: str) -> Key:
     steps = _steps(reader, node, Fraction(1), Fraction(0))
     if steps is None:
         raise reader.refuse(
-            f"of a {word} column GROUP BY takes the column itself, a CASE with constant results, or FLOOR(column / 1000)",
+            f"of a {word} column GROUP BY takes the column, a CASE with constant results, or FLOOR(column / 1000)",
             node,
         )
     return Key("", _written(steps), None, columns, steps=steps)
+
+
+def bucket_text(reader: LinearReader, node: exp.Expr, word: str) -> str:
+    """The canonical text of a function of a private column that has buckets; empty if it is none."""
+    plain = bare(node)
+    if isinstance(plain, exp.Column) and isinstance(reader.scope.resolve(plain), Column):
+        return ""
+    if not reader.touches_private(node):
+        return ""
+    try:
+        return bucket(reader, node, word).sql
+    except UnsupportedQuery:
+        return ""
 
 
 def _cases(reader: LinearReader, node: exp.Expr) -> tuple[tuple[Scalar | None, Predicate], ...]:

@@ -25,8 +25,8 @@ _COMPUTED = (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub, exp.TsOrDsAdd, exp.Date
 def told(sql: str, dialect: str, now: dt.date) -> str:
     """The statement with today's date and, if `now` has one, the current time written out.
 
-    Where the engine is not DuckDB, what is computed from them (an interval added, the first of the month) is written out
-    too, since every engine counts days, months and years alike; so is nothing that looks at a column.
+    Where the engine is not DuckDB, what is computed from them (an interval added, the first of the month) is written
+    out too, since every engine counts days, months and years alike; nothing that looks at a column is.
 
     >>> told("SELECT COUNT(*) FROM t WHERE d >= CURRENT_DATE - INTERVAL 30 DAY", "mysql", dt.date(2025, 6, 30))
     "SELECT COUNT(*) FROM t WHERE d >= CAST('2025-05-31' AS DATE)"

@@ -279,7 +279,8 @@ def _aggregated(node: exp.Expr) -> bool:
     if isinstance(node, exp.Query):
         return False
     if isinstance(node, exp.Window):
-        function, below = node.this, [child for child in node.iter_expressions() if child is not node.this]
+        function: exp.Expr = node.this
+        below: list[exp.Expr] = [child for child in node.iter_expressions() if child is not node.this]
         if isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
             below += [child for child in function.iter_expressions() if child is not function.this]
             function = function.this

@@ -70,6 +70,8 @@ class LinearReader(ConditionReader):
             return [LinearTerm(TRUE, ((ONE, value),) if value else ())]
         if not isinstance(value, NotConstant):
             raise self.refuse("a number is needed here", node)
+        if isinstance(node, exp.Sub) and not self.touches_private(node) and self._dated(node.this):
+            return self._weight(self.public(node), node)
         if isinstance(node, exp.Add | exp.Sub):
             return self._sum(
                 self.linear(node.this), self.linear(node.expression), -1 if isinstance(node, exp.Sub) else 1, node
@@ -101,6 +103,13 @@ class LinearReader(ConditionReader):
             raise self.unknown(node)
         raise self.refuse(
             f"only sums and products of a {self.word} column can be judged: this is another function", node
+        )
+
+    def _dated(self, node: exp.Expr) -> bool:
+        """Is it a date? The difference of two is a number of days."""
+        return any(c.kind in (Kind.DATE, Kind.TIMESTAMP) for c in self.columns_in(node)) and self.public(node).kind in (
+            Kind.DATE,
+            Kind.TIMESTAMP,
         )
 
     def _of_column(self, node: exp.Column) -> list[LinearTerm]:

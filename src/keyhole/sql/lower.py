@@ -14,7 +14,7 @@ from keyhole.predicate import Predicate, conjunction, literal, quote_name
 from keyhole.query import Aggregate, Key, Query, Shown, Statement, questions
 from keyhole.schema import Column, Schema, folded
 from keyhole.sql.aggregate import AggregateReader
-from keyhole.sql.buckets import bucket
+from keyhole.sql.buckets import bucket, bucket_text
 from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
@@ -115,7 +115,7 @@ class _Lowering:
             found = reader.columns_in(item.node)
             if len(found) == 1 and found[0].secret:
                 return quote_name(found[0].name)
-        return self.bucket_of(reader, item.node) or reader.public(item.node).sql
+        return bucket_text(reader, item.node, self.word) or reader.public(item.node).sql
 
     def no_public_figure_of_a_private_group(self, queries: Sequence[Query], tests: Sequence[Query]) -> None:
         names = {c.name for c in self.scope.schema.columns if c.secret}
@@ -144,7 +144,7 @@ class _Lowering:
             if len(found) == 1 and quote_name(found[0].name) in self.key_of:
                 return True
         if reader.touches_private(item.node):
-            return self.bucket_of(reader, item.node) in self.key_of
+            return bucket_text(reader, item.node, self.word) in self.key_of
         made = reader.public(item.node)
         return made.sql in self.key_of or all(quote_name(name) in self.key_of for name in made.columns)
 
@@ -231,20 +231,10 @@ class _Lowering:
 
     def shown_as(self, sql: str, reader: AggregateReader) -> str:
         """The alias or text of the SELECT item that is a bucket of private values."""
-        mine = (i for i in self.items if not reader.aggregates(i.node) and self.bucket_of(reader, i.node) == sql)
+        mine = (
+            i for i in self.items if not reader.aggregates(i.node) and bucket_text(reader, i.node, self.word) == sql
+        )
         return next((item.alias or item.label for item in mine), "")
-
-    def bucket_of(self, reader: AggregateReader, node: exp.Expr) -> str:
-        """The canonical text of a bucket of private values; empty if it is none."""
-        plain = bare(node)
-        if isinstance(plain, exp.Column) and isinstance(self.scope.resolve(plain), Column):
-            return ""
-        if not reader.touches_private(node):
-            return ""
-        try:
-            return bucket(reader, node, self.word).sql
-        except UnsupportedQuery:
-            return ""
 
     def shown(self, column: Column, reader: AggregateReader) -> str:
         """The name under which a key column appears in the answer: its alias in SELECT, or its own."""

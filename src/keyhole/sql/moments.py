@@ -31,14 +31,17 @@ class ComputedFrom:
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Is this node an aggregate, with its FILTER or WITHIN GROUP?"""
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() == "total" and len(node.expressions) == 1
     return isinstance(node, exp.AggFunc | exp.Filter | exp.WithinGroup) and not isinstance(node, exp.Grouping)
 
 
 def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
     """What determines one aggregate: itself, where that is a sum, a count or an order statistic.
 
-    An average is SUM(x) / COUNT(x); a variance is a function of SUM(x), SUM(x*x) and COUNT(x); CORR, COVAR_* and REGR_* are of the moments of those
-    who have both values; COUNT(DISTINCT x) of a private x of the number of people with each value.
+    An average is SUM(x) / COUNT(x); a variance is a function of SUM(x), SUM(x*x) and COUNT(x); CORR, COVAR_* and REGR_*
+    are of the moments of those who have both values; COUNT(DISTINCT x) of a private x of the number of people with each
+    value.
 
     >>> import sqlglot
     >>> [part.sql() for part in moments(sqlglot.parse_one("STDDEV_POP(x)"), ()).sums]
@@ -50,6 +53,8 @@ def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
         x = inner.this
         found: list[exp.Expr] = [exp.Sum(this=x.copy()), exp.Sum(this=_times(x, x)), exp.Count(this=x.copy())]
         return ComputedFrom(tuple(_filtered(part, where) for part in found))
+    if isinstance(inner, exp.Anonymous):  # SQLite's TOTAL, 0 over nobody
+        return ComputedFrom((_filtered(exp.Sum(this=inner.expressions[0].copy()), where),))
     if isinstance(inner, exp.CountIf) and inner.this is not None:
         one = exp.Case(ifs=[exp.If(this=inner.this.copy(), true=exp.Literal.number(1))], default=exp.Literal.number(0))
         return ComputedFrom((_filtered(exp.Sum(this=one), where),))

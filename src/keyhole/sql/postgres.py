@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from decimal import Decimal
+from fractions import Fraction
 from typing import ClassVar
 
 from sqlglot import exp
@@ -32,6 +34,10 @@ _WHOLE = (_T.SMALLINT, _T.INT, _T.BIGINT)
 _PARTS = frozenset(["year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "isoyear", "hour", "minute"])
 _TRUNCATED = frozenset(["year", "quarter", "month", "week", "day", "hour", "minute"])
 FEW_DIGITS = 7  # of a constant factor
+MOST_BUCKETS = 100
+PLAIN_PATTERN = re.compile(
+    r"\^?(?:[A-Za-z0-9 ]|\[[A-Za-z0-9]+(?:-[A-Za-z0-9])?\]|\((?:[A-Za-z0-9 ]+\|)*[A-Za-z0-9 ]+\))+\$?"
+)
 _FORMAT = re.compile(r"(?:%[YmdHMS]|[-/: .])+")
 _FITS = {
     Sort.WHOLE: WHOLE_NUMBER,
@@ -117,6 +123,8 @@ class PostgresTranslator(Translator):
             return self.put(node, exp.IntDiv(this=left, expression=right), Sort.WHOLE)
         if wider([a, b]) is Sort.BINARY:
             return self.put(node, exp.Div(this=left, expression=right), Sort.BINARY)
+        if isinstance(_outside(node), exp.Floor | exp.Ceil) and _short(number_said(node.expression)):
+            return self.put(node, exp.Div(this=left, expression=right), Sort.EXACT)  # it ends after a few digits
         raise Differs(
             ": a division of decimals is rounded there in a way of its own: divide whole numbers, or cast one of "
             "them to DOUBLE PRECISION"
@@ -217,6 +225,30 @@ class PostgresTranslator(Translator):
             raise Differs(": TO_CHAR is judged for YYYY, MM, DD, HH24, MI and SS between - / : . and blanks")
         return Sort.TEXT
 
+    def _bucket(self, node: exp.WidthBucket) -> Sort:
+        """WIDTH_BUCKET(x, low, high, count) as the CASE that it is: 0 below, count + 1 from the upper end on."""
+        self.must(node.this, Sort.WHOLE, Sort.EXACT)
+        said = [number_said(node.args[name]) for name in ("min_value", "max_value", "num_buckets")]
+        if None in said:
+            raise Differs(": WIDTH_BUCKET is judged between constants, with a constant number of buckets")
+        low, high, count = (Fraction(text) for text in said if text is not None)
+        ends = [low + (high - low) * i / count for i in range(int(count) + 1)] if 1 <= count <= MOST_BUCKETS else []
+        if not ends or low >= high or any((end * 10**9).denominator != 1 for end in ends):
+            raise Differs(f": WIDTH_BUCKET is judged for at most {MOST_BUCKETS} buckets with ends of few digits")
+        case = exp.Case(ifs=[_when(exp.Is(this=node.this.copy(), expression=exp.Null()), exp.Null())])
+        for number, end in enumerate(ends):
+            below = exp.LT(this=node.this.copy(), expression=_constant(end))
+            case.append("ifs", _when(below, exp.Literal.number(number)))
+        case.set("default", exp.Literal.number(int(count) + 1))
+        return self.put(node, exp.Paren(this=case), Sort.WHOLE)
+
+    def _matches(self, node: exp.RegexpLike) -> Sort:
+        self.must(node.this, Sort.TEXT)
+        pattern = node.expression
+        if not isinstance(pattern, exp.Literal) or PLAIN_PATTERN.fullmatch(pattern.name) is None:
+            raise Differs(": a regular expression is judged if it has letters, digits, [a-z], (a|b), ^ and $ alone")
+        return Sort.TRUTH
+
     def _extremum(self, node: exp.Expr) -> Sort:
         found = self._chosen(node)
         if found in (Sort.TEXT, Sort.TRUTH):
@@ -253,8 +285,33 @@ class PostgresTranslator(Translator):
         exp.Extract: _extract,
         exp.TimestampTrunc: _truncate,
         exp.TimeToStr: _format,
+        exp.WidthBucket: _bucket,
+        exp.RegexpLike: _matches,
         exp.Interval: lambda _translator, _node: Sort.SPAN,
     }
+
+
+def _outside(node: exp.Expr) -> exp.Expr | None:
+    """What stands around it, parentheses aside."""
+    found = node.parent
+    while isinstance(found, exp.Paren):
+        found = found.parent
+    return found
+
+
+def _short(text: str | None) -> bool:
+    """Is this a divisor of few digits by which a decimal gets a few digits more?"""
+    return text is not None and Fraction(text) != 0 and (1 / Fraction(text) * 10**6).denominator == 1
+
+
+def _when(test: exp.Expr, then: exp.Expr) -> exp.If:
+    return exp.If(this=test, true=then)
+
+
+def _constant(value: Fraction) -> exp.Expr:
+    text = f"{Decimal(abs(value.numerator)) / Decimal(value.denominator):f}"
+    number: exp.Expr = exp.Literal.number(text)
+    return exp.Neg(this=number) if value < 0 else number
 
 
 def _constant_day(node: exp.Expr) -> dt.date | None:

@@ -37,7 +37,8 @@ def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> 
     """What a statement asks, as one or several plain statements over the table.
 
     Guarantee: the answers of those returned determine the answer of the text, and those without a `certainty` are
-    determined by it in turn. `now` is when it ran, for CURRENT_DATE and its kin. Raises `QueryError` if it is not understood, `Unread` if it may mean something else here.
+    determined by it in turn. `now` is when it ran, for CURRENT_DATE and its kin. Raises `QueryError` if it is not
+    understood, `Unread` if it may mean something else here.
 
     >>> from keyhole.schema import Column, Kind, Role
     >>> staff = Schema("t", (Column("pay", Kind.INTEGER, Role.PRIVATE), Column("dept", Kind.TEXT)))
@@ -61,8 +62,10 @@ def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> 
     try:
         found = _Opening(dialect, schema).opened(_tree(sql, dialect), carry)
     except (QueryError, NotTold, Unread, RecursionError) as error:
+        if isinstance(error, Unread):
+            raise
         if carry.reason and refused.position is None:
-            raise Unread(str(error) if isinstance(error, Unread) else carry.reason) from None
+            raise Unread(carry.reason) from None
         raise _clearer(refused, error, sql) from None
     return found
 
@@ -109,13 +112,13 @@ class _Opening:
     def covered(self, statement: Statement, sql: str) -> tuple[Statement, ...]:
         """A statement, with such as tell more beside it where it may be that no rule can use its own answer."""
         secret = frozenset(c.name for c in self.schema.columns if c.secret)
-        if not any(_hard(query, secret) for query in (*statement.queries, *statement.tested)):
+        if not _unsure(statement, secret):
             return (statement,)
         try:
             parts = [self.lowered(part) for part in finer(_tree(sql, self.dialect), self.schema)]
         except (QueryError, NotTold, Unread, RecursionError):
             return (statement,)
-        if any(_hard(query, secret) for part in parts for query in part.queries):
+        if any(_unsure(part, secret) for part in parts):
             return (statement,)
         return (replace(statement, certainty=COVERED), *(replace(part, certainty=FINER) for part in parts))
 
@@ -162,6 +165,13 @@ class _Opening:
             for side in found
             for part in side
         )
+
+
+def _unsure(statement: Statement, secret: frozenset[str]) -> bool:
+    """May it be that no rule can use an answer of it?"""
+    asked = (*statement.queries, *statement.tested)
+    private = any(key.hidden(secret) for key in statement.keys)
+    return any((private and query.per) or _hard(query, secret) for query in asked)
 
 
 def _hard(query: Query, secret: frozenset[str]) -> bool:

@@ -122,6 +122,13 @@ class SqliteTranslator(Translator):
     def _abs(self, node: exp.Abs) -> Sort:
         return self.must(node.this, Sort.WHOLE, Sort.BINARY)
 
+    def _sum(self, node: exp.Sum) -> Sort:
+        """A truth is 1 or 0 there."""
+        if sort_of(node.this) is Sort.TRUTH and isinstance(bare_of(node.this), exp.Column):
+            number = exp.Cast(this=node.this.copy(), to=exp.DataType(this=_T.INT))
+            return self.put(node, exp.Sum(this=number), Sort.EXACT)
+        return super()._sum(node)
+
     def _day(self, node: exp.Expr) -> Sort:
         if sort_of(node.this) is not Sort.DAY or len(list(node.iter_expressions())) > 1:
             raise Differs(": DATE is judged of a date column only: write the date as 'YYYY-MM-DD'")
@@ -169,6 +176,7 @@ class SqliteTranslator(Translator):
         exp.Mod: _modulo,
         exp.Cast: _cast,
         exp.Round: _round,
+        exp.Sum: _sum,
         exp.Abs: _abs,
         exp.Date: _day,
         exp.TsOrDsToTimestamp: lambda _translator, _node: Sort.UNKNOWN,

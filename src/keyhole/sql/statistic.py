@@ -48,7 +48,7 @@ class StatisticReader(LinearReader):
         if isinstance(inner, exp.WithinGroup):
             ordered = inner.expression.expressions if isinstance(inner.expression, exp.Order) else []
             if type(inner.this) not in PERCENTILE or len(ordered) != 1:
-                raise self.refuse("WITHIN GROUP takes PERCENTILE_CONT or PERCENTILE_DISC, and one column", inner)
+                raise self.refuse("WITHIN GROUP takes PERCENTILE_CONT(0.5), or _DISC, and ORDER BY one column", inner)
             named, said, argument = inner.this, inner.this.this, ordered[0].this
             desc = bool(ordered[0].args.get("desc"))
         level, kind = self.level_of(said, inner), PERCENTILE[type(named)]
@@ -61,5 +61,6 @@ class StatisticReader(LinearReader):
         """A constant from 0 to 1 with few digits, so that the engine and we mean the same one."""
         level = None if node is None else self.fold(node)
         if not isinstance(level, Fraction) or not 0 <= level <= 1 or (level * 10**9).denominator != 1:
-            raise self.refuse("a quantile takes one constant level from 0 to 1, of at most nine decimals", inner)
+            how = "QUANTILE_CONT(column, 0.5), or PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY column)"
+            raise self.refuse(f"write {how}: one constant level from 0 to 1, of at most nine decimals", inner)
         return level

@@ -41,8 +41,13 @@ def encoding_of(path: Path) -> str:
     for mark, name in _MARKS:
         if head.startswith(mark):
             return name
-    if head and head.count(0) > len(head) // 4:
-        return "utf-16-le" if head[1::2].count(0) > head[::2].count(0) else "utf-16-be"
+    first, second = head[::2].count(0), head[1::2].count(0)
+    if max(first, second) > len(head) // 4 and 10 * min(first, second) < max(first, second):
+        return "utf-16-le" if second > first else "utf-16-be"
+    if first or second:
+        raise DataError.of_file(
+            f"cannot read {path.name}: it is no text. Write a .csv, an .xlsx, a .parquet, a .json or a .duckdb file"
+        )
     return UTF8 if _is_utf8(path) else _of_single_bytes(path)
 
 

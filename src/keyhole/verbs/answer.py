@@ -70,12 +70,14 @@ def answer(
     config: Config | str | Path | None = None,
     epsilon: Number | None = None,
     delta: Number | None = None,
-    mechanism: str = "laplace",
+    mechanism: str | None = None,
     accuracy: float | None = None,
     beta: float = 0.05,
-    horizon: int = 1000,
+    horizon: int | None = None,
     analyst: str | None = None,
     ledger: str | Path | None = None,
+    spend: Number | None = None,
+    anyway: bool = False,
     dry_run: bool = False,
 ) -> Answers:
     """Answer COUNT, SUM and AVG with differential privacy; every answer carries its error bar and its price.
@@ -93,7 +95,7 @@ def answer(
     (1, 1.0)
     """
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
-    terms = Terms(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, ledger)
+    terms = Terms(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, ledger, spend, anyway)
     return answered(statements, given, terms, config, dry_run=dry_run)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from keyhole.knowledge import Config, Layout, PrivateColumn
+from keyhole.knowledge import Config, FileLayout, PrivateColumn
 from keyhole.schema import Kind, Role, folded
 from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
 from keyhole.verbs.roles import Proposed, propose
@@ -48,6 +48,9 @@ def proposal(
     for name in said:
         people.column(name)
     found = propose(people, repeated=RELATED)
+    for name, of in _keys(survey, people, found).items():  # a key that is joined on is public, or nothing can be joined
+        if found[name].role is not Role.ID:
+            found[name] = Proposed(Role.PUBLIC, f"a key of {of}")
     if Role.ID in said.values():
         found = {n: Proposed(Role.HIDDEN, "another id was named") if p.role is Role.ID else p for n, p in found.items()}
     found |= {name: Proposed(role, "as you said") for name, role in said.items()}
@@ -68,6 +71,32 @@ def _people(survey: Survey) -> SurveyedTable:
         return sum(any(folded(c.name) in ids for c in t.columns) for t in others), alone, len(table.columns)
 
     return max(survey.tables.values(), key=rank)
+
+
+def _keys(survey: Survey, people: SurveyedTable, roles: Mapping[str, Proposed]) -> dict[str, str]:
+    """Columns of the people's table by which other tables are joined, and the first table of each."""
+    found: dict[str, str] = {}
+    ids = {name for name, proposed in roles.items() if proposed.role is Role.ID}
+    for table in survey.tables.values():
+        if table is not people:
+            for key in _joined_on(people, table, ids)[0]:
+                found.setdefault(people.named(key).name, table.name)
+    return found
+
+
+def _joined_on(people: SurveyedTable, table: SurveyedTable, ids: Collection[str]) -> tuple[list[str], bool]:
+    """The columns of another table that it is joined on, and whether it has public facts and no rows of people.
+
+    It has rows of people if it has their id or another key of theirs; it has facts if a column of its own
+    is a key, and people share its values.
+    """
+    own = {folded(c.name): c for c in people.columns}
+    shared = [c for c in table.columns if folded(c.name) in own and own[folded(c.name)].kind is c.kind]
+    theirs = {folded(name) for name in ids}
+    facts = [c for c in shared if c.unique(table.rows) and not own[folded(c.name)].unique(people.rows)]
+    if facts and not any(folded(c.name) in theirs for c in shared):
+        return [facts[0].name], True
+    return [c.name for c in shared if folded(c.name) in theirs or own[folded(c.name)].unique(people.rows)], False
 
 
 def toml(made: Proposal, at: Path) -> str:
@@ -96,7 +125,7 @@ def _lines(made: Proposal, at: Path) -> Iterator[str]:
     yield from _others(made)
 
 
-def _layout(layout: Layout) -> Iterator[str]:
+def _layout(layout: FileLayout) -> Iterator[str]:
     why = {
         "encoding": "how its letters are written",
         "columns": "it has no header",
@@ -105,7 +134,7 @@ def _layout(layout: Layout) -> Iterator[str]:
         "decimal": "the sign before decimals",
         "thousands": "the sign between thousands",
     }
-    for field in fields(Layout):
+    for field in fields(FileLayout):
         value = getattr(layout, field.name)
         if value != field.default:
             written = _list(value) if isinstance(value, tuple) else "true" if value is True else _text(value)
@@ -214,26 +243,20 @@ def _others(made: Proposal) -> Iterator[str]:
         return
     mark = "" if RELATED else "# "
     yield "# Other tables: rows that belong to people (who has one is private too), or public facts about a value."
-    own = {folded(c.name): c for c in made.table.columns}
     for table in rest:
-        shared = [c for c in table.columns if folded(c.name) in own]
-        facts = [c for c in shared if c.unique(table.rows) and not own[folded(c.name)].unique(made.table.rows)]
-        ids = {folded(name) for name in made.of(Role.ID)}
-        keys = [c for c in shared if folded(c.name) in ids or own[folded(c.name)].unique(made.table.rows)]
-        dimension = facts and not any(folded(c.name) in ids for c in shared)
-        chosen = facts[:1] if dimension else keys
+        chosen, dimension = _joined_on(made.table, table, made.of(Role.ID))
         if not chosen:
             where = _comment(made.table.name)
             yield f'# [tables.{_key(table.name)}]: it has no key of {where}; write keys = ["col=other"]'
             continue
         yield f"{mark}[tables.{_key(table.name)}]    # {table.rows} rows"
-        yield f"{mark}keys = {_list([c.name for c in chosen])}"
+        yield f"{mark}keys = {_list(chosen)}"
         yield f'{mark}{"public" if dimension else "private"} = "all"'
     yield ""
 
 
 def _relative(data: Path, at: Path) -> str:
-    home, there = at.resolve().parent, data.resolve()
+    home, there = at.absolute().parent, data.absolute()
     return str(there.relative_to(home)) if there.is_relative_to(home) else str(there)
 
 

@@ -10,7 +10,7 @@ from keyhole.attack.reconstruct.counts import of_tables
 from keyhole.attack.reconstruct.model import row_model
 from keyhole.attack.reconstruct.outcome import MicrodataFound, Progress, RowValues, rebuilt
 from keyhole.attack.reconstruct.statistics import Statistics, load
-from keyhole.crosstab.cells import Layout, read_cells
+from keyhole.crosstab.cells import TableLayout, read_cells
 from keyhole.crosstab.nesting import nesting
 from keyhole.crosstab.publication import publication
 from keyhole.crosstab.sheet import read_sheet
@@ -105,7 +105,7 @@ def _from_model(path: Path, time_limit: float, progress: Progress | None) -> Mic
     return replace(found, rows=(*settled, *found.rows), common=common)
 
 
-def _tabled(paths: Sequence[Path], layout: Layout, nested: Sequence[str], rounding: str | None) -> Statistics:
+def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], rounding: str | None) -> Statistics:
     read = [read_cells(read_sheet(path), layout) for path in paths]
     check_totals(read, layout)
     above = nesting(nested, read)

@@ -103,6 +103,8 @@ def _role(column: Surveyed, rows: int) -> Proposed:
     ):
         if word := next((word for word in words if word in known or word.removesuffix("s") in known), None):
             return Proposed(role, f"{why} ({word})")
+    if any(word.endswith(("year", "date", "time")) for word in words):
+        return Proposed(Role.PUBLIC, "its name sounds public")
     if column.kind in (Kind.DECIMAL, Kind.DOUBLE):
         return Proposed(Role.PRIVATE, "something measured")
     if column.kind is Kind.INTEGER and column.distinct > MANY:

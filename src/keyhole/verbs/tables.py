@@ -13,7 +13,7 @@ from pathlib import Path
 from keyhole.audit.examine import Progress
 from keyhole.audit.examine import examine as audited
 from keyhole.audit.width import Within
-from keyhole.crosstab.cells import Ends, Layout, read_cells
+from keyhole.crosstab.cells import Ends, TableLayout, read_cells
 from keyhole.crosstab.contributors import Sensitive, counted, sensitive_cells, told
 from keyhole.crosstab.hidden import ID, NAME, HiddenCells
 from keyhole.crosstab.nesting import Nesting, nesting
@@ -27,6 +27,7 @@ from keyhole.logs.open import Log, LogFormat
 from keyhole.report.published import TablesVerdict
 from keyhole.report.verdict import Verdict
 
+BY_RULE = "(rule)"
 RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.DOTALL)
 
 
@@ -76,10 +77,46 @@ def tables(
     >>> [(case.who, str(case.value)) for case in found]
     [('town A', '2')]
     """
+    drawn = drawn_from(
+        files,
+        value=value,
+        total=total,
+        suppressed=suppressed,
+        nested=nested,
+        min=min,
+        rule=rule,
+        contributors=contributors,
+        count=count,
+        largest=largest,
+        second=second,
+        by=by,
+        across=across,
+        rounding=rounding,
+    )
+    return judge(drawn, within=within, time_limit=time_limit, progress=progress)
+
+
+def drawn_from(
+    files: Sequence[str | Path],
+    *,
+    value: str,
+    total: str | Sequence[str],
+    suppressed: Sequence[str],
+    nested: Sequence[str],
+    min: str | int | Decimal | None,  # noqa: A002 - the word of the option
+    rule: Sequence[str],
+    contributors: str | Path | None,
+    count: str | None,
+    largest: str | None,
+    second: str | None,
+    by: Sequence[str],
+    across: str | None,
+    rounding: str | int | Decimal | None,
+) -> Drawn:
+    """Tables put together, from the words of the command line."""
     layout = layout_of(value, total, suppressed, nested, by=by, across=across)
     layout = replace(layout, count=count, largest=largest, second=second)
-    drawn = draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
-    return judge(drawn, within=within, time_limit=time_limit, progress=progress)
+    return draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
 
 
 def layout_of(
@@ -90,16 +127,16 @@ def layout_of(
     *,
     by: Sequence[str] = (),
     across: str | None = None,
-) -> Layout:
+) -> TableLayout:
     """How files are read, from the words of the command line."""
     words = (total,) if isinstance(total, str) else tuple(total)
     also = frozenset(name for pair in nested for name in pair.split(":"))
-    return Layout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
+    return TableLayout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
 
 
 def draw(
     files: Sequence[Path],
-    layout: Layout,
+    layout: TableLayout,
     nested: Sequence[str],
     rule: Sequence[str],
     contributors: str | Path | None,
@@ -116,13 +153,13 @@ def draw(
     rules = tuple(map(SensitivityRule.parse, rule))
     found, untold = _sensitive(whole, layout, rules, contributors, above)
     applied = bool(rules) and not whole.hidden
-    judged = whole.hiding(s.key for s in found) if applied else whole
+    judged = whole.hiding((s.key for s in found), BY_RULE) if applied else whole
     ranges = dict(layout.markers)
     counts = layout.count is None and contributors is None
     limit = next((r.n for r in rules if r.kind == "threshold"), None) if len(rules) == 1 and counts else None
     if limit is not None and whole.whole:
         mine = (Decimal(1), Decimal(limit - 1)) if applied else (Decimal(0), Decimal(limit - 1))
-        ranges = {"": mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
+        ranges = {BY_RULE: mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
     lowest = None if floor is None or floor == "none" else _number(str(floor), "--min")
     assumed = floor is None and not whole.negative
     hidden = HiddenCells.of(judged, _free(layout.value, judged))
@@ -172,7 +209,7 @@ def _above(ends: Ends, floor: Decimal | None) -> Ends:
 
 def _sensitive(
     whole: Publication,
-    layout: Layout,
+    layout: TableLayout,
     rules: Sequence[SensitivityRule],
     contributors: str | Path | None,
     above: Nesting,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from decimal import Decimal
 from pathlib import Path
 
-from keyhole.audit.admission import Admission
+from keyhole.audit.admission import Admission, Permission
 from keyhole.book import Mark
 from keyhole.knowledge import Config
 from keyhole.session.audited import Audited, Heard
 from keyhole.session.open import Watching, audited_session
-from keyhole.session.reply import Exact
+from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.session.session import Session
 from keyhole.settings import Names, Settings, settings, with_private
+from keyhole.sql import Dialect, carried
 from keyhole.tables.open import Table
 
 
@@ -28,6 +29,17 @@ class Watch(Session[Heard]):
         """The policy."""
         assert isinstance(self.policy, Audited)
         return self.policy
+
+    def ask_in(self, text: str, dialect: str | None) -> Reply:
+        """A statement that was written for another engine: it is decided, and kept, in DuckDB's words, or refused."""
+        carry = carried(text, dialect or Dialect.DUCKDB, self.auditing.schema)
+        if not carry.reason:
+            return self.ask(carry.sql)
+        with self.book.page():
+            self.auditing.catch_up()
+            self.auditing.auditor.seen()
+            said = Admission(str(self.auditing.auditor.number), text, Permission.REFUSED, carry.reason)
+            return Reply(text, Ending.REFUSED, carry.reason, admission=said)
 
     def admit(self, text: str) -> Admission:
         """May this be answered? It does not count as answered."""

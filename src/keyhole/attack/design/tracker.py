@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from keyhole.attack.design.base import Number, Queries, Secrets, exact
 from keyhole.errors import ModelError
 
 Mask = NDArray[np.bool_]
+Name = TypeVar("Name")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +112,7 @@ class GeneralTracker:
         return dict.fromkeys(self.exposes, with_it + without - inside - outside)
 
 
-def find_general_tracker(sizes: Iterable[tuple[object, int]], n: int, k: int) -> object | None:
+def find_general_tracker(sizes: Iterable[tuple[Name, int]], n: int, k: int) -> Name | None:
     """The named group whose size is nearest to n/2 among those with k <= size <= n - k; None if there is none.
 
     >>> find_general_tracker([("sex = 'F'", 40), ("age = 90", 2)], n=100, k=10), find_general_tracker([], 10, 2)

@@ -21,6 +21,8 @@ from keyhole.basis.cells.truths import lifted
 from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import Comparison, IsNull, Leaf, Like, Membership, Predicate, fold, quote_name, to_sql
 
+LARGEST = 2**24  # cells that one question looks at
+
 
 @dataclass(slots=True)
 class Said:
@@ -55,6 +57,11 @@ class Cells:
     def all(cls, domain: Domain) -> Cells:
         """Every cell of a domain."""
         return cls(domain, tuple(range(len(domain.columns))))
+
+    def __post_init__(self) -> None:
+        if self.count > LARGEST:
+            sizes = " x ".join(f"{self.domain.columns[a].name} {self.domain.columns[a].size}" for a in self.axes)
+            raise UnsupportedQuery(f"this looks at {self.count:.3g} cells ({sizes}); at most 2^24: use wider bins")
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -17,6 +17,9 @@ from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Scalar, leaf
 class Categories:
     """A column with a list of values, a cell for everything else unless `other` is off, and a NULL cell.
 
+    Without `other`, values that are not listed count as NULL; with `missing`, both count as that value, and there is
+    no other cell: whatever a table holds has one.
+
     >>> sex = Categories("sex", ("F", "M"))
     >>> sex.size, sex.truths(Comparison("sex", "=", "F")).tolist()  # F, M, other, NULL
     (4, [4, 1, 1, 2])
@@ -25,15 +28,18 @@ class Categories:
     name: str
     values: tuple[Scalar, ...]
     other: bool = True
+    missing: Scalar | None = None
 
     def __post_init__(self) -> None:
         if not self.values or len(set(self.values)) != len(self.values):
             raise ConfigError(f"column {self.name!r}: values = [...] needs at least one value and none twice")
+        if self.missing is not None and (self.other or self.missing not in self.values):
+            raise ConfigError(f"column {self.name!r}: missing = {self.missing!r} must be one of its values")
 
     @property
     def size(self) -> int:
         """Values, the `other` cell, the NULL cell."""
-        return len(self.values) + self.other + 1
+        return len(self.values) + (self.other + 1 if self.missing is None else 0)
 
     def truths(self, leaf: Leaf) -> Truths:
         """Each declared value is asked; `other` can say both unless only declared values are compared with."""
@@ -45,7 +51,8 @@ class Categories:
             said.append(self._other(leaf))
         elif (odd := self._undeclared(leaf)) is not None:
             raise self._outside(odd)
-        said.append(TRUE if isinstance(leaf, IsNull) else NULL)
+        if self.missing is None:
+            said.append(TRUE if isinstance(leaf, IsNull) else NULL)
         return np.array(said, dtype=np.uint8)
 
     def _undeclared(self, leaf: Leaf) -> Scalar | None:
@@ -79,7 +86,8 @@ class Categories:
             raise UnsupportedQuery(
                 f"{self.name!r} has no bounds to sum within: declare min, max and step or width for it"
             )
-        return [*(Fraction(v) for v in self.values if isinstance(v, int | Decimal)), Fraction(0)], Fraction(0)
+        numbers = [Fraction(v) for v in self.values if isinstance(v, int | Decimal)]
+        return [*numbers, *([Fraction(0)] if self.missing is None else [])], Fraction(0)
 
     def describe(self, cell: int) -> str:
         """The value, "any other value" or "NULL"."""
@@ -91,13 +99,8 @@ class Categories:
         """A chain of comparisons."""
         name = quote_name(self.name)
         arms = " ".join(f"WHEN {name} = {literal(v)} THEN {i}" for i, v in enumerate(self.values))
-        return f"CASE WHEN {name} IS NULL THEN {self.size - 1} {arms} ELSE {len(self.values)} END"
-
-    def fault(self) -> str | None:
-        """Undeclared values, where there is no cell for them."""
-        if self.other:
-            return None
-        return f"{quote_name(self.name)} NOT IN ({', '.join(literal(v) for v in self.values)})"
+        null = self.size - 1 if self.missing is None else self.values.index(self.missing)
+        return f"CASE WHEN {name} IS NULL THEN {null} {arms} ELSE {len(self.values) if self.other else null} END"
 
 
 def _bit(truth: bool | None) -> int:

@@ -1,7 +1,8 @@
 """A declared column: finitely many cells, and what a condition says of each.
 
-Every column has a cell for NULL, and one for undeclared values (`other`) unless the data was checked to have none;
-numbers outside their range are clamped into it. So nothing about the data can make a question fail.
+Whatever a table holds has a cell: numbers outside their range are clamped into it and rounded to the step, undeclared
+values have a cell of their own or count as NULL, and NULL has one or counts as a declared value. So nothing about the
+data can make loading or a question fail.
 """
 
 from __future__ import annotations
@@ -43,6 +44,3 @@ class Declared(Protocol):
 
     def code(self) -> str:
         """An SQL expression that gives a record's cell number."""
-
-    def fault(self) -> str | None:
-        """An SQL condition that holds for records the declaration excludes, if there can be any."""

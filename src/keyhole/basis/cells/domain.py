@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +12,11 @@ import numpy as np
 from keyhole.basis.cells.declared import Declared
 from keyhole.errors import ConfigError, UnsupportedQuery
 
-LARGEST_DOMAIN = 2**24
-
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The product of declared columns: cell numbers run over the last column fastest.
+    """The product of declared columns: cell numbers run over the last column fastest. It may be far too large to hold:
+    a question looks at the columns it names, and at no others.
 
     >>> from fractions import Fraction
     >>> from keyhole.basis.cells.categories import Categories
@@ -35,9 +35,6 @@ class Domain:
                 "no column has a finite domain: declare [columns.public.NAME] or [columns.private.NAME] with values, "
                 "or with min, max and width"
             )
-        if self.cells > LARGEST_DOMAIN:
-            sizes = " x ".join(f"{c.name} {c.size}" for c in self.columns)
-            raise ConfigError(f"the domain has {self.cells:.3g} cells ({sizes}); at most 2^24: use wider bins")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -68,9 +65,9 @@ class Domain:
         """A digest of the declaration."""
         return hashlib.blake2b(repr(self.columns).encode(), digest_size=16).hexdigest()
 
-    def code(self) -> str:
-        """An SQL expression that gives a record's cell number."""
+    def code(self, axes: Iterable[int] | None = None) -> str:
+        """An SQL expression that gives a record's cell number, over some of the columns."""
         text = "0"
-        for column in self.columns:
+        for column in self.columns if axes is None else (self.columns[axis] for axis in axes):
             text = f"({text}) * {column.size} + ({column.code()})"
         return text

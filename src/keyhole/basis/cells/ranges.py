@@ -166,19 +166,14 @@ class Range:
         """The bin by division, put right by comparing with the bin's own ends: no edge is missed by rounding."""
         name, lo, width = quote_name(self.name), _decimal(self.lo), _decimal(self.width)
         top = self.bins - 1
+        if self.step is not None:  # off the step counts as the nearest multiple
+            inside = f"LEAST(GREATEST({name}, {lo}), {_decimal(self.hi)})"
+            point = f"FLOOR(({inside} - {lo}) / {_decimal(self.step)} + 0.5)::BIGINT"
+            return f"CASE WHEN {name} IS NULL THEN {self.bins} ELSE {point} // {int(self.width / self.step)} END"
         guess = f"LEAST(GREATEST(FLOOR(({name} - {lo}) / {width}), 0), {top})::BIGINT"
         edge = f"({lo} + {guess} * {width})"
         moved = f"{guess} + CASE WHEN {name} < {edge} THEN -1 WHEN {name} >= {edge} + {width} THEN 1 ELSE 0 END"
         return f"CASE WHEN {name} IS NULL THEN {self.bins} ELSE LEAST(GREATEST({moved}, 0), {top}) END"
-
-    def fault(self) -> str | None:
-        """Numbers inside the range but off the grid."""
-        if self.step is None:
-            return None
-        name, lo, step = quote_name(self.name), _decimal(self.lo), _decimal(self.step)
-        nearest = f"{lo} + ROUND(({name} - {lo}) / {step})::BIGINT * {step}"
-        # CASE: the cast is tried on numbers inside only, however large those outside are
-        return f"CASE WHEN {name} BETWEEN {lo} AND {_decimal(self.hi)} THEN {name} <> {nearest} ELSE FALSE END"
 
 
 def _scalar(value: Fraction) -> Scalar:

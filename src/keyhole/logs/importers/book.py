@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from keyhole.book import Book, BookEntry, Mark
+from keyhole.book.noisy_tables import table_lines
 
 
 def transcript(book: Book) -> Iterator[str]:
@@ -20,7 +21,9 @@ def told(book: Book) -> Iterator[tuple[int, str]]:
         if entry.kind in (Mark.ANSWER, Mark.PUBLISHED, Mark.UNJUDGED):
             yield entry.epoch, _line(entry)
         elif entry.kind == Mark.RELEASE:
-            yield from ((entry.epoch, line) for line in entry.body["answer"].get("lines", ()))
+            answer = entry.body["answer"]
+            lines = table_lines(answer) if answer.get("kind") in ("table", "number") else answer.get("lines", ())
+            yield from ((entry.epoch, line) for line in lines)
 
 
 def _line(entry: BookEntry) -> str:

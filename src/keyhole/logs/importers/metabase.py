@@ -1,7 +1,8 @@
-"""Metabase's saved questions: the JSON of GET /api/card (all cards, or one).
+"""Metabase's saved questions: the JSON of GET /api/card (all cards, or one), or of POST /api/dataset/native (the SQL of
+a question that was made in the graphical editor).
 
-Native questions hold SQL. Questions made in the graphical editor have none and are listed as refused, as are
-questions with variables.
+Native questions hold SQL. Questions of the editor have none in /api/card and are listed as refused, as are questions
+with variables.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
     """
     for record in records(text, name):
         label = str(record.fields.get("name") or f"card {record.fields.get('id', '')}").strip()
-        sql = _native(record.fields.get("dataset_query"))
+        sql = _native(record.fields.get("dataset_query")) or _converted(record.fields)
         if record.fault:
             yield faulty(record.raw, record.at, record.fault)
         elif sql is None:
@@ -49,6 +50,14 @@ def _native(query: Any) -> str | None:
         inner = stages[0].get("native")
         return inner if isinstance(inner, str) else None
     return None
+
+
+def _converted(fields: Mapping[str, Any]) -> str | None:
+    """The answer of /api/dataset/native; parameters that it leaves open are a template."""
+    sql = fields.get("query")
+    if "dataset_query" in fields or not isinstance(sql, str):
+        return None
+    return f"{{{{}}}} {sql}" if fields.get("params") else sql
 
 
 def _author(creator: Any) -> str | None:

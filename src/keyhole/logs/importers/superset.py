@@ -1,4 +1,6 @@
-"""Superset: the JSON of GET /api/v1/saved_query/ (saved queries) or GET /api/v1/query/ (the history of SQL Lab)."""
+"""Superset: the JSON of GET /api/v1/saved_query/ (saved queries), of GET /api/v1/query/ (the history of SQL Lab), or of
+GET /api/v1/chart/ID/data/?type=query (what a chart asks).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,8 @@ from keyhole.logs.importers.exported import NO_TEMPLATE, Asker, Exported, failed
 from keyhole.logs.importers.records import Text, joined, records
 from keyhole.sql.engines import Dialect, named
 
+CHART = "a chart without its SQL: export GET /api/v1/chart/ID/data/?type=query, which has the statement that it asks"
+
 
 def read(text: Text, name: str) -> Iterator[Exported]:
     """The statements; of a query that was run, the text that was sent to the database.
@@ -20,11 +24,13 @@ def read(text: Text, name: str) -> Iterator[Exported]:
     text = joined(text)
     page = list(records(text, name))
     for record in page:
-        sql = record.text("executed_sql", "sql")
+        sql = record.text("executed_sql", "sql", "query")
         if str(record.fields.get("status") or "success").lower() in ("failed", "stopped", "timed_out"):
             yield failed(sql, record.at)
             continue
-        if record.fault or not sql:
+        if "slice_name" in record.fields and not sql:
+            yield faulty(str(record.fields["slice_name"]), record.at, CHART)
+        elif record.fault or not sql:
             yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no sql")
         elif is_template(sql):
             yield faulty(sql, record.at, NO_TEMPLATE)

@@ -38,18 +38,19 @@ def _tiles(verdict: Mapping[str, Any]) -> Iterator[Tile]:
 
 
 def _sections(verdict: Mapping[str, Any], log: str) -> Iterator[Section]:
-    yield Section("Who is exposed, and how", tuple(_findings(verdict)))
+    yield Section("Who is exposed, and how", tuple(findings(verdict)))
     yield Section("Groups whose total is determined", tuple(_groups(verdict)))
-    yield Section("Ranges, before and after", tuple(_ranges(verdict)))
+    yield Section("Ranges, before and after", tuple(ranges(verdict)))
     yield Section("How it grew over the log", tuple(_growth(verdict)))
     yield Section("Which query is about whom", tuple(_map(verdict)))
-    yield Section("What was not judged", tuple(_not_judged(verdict)))
+    yield Section("What was not judged", tuple(not_judged(verdict)))
     yield Section("Judged, but worth a look", tuple(_warned(verdict)))
     yield Section("What was assumed, and what is promised", tuple(_promised(verdict)))
     yield Section("How to check this yourself", tuple(_check(log)))
 
 
-def _findings(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+def findings(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    """Who is exposed or inferred, each with its proof."""
     found = [*(f | {"status": "exposed"} for f in verdict["exposed"]), *_inferred(verdict)]
     if not found:
         yield tag("p", "Nobody is listed.", class_="soft")
@@ -104,8 +105,9 @@ def _groups(verdict: Mapping[str, Any]) -> Iterator[Markup]:
         yield tag("div", *parts, class_="card")
 
 
-def _ranges(verdict: Mapping[str, Any]) -> Iterator[Markup]:
-    for column in verdict["source"]["private"]:
+def ranges(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    """What was known of each value before, and is now."""
+    for column in verdict["source"]["private"] or dict.fromkeys(i["column"] for i in verdict["intervals"]):
         found = [s for s in map(_span, (i for i in verdict["intervals"] if i["column"] == column)) if s is not None]
         if not found:
             continue
@@ -190,7 +192,8 @@ def _map(verdict: Mapping[str, Any]) -> Iterator[Markup]:
         yield heat_map(drawn["shares"], drawn["queries"], drawn["people"], titles, caption)
 
 
-def _not_judged(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+def not_judged(verdict: Mapping[str, Any]) -> Iterator[Markup]:
+    """What contradicts, was not judged or was refused."""
     for each in verdict["contradictions"]:
         yield tag("div", tag("h3", "Contradiction"), tag("p", each["reason"]), class_="card inferred")
     reasons: dict[str, list[Mapping[str, Any]]] = {}

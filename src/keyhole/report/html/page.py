@@ -61,6 +61,11 @@ def page(
     )
 
 
+def style() -> str:
+    """The style sheet of all pages."""
+    return _file("style.css")
+
+
 @cache
 def _file(name: str) -> str:
     return files("keyhole.report.html").joinpath(name).read_text(encoding="utf-8")

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from keyhole.grid import Grid
 from keyhole.solve.interval.polytope import End, Ints, Polytope
 
-MOST_ROWS = 5_000
-MOST_ORDERED = 1_500  # columns of which an order is sought
+MOST_CELLS = 40_000_000  # rows times columns that are looked at, and the square of rows
+MOST_ORDERED = 600  # columns of which an order is sought
 
 
 def unimodular(rows: Sequence[Sequence[int]], K: int) -> bool:
@@ -38,7 +38,7 @@ def unimodular(rows: Sequence[Sequence[int]], K: int) -> bool:
     >>> unimodular([[0, 1], [1, 2], [0, 2]], 3)
     False
     """
-    if len(rows) > MOST_ROWS:
+    if len(rows) * max(len(rows), K) > MOST_CELLS:
         return False
     A = np.zeros((len(rows), K), dtype=np.float32)  # sums of ones up to 2^24 are exact
     for i, columns in enumerate(rows):

@@ -63,10 +63,16 @@ def near_ends(
     lower, upper = lo + np.where(others > 0, others * high, 0.0), hi + np.where(others > 0, others * low, 0.0)
     open_ends = np.array(left) & np.isfinite(np.stack([lower, upper], axis=1))
     search = Witnesses(part, lower, upper, open_ends.copy(), NEAR * (hi - lo), end, tell)
-    search.search(None if table is None else np.array([float(table[k]) for k in columns]))
+    interrupted: KeyboardInterrupt | None = None
+    try:
+        search.search(None if table is None else np.array([float(table[k]) for k in columns]))
+    except KeyboardInterrupt as stop:
+        interrupted = stop
     reached = open_ends & ~search.left
     for j in np.flatnonzero(reached.any(axis=1)).tolist():
         yield columns[j], (bool(reached[j, 0]), bool(reached[j, 1]))
+    if interrupted is not None:
+        raise interrupted
 
 
 def _float(end: End) -> float:

@@ -47,8 +47,11 @@ def kind_of_type(text: str) -> Kind:
     return Kind.TEXT if text.startswith("ENUM") else _KINDS.get(text, Kind.OTHER)
 
 
-def cast_to(con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str, *, secret: bool = False) -> None:
-    """Cast a column of the table `loaded`; a value that is not of the kind is a fault, told to the custodian.
+def cast_to(
+    con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str, *, secret: bool = False, total: bool = False
+) -> None:
+    """Cast a column of the table `loaded`; a value that is not of the kind is a fault, told to the custodian, or NULL
+    where the cast is `total`.
 
     A number is never rounded. Decimals get as many digits as are written; numbers with an exponent, or with more digits
     than a DECIMAL has, are held as DOUBLE. `declared` is where the kind can be mended. A value of a `secret` column is
@@ -79,7 +82,7 @@ def cast_to(con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str,
             type_ = kind.upper()
             made = f"TRY_CAST({text} AS {type_})"
     wrong = f"{column} IS NOT NULL AND ({made}) IS NULL"
-    at = first(con, f"SELECT rowid, {column}::VARCHAR FROM loaded WHERE {wrong} LIMIT 1")
+    at = None if total else first(con, f"SELECT rowid, {column}::VARCHAR FROM loaded WHERE {wrong} LIMIT 1")
     if at is not None:
         cure = (
             f"mend the data, or declare what the column holds: kind = ... under {declared} (without, it follows from "

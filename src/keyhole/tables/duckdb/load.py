@@ -16,15 +16,15 @@ from typing import Any, TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Columns, Layout, TableRoles
+from keyhole.knowledge import Columns, FileLayout, TableRoles
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
-from keyhole.tables.duckdb.dialect import Separation, csv_reader, no_header, uneven
+from keyhole.tables.duckdb.dialect import Separation, no_header, uneven
 from keyhole.tables.duckdb.frames import as_dates, origin_with
 from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
 from keyhole.tables.duckdb.prepare import cannot_attach, prepared
-from keyhole.tables.duckdb.related import Origin, chosen, folder, hand_over, joined, read_related
+from keyhole.tables.duckdb.related import Origin, chosen, folder, hand_over, joined, read_related, reader_of
 from keyhole.tables.duckdb.roster import DuckDBRoster, closed, first, scalar
 from keyhole.tables.duckdb.source import DuckDBSource
 
@@ -33,7 +33,7 @@ Connection: TypeAlias = duckdb.DuckDBPyConnection
 MAX_DIGITS = 9  # a DOUBLE column whose values have at most this many decimals is held as exact decimals
 TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl")  # their kinds are not written down: they are declared, or read off
 _READERS = {
-    ".csv": "",  # how its fields are separated is found first: `csv_reader`
+    ".csv": "",  # how its fields are separated is found first: `reader_of`
     ".tsv": "",
     ".parquet": "read_parquet({})",
     ".json": "read_json({})",
@@ -104,7 +104,7 @@ def read(
     *,
     table: str | None = None,
     view: str | None = None,
-    layout: Layout | None = None,
+    layout: FileLayout | None = None,
     others: Mapping[str, TableRoles] | None = None,
 ) -> Loaded:
     """Load and check a table. Its two databases share nothing; the first is closed to everything else.
@@ -114,7 +114,7 @@ def read(
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
     with ExitStack() as life:
-        return _read(prepared(data, layout or Layout(), texts, life), roles, how, table, view, others or {})
+        return _read(prepared(data, layout or FileLayout(), texts, life), roles, how, table, view, others or {})
 
 
 def _read(
@@ -152,10 +152,13 @@ def _read(
         found.append(Column(name, _kind_of_absent(roles, how, name), Role.PRIVATE, nullable=False))
     schema = Schema(table or stem, tuple(found), strict_table=table is not None, related=tuple(related))
     schema = replace(schema, unread=tuple(name for name in others if schema.table_named(name) is None))
-    if int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
+    if not how.guarded and int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
         raise DataError.of_file(f"{_name(data)} has no rows: there is nobody to ask about")
     schema = replace(schema, repeated=_check_ids(con, schema, records=how.records))
-    _check_values(con, schema, roles, absent, ranges=not how.guarded)
+    if how.guarded:
+        _make_finite(con, schema)
+    else:
+        _check_values(con, schema, roles, absent)
     people, held = _split(con, schema, absent)
     schema = _as_held(con, schema, held, how)
     guessed = [c for c in schema.columns if c.name in held and c.name not in kinds and (not typed or c.name in dates)]
@@ -165,7 +168,7 @@ def _read(
 def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """Some columns of a file or frame, row by row, numbers as decimals where it has decimals."""
     with ExitStack() as life:
-        return _columns(prepared(data, Layout(), (), life), names)
+        return _columns(prepared(data, FileLayout(), (), life), names)
 
 
 def _columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -226,7 +229,7 @@ def _open(con: Connection, data: object, table: str | None, view: str | None) ->
         hint = f" In that folder: {', '.join(sorted(near))}." if path.parent.is_dir() and near else ""
         raise DataError.of_file(f"there is no file {path}.{hint}")
     if path.is_dir():
-        tables = folder(path, dict.fromkeys(_READERS, _reader), TEXT_FILES)
+        tables = folder(path, _READERS, TEXT_FILES)
         if view is not None:
             typed = all(each.typed for each in tables.values())
             return (table or path.name, *_view(con, view, {n: o.sql for n, o in tables.items()}, typed), tables)
@@ -239,16 +242,10 @@ def _open(con: Connection, data: object, table: str | None, view: str | None) ->
         return _attach(con, path, table, view)
     if suffix not in _READERS:
         raise DataError.of_file(f"cannot read {path.name}: write a .csv, .tsv, .parquet, .json or .duckdb file")
-    reader, typed = _reader(path), suffix not in TEXT_FILES
+    reader, typed = reader_of(path, _READERS), suffix not in TEXT_FILES
     if view is None:
         return path.stem, reader, typed, None, {}
     return (path.stem, *_view(con, view, {path.stem: reader}, typed), {})
-
-
-def _reader(path: Path) -> str:
-    """What the engine selects from to read a file."""
-    suffix = path.suffix.lower()
-    return csv_reader(path) if suffix in (".csv", ".tsv") else _READERS[suffix].format(literal(str(path)))
 
 
 def _attach(con: Connection, path: Path, table: str | None, view: str | None) -> Opened:
@@ -354,7 +351,8 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
     for raw_name, _ in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
         if name in kinds:
-            cast_to(con, name, kinds[name], _where_declared(roles, name), secret=name not in roles.public)
+            secret = name not in roles.public
+            cast_to(con, name, kinds[name], _where_declared(roles, name), secret=secret, total=how.guarded)
     for raw_name, raw_type in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
         kind = Kind(kinds[name]) if name in kinds else kind_of_type(str(raw_type))
@@ -404,7 +402,15 @@ def _check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
     return twice is not None
 
 
-def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[str, ...], *, ranges: bool) -> None:
+def _make_finite(con: Connection, schema: Schema) -> None:
+    """Where answers are private, loading is total: NaN and infinite numbers are NULL, and nothing is told of them."""
+    for column in schema.columns:
+        if column.role is not Role.HIDDEN and _type(con, column.name) in ("DOUBLE", "FLOAT"):
+            name = quote_name(column.name)
+            con.execute(f"UPDATE loaded SET {name} = NULL WHERE NOT isfinite({name})")
+
+
+def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[str, ...]) -> None:
     """Refuse NaN and infinite numbers, and private values outside their declared domain."""
     for column in schema.columns:
         name = quote_name(column.name)
@@ -417,7 +423,7 @@ def _check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple
         if column.kind is Kind.TEXT and column.role is Role.PRIVATE:
             _check_words(con, column)
         declared = roles.private.get(column.name)
-        if column.role is not Role.PRIVATE or declared is None or not ranges:
+        if column.role is not Role.PRIVATE or declared is None:
             continue
         wrong = []
         if declared.min is not None:

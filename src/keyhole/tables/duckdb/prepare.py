@@ -20,7 +20,7 @@ from pathlib import Path
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Layout
+from keyhole.knowledge import FileLayout
 from keyhole.predicate import literal, quote_name
 from keyhole.tables.duckdb.dialect import Separation, header, uneven
 from keyhole.tables.duckdb.roster import first
@@ -29,6 +29,7 @@ from keyhole.tables.workbook import Workbook
 
 DAY = 10  # places of a date
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d+)?)?")
+FOLDER = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".xlsx")  # what of a folder is a table
 BLANKS = " \t\r\n\u00a0"
 
 
@@ -70,13 +71,18 @@ def content_of(path: Path) -> Content:
     return Content.TEXT
 
 
-def prepared(data: object, layout: Layout, texts: Collection[str], life: ExitStack) -> object:
+def prepared(data: object, layout: FileLayout, texts: Collection[str], life: ExitStack) -> object:
     """The same data as something the engine reads as it is: the path itself, or that of a plain copy (same stem).
 
     `texts` names columns that were declared to hold text: their commas and points are left alone. The copy is gone
-    when `life` ends. A frame, a folder and what does not exist are given back.
+    when `life` ends. A frame and what does not exist are given back.
     """
-    if not isinstance(data, str | Path) or not (path := Path(data)).is_file() or path.stat().st_size == 0:
+    if not isinstance(data, str | Path):
+        return data
+    path = Path(data)
+    if path.is_dir():
+        return _folder(path, layout, texts, life)
+    if not path.is_file() or path.stat().st_size == 0:
         return data
     content = content_of(path)
     if content is not Content.TEXT and content is not Content.EXCEL:
@@ -97,6 +103,20 @@ def prepared(data: object, layout: Layout, texts: Collection[str], life: ExitSta
     copy = _place(path, life, ".csv")
     _sheet(path, layout.sheet, copy)
     return _rewritten(copy, path, layout, texts, life) if odd else copy
+
+
+def _folder(path: Path, layout: FileLayout, texts: Collection[str], life: ExitStack) -> Path:
+    """A folder of files, each made plain; the folder itself if all of them are."""
+    files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in FOLDER and file.is_file()]
+    made = {file: prepared(file, layout, texts, life) for file in files}
+    if all(file == plain for file, plain in made.items()):
+        return path
+    folder = Path(life.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-"))) / path.name
+    folder.mkdir()
+    for file, plain in made.items():
+        there = Path(str(plain))
+        (folder / f"{file.stem}{there.suffix}").symlink_to(there.resolve())
+    return folder
 
 
 def cannot_attach(path: Path, error: duckdb.Error) -> DataError:
@@ -125,13 +145,13 @@ def _linked(path: Path, content: Content, life: ExitStack) -> Path:
     return link
 
 
-def _without_header(layout: Layout) -> bool:
+def _without_header(layout: FileLayout) -> bool:
     """Is anything said that changes what the cells hold?"""
-    return any(getattr(layout, f.name) != f.default for f in fields(Layout) if f.name not in ("encoding", "sheet"))
+    return any(getattr(layout, f.name) != f.default for f in fields(FileLayout) if f.name not in ("encoding", "sheet"))
 
 
-def _refuse(layout: Layout, path: Path, content: Content) -> None:
-    said = [f.name for f in fields(Layout) if getattr(layout, f.name) != f.default]
+def _refuse(layout: FileLayout, path: Path, content: Content) -> None:
+    said = [f.name for f in fields(FileLayout) if getattr(layout, f.name) != f.default]
     if said:
         raise ConfigError(
             f"{path.name} is a {content.value[1:]} file, which says by itself what {', '.join(said)} would say"
@@ -157,7 +177,7 @@ def _days_with_time(cells: list[str | None]) -> list[str | None]:
     return [f"{cell} 00:00:00" if cell is not None and len(cell) == DAY else cell for cell in cells]
 
 
-def _rewritten(path: Path, shown: Path, layout: Layout, texts: Collection[str], life: ExitStack) -> Path:
+def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[str], life: ExitStack) -> Path:
     """A plain copy of a text file in UTF-8: named columns, trimmed and NULL as declared, numbers with a point."""
     separation = Separation.of(path, layout.delimiter, len(layout.columns))
     wide = len(header(path, separation))
@@ -185,7 +205,7 @@ def _sign(sign: str) -> str:
     return f"\\x{{{ord(sign):x}}}"
 
 
-def _cell(con: duckdb.DuckDBPyConnection, name: str, layout: Layout, texts: Collection[str]) -> str:
+def _cell(con: duckdb.DuckDBPyConnection, name: str, layout: FileLayout, texts: Collection[str]) -> str:
     """A cell of the plain copy, as an expression."""
     raw = quote_name(name)
     bare = f"nullif(trim({raw}, {literal(BLANKS)}), '')"

@@ -7,7 +7,7 @@ private, and without their private columns beside the people if not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,9 +15,10 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import TableRoles
-from keyhole.predicate import held_as, quote_name
+from keyhole.predicate import held_as, literal, quote_name
 from keyhole.schema import Column, Kind, Related, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
+from keyhole.tables.duckdb.dialect import csv_reader
 from keyhole.tables.duckdb.kinds import kind_of_type
 from keyhole.tables.duckdb.roster import first, scalar
 
@@ -32,19 +33,25 @@ class Origin:
     typed: bool
 
 
-def folder(path: Path, readers: Mapping[str, Callable[[Path], str]], text: Sequence[str]) -> dict[str, Origin]:
+def folder(path: Path, readers: Mapping[str, str], text: Sequence[str]) -> dict[str, Origin]:
     """The files of a folder as tables, by their stems."""
     found: dict[str, Origin] = {}
     for file in sorted(path.iterdir()):
-        reader = readers.get(file.suffix.lower())
-        if reader is None or not file.is_file() or file.stat().st_size == 0:
+        suffix = file.suffix.lower()
+        if suffix not in readers or not file.is_file() or file.stat().st_size == 0:
             continue
         if file.stem in found:
             raise DataError.of_file(f"{path} has two files named {file.stem}: keep one of them")
-        found[file.stem] = Origin(reader(file), file.suffix.lower() not in text)
+        found[file.stem] = Origin(reader_of(file, readers), suffix not in text)
     if not found:
         raise DataError.of_file(f"{path} is a folder without a file that can be read: put .csv or .parquet files there")
     return found
+
+
+def reader_of(path: Path, readers: Mapping[str, str]) -> str:
+    """What the engine selects from, for a plain file; how the fields of a text are separated is found first."""
+    suffix = path.suffix.lower()
+    return csv_reader(path) if suffix in (".csv", ".tsv") else readers[suffix].format(literal(str(path)))
 
 
 def chosen(names: Sequence[str], table: str | None, where: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
@@ -179,6 +180,26 @@ class DuckDBRoster:
         name = quote_name(column)
         rows = self._con.execute(f"SELECT DISTINCT {name} FROM people WHERE {name} IS NOT NULL").fetchall()
         return frozenset(str(row[0]) for row in rows)
+
+    def coded(self, column: str) -> tuple[tuple[Scalar, ...], NDArray[np.int64]]:
+        """The values of a public column in their order, and the number of each record's value (NULL: the last)."""
+        name = quote_name(column)
+        rows = self._con.execute(f"SELECT DISTINCT {name} AS v FROM people WHERE v IS NOT NULL ORDER BY v").fetchall()
+        text = f"SELECT dense_rank() OVER (ORDER BY {name} NULLS LAST) - 1 AS code FROM people ORDER BY rowid"
+        codes = np.asarray(self._con.execute(text).fetchnumpy()["code"], dtype=np.int64)
+        plain = tuple(value for value in (_plain(row[0]) for row in rows) if value is not None)
+        return plain, codes
+
+    def valued(self, column: str) -> NDArray[np.bool_]:
+        """Who has a value in a private column; everybody, where the table does not say."""
+        if not self.has(column):
+            return np.ones(self._n, dtype=np.bool_)
+        text = f"SELECT {quote_name(column)} IS NOT NULL AS v FROM people ORDER BY rowid"
+        return np.asarray(self._con.execute(text).fetchnumpy()["v"], dtype=np.bool_)
+
+    def _secret(self, name: str) -> bool:
+        column = self.schema.find(name)
+        return column is not None and column.secret
 
     @property
     def _secrets_named(self) -> frozenset[str]:

@@ -98,8 +98,17 @@ class DuckDBSource(DuckDBRoster):
 
     def tally(self, code: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How many records there are for each value of a whole-numbered expression: (values, counts), in one scan."""
-        rows = self._told(f"SELECT {code} AS cell, count(*) AS c FROM everything GROUP BY cell").fetchnumpy()
-        return np.asarray(rows["cell"], dtype=np.int64), np.asarray(rows["c"], dtype=np.int64)
+        cells, counts = self.tallies(code, ())
+        return cells, counts
+
+    def tallies(self, code: str, sums: Sequence[str]) -> list[NDArray[np.int64]]:
+        """For each value of a whole-numbered expression: the value, how many records, and the sums of other whole-
+        numbered expressions, in one scan. Sums must fit 63 bits.
+        """
+        listed = "".join(f", COALESCE(sum({each}), 0)::BIGINT AS s{k}" for k, each in enumerate(sums))
+        rows = self._told(f"SELECT {code} AS cell, count(*) AS c{listed} FROM everything GROUP BY cell").fetchnumpy()
+        names = ("cell", "c", *(f"s{k}" for k in range(len(sums))))
+        return [np.asarray(rows[name], dtype=np.int64) for name in names]
 
     def seal(self) -> Seal | None:
         """Keyed digests of the private columns at hand; None if none is."""

@@ -15,12 +15,12 @@ from typing import Any
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Layout
+from keyhole.knowledge import FileLayout
 from keyhole.predicate import literal, quote_name
-from keyhole.schema import Kind
+from keyhole.schema import Kind, folded
 from keyhole.tables.duckdb.dialect import Separation, csv_reader, header, no_header, uneven
 from keyhole.tables.duckdb.kinds import kind_of_type
-from keyhole.tables.duckdb.prepare import BLANKS, Content, cannot_attach, content_of, prepared
+from keyhole.tables.duckdb.prepare import BLANKS, FOLDER, Content, cannot_attach, content_of, prepared
 from keyhole.tables.encodings import encoding_of
 
 NOTHING = (
@@ -39,6 +39,7 @@ NOTHING = (
     ".",
 )  # words for no value
 NUMBER = r"[+-]?(\d{1,3}([.]\d{3})+|\d+)(,\d+)?"
+NUMERAL = r"[+-]?[\d.,]*\d[\d.,]*"
 COMMA = r"[+-]?[\d.]*\d,\d+"
 GROUPED = r"[+-]?\d{1,3}([.]\d{3})+(,\d+)?"
 ENGLISH = r"[+-]?\d{1,3}(,\d{3})+([.]\d+)?"
@@ -67,6 +68,10 @@ class SurveyedTable:
     columns: tuple[Surveyed, ...]
     typed: bool
 
+    def named(self, name: str) -> Surveyed:
+        """The column that the engine takes a name for, whatever its case."""
+        return next(column for column in self.columns if folded(column.name) == folded(name))
+
     def column(self, name: str) -> Surveyed:
         """The column of that name."""
         for column in self.columns:
@@ -78,7 +83,7 @@ class SurveyedTable:
 class Survey:
     """Data that was looked at. `layout` is what was said of how it is written, and what was found to be so."""
 
-    def __init__(self, data: Path, layout: Layout, life: ExitStack) -> None:
+    def __init__(self, data: Path, layout: FileLayout, life: ExitStack) -> None:
         if not data.exists():
             raise DataError.of_file(f"there is no file {data}: is the path right?")
         self.data, self.layout = data, layout
@@ -146,13 +151,13 @@ def _files(data: Path) -> list[Path]:
         if data.stat().st_size == 0:
             raise DataError.of_file(f"{data.name} is empty: it needs a header and one row per person")
         return [data]
-    found = sorted(p for p in data.iterdir() if p.suffix.lower() in (".csv", ".tsv", ".parquet", ".json", ".jsonl"))
+    found = sorted(p for p in data.iterdir() if p.suffix.lower() in FOLDER and p.stat().st_size)
     if not found:
         raise DataError.of_file(f"{data} holds no .csv, .tsv, .parquet or .json file")
     return found
 
 
-def _found(path: Path, layout: Layout, life: ExitStack) -> Layout:
+def _found(path: Path, layout: FileLayout, life: ExitStack) -> FileLayout:
     """The layout with what can be seen of a text file: encoding, words for no value, blanks, signs inside numbers."""
     if content_of(path) is Content.TEXT and not layout.encoding:
         encoding = encoding_of(path)
@@ -200,11 +205,11 @@ def _all(con: duckdb.DuckDBPyConnection, test: str, where: str) -> bool:
 def _stands_for_nothing(con: duckdb.DuckDBPyConnection, columns: Sequence[str], word: str) -> bool:
     """Does a word stand in several columns, or among numbers? Once, among words, it may be a value like any other."""
     there = [c for c in columns if _holds(con, f"{_bare(c)} = {literal(word)}", "true")]
-    numbers = [c for c in there if _all(con, f"TRY_CAST({_bare(c)} AS DOUBLE) IS NOT NULL", _filled(c, NOTHING))]
+    numbers = [c for c in there if _all(con, f"regexp_full_match({_bare(c)}, '{NUMERAL}')", _filled(c, NOTHING))]
     return bool(numbers) or (len(there) > 1 and word not in ("-", ".", "none", "None"))
 
 
-def _signs(con: duckdb.DuckDBPyConnection, columns: Sequence[str], layout: Layout) -> Layout:
+def _signs(con: duckdb.DuckDBPyConnection, columns: Sequence[str], layout: FileLayout) -> FileLayout:
     """Decimal commas and signs between thousands, where whole columns are written so."""
     for column in columns:
         bare, filled = _bare(column), _filled(column, layout.null)

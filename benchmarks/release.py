@@ -1,0 +1,191 @@
+"""Private release in figures: UCI Adult under one budget, and streams of counting questions.
+
+python -m benchmarks.release adult [RUNS]        shares within 10 % of the truth, declared and not
+python -m benchmarks.release streams [QUERIES]   what each mechanism spends (covid, citibike)
+python -m benchmarks.release sum                 one sum against OpenDP's, one average against raw sum / count
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import sys
+import time
+from collections import defaultdict
+from fractions import Fraction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from keyhole.basis.cells.cuts import Cuts
+from keyhole.book import Book, Mark
+from keyhole.checks.release import MECHANISMS, Setup, timed
+from keyhole.checks.release_workloads import workload
+from keyhole.checks.seeded_noise import SeededNoise
+from keyhole.defend.budget import Cap
+from keyhole.defend.conversion import rho_within
+from keyhole.defend.ledger import Ledger
+from keyhole.defend.loss import Loss
+from keyhole.defend.planner.columns import Partitions
+from keyhole.defend.planner.planning import Planning
+from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.tables.margins import SourceMargins
+from keyhole.knowledge import Config
+from keyhole.session.private import Private
+from keyhole.session.session import Session
+from keyhole.settings import settings
+from keyhole.tables.open import Use, open_table
+
+FOLDER = Path("/work/shared/data/adult")
+SETTINGS = Path(__file__).parent / "adult.toml"
+COLUMNS = (
+    "age", "workclass", "fnlwgt", "education", "education_num", "marital", "occupation", "relationship", "race", "sex",
+    "capital_gain", "capital_loss", "hours", "country", "income",
+)  # fmt: skip
+NUMBERS = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours"}
+
+
+def adult() -> pa.Table:
+    """UCI Adult, read in place."""
+    with (FOLDER / "adult.data").open() as file:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(file) if len(row) == 15]
+    made = {c: [int(r[k]) if c in NUMBERS else r[k] for r in rows] for k, c in enumerate(COLUMNS)}
+    return pa.table(made)
+
+
+def statements() -> ModuleType:
+    """The seeded generator beside the data."""
+    spec = importlib.util.spec_from_file_location("make_statements", FOLDER / "make_statements.py")
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+class Adult:
+    """The table, its declaration, the statements and their true answers."""
+
+    def __init__(self, seed: int = 2026) -> None:
+        self.make = statements()
+        self.data = self.make.load()
+        self.asked = self.make.make(seed, self.data)
+        given = settings(Config.load(SETTINGS), data=adult(), table="adult")
+        self.source = open_table(given, Use.ANSWER).whole
+        self.columns = Partitions.declared(given.columns, self.source.schema)
+        numbers = {k: c for k, c in self.columns.columns.items() if isinstance(c, Cuts)}
+        self.margins = SourceMargins(self.source, numbers, "replace-one")
+
+    def run(self, unit: str, seed: int, *, declared: bool) -> dict[str, list[tuple[bool, bool | None, bool]]]:
+        """One run of the whole budget; for each answer: within 10 %? did its bar hold? is it about capital_gain?"""
+        cap = Cap(Loss.of_rho(rho_within(1, "1e-6")) if unit == "rho" else Loss.of_epsilon(1))
+        book = Book.rehearsal(None, "adult")
+        with book.page():
+            book.append(Mark.EPOCH, {"version": None})
+            ledger = Ledger(book, cap, domain=self.columns.fingerprint())
+        terms = PlanTerms(spend=Fraction(1), horizon=len(self.asked), anyway=True)
+        noise = SeededNoise(np.random.default_rng(seed))
+        planning = Planning(self.source.schema, self.columns, self.margins, ledger, terms, noise)
+        session = Session(book, Private(planning, book.state.epoch))
+        texts = [self.make.sql(each) for each in self.asked]
+        replies = session.ask_all(texts) if declared else [session.ask(text) for text in texts]
+        assert ledger.spent() <= cap.total.amount
+        found: dict[str, list[tuple[bool, bool | None, bool]]] = defaultdict(list)
+        for each, reply in zip(self.asked, replies, strict=True):
+            groups = reply.noisy.groups if reply.answered and reply.noisy is not None else ()
+            if not groups:
+                found[each["kind"]].append((False, None, each["col"] == "capital_gain"))
+            for key, estimates in groups:
+                self._score(each, dict(key), estimates[0], found[each["kind"]])
+        return found
+
+    def _score(self, each: dict[str, Any], key: dict[str, Any], estimate: Any, into: list[Any]) -> None:
+        mask = self.make.mask(self.data, each["where"])
+        for column, value in key.items():
+            mask = mask & (self.data[column] == value)
+        if key and mask.sum() < 100:
+            return
+        held = self.data[each["col"]][mask] if each["col"] else mask
+        how: dict[str, Any] = {"COUNT": np.sum, "SUM": np.sum, "AVG": np.mean, "MEDIAN": np.median}
+        true = float(how[each["agg"]](held))
+        value = None if estimate.value is None else float(estimate.value)
+        right = value is not None and abs(value - true) <= 0.1 * abs(true)
+        bar = None if estimate.bar is None or value is None else abs(value - true) <= float(estimate.bar)
+        into.append((right, bar, each["col"] == "capital_gain"))
+
+
+def show_adult(runs: int) -> None:
+    """The table of shares, mean over runs."""
+    world = Adult()
+    print(
+        f"UCI Adult, 100 statements, epsilon 1 and delta 1e-6 (or pure epsilon 1), {runs} runs: % within 10 % of truth"
+    )
+    heads = ("COUNT", "GROUP", "AVG", "no gain", "SUM", "no gain", "MEDIAN", "bars", "s/run")
+    print(f"{'':<22}" + "".join(f"{head:>9}" for head in heads))
+    for unit, declared in (("rho", True), ("rho", False), ("epsilon", True), ("epsilon", False)):
+        start = time.perf_counter()
+        total: dict[str, list[tuple[bool, bool | None, bool]]] = defaultdict(list)
+        for seed in range(runs):
+            for kind, each in world.run(unit, seed, declared=declared).items():
+                total[kind] += each
+        share = {k: 100 * np.mean([right for right, _, _ in v]) for k, v in total.items()}
+        rest = {k: 100 * np.mean([right for right, _, gain in v if not gain]) for k, v in total.items()}
+        bars = 100 * np.mean([bar for v in total.values() for _, bar, _ in v if bar is not None])
+        name = f"{'zCDP' if unit == 'rho' else 'pure'}, {'declared' if declared else 'not declared'}"
+        seconds = (time.perf_counter() - start) / runs
+        row = (share["COUNT"], share["GROUP"], share["AVG"], rest["AVG"], share["SUM"], rest["SUM"], share["MEDIAN"])
+        print(f"{name:<22}" + "".join(f"{cell:>9.1f}" for cell in (*row, bars, seconds)), flush=True)
+
+
+def show_streams(queries: int) -> None:
+    """What every mechanism spends, zipf 0 and 1."""
+    for name in ("covid", "citibike"):
+        for zipf in (0.0, 1.0):
+            work = workload(name, queries, zipf, 0)
+            print(f"{name}, zipf {zipf:g}: {queries} questions, {work.distinct} different")
+            for mechanism in MECHANISMS:
+                if name == "citibike" and mechanism.startswith(("pmw", "online")):
+                    continue
+                made = timed(mechanism, work, Setup(0.05, 0.001, 1e-7, 0))
+                told = f"{made.epsilon:>12.4g}  {made.within_alpha}  {made.seconds:.1f} s  {made.note}"
+                print(f"  {made.mechanism:<18}{told}", flush=True)
+
+
+def show_sum(runs: int = 2000) -> None:
+    """rmse of one SUM against OpenDP's sized sum at the same epsilon, and of AVG against raw sum / count."""
+    from keyhole.defend.tables.bought import noisy
+    from keyhole.defend.tables.quantity import COUNT, Quantity, noise_for
+
+    hours = np.asarray(adult()["hours"].to_pylist())
+    noise, epsilon, n = SeededNoise(np.random.default_rng(1)), Fraction(1, 10), len(hours)
+    quantity = Quantity("hours", 98)
+    (dose,) = noise_for(epsilon, [quantity], "laplace", "number", "replace-one")
+    ours = [float(noisy(np.array(0), dose, "laplace", noise)) / 2 for _ in range(runs)]
+    peer = [
+        float(noise.laplace(98 / epsilon)) for _ in range(runs)
+    ]  # OpenDP: sensitivity hi - lo, scale (hi - lo)/epsilon
+    mine, theirs = float(np.std(ours)), float(np.std(peer))
+    print(f"one SUM: rmse {mine:.1f}, OpenDP's calibration {theirs:.1f}, ratio {mine / theirs:.3f}")
+    both = noise_for(epsilon, [COUNT, quantity], "laplace", "number", "add-remove")
+    u = int((2 * (hours - 1) - 98).sum())
+    means, raw = [], []
+    for _ in range(runs):
+        count = n + float(noise.laplace(both[0].noise))
+        means.append(50 + (u + float(noise.laplace(both[1].noise))) / 2 / count)
+        raw.append((hours.sum() + noise.laplace(2 * 99 / epsilon)) / (n + noise.laplace(2 / epsilon)))
+    mine, theirs = (float(np.sqrt(np.mean((np.array(x) - hours.mean()) ** 2))) for x in (means, raw))
+    print(f"AVG(hours), add-remove: rmse {mine:.4f}, raw sum / count {theirs:.4f}, ratio {mine / theirs:.3f}")
+
+
+if __name__ == "__main__":
+    what = sys.argv[1] if len(sys.argv) > 1 else "adult"
+    given = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    if what == "sum":
+        show_sum()
+    elif what == "streams":
+        show_streams(given or 70_000)
+    else:
+        show_adult(given or 20)

@@ -1,0 +1,142 @@
+"""What `--advise`, `--suggest` and `--rule` add to a verdict: lines for people, a field for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keyhole.report.verdict import Verdict
+    from keyhole.verbs.advise import Advice
+    from keyhole.verbs.ruled import RuleCheck, RuledAnswer
+    from keyhole.verbs.suggest import Suggestion
+
+Lines = Iterator[tuple[str, str]]
+FEW = 10  # answers of a rule that are listed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Besides:
+    """What goes beside the verdict on a log: advice, and the classical rules that were asked for."""
+
+    advice: Advice | None = None
+    rules: tuple[RuleCheck, ...] = ()
+
+    def lines(self) -> Lines:
+        """For people."""
+        for check in self.rules:
+            yield from rule_lines(check)
+        if self.advice is not None:
+            yield from advice_lines(self.advice)
+
+    def data(self) -> dict[str, Any]:
+        """For machines."""
+        rules = {"rules": [rule_data(check) for check in self.rules]} if self.rules else {}
+        return rules | ({} if self.advice is None else advice_data(self.advice))
+
+    def exit_code(self, code: int) -> int:
+        """An answer that fails a rule counts as a finding; one that cannot be told is no all-clear."""
+        if any(check.failing for check in self.rules):
+            return 1
+        return 3 if code == 0 and any(check.untold for check in self.rules) else code
+
+
+def rule_lines(check: RuleCheck) -> Lines:
+    """One rule on a log: which answers fail it, and of which it cannot be told."""
+    failing, untold = len(check.failing), len(check.untold)
+    yield "", ""
+    more = f", {untold} cannot be told" if untold else ""
+    yield f"Rule {check.rule}: {failing} of {check.answers} answers fail{more}.", "bold red" if failing else "bold"
+    yield from ((f"  fails: {_named(each)}", "") for each in check.failing[:FEW])
+    yield from ((f"  cannot be told: {_named(each)}: {each.why}", "") for each in check.untold[:FEW])
+    for listed in (check.failing, check.untold):
+        if len(listed) > FEW:
+            yield f"  ... and {len(listed) - FEW} more (--format json lists all)", ""
+
+
+def _named(answer: RuledAnswer) -> str:
+    key = ", ".join(f"{k} = {v}" for k, v in answer.key)
+    count = "" if answer.count is None else f" ({answer.count} contributors)"
+    return f"Q{answer.number}{f' [{key}]' if key else ''}{count}: {' '.join(answer.sql.split())[:140]}"
+
+
+def rule_data(check: RuleCheck) -> dict[str, Any]:
+    """One rule on a log as data."""
+
+    def listed(answers: Sequence[RuledAnswer]) -> list[dict[str, Any]]:
+        return [{"query": a.number, "sql": a.sql, "contributors": a.count, "reason": a.why} for a in answers]
+
+    fails, untold = listed(check.failing), listed(check.untold)
+    return {"rule": str(check.rule), "answers": check.answers, "failing": fails, "untold": untold}
+
+
+def advice_lines(advice: Advice) -> Lines:
+    """The advice on a log, as lines with their styles."""
+    from keyhole.report.advice import SHOWN, others, sentence
+
+    yield "", ""
+    remedy = advice.remedy
+    yield sentence(remedy, "Withhold", "statements", advice.of, "nobody is exposed or narrowed down"), "bold"
+    for q, sql, times in advice.statements[:SHOWN]:
+        often = "" if times == 1 else f" (asked {times} times)"
+        yield f"  Q{q}{often}: {' '.join(sql.split())[:160]}", ""
+    if advice.statements:
+        yield f"  Audited again without {'it' if len(advice.statements) == 1 else 'them'}: {_again(advice.after)}", ""
+    if advice.alternatives is not None:
+        yield "Instead:", "bold"
+        yield from ((f"  {line}", "") for line in others(advice.alternatives))
+
+
+def _again(after: Verdict | None) -> str:
+    if after is None:
+        return "nothing would be left to audit."
+    if after.exit_code == 1:
+        return "somebody is still exposed; this is no remedy."
+    return "nobody is exposed." if after.complete else f"nobody is exposed, but it is no all-clear: {after.plain.gap}."
+
+
+def advice_data(advice: Advice) -> dict[str, Any]:
+    """The field `advice`."""
+    from keyhole.report.advice import alternatives_data, as_data
+
+    listed = [{"query": q, "sql": sql, "times": times} for q, sql, times in advice.statements]
+    other = None if advice.alternatives is None else alternatives_data(advice.alternatives)
+    return {"advice": as_data(advice.remedy, listed, advice.verified, {"alternatives": other})}
+
+
+def suggestion_lines(found: Suggestion) -> Lines:
+    """The repair of tables, as lines with their styles."""
+    from keyhole.crosstab.cells import label
+    from keyhole.report.advice import SHOWN, left, sentence
+    from keyhole.report.published import shown_number
+
+    yield "", ""
+    shown = len(found.after.hidden.publication.values) + len(found.cells)
+    yield sentence(found.remedy, "Suppress", "shown cells", shown, "no suppressed cell is recovered"), "bold"
+    yield from ((f"  {label(key)}", "") for key in found.cells[:SHOWN])
+    if len(found.cells) > SHOWN:
+        yield f"  ... and {len(found.cells) - SHOWN} more (--format json lists all)", ""
+    if found.cells:
+        told = "no suppressed cell is recovered" if found.verified else "some cell is still recovered"
+        rest = "" if found.after.complete else f", but it is no all-clear: {found.after.gap}"
+        yield f"  Audited again without {'it' if len(found.cells) == 1 else 'them'}: {told}{rest}.", ""
+    if found.coarser or found.rounded:
+        yield "Instead:", "bold"
+    for what, cost, effect in found.coarser:
+        yield f"  {what} ({cost} cells fewer): {left(effect, 'cells')}", ""
+    for step, effect in found.rounded:
+        yield f"  every number rounded to a multiple of {shown_number(step)}: {left(effect, 'cells')}", ""
+
+
+def suggestion_data(found: Suggestion) -> dict[str, Any]:
+    """The field `suggestion`."""
+    from keyhole.report.advice import as_data, effect_data
+    from keyhole.report.as_json import number
+    from keyhole.transcript import simplest_decimal
+
+    cells = [dict(sorted(key)) for key in found.cells]
+    coarser = [{"what": what, "cells": cost, **effect_data(e)} for what, cost, e in found.coarser]
+    rounded = [{"step": number(simplest_decimal(step, step)), **effect_data(e)} for step, e in found.rounded]
+    besides = {"alternatives": {"coarser": coarser, "rounding": rounded}}
+    return {"suggestion": as_data(found.remedy, cells, found.verified, besides)}

@@ -1,0 +1,105 @@
+"""`keyhole watch --follow`: a server log into the book, and what it gives away to the custodian."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, TextIO
+
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import escaped, warn
+from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyhole.logs.detect import LogFormat
+    from keyhole.session.follow import Counts, Entered
+    from keyhole.verbs.watch import Watch
+
+EVERY = 0.2  # seconds between two looks at a log that does not grow
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What is followed: the log, what it is written in and for, tables beside it, and how it is shown."""
+
+    log: Path
+    kind: LogFormat
+    dialect: str | None
+    beside: tuple[str, ...]
+    how: Format
+
+    def into(self, session: Watch, stream: TextIO) -> bool:
+        """Until Ctrl-C or SIGTERM; True if all is in the book and exposes nobody."""
+        from keyhole.session.follow import Follower
+        from keyhole.sql import Dialect
+
+        if session.book.path == ":memory:":
+            raise ConfigError("--follow enters statements into a book: name one with --history FILE, or -c SETTINGS")
+
+        def told(entered: Entered) -> None:
+            for line in shown(entered, self.how):
+                plain = escaped(line) if self.how is Format.JSON and stream is sys.stdout else line
+                stream.write(plain + "\n")
+            stream.flush()
+
+        engine = None if self.dialect is None else Dialect(self.dialect)
+        with stopped_by_signals() as stopping:
+            ways = (told, lambda: time.sleep(EVERY), stopping, warn)
+            follower = Follower(session.auditing, self.log, *ways, self.kind, engine, self.beside)
+            follower.run()
+        sys.stderr.write(f"stopped; {summary(follower.counts)}\n")
+        return not (follower.counts.unjudged or follower.counts.exposing)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM do not interrupt, they are asked for: what is under way is finished first."""
+    asked: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        asked.append(number)
+
+    before = {each: signal.signal(each, note) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+def shown(entered: Entered, how: Format) -> Iterator[str]:
+    """A statement that is new in the book; whom it exposes, and the proof."""
+    from keyhole.report.admission import explained
+
+    said = entered.admission
+    if how is Format.JSON:
+        fields = {"query": entered.number, "sql": entered.sql, "verdict": str(entered.how), "reason": entered.reason}
+        fields |= {k: v for k, v in (("analyst", entered.analyst), ("time", entered.time)) if v is not None}
+        proof = {} if said is None else said.to_json(explain=True)
+        yield json.dumps(
+            fields | {k: proof[k] for k in ("who", "proof") if k in proof}, ensure_ascii=False, default=str
+        )
+        return
+    about = ", ".join(part for part in (entered.analyst, entered.time) if part)
+    yield f"Q{entered.number} {entered.how}{f' ({about})' if about else ''}: {entered.reason}"
+    if said is not None and said.who:
+        yield from explained(said)
+    elif said is None:
+        yield f"  {' '.join(entered.sql.split())[:200]}"
+
+
+def summary(counts: Counts) -> str:
+    """What was read, in one sentence."""
+    parts = [f"{counts.read} statements read", f"{counts.new} new in the book", f"{counts.repeated} repeated"]
+    parts += [f"{counts.elsewhere} about nothing of these people"] if counts.elsewhere else []
+    parts += [f"{counts.failed} failed"] if counts.failed else []
+    parts += [f"{counts.exposing} of the new expose somebody"] if counts.exposing else []
+    parts += [f"{counts.unjudged} cannot be represented: the book is incomplete"] if counts.unjudged else []
+    return ", ".join(parts)

@@ -1,0 +1,182 @@
+"""`keyhole plan`: the fewest questions that give somebody away, or the proof that none do."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import check_out, emit, emit_json, progress_on_stderr, warn
+from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyhole.verbs.plan import Plans
+
+TARGET = click.Option(
+    ["--target"],
+    required=True,
+    metavar="WHERE|all",
+    help="Whose value: a condition on id and public columns that one person meets; or all, for an overview.",
+)
+MIN_GROUP = click.Option(
+    ["--min-group"],
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="The fewest people that a question may be about.",
+)
+COLUMNS = click.Option(
+    ["--columns"], multiple=True, metavar="COL,...", help="Columns that questions may be about (default: all public)."
+)
+MAX_COLUMNS = click.Option(
+    ["--max-columns"],
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="The most columns in one question.",
+)
+OPERATORS = click.Option(
+    ["--operators"],
+    default="=,<>",
+    show_default=True,
+    metavar="OP,...",
+    help="What conditions may use, of =,<>,<,>,BETWEEN,IN,OR.",
+)
+RUN = options.flag("--run", "Ask the questions through a session, and show the value or the denial.")
+
+HELP = """Find the fewest questions that give somebody away, or prove that none do.
+
+Sees the roster alone: who there is, with the columns anybody may know. A question is a SUM of the private column over a
+group of at least --min-group people, with conditions on at most --max-columns public columns. For a person you get the
+SQL, the formula that turns the answers into the value, and the auditor's confirmation; or the proof that it cannot be
+done: who shares all public columns, or a second table that answers every such question alike.
+
+\b
+Examples
+  keyhole plan --data people.csv --id Name --private "Blood sugar" --target "Name = 'Jeremy Doe'"
+  keyhole plan --data people.csv --id Name --private "Blood sugar" --target "Name = 'Jeremy Doe'" --run
+  keyhole plan --data staff.parquet --id name --private salary --target all --min-group 10
+  keyhole plan -c keyhole.toml --target "name = 'Ann'" --operators "=,<,>" --columns "age,zip" --format json
+
+\b
+With --run the plan is asked: through the session of -c keyhole.toml (its book, its policy), or without one
+through two made for it, an open one, which shows the value, and an audited one, which denies.
+
+\b
+Exit code
+  0 done, plan or proof; 2 could not run. Ctrl-C keeps what was found: the rest is counted as undecided.
+"""
+
+
+def plan(
+    target: str,
+    data: Path | None,
+    table: str | None,
+    view: str | None,
+    id: tuple[str, ...],  # noqa: A002 - the word of the contract
+    private: tuple[str, ...],
+    hidden: tuple[str, ...],
+    config: Path | None,
+    min_group: int,
+    columns: tuple[str, ...],
+    max_columns: int,
+    operators: str,
+    run: bool,
+    time_limit: float | None,
+    format: Format,  # noqa: A002 - the word of the option
+    out: Path | None,
+) -> None:
+    """Set up, plan, confirm, play, print."""
+    from keyhole.attack.plan import operators as words
+    from keyhole.report.as_json import dumps
+    from keyhole.report.plan import plan_json, plan_lines
+    from keyhole.settings import settings
+    from keyhole.verbs.plan import ALL, Asking, Plans
+
+    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    check_out(out)
+    listed = tuple(name.strip() for text in columns for name in text.split(",") if name.strip())
+    asking = Asking(listed, max_columns, words(operators), min_group)
+    if format is Format.HTML and target == ALL:
+        raise ConfigError("a page is about the plan for one person: name one with --target")
+    if run and target == ALL:
+        raise ConfigError("--run plays the plan of one person: name one with --target")
+    with progress_on_stderr() as progress, _stopping(time_limit) as stop:
+        progress("looking at all groups", 0, 0)
+        plans = Plans(given, asking, stop)
+        for name in plans.left_out:
+            warn(f"column {name!r} is left out: its values cannot be written as constants", "warning")
+        if target == ALL:
+            _everybody(plans, format, out)
+            return
+        found = plans.of(plans.row(target))
+    if run:
+        found = plans.play(found, config)
+    if format is Format.JSON:
+        emit_json(dumps(plan_json(found)), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.plan import plan_page
+
+        emit(plan_page(plan_json(found)), out)
+    else:
+        emit("\n".join(plan_lines(found, max_columns)), out)
+
+
+def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
+    import numpy as np
+
+    from keyhole.report.as_json import dumps
+    from keyhole.report.plan import overview_json, overview_lines
+
+    seen = plans.everybody()
+    if how is Format.JSON:
+        labels = plans.roster.labels(np.arange(plans.roster.n))
+        emit_json(dumps(overview_json(seen, labels)), out)
+    else:
+        emit("\n".join(overview_lines(seen)), out)
+    warn(f"set-up took {seen.seconds:.1f} s", "plan")
+
+
+@contextmanager
+def _stopping(limit: float | None) -> Iterator[Callable[[], bool]]:
+    """Whether to stop: time is up, or Ctrl-C was pressed once. A second one ends the program."""
+    asked = False
+    until = None if limit is None else time.monotonic() + limit
+
+    def ask(_signal: int, _frame: object) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield lambda: asked or (until is not None and time.monotonic() > until)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+command = click.Command(
+    "plan",
+    callback=plan,
+    help=HELP,
+    params=[
+        TARGET,
+        *(each for each in options.TABLE_OPTIONS if each.opts != COLUMNS.opts),  # a header is named in keyhole.toml
+        MIN_GROUP,
+        COLUMNS,
+        MAX_COLUMNS,
+        OPERATORS,
+        RUN,
+        options.TIME_LIMIT,
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
+        options.OUT,
+    ],
+)

@@ -1,0 +1,143 @@
+"""`keyhole simulate release`: what every mechanism costs on one stream of questions."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import emit, emit_json
+from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyhole.checks.release import Outcome
+    from keyhole.checks.release_workloads import Workload
+
+HELP = """Compare what private mechanisms cost on one stream of counting questions.
+
+Every answer must be within --alpha of n with probability 1 - --beta; n is public (replace-one). Each mechanism is
+played with seeded noise on made-up people, so nothing here is private and nothing is spent.
+
+Workloads. covid: products of value subsets of four columns (128 cells, 1,008,532 people). citibike: single cells of all
+1-, 2- and 3-way margins of eight columns (604,800 cells). binary:D: 3-way conjunctions over D binary columns.
+A .sql file: its counts, over the columns that -c declares.
+
+Mechanisms. planner: the stream is not announced (ski rental between numbers and tables). planner-declared: it is.
+laplace: each question each time. cache: each distinct question once. histogram: the whole table at once. pmw,
+pmw-tuned, pmw-bypass: private multiplicative weights with a sparse vector. online-ic: as published, priced only.
+
+\b
+Examples
+  keyhole simulate release --queries 2000
+  keyhole simulate release --workload citibike --queries 500 --mechanism planner --mechanism cache
+  keyhole simulate release --workload dashboard.sql -c keyhole.toml --plot prices.html
+
+\b
+Exit code
+  0 done; 2 could not run.
+"""
+
+
+def release(
+    workload: str,
+    queries: int,
+    zipf: float,
+    people: int,
+    alpha: float,
+    beta: float,
+    delta: float,
+    seed: int,
+    mechanism: tuple[str, ...],
+    config: Path | None,
+    plot: Path | None,
+    format: Format,  # noqa: A002 - the word of the option
+    out: Path | None,
+) -> None:
+    """Draw the stream, play every mechanism, show."""
+    from keyhole.checks.release import MECHANISMS, Setup, timed
+    from keyhole.report.charts.release import plot_prices
+
+    if not 0 < alpha < 1 or not 0 < beta < 1 or not 0 <= delta < 1:
+        raise ConfigError("--alpha and --beta are between 0 and 1, --delta is at least 0 and below 1")
+    unknown = [name for name in mechanism if name not in MECHANISMS]
+    if unknown:
+        raise ConfigError(f"there is no mechanism {unknown[0]!r}; there are {', '.join(MECHANISMS)}")
+    work, said = _workload(workload, queries, zipf, people, seed, config)
+    setup = Setup(alpha, beta, delta, seed)
+    played = [timed(name, work, setup) for name in mechanism or tuple(MECHANISMS)]
+    if plot is not None:
+        plot_prices(
+            {p.mechanism: p.epsilon for p in played}, plot, title=f"{work.name}: {len(work.stream):,} questions"
+        )
+    told = {"name": work.name, "people": work.n, "cells": math.prod(work.sizes.values()), "queries": len(work.stream),
+            "distinct": work.distinct, "alpha": alpha, "beta": beta, "delta": delta, "seed": seed}  # fmt: skip
+    if format is Format.JSON:
+        emit_json(json.dumps({"workload": told, "mechanisms": [_json(p) for p in played]}, indent=2), out)
+    else:
+        head = f"{work.name}: {work.n:,} people, {told['cells']:,} cells, {len(work.stream):,} questions"
+        emit("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), out)
+
+
+def _workload(
+    name: str, queries: int, zipf: float, people: int, seed: int, config: Path | None
+) -> tuple[Workload, str]:
+    if not name.endswith(".sql"):
+        from keyhole.checks.release_workloads import workload
+
+        return workload(name, queries, zipf, seed), ""
+    from keyhole.checks.release_log import log_workload
+    from keyhole.knowledge import Config
+    from keyhole.logs.open import read_log
+
+    if config is None:
+        raise ConfigError("a log needs -c keyhole.toml, which declares its columns")
+    made, left = log_workload([line.sql for line in read_log(Path(name))], Config.load(config).columns, people, seed)
+    return made, f"; {left} statements are no counts and were left out" if left else ""
+
+
+def _json(p: Outcome) -> dict[str, object]:
+    found: dict[str, object] = {"mechanism": p.mechanism, "epsilon": p.epsilon if math.isfinite(p.epsilon) else None,
+             "answered": p.answered, "within_alpha": p.within_alpha, "seconds": round(p.seconds, 3)}  # fmt: skip
+    return found | ({"note": p.note} if p.note else {})
+
+
+def _lines(played: list[Outcome]) -> list[str]:
+    lines = [f"{'mechanism':<17} {'epsilon':>10} {'answered':>9} {'within':>7} {'seconds':>8}"]
+    for p in sorted(played, key=lambda p: p.epsilon if math.isfinite(p.epsilon) else math.inf):
+        cost = f"{p.epsilon:.4g}" if math.isfinite(p.epsilon) else "-"
+        right = "-" if p.within_alpha is None else f"{p.within_alpha:.4f}"
+        lines.append(f"{p.mechanism:<17} {cost:>10} {p.answered:>9} {right:>7} {p.seconds:>8.1f}  {p.note}".rstrip())
+    return lines
+
+
+command = click.Command(
+    "release",
+    callback=release,
+    help=HELP,
+    params=[
+        click.Option(["--workload"], default="covid", show_default=True, help="covid, citibike, binary:D or LOG.sql."),
+        click.Option(
+            ["--queries"], type=click.IntRange(min=1), default=2000, show_default=True, help="Length of the stream."
+        ),
+        click.Option(
+            ["--zipf"], type=float, default=0.0, show_default=True, help="0: all alike; 1: a few are asked often."
+        ),
+        click.Option(
+            ["--people"], type=click.IntRange(1, 2**31 - 1), default=100_000, show_default=True, help="n, for a log."
+        ),
+        click.Option(["--alpha"], type=float, default=0.05, show_default=True, help="Error bar, as a share of n."),
+        click.Option(["--beta"], type=float, default=0.001, show_default=True, help="Chance to miss it, each answer."),
+        click.Option(["--delta"], type=float, default=0.0, show_default=True, help="Also plan in rho, at this delta."),
+        click.Option(["--seed"], type=int, default=0, show_default=True, help="Of people, stream and noise."),
+        click.Option(["--mechanism"], multiple=True, help="Play only this one. Repeatable."),
+        options.CONFIG,
+        click.Option(["--plot"], type=options.FILE, help="Prices as bars, to this .html, .svg or .png file."),
+        options.formats(Format.TEXT, Format.JSON),
+        options.OUT,
+    ],
+)

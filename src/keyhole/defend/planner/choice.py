@@ -1,0 +1,383 @@
+"""Which way a question goes, and why: what is known already, one number of its own, a table, or a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from keyhole.basis.cells.cuts import Cuts
+from keyhole.defend.ledger import Kept, Ledger
+from keyhole.defend.loss import Loss, Neighbours, Unit, rounded_down, rounded_up
+from keyhole.defend.planner.asks import AskedStatement, Wanted
+from keyhole.defend.planner.columns import Axis, Partitions
+from keyhole.defend.planner.estimates import Bounds
+from keyhole.defend.planner.holdings import Holdings
+from keyhole.defend.planner.laid import Laid, lay
+from keyhole.defend.planner.orders import Purchase, lone, number_generation, number_laid, number_question
+from keyhole.defend.planner.quantiles import BoughtQuantile, epsilon_for_ranks, loss_of_epsilon, recalled
+from keyhole.defend.planner.single import (
+    Rented,
+    bars,
+    cheapest_number,
+    cheapest_table,
+    everything_on,
+    good_enough,
+    number_for,
+    table_for,
+    with_order,
+    worth_a_table,
+)
+from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.planner.ways import AskedPart, axis_of, cuts_of, inferable, part_of, variances
+from keyhole.defend.tables.bought import BoughtTable
+from keyhole.defend.tables.generation import Generation
+from keyhole.defend.tables.quantity import COUNT, Quantity
+from keyhole.errors import BudgetExhausted, UnsupportedQuery
+from keyhole.predicate import Scalar
+
+Keys = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotSold:
+    """Why a question is not sold."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """How one wanted number is answered: from a generation of tables, from one number, or from a quantile."""
+
+    wanted: Wanted
+    keys: Keys
+    laid: Laid
+    generation: Generation
+    quantile: BoughtQuantile | None = None
+    number: Kept | None = None
+
+    def told(self, holdings: Holdings, analyst: str | None) -> list[int]:
+        """Write down who is told; the entries of the book that it was made from."""
+        if self.number is not None:
+            holdings.ledger.tell(analyst, self.number)
+            return [self.number.entry]
+        needed = [(m, part.functional.names) for m, part in self.laid.sums.items()]
+        if self.wanted.kind != "linear":
+            needed.append((COUNT, self.laid.names))
+        return holdings.tell(self.generation, needed, analyst)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """The way: what is answered from what, what must be bought first, and what else it could have been."""
+
+    found: tuple[Found, ...]
+    orders: tuple[tuple[Purchase, int], ...] = ()
+    quantiles: tuple[tuple[Wanted, Loss], ...] = ()
+    how: str = ""
+    notes: tuple[str, ...] = ()
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, eq=False)
+class Chooser:
+    """Chooses from the declaration, the book and what was released; no data is in reach."""
+
+    columns: Partitions
+    holdings: Holdings
+    terms: PlanTerms
+    neighbours: Neighbours
+    unit: Unit
+    settled: set[str] = field(default_factory=set)  # what a plan was made for: it buys no more for them
+
+    # --- the question -------------------------------------------------------------------------------------------------
+
+    def parts(self, question: AskedStatement) -> list[tuple[Keys, AskedPart]]:
+        """Every number of every grouping set, over the axes that a purchase would have."""
+        return [(keys, self.part(wanted, keys)) for wanted, keys in question.parts]
+
+    def part(self, wanted: Wanted, keys: Keys) -> AskedPart:
+        """One of them."""
+        if wanted.kind == "quantile" and keys:
+            raise UnsupportedQuery(f"{wanted.label} with GROUP BY: ask for each group with WHERE")
+        return part_of(wanted, [column for _, column in keys], self.columns)
+
+    def bounds(self, wanted: Wanted) -> Bounds:
+        """Between what an average lies, from the declaration."""
+        low = high = float(wanted.offset)
+        for quantity, each in wanted.sums.items():
+            reach = sum(abs(float(f)) for f, _ in each) * quantity.reach
+            low, high = low - reach, high + reach
+        return low, high
+
+    def key_values(self, column: str) -> tuple[Scalar, ...]:
+        """The keys of a grouping column."""
+        found = self.columns.of(column)
+        return found.at(range(1, found.steps + 1)).keys() if isinstance(found, Cuts) else found.keys()
+
+    # --- what is free -------------------------------------------------------------------------------------------------
+
+    def known(self, part: AskedPart, keys: Keys, question: AskedStatement, analyst: str | None) -> list[Found]:
+        """Every way to answer from what was released, the most precise first."""
+        wanted, ledger = part.wanted, self.holdings.ledger
+        if wanted.kind == "quantile":
+            released = recalled(ledger, wanted, analyst)
+            return [Found(wanted, keys, part.laid, Generation(None), quantile) for quantile in released]
+        ways: list[tuple[float, int, Found]] = []
+        for number in sorted(self.holdings.generations or {0}, reverse=True):
+            generation = self.holdings.for_analyst(number, analyst)
+            for laid in inferable(part, generation, self.columns, self._axes(generation)):
+                ways.append((_worst(variances(laid, generation)), len(ways), Found(wanted, keys, laid, generation)))
+        if lone(part.laid) and len(question.wanted) * len(question.sets) == 1:
+            for kept in ledger.recall(number_question(question), analyst):
+                bought = BoughtTable.unpacked(kept.answer, (kept.of or (0,))[0], kept.entry)
+                alone, laid = number_generation(bought, part.laid, self.holdings.n), number_laid(part.laid)
+                found = Found(wanted, keys, laid, alone, None, kept)
+                ways.append((_worst(variances(laid, alone)), len(ways), found))
+        return [found for _, _, found in sorted(ways, key=lambda way: way[:2])]
+
+    def _axes(self, generation: Generation) -> Mapping[str, list[Axis]]:
+        """The partitions of number columns that were bought, from their keys."""
+        found: dict[str, dict[str, Axis]] = {}
+        for table in generation.tables:
+            for key in table.names:
+                name, bar, cuts = key.partition("|")
+                column = self.columns.columns.get(name)
+                if not bar or not isinstance(column, Cuts) or key in found.get(name, {}):
+                    continue
+                listed = self.holdings.cuts.get(key)
+                starts = listed if listed is not None else ([int(c) for c in cuts.split(",")] if cuts else [])
+                found.setdefault(name, {})[key] = Axis(key, column.at(starts))
+        return {name: list(axes.values()) for name, axes in found.items()}
+
+    # --- the choice ---------------------------------------------------------------------------------------------------
+
+    def choose(self, question: AskedStatement, mark: str, analyst: str | None) -> Chosen | NotSold:
+        """The cheapest way that is good enough."""
+        parts = self.parts(question)
+        known = [(keys, part, self.known(part, keys, question, analyst)) for keys, part in parts]
+        again = mark in self.holdings.noted or mark in self.settled
+        target = self.target()
+        if target is not None:
+            return self._to_target(question, known, target, analyst, again=again)
+        return self._by_share(question, known, analyst, again=again, planned=mark in self.settled)
+
+    def after(self, question: AskedStatement, mark: str, analyst: str | None, bought: Chosen) -> Chosen:
+        """The answer from what is known once the purchase was made."""
+        found = []
+        for keys, part in self.parts(question):
+            ways = self.known(part, keys, question, analyst)
+            if part.wanted.kind == "quantile" or not ways:
+                found.append(ways[0])
+                continue
+            found.append(ways[0])
+        return Chosen(tuple(found), (), (), bought.how, bought.notes)
+
+    def target(self) -> float | None:
+        """The accuracy asked for, in people."""
+        if self.terms.accuracy is None:
+            return None
+        return self.terms.accuracy * (self.holdings.n if self.holdings.n is not None else 1)
+
+    def cost(self, chosen: Chosen, ledger: Ledger) -> Fraction:
+        """Of what must be bought, in the unit of the budget."""
+        losses = [order.loss(self.neighbours) for order, _ in chosen.orders] + [loss for _, loss in chosen.quantiles]
+        return sum((ledger.price(loss).amount for loss in losses), Fraction(0))
+
+    def share(self, analyst: str | None) -> Fraction:
+        """Where no accuracy is asked for: what is left, over the questions still expected."""
+        left = self.holdings.ledger.left(analyst)
+        if left <= 0:
+            raise BudgetExhausted(
+                "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
+            )
+        return rounded_down(left / max(1, self.terms.horizon - len(self.holdings.noted)), 6)
+
+    def _by_share(
+        self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], analyst: str | None, *,
+        again: bool, planned: bool,
+    ) -> Chosen | NotSold:  # fmt: skip
+        free: list[Found] = []
+        open_parts: list[tuple[Keys, AskedPart]] = []
+        share: Fraction | None = None
+        for keys, part, ways in known:
+            if ways and (again or ways[0].quantile is not None or not variances(ways[0].laid, ways[0].generation)):
+                free.append(ways[0])
+                continue
+            if planned and not ways:
+                return NotSold("the plan for the whole file gave this answer up: ask it by itself")
+            if share is None:
+                share = self.share(analyst)
+            if ways and not self._worse(ways[0], part, share):
+                free.append(ways[0])
+            else:
+                open_parts.append((keys, part))
+        if not open_parts or share is None:
+            return Chosen(tuple(free), how=_free(free, self.holdings))
+        orders, quantiles = self._buy(question, [part for _, part in open_parts], share)
+        chosen = Chosen(tuple(free), tuple(orders), tuple(quantiles), *_story(orders, quantiles, self.unit))
+        return self._useful(question, chosen, [part for _, part in open_parts])
+
+    def _worse(self, found: Found, part: AskedPart, share: Fraction) -> bool:
+        """Is what is known worse than what the share would buy by itself?"""
+        fresh = with_order(Generation(self.holdings.n), self._order(part, share, None, number_allowed=False))
+        bought, held = variances(part.laid, fresh), variances(found.laid, found.generation)
+        return any(held[m] > bought.get(m, 0.0) for m in held)
+
+    def _order(
+        self, part: AskedPart, share: Fraction, question: AskedStatement | None, *, number_allowed: bool
+    ) -> Purchase:
+        """A table under zCDP; under pure epsilon a number, unless it is asked by groups or its columns were before."""
+        if number_allowed and question is not None and self.unit == "epsilon":
+            mine = frozenset(axis.column.name for axis in part.laid.axes)
+            if not any(mine == columns for columns, _ in self.holdings.rented):
+                number = number_for(part, share, self.unit, self.neighbours, number_question(question))
+                if number is not None:
+                    return number
+        if not part.laid.axes:  # everybody: a table of one cell is a number
+            number = number_for(part, share, self.unit, self.neighbours, "table")
+            assert number is not None
+            return Purchase((), number.doses, number.law)
+        return table_for(part, share, self.unit, self.neighbours)
+
+    def _buy(
+        self, question: AskedStatement, parts: Sequence[AskedPart], share: Fraction
+    ) -> tuple[list[tuple[Purchase, int]], list[tuple[Wanted, Loss]]]:
+        """One purchase for each set of axes, the share divided among them; quantiles one each."""
+        by_axes: dict[tuple[str, ...], list[AskedPart]] = {}
+        quantiles = [part.wanted for part in parts if part.wanted.kind == "quantile"]
+        for part in parts:
+            if part.wanted.kind != "quantile":
+                by_axes.setdefault(part.laid.names, []).append(part)
+        each = share / (len(by_axes) + len(quantiles))
+        orders = []
+        single = len(question.wanted) * len(question.sets) == 1
+        for group in by_axes.values():
+            first = group[0]
+            if len(group) == 1:
+                order = self._order(first, each, question if single else None, number_allowed=single)
+            else:
+                merged = sorted({m for part in group for m in part.quantities})
+                order = table_for(first, each, self.unit, self.neighbours, merged)
+            orders.append((order, self.holdings.latest))
+        return orders, [(wanted, loss_of_epsilon(each, self.unit, self.neighbours)) for wanted in quantiles]
+
+    def _to_target(
+        self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], target: float,
+        analyst: str | None, *, again: bool,
+    ) -> Chosen | NotSold:  # fmt: skip
+        beta, free, orders, quantiles, alternatives = self.terms.beta, [], [], [], []
+        for _, part, ways in known:
+            if part.wanted.kind == "quantile":
+                epsilon = epsilon_for_ranks(target, beta, self.columns.number(part.wanted.column).steps + 1)
+                loss = loss_of_epsilon(rounded_up(epsilon), self.unit, self.neighbours, exact_epsilon=True)
+                fits = [way for way in ways if way.quantile is not None and way.quantile.ranks(beta) <= target]
+                free += fits[:1]
+                quantiles += [] if fits else [(part.wanted, loss)]
+                continue
+            fits = [way for way in ways if good_enough(way.laid, way.generation, target, beta)]
+            if fits:
+                free.append(fits[0])
+                continue
+            order, generation, told = self._rent_or_buy(question, part, target, again=again and bool(ways))
+            orders.append((order, generation))
+            alternatives += told
+        if not orders and not quantiles:
+            return Chosen(tuple(free), how=_free(free, self.holdings))
+        how, notes, more = _story(orders, quantiles, self.unit)
+        return Chosen(tuple(free), tuple(orders), tuple(quantiles), how, notes, (*more, *alternatives))
+
+    def _rent_or_buy(
+        self, question: AskedStatement, part: AskedPart, target: float, *, again: bool
+    ) -> tuple[Purchase, int, list[str]]:
+        """Ski rental between numbers and the table of the columns that were rented so far (or of its own columns)."""
+        beta, number = self.terms.beta, None
+        at = self.holdings.latest + 1 if again else self.holdings.latest
+        generation = Generation(self.holdings.n) if again else self.holdings.generation(at)
+        if len(question.wanted) * len(question.sets) == 1:
+            number = cheapest_number(part, target, beta, self.unit, self.neighbours, number_question(question))
+        wide, rented = self._with_rented(part)
+        known_total = self.holdings.n is not None
+        table = cheapest_table(
+            wide, everything_on(wide, known_total), generation, target, beta, self.unit, self.neighbours
+        )
+        dear = table.loss(self.neighbours).amount
+        if number is None:
+            return table, at, [f"alternative: {table} at {self.unit} {float(dear):.4g}"]
+        cheap = number.loss(self.neighbours).amount
+        told = [
+            f"alternative: {each}, {self.unit} {float(price):.4g}" for each, price in ((number, cheap), (table, dear))
+        ]
+        if wide.laid.axes and worth_a_table(dear, cheap, rented):
+            return table, at, told[:1]
+        return number, at, told[1:]
+
+    def _with_rented(self, part: AskedPart) -> tuple[AskedPart, Rented]:
+        """The question over its columns and those of the numbers bought before, where that is not too large."""
+        mine = {axis.column.name for axis in part.laid.axes}
+        union = mine.union(*(columns for columns, _ in self.holdings.rented))
+        paid = sum((amount for _, amount in self.holdings.rented), Fraction(0))
+        rented = Rented(paid, len(self.holdings.rented))
+        if union == mine:
+            return part, rented
+        cuts = cuts_of(part.wanted, part.keys, self.columns)
+        axes = [axis_of(name, cuts.get(name, {1}), self.columns) for name in sorted(union)]
+        try:
+            return AskedPart(part.wanted, part.keys, lay(part.wanted, part.keys, axes)), rented
+        except UnsupportedQuery:  # too many cells together
+            return part, rented
+
+    def _useful(self, question: AskedStatement, chosen: Chosen, parts: Sequence[AskedPart]) -> Chosen | NotSold:
+        """Not sold without being told so: an answer whose bar is more than half of all it could be."""
+        n = self.holdings.n
+        if self.terms.anyway or n is None:
+            return chosen
+        trial = Generation(n)
+        for order, number in chosen.orders:
+            trial = with_order(trial if trial.tables else self.holdings.generation(number), order)
+        for part in parts:
+            if part.wanted.kind == "quantile":
+                continue
+            laid, there = part.laid, trial
+            if len(chosen.orders) == 1 and chosen.orders[0][0].laid is not None:
+                known = n if laid.count.whole else None
+                laid, there = number_laid(laid), with_order(Generation(known), chosen.orders[0][0])
+            bar = max(bars(laid, there, self.terms.beta).values(), default=0.0)
+            if bar > n / 2:
+                cost = self.cost(chosen, self.holdings.ledger)
+                return NotSold(
+                    f"{part.wanted.label or question.sql}: for {self.unit} {float(cost):.4g} the bar would be over half of "
+                    "everybody, which says next to nothing: nothing was spent. Ask for fewer groups, allow more with a "
+                    "smaller --horizon, or say --anyway"
+                )
+        return chosen
+
+
+def _worst(found: Mapping[Quantity, float]) -> float:
+    return max((v / m.reach**2 for m, v in found.items()), default=0.0)
+
+
+def _free(found: Sequence[Found], holdings: Holdings) -> str:
+    """Why an answer costs nothing."""
+    if not any(variances(f.laid, f.generation) or f.quantile or f.number for f in found):
+        return (
+            "public: under replace-one neighbours n is no secret"
+            if holdings.n is not None and any(f.laid.count.whole for f in found)
+            else "public: no declared cell meets the condition, so nobody is asked about"
+        )
+    if all(f.quantile or f.number for f in found):
+        return "released before"
+    tables = {id(t) for f in found for t in f.generation.tables}
+    return f"follows from {len(tables)} table{'s' if len(tables) != 1 else ''} bought before"
+
+
+def _story(
+    orders: Sequence[tuple[Purchase, int]], quantiles: Sequence[tuple[Wanted, Loss]], unit: Unit
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    said = [str(order) for order, _ in orders]
+    said += [f"{wanted.label} by the exponential mechanism" for wanted, _ in quantiles]
+    return f"buys {', '.join(said)}", (), ()
+
+
+__all__ = ["Chooser", "Chosen", "Found", "NotSold"]

@@ -1,0 +1,234 @@
+"""Statements answered by the planner: read, planned, bought where they must be, answered from all that is known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import product
+
+from keyhole.basis.cells.domain import Domain
+from keyhole.book.noisy_tables import table_lines
+from keyhole.defend.answering import Answered, Priced
+from keyhole.defend.ledger import Ledger
+from keyhole.defend.load import asking_schema
+from keyhole.defend.loss import rounded_down
+from keyhole.defend.noise import NoiseSource, door
+from keyhole.defend.planner.asks import AskedStatement, asked
+from keyhole.defend.planner.choice import Chooser, Chosen, NotSold
+from keyhole.defend.planner.columns import Partitions
+from keyhole.defend.planner.estimates import estimates
+from keyhole.defend.planner.holdings import Holdings
+from keyhole.defend.planner.orders import Buying
+from keyhole.defend.planner.quantiles import buy_quantile, quantile_estimate
+from keyhole.defend.planner.stream import StreamPlan, StreamPlanner
+from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.tables.margins import Margins
+from keyhole.defend.workload import Estimate, GroupKey
+from keyhole.errors import BudgetExhausted, PrivacyParameterError, QueryError
+from keyhole.query import Refused, Statement
+from keyhole.schema import Schema
+from keyhole.sql import lower
+
+REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStatement:
+    """A statement that was read."""
+
+    sql: str
+    statement: Statement
+    question: AskedStatement
+
+    @property
+    def mark(self) -> str:
+        """Under what it is noted."""
+        return hashlib.blake2b(self.question.fingerprint().encode(), digest_size=16).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSetting:
+    """What whoever shows the answers needs to know."""
+
+    ledger: Ledger
+    n: int | None
+
+
+class Planning:
+    """Answers statements by the cheapest safe way, against one book; the planner's face to a session.
+
+    A purchase may depend on what is public and on what was released, never on true values; its charge is fixed before
+    the data is read, and charge and table are one commit. Whatever cannot be read, planned or paid is refused alone.
+    """
+
+    def __init__(
+        self,
+        schema: Schema,
+        columns: Partitions,
+        margins: Margins,
+        ledger: Ledger,
+        terms: PlanTerms,
+        noise: NoiseSource | None = None,
+    ) -> None:
+        self._schema = asking_schema(schema, Domain(tuple(columns.columns.values())))
+        self.columns, self.margins, self.terms = columns, margins, terms
+        n = margins.n if margins.neighbours == "replace-one" else None
+        self.setting = PlanSetting(ledger, n)
+        self.holdings = Holdings(ledger, n)
+        self.buying = Buying(schema.table, columns, margins, ledger, self.holdings, noise or door())
+        self.chooser = Chooser(columns, self.holdings, terms, margins.neighbours, ledger.cap.total.unit)
+        self.stream: StreamPlan | None = None
+        self._read: dict[str, PlannedStatement] = {}
+        self._used: dict[int, None] = {}
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def schema(self) -> Schema:
+        """The columns as they are asked about."""
+        return self._schema
+
+    def read(self, sql: str) -> PlannedStatement:
+        """A statement as numbers wanted; `QueryError` from the text and the declaration alone."""
+        found = self._read.get(sql)
+        if found is None:
+            statement = lower(sql, self._schema)
+            found = PlannedStatement(sql, statement, asked(statement, self.columns))
+            self.chooser.parts(found.question)  # refused here, if its cells cannot be laid out
+            if len(self._read) >= REMEMBERED:
+                self._read.clear()
+            self._read[sql] = found
+        return found
+
+    def expect(self, statements: Sequence[str], analyst: str | None) -> None:
+        """These are about to be asked: they are planned for together when the first of them is asked."""
+        found = {}
+        for sql in statements:
+            try:
+                read = self.read(sql)
+            except QueryError:
+                continue
+            found[read.mark] = read.question
+        self.stream = StreamPlanner(self.chooser, self.buying, self.terms).expected(found) if len(found) > 1 else None
+
+    # --- answering ----------------------------------------------------------------------------------------------------
+
+    def recall(self, asked: PlannedStatement, analyst: str | None) -> Answered | None:
+        """What is free: public, released before, or following from what was, if it is good enough."""
+        self.holdings.refresh()
+        if self.stream is not None and self.stream.waits_for(asked.mark):
+            return None
+        chosen = self.chooser.choose(asked.question, asked.mark, analyst)
+        if isinstance(chosen, NotSold) or chosen.orders or chosen.quantiles:
+            return None
+        return self._answered(asked, chosen, Fraction(0), analyst)
+
+    def answer(self, asked: PlannedStatement, analyst: str | None) -> Answered:
+        """Plan, charge, read, write down; on the open page."""
+        ledger = self.setting.ledger
+        before = ledger.spent()
+        try:
+            if self.stream is not None and self.stream.waits_for(asked.mark):
+                self.stream.buy(analyst)
+                self.holdings.refresh()
+            chosen = self.chooser.choose(asked.question, asked.mark, analyst)
+            if isinstance(chosen, NotSold):
+                return self.refused(asked.sql, Refused(chosen.reason), analyst)
+            for order, generation in chosen.orders:
+                self.buying.buy(order, generation, analyst, asked.sql)
+            for wanted, loss in chosen.quantiles:
+                buy_quantile(self.buying, self.chooser.part(wanted, ()), loss, analyst, asked.sql)
+            self.holdings.refresh()
+            if chosen.orders or chosen.quantiles:
+                chosen = self.chooser.after(asked.question, asked.mark, analyst, chosen)
+        except (BudgetExhausted, PrivacyParameterError) as error:
+            return self.refused(asked.sql, Refused(str(error)), analyst)
+        return self._answered(asked, chosen, ledger.spent() - before, analyst)
+
+    def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
+        """A statement that got no numbers."""
+        left, neighbours = self.setting.ledger.left(analyst), self.margins.neighbours
+        return Answered(sql, False, (), self.terms.beta, Fraction(0), left, neighbours, "", why)
+
+    def _answered(self, asked: PlannedStatement, chosen: Chosen, cost: Fraction, analyst: str | None) -> Answered:
+        entries: list[int] = []
+        columns: list[list[Estimate]] = []
+        for found in chosen.found:  # in the order of the question's parts
+            if found.quantile is not None:
+                columns.append([quantile_estimate(found.quantile, found.wanted, self.columns, self.terms.beta)])
+                self.setting.ledger.tell(analyst, found.quantile.kept)
+                entries.append(found.quantile.kept.entry)
+                continue
+            bounds = self.chooser.bounds(found.wanted)
+            columns.append(estimates(found.laid, found.generation, self.terms.beta, bounds))
+            entries += found.told(self.holdings, analyst)
+        self.holdings.note(asked.mark)
+        self._used.update(dict.fromkeys(entries))
+        groups = tuple(self._groups(asked.question, columns))
+        left = self.setting.ledger.left(analyst)
+        notes = (*(w.spoken for w in asked.question.wanted if w.spoken), *chosen.notes)
+        made = Answered(asked.sql, asked.question.grouped, groups, self.terms.beta, cost, left,
+                        self.margins.neighbours, chosen.how, None, notes)  # fmt: skip
+        return replace(made, entry=max(entries)) if entries else made
+
+    def _groups(
+        self, question: AskedStatement, columns: Sequence[list[Estimate]]
+    ) -> Iterator[tuple[GroupKey, tuple[Estimate, ...]]]:
+        for at, keys in enumerate(question.sets):
+            axes = [self.chooser.key_values(column) for _, column in keys]
+            width = len(question.wanted)
+            rows = zip(*columns[at * width : (at + 1) * width], strict=True)
+            for values, made in zip(product(*axes), rows, strict=True):
+                yield tuple((name, v) for (name, _), v in zip(keys, values, strict=True)), tuple(made)
+
+    # --- prices -------------------------------------------------------------------------------------------------------
+
+    def dry_run(self, statements: Sequence[str], analyst: str | None = None) -> list[Priced]:
+        """What each statement would cost and why, with the alternatives; spends nothing and reads nothing."""
+        self.holdings.refresh()
+        made, seen = [], set()
+        for sql in statements:
+            try:
+                read = self.read(sql)
+            except QueryError as error:
+                made.append(Priced(sql, Fraction(0), "", Refused(str(error))))
+                continue
+            if self.stream is not None and self.stream.waits_for(read.mark):
+                made.append(self.stream.priced(sql, read.mark, analyst))
+            elif read.mark in seen:
+                made.append(Priced(sql, Fraction(0), "released before"))
+            else:
+                made.append(self._priced(read, analyst))
+            seen.add(read.mark)
+        return made
+
+    def _priced(self, read: PlannedStatement, analyst: str | None) -> Priced:
+        try:
+            chosen = self.chooser.choose(read.question, read.mark, analyst)
+        except (BudgetExhausted, PrivacyParameterError) as error:
+            return Priced(read.sql, Fraction(0), "", Refused(str(error)))
+        if isinstance(chosen, NotSold):
+            return Priced(read.sql, Fraction(0), "", Refused(chosen.reason))
+        cost = self.chooser.cost(chosen, self.setting.ledger)
+        rest = max(self.setting.ledger.left(analyst), Fraction(0))
+        if cost > rest:
+            unit, cap = self.chooser.unit, float(self.setting.ledger.cap.total.amount)
+            why = (
+                f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of {cap:.6g}: ask for "
+                "less accuracy or raise the budget"
+            )
+            return Priced(read.sql, Fraction(0), "", Refused(why))
+        return Priced(read.sql, cost, chosen.how, None, (*chosen.notes, *chosen.alternatives))
+
+    def lines(self, made: Iterable[Answered]) -> Iterator[str]:
+        """What was released, as lines of a transcript: every purchase that the answers were made from, once."""
+        for _ in made:
+            pass
+        for seq in sorted(self._used):
+            answer = self.setting.ledger.book.entry(seq).body["answer"]
+            yield from table_lines(answer) if answer.get("kind") in ("table", "number") else answer.get("lines", ())
+
+
+__all__ = ["PlanSetting", "PlannedStatement", "Planning", "field", "rounded_down"]

@@ -1,0 +1,304 @@
+"""A declared stream: all statements of a file planned for together, with a pilot for what their answers may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+
+import numpy as np
+
+from keyhole.basis.cells.cuts import Cuts
+from keyhole.defend.answering import Priced
+from keyhole.defend.loss import rounded_down
+from keyhole.defend.planner.allocation import Allocation
+from keyhole.defend.planner.asks import AskedStatement, Wanted
+from keyhole.defend.planner.choice import Chooser, Keys
+from keyhole.defend.planner.columns import Axis
+from keyhole.defend.planner.laid import Laid, lay
+from keyhole.defend.planner.orders import Buying, Purchase, sized
+from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon
+from keyhole.defend.planner.single import LAWS
+from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.planner.ways import cuts_of
+from keyhole.defend.tables.generation import Generation
+from keyhole.defend.tables.quantity import COUNT, Quantity
+from keyhole.defend.tables.residuals import Floats, Inference, Names, subsets
+from keyhole.query import Refused
+
+PILOT = Fraction(1, 20)
+QUANTILE = Fraction(4, 1000)  # of the budget of a file, for each quantile
+RELATIVE = 0.1  # an answer is wanted within this share of what it may be
+SMALLEST_GUESS = 20.0
+CROWD = 100.0  # groups whose guessed count is below are not planned for
+LEAST_SHARE = 1e-7  # tables that would get less of the budget are not bought
+
+Residual = tuple[Quantity, Names]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerRow:
+    """One number that is planned for: how its variance is made of residuals, what it may be off by, and its weight."""
+
+    matters: Mapping[Residual, float]
+    within: float
+    kind: str
+
+
+@dataclass(slots=True, eq=False)
+class StreamPlan:
+    """Statements that are about to be asked, until the first of them is: then all is bought for them, at once."""
+
+    stream: StreamPlanner
+    expected: Mapping[str, AskedStatement]
+    bought: bool = False
+
+    def waits_for(self, mark: str) -> bool:
+        """Is it one of those that a plan is still to be made for?"""
+        return not self.bought and mark in self.expected and mark not in self.stream.chooser.holdings.noted
+
+    def buy(self, analyst: str | None) -> None:
+        """The pilot, the plan, the tables; on the open page."""
+        self.bought = True
+        self.stream.buy([q for m, q in self.expected.items() if m not in self.stream.chooser.holdings.noted], analyst)
+        self.stream.chooser.settled |= set(self.expected)
+
+    def priced(self, sql: str, mark: str, analyst: str | None) -> Priced:
+        """The first statement bears the price of the plan."""
+        spend = self.stream.spend(analyst)
+        if spend <= 0:
+            return Priced(sql, Fraction(0), "", Refused("nothing is left of the budget: raise the budget"))
+        first = next(m for m in self.expected if self.waits_for(m))
+        unit, share = self.stream.chooser.unit, float(self.stream.terms.spend)
+        if mark != first:
+            return Priced(sql, Fraction(0), "from the plan for the whole file")
+        how = (
+            f"a plan for {len(self.expected)} statements: {share:.0%} of what is left, {unit} {float(spend):.4g}, "
+            f"{float(PILOT):.0%} of it for a pilot; tables follow from the pilot (--spend says how much)"
+        )
+        return Priced(sql, spend, how)
+
+
+@dataclass(slots=True, eq=False)
+class StreamPlanner:
+    """Plans and buys for many statements with one budget (see `Allocation` for how much of each table)."""
+
+    chooser: Chooser
+    buying: Buying
+    terms: PlanTerms
+    axes: dict[str, Axis] = field(default_factory=dict)
+
+    def expected(self, found: Mapping[str, AskedStatement]) -> StreamPlan:
+        """These are about to be asked."""
+        return StreamPlan(self, found)
+
+    def spend(self, analyst: str | None) -> Fraction:
+        """What the file may spend."""
+        return rounded_down(self.chooser.holdings.ledger.left(analyst) * self.terms.spend, 6)
+
+    def buy(self, questions: Sequence[AskedStatement], analyst: str | None) -> None:
+        """Quantiles first (each by itself), then the pilot, then tables in a generation of their own: they were chosen
+        by looking at the pilot, so the pilot is not combined with them.
+        """
+        total = self.spend(analyst)
+        parts = [(wanted, keys) for q in questions for wanted, keys in q.parts]
+        quantiles = {w.label + repr(w.where): w for w, _ in parts if w.kind == "quantile"}
+        linear = [(w, keys) for w, keys in parts if w.kind != "quantile"]
+        reserve = total if not linear else min(total / 2, total * QUANTILE * len(quantiles))
+        for wanted in quantiles.values():
+            loss = loss_of_epsilon(
+                rounded_down(reserve / len(quantiles), 6), self.chooser.unit, self.chooser.neighbours
+            )
+            buy_quantile(self.buying, self.chooser.part(wanted, ()), loss, analyst, wanted.label)
+        if not linear:
+            return
+        self._cut(linear)
+        rest = total - (reserve if quantiles else 0)
+        laid = [(self._laid(w, keys), keys) for w, keys in linear]
+        asked = [(each, keys) for each, keys in laid if each.axes or not self._public(each)]
+        if not asked:
+            return
+        pilot = self._pilot([each for each, _ in asked], rest * PILOT, analyst)
+        rows = [row for each, _ in asked for row in self._rows(each, pilot)]
+        number = self.chooser.holdings.latest + 1
+        for order in self._orders([each for each, _ in asked], rows, rest * (1 - PILOT)):
+            self.buying.buy(order, number, analyst, "a plan for a whole file")
+
+    def _public(self, laid: Laid) -> bool:
+        return self.chooser.holdings.n is not None and all(m == COUNT for m in laid.wanted.quantities)
+
+    # --- cells --------------------------------------------------------------------------------------------------------
+
+    def _cut(self, parts: Sequence[tuple[Wanted, Keys]]) -> None:
+        """One partition for each column: cut where some statement cuts it, and nowhere else."""
+        cuts: dict[str, set[int]] = {}
+        for wanted, keys in parts:
+            for name, found in cuts_of(wanted, [column for _, column in keys], self.chooser.columns).items():
+                cuts.setdefault(name, set()).update(found)
+        for name, found in cuts.items():
+            column = self.chooser.columns.of(name)
+            self.axes[name] = Axis.of(column.at(found) if isinstance(column, Cuts) else column)
+
+    def _laid(self, wanted: Wanted, keys: Keys) -> Laid:
+        names = [column for _, column in keys]
+        cuts = cuts_of(wanted, names, self.chooser.columns)
+        return lay(wanted, names, [self.axes[name] for name in cuts])
+
+    # --- the pilot ----------------------------------------------------------------------------------------------------
+
+    def _pilot(self, asked: Sequence[Laid], spend: Fraction, analyst: str | None) -> Generation:
+        """One-way tables of all columns named, and one sum for each column that is summed; in equal parts."""
+        axes = {axis.key: axis for laid in asked for axis in laid.axes}
+        sums = sorted({m for laid in asked for m in laid.wanted.quantities if m != COUNT and m.power == 1})
+        each = rounded_down(spend / (len(axes) + len(sums)), 6)
+        number, law, neighbours = self.chooser.holdings.latest + 1, LAWS[self.chooser.unit], self.chooser.neighbours
+        for axis in axes.values():
+            self.buying.buy(sized(each, (axis,), (COUNT,), law, neighbours), number, analyst, "pilot")
+        for quantity in sums:
+            self.buying.buy(sized(each, (), (quantity,), law, neighbours), number, analyst, "pilot")
+        return self.chooser.holdings.generation(number)
+
+    def _people(self, pilot: Generation) -> float:
+        if pilot.n is not None:
+            return float(pilot.n)
+        totals = [t.values[0].sum() for t in pilot.tables if t.names]
+        return float(max(1.0, np.median(totals))) if totals else 1.0
+
+    def _guess(self, laid: Laid, pilot: Generation) -> Floats:
+        """Counts of all groups if columns were independent: n times the pilot's shares."""
+        people = self._people(pilot)
+        vectors = []
+        for axis in laid.axes:
+            counts = pilot.of(COUNT).estimate((axis.key,))
+            assert counts is not None
+            share = np.maximum(counts, 0.5)
+            vectors.append(share / share.sum())
+        found = laid.count
+        table = np.array(people)
+        for vector in vectors:
+            table = np.multiply.outer(table, vector)
+        return np.maximum(found.within(table), SMALLEST_GUESS)
+
+    def _mean(self, quantity: Quantity, pilot: Generation) -> float:
+        """Of u, a person's part in a centred sum."""
+        value = pilot.of(quantity).estimate(())
+        assert value is not None
+        mean = float(value) / self._people(pilot)
+        return min(max(mean, -quantity.reach), quantity.reach)
+
+    # --- what is needed -----------------------------------------------------------------------------------------------
+
+    def _rows(self, laid: Laid, pilot: Generation) -> Iterator[AnswerRow]:
+        """One for each group that is worth planning for: its variance by residuals, and what it may be off by."""
+        guess = laid.ordered(self._guess(laid, pilot)).ravel()
+        kind = "group" if laid.keys else laid.wanted.kind + ("" if set(laid.sums) == {COUNT} else " of sums")
+        known = laid.count.whole and self.chooser.holdings.n is not None
+        for count in guess:
+            if laid.keys and count < CROWD:
+                continue
+            factors, within = self._error(laid, float(count), pilot)
+            matters: dict[Residual, float] = {}
+            for quantity, factor in factors.items():
+                if quantity == COUNT and known:
+                    continue
+                functional = laid.count if quantity not in laid.sums else laid.sums[quantity].functional
+                if functional.vectors is None:
+                    continue  # not planned for: it takes what the others need
+                table = Inference.weights(functional.profiles)
+                for keep in subsets(functional.names):
+                    if not keep and quantity == COUNT and self.chooser.holdings.n is not None:
+                        continue
+                    at = tuple(int(name in keep) for name in functional.names)
+                    matters[quantity, keep] = matters.get((quantity, keep), 0.0) + factor**2 * float(table[at])
+            if matters:
+                yield AnswerRow(matters, within, kind)
+
+    def _error(self, laid: Laid, count: float, pilot: Generation) -> tuple[dict[Quantity, float], float]:
+        """By what errors of count and sums enter the answer, and a tenth of what the answer may be."""
+        wanted, factors = laid.wanted, {}
+        if wanted.kind == "linear":
+            value = 0.0
+            for quantity, part in laid.sums.items():
+                factors[quantity] = float(part.factor)
+                mean = 1.0 if quantity == COUNT else self._mean(quantity, pilot)
+                value += float(part.factor) * mean * count
+            return factors, RELATIVE * max(abs(value), self._floor(laid) * count)
+        ratio, value = 0.0, float(wanted.offset)
+        for quantity, part in laid.sums.items():
+            factor = 1.0 / quantity.reach if wanted.kind != "average" else float(part.factor)
+            mean = self._mean(quantity, pilot) if quantity.power == 1 else quantity.reach / 2
+            factors[quantity] = factor / count
+            ratio += factor * mean
+        factors[COUNT] = -ratio / count
+        value = value + ratio if wanted.kind == "average" else 0.2
+        return factors, RELATIVE * max(abs(value), self._floor(laid))
+
+    def _floor(self, laid: Laid) -> float:
+        """A hundredth of the widest that one person adds: nothing is planned to be finer."""
+        return 0.01 * max(abs(float(p.factor)) * m.reach for m, p in laid.sums.items())
+
+    # --- the tables ---------------------------------------------------------------------------------------------------
+
+    def _orders(self, asked: Sequence[Laid], rows: Sequence[AnswerRow], spend: Fraction) -> list[Purchase]:
+        """The tables to buy, sized by need."""
+        law, neighbours = LAWS[self.chooser.unit], self.chooser.neighbours
+        candidates = list(dict.fromkeys(_candidate(laid) for laid in asked))
+        axes = {axis.key: axis for laid in asked for axis in laid.axes}
+        sizes = {key: axis.size for key, axis in axes.items()}
+        need = _problem(candidates, rows, sizes, self.chooser.unit == "epsilon", neighbours == "add-remove")
+        budget = float(spend)
+        precision = need.solve(budget)
+        paid = need.costs * (np.sqrt(precision) if need.linear else precision)
+        kept = paid >= LEAST_SHARE * budget
+        share = np.where(kept, paid, 0.0)
+        share = share / share.sum() * 0.999999
+        orders = []
+        for (names, quantities), part in zip(candidates, share, strict=True):
+            if part > 0:
+                amount = rounded_down(spend * Fraction(float(part)), 6)
+                orders.append(sized(amount, [axes[name] for name in names], quantities, law, neighbours))
+        return orders
+
+
+def _candidate(laid: Laid) -> tuple[Names, tuple[Quantity, ...]]:
+    return laid.names, tuple(sorted({COUNT, *laid.wanted.quantities})) if laid.names else laid.wanted.quantities
+
+
+def _problem(
+    candidates: Sequence[tuple[Names, tuple[Quantity, ...]]], rows: Sequence[AnswerRow], sizes: Mapping[str, int],
+    linear: bool, added: bool,
+) -> Allocation:  # fmt: skip
+    """The planning problem in arrays; answers that look alike are one row with their weights added up."""
+    residuals: dict[Residual, int] = {}
+    for names, quantities in candidates:
+        for quantity in quantities:
+            for keep in subsets(names):
+                residuals.setdefault((quantity, keep), len(residuals))
+    says, costs = np.zeros((len(residuals), len(candidates))), np.zeros(len(candidates))
+    for at, (names, quantities) in enumerate(candidates):
+        costs[at] = _unit_cost(quantities, bool(names), linear, added)
+        for quantity in quantities:
+            for keep in subsets(names):
+                spread = prod(sizes[name] for name in names if name not in keep)
+                says[residuals[quantity, keep], at] = 1 / (quantity.reach**2 * spread)
+    kinds = [row.kind for row in rows]
+    matters = np.zeros((len(rows), len(residuals)))
+    for at, row in enumerate(rows):
+        for residual, size in row.matters.items():
+            matters[at, residuals[residual]] = size
+    weights = np.array([1 / (len(set(kinds)) * kinds.count(kind)) for kind in kinds])
+    return Allocation(matters, says, costs, np.array([row.within for row in rows]), weights, linear)
+
+
+def _unit_cost(quantities: Sequence[Quantity], table: bool, linear: bool, added: bool) -> float:
+    """The price of unit precision (1/variance, sums relative to their reach): as `price`, in floats."""
+    count, sums = float(COUNT in quantities), float(sum(m != COUNT for m in quantities))
+    if linear:  # precision 1 is a scale of 2^(-1/2)
+        moved = count + sums if added else max((2 if table else 1) * (count + sums), 2 * sums)
+        return moved * 2**0.5
+    moved = count + sums if added else max((2 if table else 1) * (count + sums), 4 * sums)
+    return moved / 2
+
+
+__all__ = ["AnswerRow", "StreamPlan", "StreamPlanner"]

@@ -1,0 +1,108 @@
+"""Advice in words and as data: what to withhold, that it was verified, and what else would do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any, Protocol
+
+from keyhole.audit.advise import Alternatives, Effect
+from keyhole.report.as_json import number
+from keyhole.transcript import simplest_decimal
+
+SHOWN = 40
+
+
+class Remedied(Protocol):
+    """What is said of any remedy."""
+
+    @property
+    def units(self) -> frozenset[Any]:
+        """What to withhold."""
+
+    @property
+    def bound(self) -> int:
+        """No remedy is smaller."""
+
+    @property
+    def enough(self) -> bool:
+        """Is nobody exposed then?"""
+
+    @property
+    def smallest(self) -> bool:
+        """Is it shown that no smaller set does?"""
+
+    @property
+    def hopeless(self) -> bool:
+        """Does a proof rest on nothing that can be withheld?"""
+
+
+def sentence(remedy: Remedied, verb: str, what: str, of: int, clean: str) -> str:
+    """`Withhold 2 of 49 statements, and nobody is exposed. No smaller set does.`"""
+    n = len(remedy.units)
+    if remedy.hopeless:
+        return f"Leaving out {what} does not help: what is declared or known beforehand gives somebody away by itself."
+    if not remedy.enough:
+        return f"No remedy was found in the time given; at least {remedy.bound} {what} must go (--time-limit)."
+    if not n:
+        return f"Nothing needs to be left out: {clean}."
+    told = "No smaller set does" if remedy.smallest else f"At least {remedy.bound} must go; a smaller set was not found"
+    return f"{verb} {n} of {of} {what}, and {clean}. {told}."
+
+
+def others(found: Alternatives) -> Iterator[str]:
+    """What groups of a least size, rounding and noise would do instead."""
+    if found.groups is None:
+        yield "answering only about larger groups: no least size up to 100 people is enough"
+    else:
+        least, cost = found.groups
+        lost = f"{cost} {'statement' if cost == 1 else 'statements'} would not be answered"
+        yield f"answering only about groups of at least {least} people: {lost}, and nobody is exposed"
+    yield from (f"rounding every answer to a multiple of {_shown(step)}: {left(e)}" for step, e in found.rounding)
+    if found.amplified is not None:
+        yield (
+            f"noise of standard deviation s on each answer: the best recovered value is off by {found.amplified:.2g} s "
+            "(standard deviation), and no proof holds any more; `keyhole answer` calibrates it"
+        )
+
+
+def left(effect: Effect, what: str = "people") -> str:
+    """What is left after a measure."""
+    if effect.clean:
+        return "nobody is exposed or narrowed down" if what == "people" else "no cell is recovered"
+    noun = what if effect.exposed + effect.inferred > 1 else {"people": "person", "cells": "cell"}[what]
+    said = [f"{effect.exposed} {noun} still exactly"] if effect.exposed else []
+    if effect.inferred:
+        width = "" if effect.narrowest is None else f" (the narrowest is {_shown(effect.narrowest)} wide)"
+        said.append(f"{effect.inferred}{'' if said else f' {noun}'} to a range{width}")
+    return f"given away: {', '.join(said)}"
+
+
+def _shown(value: Fraction) -> str:
+    return f"{simplest_decimal(value, value):f}"
+
+
+def as_data(remedy: Remedied, withheld: list[Any], verified: bool, besides: Mapping[str, Any]) -> dict[str, Any]:
+    """The field `advice` of a verdict."""
+    return {
+        "withhold": withheld,
+        "enough": remedy.enough,
+        "smallest": remedy.smallest,
+        "bound": remedy.bound,
+        "verified": verified,
+        **besides,
+    }
+
+
+def effect_data(effect: Effect) -> dict[str, Any]:
+    """An effect as data."""
+    width = effect.narrowest
+    narrowest = None if width is None else number(simplest_decimal(width, width))
+    return {"exposed": effect.exposed, "inferred": effect.inferred, "narrowest": narrowest}
+
+
+def alternatives_data(found: Alternatives) -> dict[str, Any]:
+    """The alternatives as data."""
+    groups = None if found.groups is None else {"least": found.groups[0], "withheld": found.groups[1]}
+    steps = [{"step": number(simplest_decimal(step, step)), **effect_data(e)} for step, e in found.rounding]
+    return {"groups": groups, "rounding": steps, "noise": found.amplified}

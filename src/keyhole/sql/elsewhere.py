@@ -1,0 +1,55 @@
+"""Statements that surely tell nothing of our people: they ask no table, or only tables that hold nothing about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from keyhole.sql.engines import Dialect
+
+_HARMLESS = frozenset({"version", "pg_backend_pid", "pg_is_in_recovery", "connection_id", "last_query_id"})
+
+
+def elsewhere(sql: str, dialect: str = Dialect.DUCKDB, beside: Collection[str] = ()) -> bool:
+    """Does a statement name no table but those `beside` (`orders`, `sales.orders`, or a schema: `sales.*`)?
+
+    False for whatever cannot be read, and for functions that are not known: they may look anywhere.
+
+    >>> elsewhere("SELECT 1"), elsewhere("SELECT SUM(x) FROM t"), elsewhere("SELECT my_function()")
+    (True, False, False)
+    >>> elsewhere("SELECT * FROM orders JOIN sales.items USING (id)", beside=("orders", "sales.*"))
+    True
+    """
+    known = "" if dialect in (Dialect.UNKNOWN, "") else dialect
+    try:
+        trees = sqlglot.parse(sql, read=known or None)
+    except (SqlglotError, RecursionError, ValueError):
+        return False
+    allowed = {name.casefold() for name in beside}
+    return bool(trees) and all(tree is not None and _is_elsewhere(tree, allowed) for tree in trees)
+
+
+def _is_elsewhere(tree: exp.Expr, allowed: set[str]) -> bool:
+    if not isinstance(tree, exp.Query | exp.Insert | exp.Update | exp.Delete):
+        return False
+    named = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
+    for node in tree.walk():
+        if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and str(node.this).casefold() not in _HARMLESS:
+            return False
+        if isinstance(node, exp.Command | exp.Into):
+            return False
+        if isinstance(node, exp.Table) and not _allowed(node, named, allowed):
+            return False
+    return True
+
+
+def _allowed(table: exp.Table, named: set[str], allowed: set[str]) -> bool:
+    if not isinstance(table.this, exp.Identifier):
+        return False  # a function in FROM
+    name, schema = table.name.casefold(), table.db.casefold()
+    if not schema and name in named:
+        return True
+    return bool({name if not schema else "", f"{schema}.{name}", f"{schema}.*" if schema else ""} & allowed - {""})

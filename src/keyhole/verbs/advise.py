@@ -1,0 +1,71 @@
+"""Advice on a log, verified: the statements to withhold, audited again without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from keyhole.audit.advise import Alternatives, LogAdvice, cited, statement
+from keyhole.audit.examine import rules_for
+from keyhole.audit.withhold import SECONDS, Remedy, withhold
+from keyhole.logs.open import Log
+from keyhole.report.verdict import Verdict
+
+Again = Callable[[Log], Verdict]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Advice:
+    """What to withhold (`statements`: number, text, how often it was asked), the audit without it, and what else helps.
+
+    `after` is None if nothing needs to be withheld, or if nothing would be left.
+    """
+
+    remedy: Remedy[str]
+    statements: tuple[tuple[str, str, int], ...]
+    of: int
+    after: Verdict | None
+    alternatives: Alternatives | None
+
+    @property
+    def verified(self) -> bool:
+        """Does the audit without these statements find nobody?"""
+        return self.remedy.enough and (self.after is None or self.after.exit_code != 1)
+
+
+def advise(
+    log: Log,
+    verdict: Verdict,
+    again: Again,
+    *,
+    group_size: int = 1,
+    within: str | None = None,
+    time_limit: float | None = None,
+) -> Advice:
+    """Advice on an audited log. `again` audits a log as it was audited; its verdict on the rest is the last word."""
+    seconds = time_limit or SECONDS
+    made = LogAdvice(verdict.exposure, rules_for(group_size, within, min(seconds, SECONDS)), seconds)
+    seen: dict[frozenset[str], Verdict] = {}
+
+    def proofs(gone: frozenset[str]) -> list[frozenset[str]]:
+        found = made.proofs(gone)
+        if found or not gone:
+            return found
+        rest = _rest(log, made.every(gone))
+        if not rest.lines:
+            return []
+        seen[gone] = again(rest)
+        exposure = seen[gone].exposure
+        proved = [f.proof for f in exposure.findings] + [g.proof for g in exposure.groups]
+        return [frozenset(made.first[q] for q in cited(p)) for p in proved if p is not None]
+
+    remedy = withhold(proofs, seconds=seconds)
+    texts = {statement(e.number): e.sql for e in verdict.evidence.transcript.entries}
+    listed = tuple((q, texts[q], made.times(q)) for q in sorted(remedy.units, key=int))
+    found = bool(verdict.findings or verdict.groups)
+    return Advice(remedy, listed, len(texts), seen.get(remedy.units), made.alternatives() if found else None)
+
+
+def _rest(log: Log, gone: frozenset[str]) -> Log:
+    """The log without some statements; the others keep their numbers."""
+    return replace(log, lines=tuple(line for line in log.lines if str(line.number) not in gone))

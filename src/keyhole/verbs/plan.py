@@ -1,0 +1,208 @@
+"""`keyhole.plan`: which questions would give somebody away, found as an attacker would who sees the roster alone."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keyhole.attack.plan import How, Planner, QueryPlan, Ways, operators, profiles_of, question_sql, unwritten
+from keyhole.attack.plan.question import DEFAULT
+from keyhole.audit.judge import Judge
+from keyhole.errors import ConfigError, QueryError
+from keyhole.gather import gather, transcribe
+from keyhole.knowledge import Config, Knowledge
+from keyhole.predicate import leaves, quote_name
+from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
+from keyhole.session.open import Terms
+from keyhole.session.reply import Reply
+from keyhole.settings import Names, Settings, names, settings, with_private
+from keyhole.sql import lower
+from keyhole.tables import DuckDBRoster
+from keyhole.tables.open import Table, Use, open_table
+from keyhole.transcript import Line
+from keyhole.verbs.ask import asking, policy_of
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The language of a plan: which columns, how many at once, which operators, how small a group."""
+
+    columns: tuple[str, ...] = ()
+    most: int = 3
+    operators: frozenset[str] = frozenset(DEFAULT)
+    least: int = 2
+
+
+class Plans:
+    """A planner over an opened table: one set-up, then milliseconds a person.
+
+    >>> import pyarrow as pa
+    >>> staff = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "b", "b"], "pay": [10, 20, 30]})
+    >>> found = plan("name = 'Ann'", data=staff, id="name", private="pay")
+    >>> found.formula, found.queries[1]
+    ('Q1 - Q2', 'SELECT SUM("pay") FROM "people" WHERE "team" <> \\'a\\'')
+    """
+
+    def __init__(self, given: Settings, asking_: Asking, stop: Callable[[], bool] = lambda: False) -> None:
+        self.given, self.asking = with_private(given), asking_
+        if len(given.asked) != 1:
+            raise ConfigError(f"a plan is about one private column, not {len(given.asked)}: name it with --private COL")
+        [self.column] = given.asked
+        if given.columns.private[self.column].values is not None:
+            raise ConfigError(f"{self.column!r} holds categories: a plan asks for sums, of a column of numbers")
+        self.table: Table = open_table(given, Use.WATCH)
+        n = self.roster.n
+        if asking_.most < 1:
+            raise ConfigError(f"at most {asking_.most} columns: a question needs at least 1")
+        if asking_.least > n or asking_.least < 1:
+            what = f"larger than the table, which has {n:,} people" if asking_.least > n else "not a group"
+            raise ConfigError(f"--min-group {asking_.least} is {what}: nothing could be asked")
+        self.left_out = () if asking_.columns else unwritten(self.roster)
+        start = time.perf_counter()
+        profiles = profiles_of(self.roster, self.column, asking_.columns)
+        ways = Ways(profiles, asking_.operators, asking_.least, asking_.most)
+        self.planner = Planner(profiles, ways, stop)
+        self.seconds = time.perf_counter() - start
+
+    @property
+    def roster(self) -> DuckDBRoster:
+        """The public half of the table: all that a plan sees."""
+        return self.table.roster
+
+    def row(self, target: str) -> int:
+        """The one record that a condition on id and public columns is about."""
+        schema = self.roster.schema
+        try:
+            statement = lower(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {target}", schema)
+        except QueryError as error:
+            raise ConfigError(f"--target {target!r}: {error.message}") from None
+        asked = {name for leaf in leaves(statement.where) for name in _columns(leaf)}
+        private = sorted(c.name for c in schema.columns if c.secret and c.name in asked)
+        if private:
+            raise ConfigError(f"--target: {private[0]!r} is not public; name a person by id and public columns")
+        rows = self.roster.support(statement.queries[0])
+        if len(rows) != 1:
+            who = "nobody" if not len(rows) else f"{len(rows):,} people"
+            raise ConfigError(f"--target {target!r} matches {who}: a plan is about one person, or all")
+        return int(rows[0])
+
+    def of(self, row: int) -> Planned:
+        """The plan for one record, confirmed by the auditor; or why there is none."""
+        profiles = self.planner.profiles
+        found = self.planner.plan(int(profiles.of[row]))
+        if not self.roster.valued(self.column)[row]:
+            found = QueryPlan(found.profile, How.NO_VALUE, {})
+        ordered = sorted(found.weights.items(), key=lambda item: (-item[1], item[0]))
+        texts = tuple(question_sql(q, profiles.columns, self.column, self.table.name) for q, _ in ordered)
+        label = self.roster.labels(np.array([row]))[0]
+        made = Planned(label, row, self.column, found, texts, tuple(w for _, w in ordered), ())
+        if texts:
+            return replace(made, exposes=self._confirmed(row, texts))
+        if found.how is How.SHARED:
+            same = np.flatnonzero((profiles.of == profiles.of[row]) & self.roster.valued(self.column))
+            return replace(made, shared=tuple(self.roster.labels(same[same != row])))
+        return replace(made, changed=0 if found.witness is None else len(found.witness))
+
+    def everybody(self) -> Overview:
+        """How each record is given away, or why not, without writing the plans."""
+        profiles, planner = self.planner.profiles, self.planner
+        by_profile = [planner.how(p) for p in range(profiles.count)]
+        valued = self.roster.valued(self.column)
+        how = tuple(by_profile[p] if has else How.NO_VALUE for p, has in zip(profiles.of.tolist(), valued, strict=True))
+        price = [planner.price(p) if by_profile[p].exposed else 0 for p in range(profiles.count)]
+        return Overview(self.column, how, tuple(price[p] for p in profiles.of.tolist()), self.seconds)
+
+    def _confirmed(self, row: int, texts: Sequence[str]) -> tuple[Label, ...]:
+        """Whom the auditor proves exposed by these statements, read as SQL, without any answer. The target first."""
+        log = transcribe([Line(i, text, at=i) for i, text in enumerate(texts, 1)], self.roster)
+        verdict = Judge().examine(gather(log, self.roster, Knowledge()), self.roster)
+        rows = sorted({f.row for f in verdict.exposed if f.column == self.column}, key=lambda r: (r != row, r))
+        if row not in rows:
+            raise ConfigError(
+                "the auditor does not confirm the plan: constants of some column do not find its values again (FLOAT "
+                "columns, perhaps). Leave such columns out with --columns"
+            )
+        return tuple(self.roster.labels(np.array(rows)))
+
+    def play(self, planned: Planned, config: Config | str | Path | None) -> Planned:
+        """Ask the questions through a session: that of the settings, or where these name none two made for it.
+
+        Those two are one that answers whatever it is asked and one that audits, each with a book of its own that is
+        thrown away.
+        """
+        if not planned.queries:
+            return planned
+        if config is not None:
+            return replace(planned, played=(self._play(planned, self.given, config),))
+        played = []
+        for policy in ("monitored", "audited"):
+            with tempfile.TemporaryDirectory() as folder:
+                told = self.given.config
+                book = replace(told.book, path=str(Path(folder) / "book.keyhole"), policy=policy)
+                given = replace(self.given, config=replace(told, book=book))
+                played.append(self._play(planned, given, given.config))
+        return replace(planned, played=tuple(played))
+
+    def _play(self, planned: Planned, given: Settings, config: Config | str | Path | None) -> PlayedPlan:
+        replies = []
+        with asking(given, config, Terms()) as session:
+            for text in planned.queries:
+                replies.append(session.ask(text))
+                if not replies[-1].answered:
+                    break
+        told = [_number(reply) for reply in replies]
+        known = [value for value in told if value is not None]
+        whole = len(known) == len(planned.queries)
+        value = sum((w * v for w, v in zip(planned.weights, known, strict=True)), Fraction(0)) if whole else None
+        return PlayedPlan(policy_of(given), tuple(replies), value, any(r.noisy is not None for r in replies))
+
+
+def plan(
+    target: str,
+    *,
+    data: object = None,
+    private: Names = (),
+    id: Names = (),  # noqa: A002 - the word of the contract
+    hidden: Names = (),
+    table: str | None = None,
+    view: str | None = None,
+    columns: Names = (),
+    max_columns: int = 3,
+    min_group: int = 2,
+    operators: str | Sequence[str] = DEFAULT,
+    config: Config | str | Path | None = None,
+) -> Planned:
+    """The fewest questions found that give one person's private value away, or the proof that none do.
+
+    `target` is a condition on id and public columns that one person meets ("Name = 'Jeremy Doe'"). Questions are sums
+    over groups of at least `min_group` people, with conditions on at most `max_columns` of `columns` (default: all
+    public ones). Nothing private is read.
+    """
+    given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    made = Plans(given, Asking(names(columns), max_columns, _operators(operators), min_group))
+    return made.of(made.row(target))
+
+
+_operators = operators
+
+
+def _columns(leaf: Any) -> frozenset[str]:
+    return leaf.columns if hasattr(leaf, "columns") else frozenset((leaf.column,))
+
+
+def _number(reply: Reply) -> Fraction | None:
+    if reply.exact is not None and reply.exact:
+        value = reply.exact[0][1][0]
+        return Fraction(value) if value is not None else Fraction(0)
+    if reply.noisy is not None and reply.answered:
+        return Fraction(str(reply.noisy.groups[0][1][0].value))
+    return None

@@ -1,0 +1,288 @@
+"""`keyhole init`: what is proposed, what is written, and that nothing private is."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+
+from keyhole.cli import app
+from keyhole.cli.demo import LOG, PEOPLE
+from keyhole.knowledge import Config
+from keyhole.schema import Kind, Role
+from keyhole.settings import settings
+from keyhole.tables import Use, open_table
+from keyhole.tables.duckdb.survey import Surveyed, SurveyedTable
+from keyhole.verbs.init import RELATED
+from keyhole.verbs.roles import propose
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    (tmp_path / "log.sql").write_text(LOG)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def called(*arguments: str, given: str = "") -> Result:
+    return CliRunner().invoke(app, arguments, input=given)
+
+
+def made(folder: Path, *arguments: str, given: str = "") -> Config:
+    done = called("init", *arguments, given=given)
+    assert done.exit_code == 0, done.output
+    return Config.load(folder / "keyhole.toml")
+
+
+def test_from_a_file_to_a_verdict(folder: Path) -> None:
+    found = made(folder, "people.csv", "--yes")
+    assert found.columns.id == ("Name",)
+    assert list(found.columns.private) == ["Blood sugar"]
+    assert found.columns.private["Blood sugar"].kind == "decimal"
+    assert found.columns.public["Gender"].values == ("Female", "Male")
+    audited = called("audit", "log.sql", "-c", "keyhole.toml")
+    assert audited.exit_code == 1
+    assert "Jeremy Doe  Blood sugar  = 5.2" in audited.output
+
+
+def test_settings_are_not_written_over(folder: Path) -> None:
+    (folder / "keyhole.toml").write_text("# mine\n")
+    done = called("init", "people.csv", "--yes")
+    assert done.exit_code == 2
+    assert "keyhole.toml is there already" in done.output
+    assert (folder / "keyhole.toml").read_text() == "# mine\n"
+    assert called("init", "people.csv", "--yes", "--force").exit_code == 0
+    assert called("init", "people.csv", "--yes", "--out", "other.toml").exit_code == 0
+
+
+def test_questions(folder: Path) -> None:
+    """Enter takes what is proposed; names and bounds are taken as they are typed."""
+    assert made(folder, "people.csv", given="\n\n\n\n").columns.id == ("Name",)
+    (folder / "keyhole.toml").unlink()
+    found = made(folder, "people.csv", given="none\nBlood sugar, ZIP\nName\nnothing\n3..10:0.1\n").columns
+    assert (found.id, found.hidden) == ((), ("Name",))
+    assert {n: (c.min, c.max, c.step) for n, c in found.private.items()} == {
+        "Blood sugar": (Decimal(3), Decimal(10), Decimal("0.1")),
+        "ZIP": (None, None, None),
+    }
+    done = called("init", "people.csv", "--force", given="Nobody\n")
+    assert done.exit_code == 2
+    assert "has no column 'Nobody'" in done.output
+    assert called("init", "people.csv", "--force", given="").exit_code == 130  # nobody answers
+
+
+def test_bounds_are_given_not_read(folder: Path) -> None:
+    (folder / "bounds.toml").write_text('[columns.private."Blood sugar"]\nmin = 2.5\nmax = 30\nstep = 0.1\n')
+    found = made(folder, "people.csv", "--yes", "--bounds", "bounds.toml").columns.private["Blood sugar"]
+    assert (found.min, found.max, found.step) == (Decimal("2.5"), Decimal(30), Decimal("0.1"))
+    (folder / "keyhole.toml").unlink()
+    short = made(folder, "people.csv", "--yes", "--private", "Blood sugar:1..99", "--id", "Name", "--hidden", "ZIP")
+    assert (short.columns.private["Blood sugar"].max, short.columns.hidden) == (Decimal(99), ("ZIP",))
+    (folder / "bounds.toml").write_text("[columns.private.nobody]\nmin = 0\n")
+    assert called("init", "people.csv", "--yes", "--force", "--bounds", "bounds.toml").exit_code == 2
+
+
+def random_table(rng: random.Random) -> tuple[list[str], list[list[str]]]:
+    """A table whose private and hidden cells hold numbers and words that occur nowhere else."""
+    names = ["Name", "age", "sex", "salary", "diagnosis", "score", "email", "dept"]
+    rows = []
+    for i in range(rng.randrange(5, 60)):
+        marked = 700000 + rng.randrange(99999)
+        rows.append(
+            [f"p{i}", str(rng.randrange(18, 90)), rng.choice("FM"), str(marked), f"secret{rng.randrange(9)}",
+             f"{700000 + rng.randrange(99999)}.{rng.randrange(10, 99)}", f"x{i}@secret", rng.choice("abc")]
+        )  # fmt: skip
+    return names, rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["csv", "duckdb"])
+def test_nothing_private_is_written_or_printed(folder: Path, seed: int, kind: str) -> None:
+    rng = random.Random(seed)
+    names, rows = random_table(rng)
+    (folder / "t.csv").write_text("\n".join(",".join(row) for row in [names, *rows]) + "\n")
+    if kind == "duckdb":
+        with duckdb.connect(folder / "t.duckdb") as con:
+            con.execute("CREATE TABLE t AS FROM read_csv('t.csv')")
+    for arguments, given in (("--yes",), ""), ((), "\n" * 9), (("--yes", "--private", "age"), ""):
+        done = called("init", f"t.{kind}", "--force", *arguments, given=given)
+        assert done.exit_code == 0, done.output
+        written = (folder / "keyhole.toml").read_text()
+        secrets = {row[k] for row in rows for k in (3, 4, 5, 6)}
+        assert not [s for s in secrets if s in done.output or s in written]
+        assert "secret" not in written + done.output
+        assert not any(f"{n}" in written for n in range(700000, 700000 + 99999, 1000))
+        if "age" in arguments:
+            assert "[columns.public.age]" not in written
+        found = Config.parse(written)
+        assert {"salary", "diagnosis", "score"} <= set(found.columns.private)
+        assert all((c.min, c.max, c.step, c.values) == (None,) * 4 for c in found.columns.private.values())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_written_opens_the_same_table(folder: Path, seed: int) -> None:
+    names, rows = random_table(random.Random(seed))
+    (folder / "t.csv").write_text("\n".join(",".join(row) for row in [names, *rows]) + "\n")
+    found = made(folder, "t.csv", "--yes")
+    table = open_table(settings(folder / "keyhole.toml"), Use.AUDIT)
+    assert table.roster.n == len(rows)
+    roles = {c.name: c.role for c in table.roster.schema.columns}
+    assert [roles[n] for n in ("Name", "age", "salary", "email")] == [Role.ID, Role.PUBLIC, Role.PRIVATE, Role.HIDDEN]
+    assert not table.assumed  # every kind was declared
+    assert Path(str(found.source.data)).samefile(folder / "t.csv")
+
+
+def test_odd_files_are_described(folder: Path) -> None:
+    text = "Name;Gehalt in €;Größe;Ort\n" + "".join(
+        f"p{i}; 1.{i}00,50 ;{'NA' if i % 3 else i},5; Köln\n" for i in range(1, 9)
+    )
+    text = text.replace("NA,5", "NA")
+    (folder / "t.txt").write_bytes(text.encode("cp1252"))
+    found = made(folder, "t.txt", "--yes", "--private", "Gehalt in €")
+    told = found.source
+    assert (told.encoding, told.decimal, told.thousands, told.null, told.trim) == ("cp1252", ",", ".", ("NA",), True)
+    table = open_table(settings(folder / "keyhole.toml"), Use.AUDIT)
+    first = table.whole.connection.execute('SELECT "Gehalt in €", "Ort" FROM everything LIMIT 1').fetchall()[0]
+    assert first == (Decimal("1100.50"), "Köln")
+
+
+def test_english_thousands(folder: Path) -> None:
+    (folder / "t.csv").write_text('Name,pay\nAnn,"1,200"\nBob,"13,400.5"\nCyd,900\n')
+    found = made(folder, "t.csv", "--yes")
+    assert (found.source.decimal, found.source.thousands) == (None, ",")
+    (folder / "t.csv").write_text('Name,pay\nAnn,"1,200"\nBob,"13,400"\n')  # 1.2 or 1200: not guessed
+    assert called("init", "t.csv", "--yes", "--force").exit_code == 0
+    assert Config.load(folder / "keyhole.toml").source.decimal is None
+
+
+def test_a_file_without_a_header_is_said(folder: Path) -> None:
+    (folder / "t.data").write_text("39, State-gov, 77516\n50, Private, 83311\n")
+    done = called("init", "t.data", "--yes")
+    assert done.exit_code == 2
+    assert "looks like data, not names: name its 3 columns with --columns" in done.output
+    assert "State-gov" not in done.output
+    found = made(folder, "t.data", "--columns", "age,workclass,fnlwgt", "--yes")
+    assert found.source.columns == ("age", "workclass", "fnlwgt")
+
+
+@pytest.mark.parametrize(
+    ("column", "rows", "role"),
+    [
+        (Surveyed("PAT_AGE", Kind.INTEGER, 0, 22), 99, Role.PUBLIC),
+        (Surveyed("TOTAL_CHARGES", Kind.DOUBLE, 0, 98), 99, Role.PRIVATE),
+        (Surveyed("hoursPerWeek", Kind.INTEGER, 0, 94), 99, Role.PRIVATE),
+        (Surveyed("notes", Kind.TEXT, 0, 90), 99, Role.HIDDEN),
+        (Surveyed("E-Mail", Kind.TEXT, 0, 99), 99, Role.HIDDEN),
+        (Surveyed("x17", Kind.DOUBLE, 0, 3), 99, Role.PRIVATE),
+        (Surveyed("A10", Kind.TEXT, 0, 10), 99, Role.PUBLIC),
+        (Surveyed("patient_id", Kind.INTEGER, 0, 99), 99, Role.ID),
+        (Surveyed("column00", Kind.INTEGER, 0, 99), 99, Role.ID),
+    ],
+)
+def test_roles_by_name_kind_and_number(column: Surveyed, rows: int, role: Role) -> None:
+    other = Surveyed("sex", Kind.TEXT, 0, 2)
+    columns = (column, other) if role is Role.ID else (other, column)
+    assert propose(SurveyedTable("t", rows, columns, False))[column.name].role is role
+
+
+def test_several_tables(folder: Path) -> None:
+    with duckdb.connect(folder / "hospital.duckdb") as con:
+        con.execute("CREATE TABLE visits AS SELECT i % 7 AS patient_id, i AS day, i * 1.5 AS cost FROM range(20) t(i)")
+        con.execute("CREATE TABLE patients AS SELECT i AS patient_id, i % 3 AS state, 20 + i AS age FROM range(9) t(i)")
+        con.execute("CREATE TABLE states AS SELECT i AS state, 'state ' || i AS label FROM range(3) t(i)")
+        con.execute("CREATE TABLE weather AS SELECT i AS hour FROM range(3) t(i)")
+    done = called("init", "hospital.duckdb", "--yes")
+    assert done.exit_code == 0, done.output
+    written = (folder / "keyhole.toml").read_text()
+    plain = "\n".join(line.removeprefix("# ") for line in written.splitlines())
+    assert 'table = "patients"' in written
+    assert '[tables.visits]    # 20 rows\nkeys = ["patient_id"]\nprivate = "all"' in plain
+    assert '[tables.states]    # 3 rows\nkeys = ["state"]\npublic = "all"' in plain
+    assert "# [tables.weather]: it has no key of patients" in written
+    assert ("\n[tables.visits]" in written) is RELATED
+    (folder / "csvs").mkdir()
+    (folder / "csvs" / "patients.csv").write_text("patient_id,age\n1,20\n2,30\n")
+    (folder / "csvs" / "visits.csv").write_text("patient_id,day\n1,20\n1,30\n")
+    assert called("init", "csvs", "--yes", "--force").exit_code == 0
+    assert 'table = "patients"' in (folder / "keyhole.toml").read_text()
+    assert called("init", "hospital.duckdb", "--table", "nope", "--yes", "--force").exit_code == 2
+
+
+def test_names_that_are_hard_to_write(folder: Path) -> None:
+    odd = ['a "b"', "c.d", "é ü", "tab\there", "[x]", "#y", "order"]
+    (folder / "t.csv").write_text(",".join(f'"{n.replace(chr(34), chr(34) * 2)}"' for n in ["Name", *odd]) + "\n"
+                                  + "\n".join(f"p{i},{','.join([str(i % 2)] * 7)}" for i in range(5)))  # fmt: skip
+    found = made(folder, "t.csv", "--yes", "--private", "order", "--private", "c.d", "--hidden", "[x]")
+    assert set(found.columns.private) == {"order", "c.d"}
+    assert set(found.columns.public) == {'a "b"', "é ü", "tab\there", "#y"}
+    assert open_table(settings(folder / "keyhole.toml"), Use.AUDIT).roster.n == 5
+
+
+def test_json(folder: Path) -> None:
+    done = called("init", "people.csv", "--yes", "--format", "json")
+    told = json.loads(done.output)
+    assert (told["rows"], told["written"], [c["role"] for c in told["columns"]]) == (
+        6, "keyhole.toml", ["id", "public", "public", "private"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("nowhere.csv", "there is no file"),
+        ("empty.csv", "is empty"),
+        ("bare", "holds no .csv"),
+        ("cut.csv", "line 3 has 2"),
+    ],
+)
+def test_what_cannot_be_looked_at(folder: Path, data: str, told: str) -> None:
+    (folder / "empty.csv").write_text("")
+    (folder / "cut.csv").write_text("a,b,c\n1,2,3\n4,5\n")
+    (folder / "bare").mkdir()
+    done = called("init", data, "--yes")
+    assert done.exit_code == 2
+    assert told in done.output
+    assert not (folder / "keyhole.toml").exists()
+
+
+def test_a_database_in_use_is_said(folder: Path) -> None:
+    with duckdb.connect(folder / "t.duckdb") as con:
+        con.execute("CREATE TABLE t AS SELECT 1 AS id, 2 AS pay")
+    held = subprocess.Popen(
+        [sys.executable, "-c", "import duckdb; c = duckdb.connect('t.duckdb'); print('held', flush=True); input()"],
+        cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert held.stdout is not None
+        assert held.stdout.readline() == "held\n"
+        for command in (("init", "t.duckdb", "--yes"), ("audit", "log.sql", "--data", "t.duckdb", "--private", "pay")):
+            done = called(*command)
+            assert done.exit_code == 2
+            assert "t.duckdb is in use by another process" in done.output
+    finally:
+        held.communicate("\n")
+
+
+def test_settings_of_several_tables_can_be_audited(folder: Path) -> None:
+    """A folder of files in other encodings and layouts: proposed, read and judged."""
+    (folder / "csvs").mkdir()
+    (folder / "csvs" / "patients.csv").write_bytes(
+        "patient_id;sex;stay\n1;f;20\n2;m;30\n3;m;35\n4;f;50\nß;m;7\n".encode("latin-1")
+    )
+    (folder / "csvs" / "visits.csv").write_text("patient_id,day,cost\n1,20,5\n1,30,6\nß,4,7\n3,5,1\n")
+    done = called("init", "csvs", "--yes", "--private", "stay")
+    assert done.exit_code == 0, done.output
+    (folder / "q.sql").write_text(
+        "SELECT SUM(stay) FROM patients; SELECT SUM(stay) FROM patients WHERE patient_id <> 'ß'"
+    )
+    audited = called("audit", "q.sql", "-c", "keyhole.toml")
+    assert audited.exit_code == 1, audited.output
+    assert "ß" in audited.output
