@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.people import Clause, Counted, Counting, Formula
+from keyhole.people import BoundedCount, Clause, Counting, Formula
 
 Ints: TypeAlias = NDArray[np.int64]
 FALSE, TRUE = 0, 1  # literals of variable 0
@@ -144,7 +144,7 @@ class _Wiring:
             found[several] = out
         return who, found
 
-    def add(self, number: int, count: Counted) -> None:
+    def add(self, number: int, count: BoundedCount) -> None:
         """One sum: formulas with one coefficient for all stay 0/1."""
         made = [(self.formula(formula), coefficients) for formula, coefficients in count.formulas]
         literals = [found for (_, found), _ in made]
