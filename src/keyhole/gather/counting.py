@@ -81,7 +81,7 @@ class _CountReader:
             atoms,
             tuple(counts),
             ties(atoms, self.schema, self.knowledge),
-            exclusive(atoms),
+            exclusive(atoms, self.schema),
             frozenset(entry.number for entry, _ in said),
         )
 
