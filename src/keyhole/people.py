@@ -144,7 +144,7 @@ class Formula:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class BoundedCount:
     """lo <= sum of coefficients of those whose formula is true <= hi; without coefficients each counts 1."""
 
     number: str
@@ -170,7 +170,7 @@ class Counting:
     person: Ints
     people: int
     atoms: tuple[Atom, ...]
-    counts: tuple[Counted, ...]
+    counts: tuple[BoundedCount, ...]
     ties: tuple[Tied, ...] = ()
     exclusive: tuple[tuple[int, ...], ...] = ()
     numbers: frozenset[str] = frozenset()  # of the queries that are judged here

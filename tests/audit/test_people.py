@@ -127,6 +127,23 @@ def test_differences_of_counts_are_used(hospital: Path) -> None:
     assert (2, "shown to have", "has a row in diag with \"title\" = 'flu'") in said(found)
 
 
+def test_who_counts_twice_is_not_one(hospital: Path) -> None:
+    """Person 1 has two records and would be counted twice: the one that is counted is somebody else's."""
+    found = audited(
+        ["SELECT COUNT(*) FROM adm WHERE pid IN (SELECT pid FROM diag WHERE sev = 2 AND pid > 1)"], hospital
+    )
+    assert (1, "shown not to have", 'has no row in diag with "sev" = 2 AND "pid" > 1') in said(found)
+
+
+def test_a_public_value_that_is_null_is_no_extreme(hospital: Path) -> None:
+    con = duckdb.connect(str(hospital))
+    con.execute("ALTER TABLE adm ADD COLUMN age INT")
+    con.execute("UPDATE adm SET age = hadm * 3 WHERE hadm < 13")
+    con.close()
+    found = audited([f"SELECT MIN(adm.age) {JOIN} WHERE title = 'flu'"], hospital)
+    assert not [who for who, grade, _ in said(found) if who == 3]
+
+
 def test_an_empty_log_exposes_nobody(hospital: Path) -> None:
     found = audited(["SELECT COUNT(DISTINCT pid) FROM adm"], hospital)
     assert found.exit_code == 0

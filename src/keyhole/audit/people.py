@@ -96,7 +96,7 @@ def solve(counting: Counting, state: Forced, truth: _Truth | None) -> bool:
             continue
         decided = True
         for part in components(counting, state):
-            if not simple(counting, part):
+            if not simple(counting, state, part):
                 decided &= decide(counting, state, part, truth)
         if not state.changed:
             return decided

@@ -19,7 +19,7 @@ TRIALS = 6
 Literal = tuple[Any, bool]  # an instance of a condition, and whether it must hold
 
 
-class People:
+class PeopleCounts:
     """A database in memory with the table of the people, its dimensions joined, and the rows of other tables."""
 
     def __init__(self, data: Path, private: Sequence[str]) -> None:

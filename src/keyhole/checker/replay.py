@@ -17,7 +17,7 @@ from .every import EveryTable
 from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
-from .people import People
+from .people import PeopleCounts
 from .ranges import RangeProofs
 from .rest import Rest, narrower
 from .sums import Sums
@@ -79,14 +79,16 @@ def replay(
         raise Unreadable(f"cannot read the verdict: {error}") from None
     engine = Engine(data, read.source, table=table, view=view)
     texts = statements(log) if log is not None else {}
-    checker = Checker(read, engine, texts, bits, People(data, engine.private))
+    checker = Checker(read, engine, texts, bits, PeopleCounts(data, engine.private))
     return Replay(tuple(checker.checked()), read.contradictions)
 
 
 class Checker:
     """One verdict against one engine."""
 
-    def __init__(self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int, people: People) -> None:
+    def __init__(
+        self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int, people: PeopleCounts
+    ) -> None:
         self.verdict = verdict
         self.engine = engine
         self.texts = texts

@@ -16,7 +16,7 @@ from keyhole.gather.answers import finish, interval, radius
 from keyhole.gather.notes import Notes
 from keyhole.gather.ties import exclusive, ties
 from keyhole.knowledge import Knowledge
-from keyhole.people import Atom, Clause, Conjunct, Counted, Counting, Formula, Ints, conjuncts_of
+from keyhole.people import Atom, BoundedCount, Clause, Conjunct, Counting, Formula, Ints, conjuncts_of
 from keyhole.predicate import Comparison, Has, IsNull, Leaf, Opaque, Predicate, conjunction, quote_name, to_sql
 from keyhole.query import Aggregate, Query
 from keyhole.schema import Kind, Role, Schema
@@ -44,10 +44,10 @@ def counting(
     entries: Sequence[Entry], roster: Roster, knowledge: Knowledge, source: Source | None, notes: Notes
 ) -> Counting | None:
     """All such queries as sums over formulas; None if there are none."""
-    return _Reader(roster, knowledge, source, notes).read(entries) if entries else None
+    return _CountReader(roster, knowledge, source, notes).read(entries) if entries else None
 
 
-class _Reader:
+class _CountReader:
     def __init__(self, roster: Roster, knowledge: Knowledge, source: Source | None, notes: Notes) -> None:
         self.roster, self.knowledge, self.source, self.notes = roster, knowledge, source, notes
         self.schema = roster.schema
@@ -81,7 +81,7 @@ class _Reader:
             atoms,
             tuple(counts),
             ties(atoms, self.schema, self.knowledge),
-            exclusive(atoms),
+            exclusive(atoms, self.schema),
             frozenset(entry.number for entry, _ in said),
         )
 
@@ -184,17 +184,17 @@ class _Reader:
 
     # over records
 
-    def counted(self, number: str, sums: Sequence[_Said]) -> Iterator[Counted]:
+    def counted(self, number: str, sums: Sequence[_Said]) -> Iterator[BoundedCount]:
         for each in sums:
             if each.at is None:
                 parts = tuple(self.part(each, item) for item in each.items)
-                yield Counted(number, parts, each.lo, each.hi)
+                yield BoundedCount(number, parts, each.lo, each.hi)
                 continue
             (_, where, weight), *_ = each.items
             values = self.weights(weight or "")
             far = values > each.at if each.above else values < each.at
             for chosen, lo, hi in ((far, Fraction(0), Fraction(0)), (values == each.at, Fraction(1), None)):
-                yield Counted(number, ((self.formula(where, None, chosen), None),), lo, hi)
+                yield BoundedCount(number, ((self.formula(where, None, chosen), None),), lo, hi)
 
     def part(self, said: _Said, item: _Item) -> tuple[Formula, tuple[Fraction, ...] | None]:
         factor, where, weight = item

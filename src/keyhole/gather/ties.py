@@ -39,11 +39,14 @@ def ties(atoms: Sequence[Atom], schema: Schema, knowledge: Knowledge) -> tuple[T
     return tuple(found)
 
 
-def exclusive(atoms: Sequence[Atom]) -> tuple[tuple[int, ...], ...]:
+def exclusive(atoms: Sequence[Atom], schema: Schema) -> tuple[tuple[int, ...], ...]:
     """Sets of atoms of which at most one holds of a record: a column equal to different values."""
     found: dict[str, list[int]] = {}
     for number, atom in enumerate(atoms):
         if isinstance(atom.leaf, Comparison) and atom.leaf.op == "=":
+            column = schema.find(atom.leaf.column)
+            if column is None or column.kind not in (Kind.INTEGER, Kind.DECIMAL, Kind.TEXT):
+                continue  # two ways to write one value would exclude each other
             found.setdefault(atom.leaf.column, []).append(number)
     return tuple(tuple(numbers) for numbers in found.values() if len(numbers) > 1)
 

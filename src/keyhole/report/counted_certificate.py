@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keyhole.people import Counted, Counting
+from keyhole.people import BoundedCount, Counting
 from keyhole.predicate import Has, Opaque, to_sql
 from keyhole.schema import Schema
 
@@ -43,7 +43,7 @@ def _atom(counting: Counting, number: int) -> dict[str, Any]:
     return {"sql": to_sql(leaf), "column": leaf.column}
 
 
-def _count(counting: Counting, count: Counted, place: Mapping[int, int]) -> dict[str, Any]:
+def _count(counting: Counting, count: BoundedCount, place: Mapping[int, int]) -> dict[str, Any]:
     (formula, weights), *more = count.formulas
     plain = not more and weights is None and count.lo == count.hi and all(c.public for c in formula.clauses)
     return {

@@ -85,7 +85,8 @@ class _Withholder:
         if self._everything:  # a person with several records has one name, and the number of the first
             records = tuple(_nameless(record, row) for record, row in zip(records, rows, strict=False))
         steps = tuple(Step(self._cited(step.cited), Fraction(1)) for step in case.argument.steps)
-        form, grade, status = _without_form(case)
+        # whether he has a row is what is withheld, and his status would tell it
+        form = f"rows of {case.column}" if case.grade else f"a sum of {case.column} over records" if case.form else ""
         return replace(
             case,
             records=records,
@@ -98,8 +99,8 @@ class _Withholder:
             argument=Argument(steps, rule=TOGETHER, certificate=NO_CERTIFICATE),
             first=self._first(case.first),
             form=form,
-            grade=grade,
-            status=status,
+            grade="",
+            status=INFERRED if case.grade else case.status,
         )
 
     def line(self, line: Line) -> Line:
@@ -123,13 +124,6 @@ class _Withholder:
 
     def _person(self, row: int) -> int:
         return self._people.setdefault(row, len(self._people) + 1)
-
-
-def _without_form(case: Case) -> tuple[str, str, str]:
-    """Form, grade and status without what is known: whether somebody has a row is what is withheld."""
-    if case.form and case.grade:
-        return f"rows of {case.column}", "", INFERRED
-    return (f"a sum of {case.column} over records" if case.form else ""), case.grade, case.status
 
 
 def _nameless(record: Record, number: int) -> Record:

@@ -363,6 +363,7 @@ class AggregateReader(StatisticReader):
         if self.secrets(where) and self.scope.schema.people and kind in ("MIN", "MAX"):
             picked = self.public(argument)
             if picked.kind.numeric:
+                where = conjunction(where, Opaque(f"({picked.sql}) IS NOT NULL", picked.columns))
                 return Query(Aggregate(kind), (Term(None, where, weight=picked.sql),), label=label)
         if self.secrets(where):
             raise self.refuse(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from keyhole.people import Counting, Formula
 from keyhole.solve.counting.classes import Interchangeable, TooManyStates, possible_states
-from keyhole.solve.counting.network import SumGate
+from keyhole.solve.counting.network import SumGate, whole_end
 from keyhole.solve.counting.propagate import OPEN, Conflict, Forced
 
 Truth: TypeAlias = Callable[[int], NDArray[np.int8]]  # an atom on each record: 1 where it is true
@@ -73,12 +73,13 @@ def _looked_at(counting: Counting, count: int) -> list[int]:
     return sorted({a for f in formulas for clause in f.clauses for a, _ in clause.literals})
 
 
-def simple(counting: Counting, part: AtomsTogether) -> bool:
-    """Is propagation exact? One atom, one count in which everybody counts 1."""
+def simple(counting: Counting, known: Forced, part: AtomsTogether) -> bool:
+    """Is propagation exact? One atom, one count in which everybody counts 1, each by rows of his own."""
     if len(part.atoms) != 1 or len(part.counts) != 1:
         return False
     formulas = counting.counts[part.counts[0]].formulas
-    return len(formulas) == 1 and formulas[0][1] is None and len(formulas[0][0].clauses) == 1
+    plain = all(gate.weights is None for gate in known.net.sums if gate.count == part.counts[0])
+    return plain and len(formulas) == 1 and formulas[0][1] is None and len(formulas[0][0].clauses) == 1
 
 
 def decide(counting: Counting, known: Forced, part: AtomsTogether, truth: Truth | None = None) -> bool:
@@ -93,7 +94,7 @@ def decide(counting: Counting, known: Forced, part: AtomsTogether, truth: Truth 
         people = _People(counting, known, part)
         if truth is not None and people.all_open(truth):
             return True
-        ends = [_ends(counting, known, c) for c in part.counts]
+        ends = [_ends(counting, c) for c in part.counts]
         classes = [
             Interchangeable(len(who), tuple(vector for _, vector, _ in states)) for states, who in people.classes
         ]
@@ -114,11 +115,9 @@ def decide(counting: Counting, known: Forced, part: AtomsTogether, truth: Truth 
     return True
 
 
-def _ends(counting: Counting, known: Forced, count: int) -> tuple[int | None, int | None]:
-    gate = next(g for g in known.net.sums if g.count == count)
-    if gate.weights is not None:
-        raise TooManyStates
-    return gate.lo, gate.hi
+def _ends(counting: Counting, count: int) -> tuple[int | None, int | None]:
+    told = counting.counts[count]
+    return whole_end(told.lo, up=True), whole_end(told.hi, up=False)
 
 
 State = tuple[

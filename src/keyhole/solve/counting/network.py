@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.people import Clause, Counted, Counting, Formula
+from keyhole.people import BoundedCount, Clause, Counting, Formula
 
 Ints: TypeAlias = NDArray[np.int64]
 FALSE, TRUE = 0, 1  # literals of variable 0
@@ -144,7 +144,7 @@ class _Wiring:
             found[several] = out
         return who, found
 
-    def add(self, number: int, count: Counted) -> None:
+    def add(self, number: int, count: BoundedCount) -> None:
         """One sum: formulas with one coefficient for all stay 0/1."""
         made = [(self.formula(formula), coefficients) for formula, coefficients in count.formulas]
         literals = [found for (_, found), _ in made]
@@ -153,17 +153,20 @@ class _Wiring:
         if len(made) != 1 or made[0][1] is not None:
             for (who, _), coefficients in made:
                 weights += [Fraction(1) if coefficients is None else coefficients[w] for w in who.tolist()]
+        literals_once, times = np.unique(joined, return_counts=True)
+        if not weights and (times > 1).any():  # several owners look at one row of another table
+            joined, weights = literals_once, [Fraction(int(k)) for k in times]
         if not weights:
-            lo, hi = _floor(count.lo, up=True), _floor(count.hi, up=False)
+            lo, hi = whole_end(count.lo, up=True), whole_end(count.hi, up=False)
             self.net.sums.append(SumGate(number, joined, None, lo, hi))
             return
         scale = lcm(*(w.denominator for w in weights), 1)
         whole = np.array([int(w * scale) for w in weights], dtype=object)
         low, high = (None if end is None else end * scale for end in (count.lo, count.hi))
-        self.net.sums.append(SumGate(number, joined, whole, _floor(low, up=True), _floor(high, up=False)))
+        self.net.sums.append(SumGate(number, joined, whole, whole_end(low, up=True), whole_end(high, up=False)))
 
 
-def _floor(end: Fraction | None, *, up: bool) -> int | None:
+def whole_end(end: Fraction | None, *, up: bool) -> int | None:
     """The next whole number inside."""
     if end is None:
         return None
