@@ -190,7 +190,7 @@ def overview_lines(seen: Overview) -> Iterator[str]:
         yield f"  {count:>9,}  {_share(count, n):>7}  {word:<12}  {each}"
     yield ""
     if undecided:
-        yield "Who is undecided may still be given away: the search was stopped, or nothing allowed gives a small group."
+        yield "Who is undecided may still be given away: the search was stopped, or nothing allowed gives a group."
     else:
         yield "Nobody is undecided: everybody else is proved to be out of reach of such questions."
 
