@@ -16,6 +16,7 @@ from keyhole.attack.plan import How
 from keyhole.cli.demo import PEOPLE
 from keyhole.cli.plan import command
 from keyhole.errors import ConfigError
+from keyhole.report.plan import overview_lines
 from keyhole.settings import settings
 from keyhole.verbs.plan import Asking, Plans
 
@@ -174,6 +175,7 @@ def test_a_stopped_search_keeps_what_was_found() -> None:
     found = made.of(0).found
     assert found.how is How.UNDECIDED
     assert "stopped" in found.reason
+    assert "may still be given away" in "\n".join(overview_lines(made.everybody()))
     assert set(Plans(given, asking).everybody().how) == {How.OUTSIDE}
 
 

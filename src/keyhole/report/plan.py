@@ -188,8 +188,10 @@ def overview_lines(seen: Overview) -> Iterator[str]:
     for each, count in seen.counts().items():
         word = "exposed" if each.exposed else "undecided" if each is How.UNDECIDED else "out of reach"
         yield f"  {count:>9,}  {_share(count, n):>7}  {word:<12}  {each}"
-    if not undecided:
-        yield ""
+    yield ""
+    if undecided:
+        yield "Who is undecided may still be given away: the search was stopped, or nothing allowed gives a group."
+    else:
         yield "Nobody is undecided: everybody else is proved to be out of reach of such questions."
 
 
