@@ -103,6 +103,8 @@ class FileLayout(_Table):
     def __post_init__(self) -> None:
         if self.delimiter is not None and len(self.delimiter) != 1:
             raise ValueError(f"delimiter = {self.delimiter!r}: write one character")
+        if self.decimal not in (None, ",", "."):
+            raise ValueError(f"decimal = {self.decimal!r}: write , or .")
         if self.thousands is not None and (len(self.thousands) != 1 or self.thousands.isalnum()):
             raise ValueError(f"thousands = {self.thousands!r}: write one character that is no digit or letter")
         if self.thousands is not None and self.thousands == (self.decimal or "."):

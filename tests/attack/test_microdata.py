@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from tests.third_party import folder
 
-from keyhole.attack.reconstruct.outcome import Found
-from keyhole.attack.reconstruct.statistics import Attribute, Figure, GroupFigures, Statistics, load, parse
 from keyhole.errors import ContradictionError, KeyholeError
+from keyhole.microdata.outcome import RebuiltStatus
+from keyhole.microdata.statistics import Attribute, Figure, GroupFigures, Statistics, load, parse
 from keyhole.verbs.reconstruct import from_statistics, reconstruct
 
 HERE = Path(__file__).parent
@@ -25,7 +25,7 @@ PEOPLE = {"8FBS", "18MWS", "24FWS", "30MWM", "36FBM", "66FBM", "84MBM"}
 def test_the_block_of_garfinkel_abowd_and_martindale_is_unique() -> None:
     found = reconstruct(BLOCK)
     assert {f"{r['age']}{r['sex']}{r['race']}{r['marital']}" for r in found.rows} == PEOPLE
-    assert (len(found.rows), found.unique, found.status, found.common) == (7, True, Found.PROVED, found.rows)
+    assert (len(found.rows), found.unique, found.status, found.common) == (7, True, RebuiltStatus.PROVED, found.rows)
 
 
 def test_statistics_that_contradict_are_named_and_none_can_be_left_out() -> None:
@@ -174,7 +174,7 @@ def test_faults_are_said(text: str, message: str, tmp_path: Path) -> None:
 
 def test_a_time_limit_claims_nothing() -> None:
     found = reconstruct(BLOCK, time_limit=1e-9)
-    assert (found.status, found.unique, found.rows, found.common) == (Found.LIMIT, None, (), None)
+    assert (found.status, found.unique, found.rows, found.common) == (RebuiltStatus.LIMIT, None, (), None)
 
 
 def test_tables_of_counts_give_rows(tmp_path: Path) -> None:

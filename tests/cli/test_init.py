@@ -163,6 +163,35 @@ def test_english_thousands(folder: Path) -> None:
     assert Config.load(folder / "keyhole.toml").source.decimal is None
 
 
+@pytest.mark.parametrize(
+    ("numbers", "decimal", "thousands"),
+    [
+        (["1,5", "2,25"], ",", None),
+        (["1.234,5", "7"], ",", "."),
+        (["1 234,5", "7"], ",", " "),
+        (["1\u00a0234,5", "7,1"], ",", "\u00a0"),
+        (["1'234.5", "7"], None, "'"),
+        (["1,234.5", "7"], None, ","),
+        (["1,234", "7"], None, None),
+        (["1.234", "7"], None, None),
+        (["1 234", "7"], ",", " "),
+        (["12", "7"], None, None),
+        (["1.2", "a"], None, None),
+    ],
+)
+def test_signs_inside_numbers(folder: Path, numbers: list[str], decimal: str | None, thousands: str | None) -> None:
+    (folder / "t.csv").write_text(
+        "Name;pay\n" + "".join(f"p{i};{n}\n" for i, n in enumerate(numbers)), encoding="utf-8"
+    )
+    told = made(folder, "t.csv", "--yes", "--private", "pay").source
+    assert (told.decimal, told.thousands) == (decimal, thousands)
+
+
+def test_columns_may_be_named_by_numbers(folder: Path) -> None:
+    (folder / "t.csv").write_text("id,1,2,3\n7,0,1,1\n8,1,1,0\n")
+    assert made(folder, "t.csv", "--yes", "--private", "1").columns.id == ("id",)
+
+
 def test_a_file_without_a_header_is_said(folder: Path) -> None:
     (folder / "t.data").write_text("39, State-gov, 77516\n50, Private, 83311\n")
     done = called("init", "t.data", "--yes")

@@ -205,3 +205,40 @@ def test_nothing_suppressed_is_no_all_clear(tmp_path: Path) -> None:
 def test_a_hidden_grand_total_has_a_name(tmp_path: Path) -> None:
     found = judged(tmp_path, "town,n\nA,3\nB,4\nTotal,x\n")
     assert [(case.who, case.value) for case in found] == [(GRAND, 7)]
+
+
+def test_two_spellings_of_a_dimension_would_leave_a_link_unseen(tmp_path: Path) -> None:
+    with pytest.raises(KeyholeError, match=r"has a column 'Town', 0t.csv a column 'town'"):
+        judged(tmp_path, "town,n\nA,x\nTotal,9\n", "Town,sex,n\nA,f,1\nA,Total,3\n")
+
+
+def test_a_category_that_the_list_of_codes_lacks_is_said(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("code,above\n01,A\n")
+    with pytest.raises(KeyholeError, match=r"line 3: nace 02 does not stand in codes.csv"):
+        judged(tmp_path, "nace,n\n01,x\n02,4\nA,7\nTotal,7\n", nested=[f"nace:{tmp_path / 'codes.csv'}"])
+
+
+def test_lines_that_give_one_cell_two_numbers_contradict(tmp_path: Path) -> None:
+    found = judged(tmp_path, "town,n\nA,x\nB,4\nTotal,9\n", "town,sex,n\nA,f,3\nA,m,3\nB,f,x\nB,m,x\nA,Total,x\n")
+    assert found.contradictions
+    assert not found.complete
+
+
+def test_an_empty_marker_says_nothing_of_a_margin_that_is_not_published(tmp_path: Path) -> None:
+    found = judged(tmp_path, "town,n\nA,\nB,\n", "sex,n\nf,3\nm,2\n", total="none", suppressed=["=1..3"])
+    assert not found.contradictions  # the total, 5, is above 3
+    assert {case.who: (case.lo, case.hi) for case in found.ranges} == {"town A": (2, 3), "town B": (2, 3)}
+
+
+def test_counts_rounded_to_fives_are_whole(tmp_path: Path) -> None:
+    found = judged(tmp_path, "town,n\nA,x\nB,10\nC,5\nTotal,20\n", rounding="5")
+    assert found.hidden.publication.whole
+    ((case),) = [*found, *found.ranges]
+    assert (case.lo, case.hi) == (0, 12)  # 5 +- 7.5, whole and not below 0
+
+
+@pytest.mark.parametrize("name", ["O'Brien", 'say "so"', "a; DROP TABLE cells", "Zürich\u2028", "1..3", "x,y"])
+def test_odd_categories_are_only_names(name: str, tmp_path: Path) -> None:
+    quoted = '"' + name.replace('"', '""') + '"'
+    found = judged(tmp_path, f"town,n\n{quoted},x\nB,7\nTotal,9\n")
+    assert [case.value for case in found] == [2]

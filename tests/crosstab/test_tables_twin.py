@@ -110,7 +110,7 @@ LINKED = [("AB",), ("AB", "AC"), ("AB", "C"), ("AB", "BC", "AC"), ("ABC",)]
 
 
 @pytest.mark.parametrize("shapes", LINKED, ids="+".join)
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_as_enumeration_says(seed: int, shapes: tuple[str, ...], tmp_path: Path) -> None:
     compare(seed, shapes, tmp_path)
 

@@ -14,7 +14,7 @@ from keyhole.basis.cells.categories import Categories
 from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.conversion import delta_of, epsilon_at, rho_within, textbook_rho
 from keyhole.defend.planner.asks import Wanted
-from keyhole.defend.planner.columns import Axis
+from keyhole.defend.planner.columns import CutAxis
 from keyhole.defend.planner.estimates import estimates
 from keyhole.defend.planner.laid import lay
 from keyhole.defend.planner.rule import Rule, RulePlanner, most_noise
@@ -148,7 +148,7 @@ def _misses(law: NoiseLaw, factor: float, runs: int = 1500, beta: float = 0.1) -
     """One random answer from each of many runs: a count or an average, from one table or several combined."""
     rng = np.random.default_rng(11)
     noise = SeededNoise(rng)
-    axes = [Axis.of(Categories(name, tuple(range(size)), False, 0)) for name, size in (("a", 2), ("b", 3))]
+    axes = [CutAxis.of(Categories(name, tuple(range(size)), False, 0)) for name, size in (("a", 2), ("b", 3))]
     true = rng.integers(40, 90, (2, 3))
     summed = true * 2 - rng.integers(0, 60, (2, 3))
     pay = Quantity("pay", 5)

@@ -127,7 +127,7 @@ def compare(judged: Any, world: World, space: RowSpace | None, alone: RowSpace, 
                 raise FalseVerdict(f"{f} where the value is {truth} {story}")
             if space is not None and not space.holds(_unit(unknown)):
                 raise FalseVerdict(f"{f} is not determined by the answers {story}")
-        elif space is not None and not space.holds(_unit(unknown)):
+        elif space is not None and not f.if_shown and not space.holds(_unit(unknown)):
             raise FalseVerdict(f"{f} is claimed of a value that may be anything {story}")
         score["exposures compared"] += 1
     for group in judged.groups:

@@ -17,6 +17,7 @@ from tests.fuzz.twin import Failed, LinearTwin
 from tests.fuzz.world import World, make_world
 
 from keyhole.knowledge import PrivateColumn
+from keyhole.query import DOUBTFUL
 from keyhole.transcript import ABSENT, Line
 
 WINDOWS = """
@@ -524,8 +525,10 @@ TEXTS = [
 
 BLOCKS = (WINDOWS, SAMPLES, FILES, SETTINGS, CHANGING, NAMES, NESTED, LISTS)
 NASTY = [line for block in BLOCKS for line in block.strip().splitlines()] + TEXTS
-PRIVATE = ("x >", "x =", "x <", "x *", "> 5", "NOT SUM", "COUNT(*) > 2", "/ SUM(x)")  # not affine, and may be judged
-ALIKE = ("ROLLUP (g), CUBE (h)",)  # the rows do not say which is which
+PRIVATE = (  # not affine, and may be judged
+    "x >", "x =", "x <", "x *", "> 5", "NOT SUM", "COUNT(*) > 2", "/ SUM(x)", "QUANTILE", "MEDIAN", "MIN(x", "MAX(x",
+)  # fmt: skip
+ALIKE = ("ROLLUP (g), CUBE (h)", "UNION ALL")  # the rows do not say which is which
 ELSEWHERE = ("FROM s3.", "FROM memory.", "FROM main.q")  # any name means the table
 PLAIN = Made(("SUM(x)",), "FROM t WHERE name = 'Ann'")
 
@@ -553,6 +556,12 @@ def play(seed: int, share: int | None = 40) -> Counter[str]:
     return score
 
 
+def _stood_for(judged: Any) -> bool:
+    """Was the first statement read as others, of which it is not sure that they were shown?"""
+    entries = judged.evidence.transcript.entries
+    return any(e.certainty in DOUBTFUL for e in entries if e.number.partition(".")[0] == "1")
+
+
 def checked_by_twin(judged: Any, world: World, text: str, twin: LinearTwin, story: Story) -> Counter[str]:
     """What was judged, against what running it tells."""
     if any(mark in text for mark in (*ALIKE, *ELSEWHERE)):
@@ -560,7 +569,14 @@ def checked_by_twin(judged: Any, world: World, text: str, twin: LinearTwin, stor
     try:
         found = twin.read_text(text)
     except Failed as error:
+        if _stood_for(judged):
+            return Counter({"stood for": 1})  # whatever it shows is computed from what stands for it
         raise FalseVerdict(f"judged, and the engine does not run it: {error} {story}"[:3000]) from None
+    if found is None and _stood_for(judged):  # finer questions stand for it: they may clear, and claim nothing
+        beyond = [f for f in judged.findings if not f.if_shown and (f.row, f.column) != (0, "x")]
+        if beyond:
+            raise FalseVerdict(f"{beyond[0]} follows from what was never shown {story}"[:3000])
+        return Counter({"stood for": 1})
     if found is None and not any(mark in text for mark in PRIVATE):
         raise FalseVerdict(f"judged as a sum, and it is none {story}"[:3000])
     read = [None if found is None else found.rows, _read(twin, PLAIN)]

@@ -7,10 +7,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.fuzz import conditions, enumeration, logs, nasty, streams
+from tests.fuzz import conditions, dashboards, enumeration, logs, nasty, streams
 from tests.fuzz.soak import Play, attempt, line
 
-LONG = {"logs": 600, "conditions": 200, "enumeration": 400, "streams": 200, "nasty": 60}
+LONG = {"logs": 600, "conditions": 200, "enumeration": 400, "streams": 200, "nasty": 60, "dashboards": 200}
 
 
 def played(play: Play, seeds: range) -> Counter[str]:
@@ -26,6 +26,12 @@ def played(play: Play, seeds: range) -> Counter[str]:
 def test_random_logs_are_judged_as_the_twin_does() -> None:
     score = played(logs.play, range(3))
     assert score["exposures compared"] > 10
+    assert score["judged"] > score["statements"] / 2
+
+
+def test_dashboards_are_judged_as_every_table_with_their_answers_says() -> None:
+    score = played(dashboards.play, range(1, 4))
+    assert score["exposures compared"] > 5
     assert score["judged"] > score["statements"] / 2
 
 
@@ -60,6 +66,7 @@ def test_nasty_statements_are_judged_right_or_listed(tmp_path: Path, monkeypatch
         ("enumeration", enumeration.play),
         ("streams", streams.play),
         ("nasty", lambda seed: nasty.play(seed, None)),
+        ("dashboards", dashboards.play),
     ],
     ids=lambda v: v if isinstance(v, str) else "",
 )

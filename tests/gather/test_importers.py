@@ -432,3 +432,19 @@ def test_queries_that_were_only_created_are_no_all_clear() -> None:
     log = open_log(json.dumps(event) + "\n", LogFormat.TRINO)
     assert (log.lines, len(log.refused)) == ((), 1)
     assert "log-completed" in log.refused[0].error
+
+
+def test_errors_of_a_real_server() -> None:
+    """Written by PostgreSQL 15 with log_statement = all: what failed, was cancelled, or told a value by failing."""
+    log = open_log(EXPORTS / "postgres_errors.csv")
+    asked = [line.sql for line in log.lines]
+    assert "SELECT SUM(payyy) FROM t" not in asked  # in a transaction, which is then aborted
+    assert "SELECT SUM(pay) FROM t WHERE pay > 0" not in asked
+    assert not any("pg_sleep" in sql for sql in asked)  # cancelled
+    assert "SELECT SUM(pay) FROM t WHERE name = 'a'" in asked  # answered, before the next in the same text failed
+    assert [r.sql for r in log.unjudged] == [
+        "SELECT 1/(SUM(pay)-7) FROM t",
+        "EXECUTE q(1/0)",
+        "SELECT SUM(CAST(name AS int)) FROM t",
+    ]
+    assert log.failed == 4

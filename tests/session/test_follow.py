@@ -191,6 +191,20 @@ def test_a_server_log_says_who_asked_and_what_failed() -> None:
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_text_of_many_lines_on_one_line_of_the_log_hides_nothing_behind_it() -> None:
+    def line(*texts: str) -> str:
+        query = ";\n\n\n".join(texts)
+        return json.dumps({"metadata": {"query": query, "queryState": "FINISHED"}, "context": {"user": "ann"}}) + "\n"
+
+    asked = [f"SELECT SUM(pay) FROM t WHERE age > {i}" for i in range(21, 27)]
+    Path("log.json").write_text(line(*asked[:3]), encoding="utf-8")
+    follow(log="log.json", kind=LogFormat.TRINO)
+    add("log.json", line(asked[3]) + line(*asked[4:]))()
+    follow(log="log.json", kind=LogFormat.TRINO)
+    assert statements() == asked
+
+
+@pytest.mark.usefixtures("folder")
 def test_what_is_written_at_once_is_not_followed() -> None:
     Path("cards.json").write_text(json.dumps([{"dataset_query": {}}]), encoding="utf-8")
     with pytest.raises(LogError, match="--load"):

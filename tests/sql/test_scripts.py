@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+import keyhole
 from keyhole.cli import app
 from keyhole.logs.open import LogFormat, open_log
 from keyhole.sql import Dialect
@@ -213,3 +215,25 @@ def test_any_text_is_split_masked_and_opened(dialect: str, text: str) -> None:
         assert step.line >= 1
     for fragment in split(text, dialect):
         assert fragment.sql in text
+
+
+def test_a_view_is_opened_where_it_is_read() -> None:
+    views = "CREATE VIEW c AS SELECT * FROM t WHERE dept = 'c'; CREATE TEMP VIEW d AS SELECT pay FROM c"
+    script = f"{views}; SELECT SUM(pay) FROM d"
+    steps = list(Script(whole=True).steps(script))
+    assert [step.steers for step in steps] == [True, True, False]
+    opened = "WITH c AS (SELECT * FROM t WHERE dept = 'c'), d AS (SELECT pay FROM c) SELECT SUM(pay) FROM d"
+    assert steps[2].sql == opened
+    data = pa.table({"name": ["Ann", "Bob"], "dept": ["a", "c"], "pay": [1, 2]})
+    verdict = keyhole.examine(script, data=data, private="pay", id="name")
+    assert [(f.who, f.value) for f in verdict] == [("Bob", 2)]
+
+
+def test_a_view_that_other_sessions_may_read_is_listed_and_a_circle_too() -> None:
+    (kept,) = Script().steps("CREATE VIEW c AS SELECT * FROM t")
+    assert kept.unjudged
+    circle = "CREATE VIEW a AS SELECT * FROM b; CREATE VIEW b AS SELECT * FROM a"
+    *_, asked = Script(whole=True).steps(f"{circle}; SELECT COUNT(*) FROM a")
+    assert "in a circle" in asked.unjudged
+    kept_list = list(Script(whole=True).steps("CREATE VIEW v (a) AS SELECT 1; CREATE TABLE w AS SELECT 2"))
+    assert all(step.unjudged for step in kept_list)

@@ -240,9 +240,11 @@ def test_text_keeps_its_commas(tmp_path: Path) -> None:
     assert rows(tmp_path / "t.csv", config=told)[0][2] == "2,5"  # nothing is guessed
 
 
-@pytest.mark.parametrize("said", [{"delimiter": ";;"}, {"thousands": "."}, {"thousands": "1"}, {"columns": ("a", "a")}])
+@pytest.mark.parametrize(
+    "said", [{"delimiter": ";;"}, {"decimal": "x"}, {"thousands": "."}, {"thousands": "1"}, {"columns": ("a", "a")}]
+)
 def test_a_layout_that_cannot_be(said: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"delimiter|thousands|columns"):
+    with pytest.raises(ValueError, match=r"delimiter|decimal|thousands|columns"):
         File(path="t.csv", **said)
 
 
@@ -350,6 +352,9 @@ def test_a_day_that_may_be_two_days_stays_text(tmp_path: Path) -> None:
         ["SELECT SUM(pay) FROM t WHERE born = '03/04/2001'"], data=tmp_path / "t.csv", private="pay", id="name"
     )
     assert [f.who for f in found.exposed] == ["Ann"]
+    (tmp_path / "t.csv").write_text("name,born,pay\nAnn,03/04/2001 10:00:00,1\nBob,04/05/2001 10:00:00,2\n")
+    table = open_table(settings(data=tmp_path / "t.csv", private="pay", id="name"), Use.AUDIT)
+    assert str(table.roster.schema.columns[1].kind) == "text"
 
 
 # --- what a fault may say ---------------------------------------------------------------------------------------------

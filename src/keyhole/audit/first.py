@@ -21,7 +21,7 @@ from keyhole.evidence import Constraint, Evidence, System
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.transcript import Transcript
 
-MOST_ROWS, MOST_CELLS = 2_000, 1 << 31  # of a row space that is built again
+MOST_ROWS, MOST_CELLS = 2_000, 1 << 28  # of a row space that is built again
 MOST_STATEMENTS, MOST_PEOPLE, MOST_AUDITS = 200, 2_000, 12
 
 Whom: TypeAlias = tuple[tuple[int, ...], str]  # rows and column of a finding

@@ -31,6 +31,8 @@ def table_lines(kept: dict[str, Any]) -> Iterator[str]:
         size = Fraction(unit)
         noise = {"kind": law, "scale": float(Fraction(scale) * size)}
         for number, where in zip(numbers, product(*kept["where"]), strict=True):
+            if None in where:
+                continue  # people whose value is NULL: nothing is added up of them
             value = number * size
             said = " AND ".join(f"({w})" if " OR " in w else w for w in where if w)
             sql = f"SELECT {item} FROM {kept['from']}" + (f" WHERE {said}" if said else "")

@@ -30,7 +30,7 @@ LARGEST_HYPOTHESIS = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReleaseOutcome:
     """What one mechanism spent on a stream, how many questions it answered, and how many of them within alpha.
 
     `epsilon` is the pure epsilon, or that of its rho at delta. `within_alpha` None: it was priced, not played.
@@ -58,20 +58,22 @@ class Setup:
         return Rule(work.n, self.alpha * work.n, self.beta, "rho" if unit == "rho" else "epsilon")
 
 
-def planner(work: Workload, setup: Setup) -> Outcome:
+def planner(work: Workload, setup: Setup) -> ReleaseOutcome:
     """The stream is not announced: ski rental, in pure epsilon."""
     rule, noise = setup.rule(work), SeededNoise(np.random.default_rng(setup.seed))
     play = RulePlanner(rule, work.sizes, work.truth, noise)
     right = _answered(work, setup, lambda at: play.ask(work.question(at), at))
-    return Outcome("planner", float(play.spent), len(work.stream), right, 0.0, f"{len(play.generation.tables)} tables")
+    return ReleaseOutcome(
+        "planner", float(play.spent), len(work.stream), right, 0.0, f"{len(play.generation.tables)} tables"
+    )
 
 
-def planner_declared(work: Workload, setup: Setup) -> Outcome:
+def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
     """The pool is announced: the tables that are cheapest for all of it, in the cheaper unit."""
     best: tuple[float, str, Generation] | None = None
     for unit in ("epsilon", "rho") if setup.delta > 0 else ("epsilon",):
         rule, noise = setup.rule(work, unit), SeededNoise(np.random.default_rng(setup.seed))
-        found = declared_tables(list(work.shapes()), _candidates(work), rule, work.sizes)
+        found = declared_tables(list(work.shapes()), _candidates(work, unit), rule, work.sizes)
         play = RulePlanner(rule, work.sizes, work.truth, noise)
         for names, each in found.items():
             play.buy(names, each)
@@ -82,27 +84,29 @@ def planner_declared(work: Workload, setup: Setup) -> Outcome:
     assert best is not None
     paid, note, known = best
     right = _answered(work, setup, lambda at: float(known.value(COUNT, work.question(at))))
-    return Outcome("planner-declared", paid, len(work.stream), right, 0.0, note)
+    return ReleaseOutcome("planner-declared", paid, len(work.stream), right, 0.0, note)
 
 
-def _candidates(work: Workload) -> list[tuple[str, ...]]:
-    """Tables over the columns of questions; where all columns together are few cells, also over any of them."""
+def _candidates(work: Workload, unit: str) -> list[tuple[str, ...]]:
+    """Tables over the columns of questions (under Laplace noise the widest alone: narrower ones are never worth their
+    price there); where all columns together are few cells, also over any of them.
+    """
     asked = {q.names for q in work.shapes() if q.names}
     widest = max(map(len, asked))
     if math.prod(work.sizes.values()) <= 4096:
         return [c for k in range(1, len(work.names) + 1) for c in combinations(work.names, k)]
-    return sorted(a for a in asked if len(a) == widest)
+    return sorted(a for a in asked if unit == "rho" or len(a) == widest)
 
 
-def laplace(work: Workload, setup: Setup) -> Outcome:
+def laplace(work: Workload, setup: Setup) -> ReleaseOutcome:
     """Every question by itself, each time."""
     rule, rng = setup.rule(work), np.random.default_rng(setup.seed)
     cost = float(rule.number())
     right = _answered(work, setup, lambda at: work.true(at) + rng.laplace(0, 1 / cost))
-    return Outcome("laplace", cost * len(work.stream), len(work.stream), right, 0.0)
+    return ReleaseOutcome("laplace", cost * len(work.stream), len(work.stream), right, 0.0)
 
 
-def cache(work: Workload, setup: Setup) -> Outcome:
+def cache(work: Workload, setup: Setup) -> ReleaseOutcome:
     """Every distinct question once."""
     rule, rng = setup.rule(work), np.random.default_rng(setup.seed)
     cost, kept = float(rule.number()), {}
@@ -113,22 +117,22 @@ def cache(work: Workload, setup: Setup) -> Outcome:
         return kept[at]
 
     right = _answered(work, setup, ask)
-    return Outcome("cache", cost * len(kept), len(work.stream), right, 0.0)
+    return ReleaseOutcome("cache", cost * len(kept), len(work.stream), right, 0.0)
 
 
-def histogram(work: Workload, setup: Setup) -> Outcome:
+def histogram(work: Workload, setup: Setup) -> ReleaseOutcome:
     """The whole histogram at once, good for any product of subsets."""
     rule = setup.rule(work)
     if math.prod(work.sizes.values()) > LARGEST_TABLE:
-        return Outcome("histogram", math.nan, 0, None, 0.0, "too many cells")
+        return ReleaseOutcome("histogram", math.nan, 0, None, 0.0, "too many cells")
     play = RulePlanner(rule, work.sizes, work.truth, SeededNoise(np.random.default_rng(setup.seed)))
     worst = Functional.product(work.names, worst_product(tuple(work.sizes.values()), True))
     play.buy(work.names, most_noise(Generation(work.n), work.names, [worst], rule, work.sizes))
     right = _answered(work, setup, lambda at: float(play.generation.value(COUNT, work.question(at))))
-    return Outcome("histogram", float(play.spent), len(work.stream), right, 0.0)
+    return ReleaseOutcome("histogram", float(play.spent), len(work.stream), right, 0.0)
 
 
-def weights(name: str, rate: float, *, bypass: bool = False) -> Callable[[Workload, Setup], Outcome]:
+def weights(name: str, rate: float, *, bypass: bool = False) -> Callable[[Workload, Setup], ReleaseOutcome]:
     """Private multiplicative weights with a sparse vector at threshold alpha/2, as in Turbo (SOSP 2023).
 
     In units of 4 ln(1/beta) / (alpha n): three for a sparse vector run and one for the number that a firing gives out.
@@ -137,10 +141,10 @@ def weights(name: str, rate: float, *, bypass: bool = False) -> Callable[[Worklo
     when they happen, which is optimistic: a run that is safe pays for them beforehand.
     """
 
-    def play(work: Workload, setup: Setup) -> Outcome:
+    def play(work: Workload, setup: Setup) -> ReleaseOutcome:
         cells = math.prod(work.sizes.values())
         if cells > LARGEST_HYPOTHESIS:
-            return Outcome(name, math.nan, 0, None, 0.0, "too many cells")
+            return ReleaseOutcome(name, math.nan, 0, None, 0.0, "too many cells")
         rng, shape = np.random.default_rng(setup.seed), tuple(work.sizes.values())
         unit = 4 * math.log(1 / setup.beta) / (setup.alpha * work.n)
         guess, visits, kept = np.full(shape, 1 / cells), np.zeros(shape, dtype=np.int64), dict[int, float]()
@@ -176,12 +180,12 @@ def weights(name: str, rate: float, *, bypass: bool = False) -> Callable[[Worklo
             return answer * work.n
 
         right = _answered(work, setup, ask)
-        return Outcome(name, spent, len(work.stream), right, 0.0, "firings counted when they happen")
+        return ReleaseOutcome(name, spent, len(work.stream), right, 0.0, "firings counted when they happen")
 
     return play
 
 
-def online_ic(work: Workload, setup: Setup) -> Outcome:
+def online_ic(work: Workload, setup: Setup) -> ReleaseOutcome:
     """OnlineIC as Dwork and Roth describe it, all firings prepaid: its price for this stream."""
     cells = math.prod(work.sizes.values())
     try:
@@ -189,13 +193,13 @@ def online_ic(work: Workload, setup: Setup) -> Outcome:
             MultiplicativeWeights, n=work.n, cells=cells, queries=work.distinct, beta=setup.beta, accuracy=setup.alpha
         )
     except KeyholeError as error:
-        return Outcome("online-ic", math.nan, 0, None, 0.0, str(error))
-    return Outcome(
+        return ReleaseOutcome("online-ic", math.nan, 0, None, 0.0, str(error))
+    return ReleaseOutcome(
         "online-ic", float(Fraction(plan.epsilon)), 0, None, 0.0, f"{plan.firings} firings, priced, not played"
     )
 
 
-MECHANISMS: dict[str, Callable[[Workload, Setup], Outcome]] = {
+MECHANISMS: dict[str, Callable[[Workload, Setup], ReleaseOutcome]] = {
     "planner": planner,
     "planner-declared": planner_declared,
     "laplace": laplace,
@@ -208,11 +212,11 @@ MECHANISMS: dict[str, Callable[[Workload, Setup], Outcome]] = {
 }
 
 
-def timed(name: str, work: Workload, setup: Setup) -> Outcome:
+def timed(name: str, work: Workload, setup: Setup) -> ReleaseOutcome:
     """One mechanism, with the time it took."""
     start = time.perf_counter()
     made = MECHANISMS[name](work, setup)
-    return Outcome(
+    return ReleaseOutcome(
         made.mechanism, made.epsilon, made.answered, made.within_alpha, time.perf_counter() - start, made.note
     )
 

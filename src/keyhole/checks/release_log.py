@@ -12,7 +12,7 @@ from keyhole.basis.cells.domain import Domain
 from keyhole.checks.release_workloads import Masks, TrueMargins, Workload, made_up_people
 from keyhole.defend.load import asking_schema
 from keyhole.defend.planner.asks import AskedStatement, asked
-from keyhole.defend.planner.columns import Axis, Partitions
+from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.planner.laid import lay
 from keyhole.defend.planner.ways import cuts_of
 from keyhole.defend.tables.quantity import COUNT
@@ -69,7 +69,7 @@ def log_workload(statements: Sequence[str], roles: Columns, n: int, seed: int) -
     return made, len(statements) - used
 
 
-def _axes(read: Sequence[AskedStatement], columns: Partitions) -> dict[str, Axis]:
+def _axes(read: Sequence[AskedStatement], columns: Partitions) -> dict[str, CutAxis]:
     cuts: dict[str, set[int]] = {}
     for question in read:
         for wanted, keys in question.parts:
@@ -78,11 +78,13 @@ def _axes(read: Sequence[AskedStatement], columns: Partitions) -> dict[str, Axis
     made = {}
     for name, found in cuts.items():
         column = columns.of(name)
-        made[name] = Axis.of(column.at(found) if isinstance(column, Cuts) else column)
+        made[name] = CutAxis.of(column.at(found) if isinstance(column, Cuts) else column)
     return made
 
 
-def _masks(question: AskedStatement, axes: dict[str, Axis], names: Sequence[str], columns: Partitions) -> list[Masks]:
+def _masks(
+    question: AskedStatement, axes: dict[str, CutAxis], names: Sequence[str], columns: Partitions
+) -> list[Masks]:
     """The values that each number of a statement keeps, column by column; 0 where all are kept."""
     found: list[Masks] = []
     for wanted, keys in question.parts:

@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli import options
+from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, attack_oracle
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
 from keyhole.cli.terminal import emit, emit_json, printed, warn
+from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from keyhole.attack.score import Score
+    from keyhole.settings import Settings
     from keyhole.verbs.attack import Attacked
 
 SHOWN = 40  # records printed as text; JSON has them all
@@ -55,6 +58,12 @@ Examples
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar"
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar:3..10:0.1" --truth people.csv
   keyhole attack noisy.jsonl --data roster.csv --id Name --private smoker:0..1:1 --noise laplace:2 --format json
+  keyhole attack --oracle http://localhost:8000/above --queries queries.csv --record answers.jsonl --budget 5000
+
+\b
+With --oracle the target is alive and says only whether its answer to a query is above a threshold: a web address that
+takes {"query": [...], "threshold": t} and says {"above": true}, a statement with {threshold} and {ids} on --data, or a
+Python function. Its noise is measured unless --noise says none, gaussian:SD or uniform:HALF-WIDTH.
 
 \b
 Exit code
@@ -63,7 +72,7 @@ Exit code
 
 
 def attack(
-    transcript: str,
+    transcript: str | None,
     data: Path | None,
     table: str | None,
     view: str | None,
@@ -79,6 +88,12 @@ def attack(
     method: Method,
     truth: Path | None,
     tolerance: float | None,
+    oracle: str | None,
+    queries: Path | None,
+    budget: int | None,
+    rate: float | None,
+    record: Path | None,
+    bounds: str,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
@@ -89,7 +104,17 @@ def attack(
     from keyhole.verbs.attack import attacked
 
     where, told = options.either(data, roster), options.one_of(config, knowledge)
-    given = with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
+
+    def merged() -> Settings:
+        return with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
+
+    if oracle is not None:
+        terms = AskingTerms(noise or "auto", budget, rate, record, bounds)
+        attack_oracle(oracle, queries, merged, terms, format=format, out=out)
+        return
+    if transcript is None:
+        raise ConfigError("nothing to attack: give a TRANSCRIPT, or --oracle with --queries")
+    given = merged()
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
     with progress_on_stderr() as progress:
@@ -103,6 +128,10 @@ def attack(
             progress=progress,
             interruptible=_interruptible,
         )
+    _show(found, format, out)
+
+
+def _show(found: Attacked, format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
     for message in found.warnings:
         warn(message, "warning")
     if format is Format.JSON:
@@ -197,7 +226,7 @@ command = click.Command(
     callback=attack,
     help=HELP,
     params=[
-        click.Argument(["transcript"]),
+        click.Argument(["transcript"], required=False),
         *options.TABLE_OPTIONS,
         options.ROSTER,
         options.KNOWLEDGE,
@@ -205,6 +234,7 @@ command = click.Command(
         options.DIALECT,
         options.NOISE,
         options.words("--method", Method.AUTO, "Which attack; auto chooses from the evidence and says why."),
+        *ORACLE_OPTIONS,
         options.TRUTH,
         options.TOLERANCE,
         options.formats(Format.TEXT, Format.JSON, Format.HTML),

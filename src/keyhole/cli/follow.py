@@ -19,7 +19,7 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.logs.detect import LogFormat
-    from keyhole.session.follow import Counts, Entered
+    from keyhole.session.follow import Entered, FollowCounts
     from keyhole.verbs.watch import Watch
 
 EVERY = 0.2  # seconds between two looks at a log that does not grow
@@ -95,7 +95,7 @@ def shown(entered: Entered, how: Format) -> Iterator[str]:
         yield f"  {' '.join(entered.sql.split())[:200]}"
 
 
-def summary(counts: Counts) -> str:
+def summary(counts: FollowCounts) -> str:
     """What was read, in one sentence."""
     parts = [f"{counts.read} statements read", f"{counts.new} new in the book", f"{counts.repeated} repeated"]
     parts += [f"{counts.elsewhere} about nothing of these people"] if counts.elsewhere else []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli import options
+from keyhole.cli.layout import LAYOUT, laid_out
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import check_out, emit, emit_json, write_whole
 from keyhole.errors import ConfigError
@@ -131,12 +132,12 @@ command = click.Command(
     callback=init,
     help=HELP,
     params=[
-        click.Argument(["data"], type=options.FILE, callback=options.laid_out),
+        click.Argument(["data"], type=options.FILE, callback=laid_out),
         options.TABLE,
         options.ID,
         options.PRIVATE,
         options.HIDDEN,
-        *options.LAYOUT,
+        *LAYOUT,
         BOUNDS,
         options.YES,
         FORCE,

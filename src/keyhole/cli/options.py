@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from keyhole.cli.layout import LAYOUT, laid_out
+
 FILE = click.Path(path_type=Path)
 Word = TypeVar("Word", bound=StrEnum)
 
@@ -38,22 +40,8 @@ FORMATS = {
 
 # What a log may be written by: the values of `gather.log.LogFormat` (tied by a test; that module is not light).
 LOGS = (
-    "auto",
-    "sql",
-    "jsonl",
-    "postgres-csvlog",
-    "pg-stat-statements",
-    "duckdb",
-    "bigquery",
-    "snowflake",
-    "dbt",
-    "metabase",
-    "superset",
-    "mysql-general-log",
-    "query-store",
-    "redshift",
-    "databricks",
-    "trino",
+    *("auto", "sql", "jsonl", "postgres-csvlog", "pg-stat-statements", "duckdb", "bigquery", "snowflake", "dbt"),
+    *("metabase", "superset", "mysql-general-log", "query-store", "redshift", "databricks", "trino"),
 )
 
 
@@ -120,50 +108,11 @@ def flag(name: str, help: str) -> click.Option:  # noqa: A002 - the word of clic
     return click.Option([name], is_flag=True, default=False, help=help)
 
 
-def laid_out(ctx: click.Context, _param: click.Parameter, value: Path | None) -> Any:
-    """The file with what was said of how it is written; the path alone if nothing was."""
-    said = ctx.meta.get(LAYOUT_KEY)
-    if not said:
-        return value
-    from keyhole.settings import File
-
-    try:
-        return File(path=value, **said)
-    except ValueError as error:
-        raise click.UsageError(f"{error}.") from None
-
-
-def _layout(name: str, metavar: str | None, help: str, *, listed: bool = False) -> click.Option:  # noqa: A002
-    """An option about how a file is written: it goes with the file (`keyhole.settings.File`)."""
-    key = name.removeprefix("--")
-
-    def said(ctx: click.Context, _param: click.Parameter, value: Any) -> None:
-        given = tuple(part.strip() for text in value for part in text.split(",")) if listed else value
-        if given:
-            ctx.meta.setdefault(LAYOUT_KEY, {})[key] = given
-
-    kind: dict[str, Any] = {"is_flag": True, "default": False} if metavar is None else {"metavar": metavar}
-    if listed:
-        kind["multiple"] = True
-    return click.Option([name], expose_value=False, is_eager=True, callback=said, help=help, **kind)
-
-
-LAYOUT_KEY = "keyhole.layout"
 DATA = click.Option(
     ["--data"],
     type=FILE,
     callback=laid_out,
     help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row per person.",
-)
-LAYOUT = (
-    _layout("--columns", "A,B,...", "Names of the columns, for a file without a header.", listed=True),
-    _layout("--encoding", "NAME", "Encoding of a text file (default: UTF-8, UTF-16 and latin-1 are recognised)."),
-    _layout("--delimiter", "SIGN", "What separates the fields of a text file (default: found)."),
-    _layout("--decimal", "SIGN", "The sign before decimals in numbers: , or . (default)."),
-    _layout("--thousands", "SIGN", "The sign between thousands in numbers, such as . or ,"),
-    _layout("--null", "WORD,...", "Words that stand for an empty value, such as NA or ?", listed=True),
-    _layout("--trim", None, "Take blanks off the ends of all values."),
-    _layout("--sheet", "NAME", "Sheet of an Excel file (default: the first)."),
 )
 TABLE = click.Option(["--table"], help="Table name (default: the file stem; then any FROM name fits).")
 VIEW = click.Option(["--view"], help="A SELECT over the file that gives one row per person, for joins and sums.")
@@ -353,54 +302,13 @@ BOX_DELTA = click.Option(
 )
 PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html, .svg or .png file.")
 
-# tables
-VALUE = click.Option(["--value"], metavar="COL", help="The column with the numbers (wide form: its name).")
-TOTAL = click.Option(
-    ["--total"],
-    multiple=True,
-    default=("Total",),
-    show_default="Total",
-    metavar="WORD",
-    help="The category that stands for all of them; none: the tables have no margins. Repeatable.",
-)
-SUPPRESSED = click.Option(
-    ["--suppressed"],
-    multiple=True,
-    metavar="MARKER[=lo..hi]",
-    help="What stands for a suppressed number, with what everybody knows of such cells (x=1..3). Repeatable.",
-)
-NESTED = click.Option(
-    ["--nested"],
-    multiple=True,
-    metavar="CHILD:PARENT|COL:FILE",
-    help="A hierarchy: two columns, or a column and its list of codes. Repeatable.",
-)
-LEAST = click.Option(
-    ["--min"],
-    metavar="NUMBER|none",
-    help="No number is below this (default: 0, unless one shown is; none: nothing is known).",
-)
+# audit and tables
 RULE = click.Option(
     ["--rule"],
     multiple=True,
     metavar="RULE",
     help='A classical rule: "N<3", "dominance 85%" or "p 15%". Repeatable: each is a check of its own.',
 )
-CONTRIBUTORS = click.Option(["--contributors"], type=FILE, help="The contributors behind the cells, one a row (CSV).")
-COUNT = click.Option(["--count"], metavar="COL", help="Column with the number of contributors of each cell.")
-LARGEST = click.Option(["--largest"], metavar="COL", help="Column with the largest contribution to each cell.")
-SECOND = click.Option(["--second"], metavar="COL", help="Column with the second largest contribution.")
-ALONG = click.Option(
-    ["--along"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable."
-)
-ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
-SUGGEST = flag(
-    "--suggest",
-    "Also the fewest further cells to suppress so that none is recovered, verified, and what else would do.",
-)
 ADVISE = flag(
     "--advise", "Also the fewest statements to withhold so that nobody is exposed, verified, and what else would do."
-)
-CELLS = click.Option(
-    ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
 )

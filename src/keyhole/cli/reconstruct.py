@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from keyhole.cli import options
+from keyhole.cli import options, table_options
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
 from keyhole.cli.terminal import check_out, emit_json, emit_lines, end
@@ -98,12 +98,12 @@ command = click.Command(
     help=HELP,
     params=[
         click.Argument(["statistics"], nargs=-1, required=True, type=options.FILE),
-        options.VALUE,
-        options.TOTAL,
-        options.SUPPRESSED,
-        options.NESTED,
-        options.ALONG,
-        options.ACROSS,
+        table_options.VALUE,
+        table_options.TOTAL,
+        table_options.SUPPRESSED,
+        table_options.NESTED,
+        table_options.ALONG,
+        table_options.ACROSS,
         options.ROUNDING,
         options.TIME_LIMIT,
         options.formats(Format.TEXT, Format.JSON),

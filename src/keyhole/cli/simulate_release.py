@@ -15,7 +15,7 @@ from keyhole.cli.terminal import emit, emit_json
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.checks.release import Outcome
+    from keyhole.checks.release import ReleaseOutcome
     from keyhole.checks.release_workloads import Workload
 
 HELP = """Compare what private mechanisms cost on one stream of counting questions.
@@ -100,13 +100,13 @@ def _workload(
     return made, f"; {left} statements are no counts and were left out" if left else ""
 
 
-def _json(p: Outcome) -> dict[str, object]:
+def _json(p: ReleaseOutcome) -> dict[str, object]:
     found: dict[str, object] = {"mechanism": p.mechanism, "epsilon": p.epsilon if math.isfinite(p.epsilon) else None,
              "answered": p.answered, "within_alpha": p.within_alpha, "seconds": round(p.seconds, 3)}  # fmt: skip
     return found | ({"note": p.note} if p.note else {})
 
 
-def _lines(played: list[Outcome]) -> list[str]:
+def _lines(played: list[ReleaseOutcome]) -> list[str]:
     lines = [f"{'mechanism':<17} {'epsilon':>10} {'answered':>9} {'within':>7} {'seconds':>8}"]
     for p in sorted(played, key=lambda p: p.epsilon if math.isfinite(p.epsilon) else math.inf):
         cost = f"{p.epsilon:.4g}" if math.isfinite(p.epsilon) else "-"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from keyhole.cli import options
+from keyhole.cli import options, table_options
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
 from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
@@ -146,23 +146,23 @@ command = click.Command(
     help=HELP,
     params=[
         click.Argument(["tables"], nargs=-1, required=True, type=options.FILE),
-        options.VALUE,
-        options.TOTAL,
-        options.SUPPRESSED,
-        options.NESTED,
-        options.LEAST,
+        table_options.VALUE,
+        table_options.TOTAL,
+        table_options.SUPPRESSED,
+        table_options.NESTED,
+        table_options.LEAST,
         options.RULE,
-        options.CONTRIBUTORS,
-        options.COUNT,
-        options.LARGEST,
-        options.SECOND,
-        options.ALONG,
-        options.ACROSS,
+        table_options.CONTRIBUTORS,
+        table_options.COUNT,
+        table_options.LARGEST,
+        table_options.SECOND,
+        table_options.ALONG,
+        table_options.ACROSS,
         options.WITHIN,
         options.ROUNDING,
         options.TIME_LIMIT,
-        options.CELLS,
-        options.SUGGEST,
+        table_options.CELLS,
+        table_options.SUGGEST,
         options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],

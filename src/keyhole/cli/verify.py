@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from keyhole.cli import options
+from keyhole.cli.layout import LAYOUT
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import emit, emit_json, end
 from keyhole.errors import ConfigError, DataError
@@ -84,7 +85,7 @@ command = click.Command(
         options.TABLE,
         options.VIEW,
         options.CONFIG,
-        *options.LAYOUT,
+        *LAYOUT,
         options.formats(Format.TEXT, Format.JSON),
         options.OUT,
     ],

@@ -75,8 +75,8 @@ class HiddenCells:
         out.writerow([ID, "marker", *columns, *([self.value] if known else [])])
         for key in self.keys:
             cell, held = self.publication.cells.get(key), dict(key)
-            marker = "" if cell is None else cell.marker or ""
-            row = [label(key), f"suppressed {marker}", *(held.get(c, "(total)") for c in columns)]
+            marker = "not published" if cell is None else f"suppressed {cell.marker or ''}"
+            row = [label(key), marker, *(held.get(c, "(total)") for c in columns)]
             out.writerow([*row, *([_decimal(truth[key])] if known else [])])
         return text.getvalue()
 

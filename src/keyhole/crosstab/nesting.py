@@ -62,6 +62,7 @@ def nesting(pairs: Iterable[str], tables: Iterable[CrossTable]) -> Nesting:
             raise ConfigError(f"--nested {pair!r}: no table has a column {child!r}")
         if Path(above).suffix.lower() in FILES:
             parents[child] = codes(read_sheet(Path(above)))
+            _known_codes(child, parents[child], above, tables)
         else:
             inside[child][above] = _seen(child, above, tables)
     for above_it in inside.values():
@@ -96,6 +97,17 @@ def codes(sheet: Sheet) -> dict[str, str]:
                 raise DataError.of_file(f"{sheet.name}: {code!r} lies in itself")
             seen.add(at)
     return found
+
+
+def _known_codes(column: str, parents: Mapping[str, str], name: str, tables: Iterable[CrossTable]) -> None:
+    """Every category must stand in the list of codes: one that does not would be taken for a code of the top."""
+    known = {*parents, *parents.values()}
+    for cell in (cell for table in tables for cell in table.cells):
+        category = dict(cell.key).get(column)
+        if category is not None and category not in known:
+            raise DataError(
+                f"{cell.place}: {column} {category} does not stand in {Path(name).name}, the list of its codes"
+            )
 
 
 def _seen(child: str, parent: str, tables: Sequence[CrossTable]) -> dict[str, str]:

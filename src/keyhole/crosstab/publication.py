@@ -26,7 +26,7 @@ class Misfit:
 class Publication:
     """Tables as one system. `values` are the numbers shown, each within `radius`; `hidden` the suppressed cells.
 
-    `whole`: all numbers are whole and exact. `joint`: a table of people exists for all numbers that add up.
+    `joint`: a table of people exists for all numbers that add up.
     """
 
     tables: tuple[CrossTable, ...]
@@ -52,8 +52,10 @@ class Publication:
 
     @property
     def whole(self) -> bool:
-        """Are all numbers whole, and exact?"""
-        return self.radius == 0 and all(v.denominator == 1 for v in (*self.values.values(), *self.truth.values()))
+        """Are all numbers whole: exact ones, or rounded to more than a unit, as counts are?"""
+        return (self.radius == 0 or self.radius >= 1) and all(
+            v.denominator == 1 for v in (*self.values.values(), *self.truth.values())
+        )
 
     @property
     def negative(self) -> bool:

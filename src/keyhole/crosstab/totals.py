@@ -23,6 +23,7 @@ def check_totals(tables: Iterable[CrossTable], layout: TableLayout) -> None:
     without any margin must be declared as such (`--total none`).
     """
     tables = list(tables)
+    _one_spelling(tables)
     if layout.total == (NONE,):
         return
     shapes = [(table, {len(cell.key) for cell in table.cells}) for table in tables]
@@ -38,6 +39,19 @@ def check_totals(tables: Iterable[CrossTable], layout: TableLayout) -> None:
         raise ConfigError(
             f"no table has the category {words}: which one stands for all of them? (--total none: no one)"
         )
+
+
+def _one_spelling(tables: Iterable[CrossTable]) -> None:
+    """Columns link tables by their names: two spellings of one name would leave a link unseen."""
+    seen: dict[str, tuple[str, str]] = {}
+    for table in tables:
+        for column in table.columns:
+            name, before = seen.setdefault(column.casefold(), (table.name, column))
+            if before != column:
+                raise ConfigError(
+                    f"{table.name} has a column {column!r}, {name} a column {before!r}: if they are one dimension, "
+                    "spell them alike, since tables are linked by it; if not, give one another name"
+                )
 
 
 def _suspects(table: CrossTable) -> Iterator[tuple[str, str]]:

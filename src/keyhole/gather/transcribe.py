@@ -17,6 +17,7 @@ from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, OTHER_GROUPS, Aggr
 from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
+from keyhole.sql.looks_like import suspicion
 from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
 
@@ -75,6 +76,7 @@ def lowered(lines: Iterable[Line], schema: Schema, now: dt.date | None = None) -
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
                 error.message += "; if a second statement starts there, end the first with a semicolon"
+            error.message += suspicion(line.sql, line.dialect)
             placed = error.position is not None
             found.append(Read(line, None, refused=str(error) if placed else f"line {line.at}: {error}"))
         except Exception as error:  # one statement that our reader trips over never stops the others

@@ -69,7 +69,7 @@ class Folding(Collection):
     def script(self, lines: Iterable[str], dialect: str) -> None:
         """The statements of a script. A line of whole plain queries is read once, however often it comes back."""
         known: dict[str, tuple[int, ...]] = {}  # such a line -> which of the kept its queries are
-        session, waiting = Script(dialect), Waiting(dialect)
+        session, waiting = Script(dialect, whole=True), Waiting(dialect)
         for text in lines:
             places = known.get(text) if waiting.empty else None
             if places is not None:

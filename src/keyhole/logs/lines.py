@@ -98,10 +98,12 @@ class LogLines:
 
     def _grew(self, line: str) -> bool:
         """Is this last line cut off where the file ended when it was opened?"""
-        if self.path is not None and self.path.stat().st_size > self.size:
-            self.cut = line
-            return True
-        return False
+        try:
+            grew = self.path is not None and self.path.stat().st_size > self.size
+        except OSError:  # it is gone meanwhile
+            grew = False
+        self.cut = line if grew else ""
+        return grew
 
     def _say(self) -> None:
         assert self.progress is not None

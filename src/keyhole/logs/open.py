@@ -52,6 +52,9 @@ IMPORTERS: dict[LogFormat, Importer] = {
 }
 
 
+DOCUMENT = 1 << 26  # characters of one JSON document that are looked at to tell what it is
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """A log that was read: its statements, and what could not be turned into one, numbered in one order.
@@ -156,7 +159,7 @@ def _head(lines: LogLines) -> str:
     head = lines.head()
     first = head.lstrip()
     if first[:1] == "{" and not first.partition("\n")[0].rstrip().endswith("}"):
-        return lines.head(1 << 62)
+        return lines.head(DOCUMENT)
     return head
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -96,13 +95,14 @@ class TailedFile:
         """A place in this file."""
         return LogPlace.of(self._file, offset)
 
+    @property
+    def given(self) -> int:
+        """How many lines were given out."""
+        return len(self._starts)
+
     def start(self, line: int) -> int:
         """Where a line begins (from 1); that behind the last is the end of what was given out."""
         return self._starts[line - 1] if line <= len(self._starts) else self._read
-
-    def line_at(self, offset: int) -> int:
-        """The number of the line that holds an offset, among those given out."""
-        return bisect_right(self._starts, offset)
 
     def head(self) -> str:
         """The beginning, to tell what it is written in."""

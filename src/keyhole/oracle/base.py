@@ -19,7 +19,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracle.noise import OracleNoise
+from keyhole.oracle.noise import OracleNoise, a_law
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
 
@@ -139,7 +139,7 @@ class StreamAttack(ABC):
 
     def __init__(self, subspace: Subspace, noise: OracleNoise) -> None:
         self.subspace = subspace
-        self.noise = noise
+        self.noise = a_law(noise)
         self.queries_seen = 0
         self._law, self._knots, self._tails = noise.law, noise.knots, noise.tails
         self._doubt_counts = np.zeros((2 * subspace.d, 2))

@@ -9,7 +9,7 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracle.base import ThresholdOracle
-from keyhole.oracle.noise import OracleNoise
+from keyhole.oracle.noise import OracleNoise, a_law
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
 
@@ -47,9 +47,9 @@ class LevelNewton:
     """
 
     def __init__(self, subspace: Subspace, noise: OracleNoise, *, levels: int) -> None:
-        if levels < 2:
-            raise ModelError(f"an oracle has at least 2 levels, got {levels}")
-        self.subspace, self.noise, self.levels = subspace, noise, levels
+        if not isinstance(levels, int | np.integer) or levels < 2:
+            raise ModelError(f"an oracle has a whole number of levels, at least 2, got {levels!r}")
+        self.subspace, self.noise, self.levels = subspace, a_law(noise), int(levels)
         self.cuts = np.array([quantile(noise, i / levels) for i in range(1, levels)])
         self._c = subspace.coordinates(subspace.middle)
         self._P = subspace.initial_covariance()

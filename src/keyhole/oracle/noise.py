@@ -63,8 +63,21 @@ def _pack(kind: int, scale: float, tail0: float, rho_max: float, rho_near: float
     return np.array([kind, scale, tail0, rho_max, rho_near, near, 1.0], dtype=np.float64)
 
 
+def a_law(noise: OracleNoise) -> OracleNoise:
+    """A noise law, and not a number or nothing in its place.
+
+    >>> a_law(1.0)
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.ModelError: the noise is a law, such as GaussianNoise(0.5) or UniformNoise(1.0), not 1.0
+    """
+    if not hasattr(noise, "law") or not hasattr(noise, "cdf"):
+        raise ModelError(f"the noise is a law, such as GaussianNoise(0.5) or UniformNoise(1.0), not {noise!r}")
+    return noise
+
+
 def _positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
+    if not (isinstance(value, int | float | np.number) and math.isfinite(value) and value > 0):
         raise ModelError(f"{name} must be a positive number, got {value!r}; noise of scale 0 has no density at 0")
     if not SMALLEST <= value <= 1 / SMALLEST:
         raise ModelError(

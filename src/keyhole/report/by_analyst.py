@@ -8,7 +8,7 @@ from keyhole.audit.base import visible
 from keyhole.report.completion import completed
 from keyhole.report.plain import Plain
 from keyhole.report.sentence import sentence
-from keyhole.report.text import argued, listed, reasons, wrapped
+from keyhole.report.text import argued, listed, worked_out, wrapped
 from keyhole.report.troubles import more
 
 
@@ -27,10 +27,7 @@ def by_analyst(views: Mapping[str, Plain]) -> Iterator[tuple[str, str]]:
             continue
         yield "", ""
         yield f"To {visible(who)} alone: {sentence(view)}", "bold"
-        for reason in reasons(argued(shown)):
-            line, *worked = reason.splitlines()
-            yield from wrapped(line, "")
-            yield from (part for each in worked for part in wrapped(each, "dim"))
+        yield from worked_out(argued(shown))
         yield from (part for line in completed(shown) for part in wrapped(line, ""))
         yield from ((f"  {line}", "") for line in more(view.findings))
 

@@ -25,6 +25,7 @@ WORDS: Mapping[str, str] = {
     "it, answers can give away ranges.",
     "budget": "How much may be given away about any one person, in all answers together. Noisy answers are paid "
     "from it; when it is spent, nothing more is answered.",
+    "cell": "A place in a published table, or a part of the values that a private column may have.",
     "certificate": "What a proof needs besides its statements so that `keyhole verify` can replay it.",
     "complete": "A complete verdict covers everybody: whoever is not listed is shown to be open, by a theorem or "
     "by a second table with the same answers in which he has another value. Only then the exit code is 0.",
@@ -35,6 +36,7 @@ WORDS: Mapping[str, str] = {
     "looking at private values, so that the denial itself tells nothing.",
     "dialect": "The database system that the statements were written for (--dialect). The same text can mean "
     "different things in two systems.",
+    "dimension": "A table of public facts about a value, such as the names of states by their codes.",
     "distinct": "Statements with different texts: a statement asked a hundred times is one of them.",
     "domain": "All values that a column may have, declared in keyhole.toml and not read off private data.",
     "entry": "One line of the book; its receipt is a digest that fixes it and everything before it.",
@@ -46,11 +48,15 @@ WORDS: Mapping[str, str] = {
     "exposed": "One value is left for this person: it follows from the answers, and the proof says how. It does "
     "not matter whether anybody has noticed yet.",
     "fact": "Something an attacker is assumed to know about single people or groups ([[facts]] in keyhole.toml).",
+    "fingerprint": "A digest by which a statement or a finding is known again, without any value.",
+    "first": "The statement that completed an exposure: before it, the proof did not hold.",
     "gaussian": "Noise drawn from the bell curve; see noise.",
     "group": "With --group-size: people whose total is determined, though none of them alone.",
     "hidden": "A column that nobody knows and nobody may ask about. It is not loaded.",
     "horizon": "How many questions a prepaid run is planned for.",
     "id": "The column, or columns, that name a person.",
+    "if shown": "The proof needs a row that the statement may not have shown (a LIMIT cut the answer). It counts "
+    "as inferred.",
     "inferred": "Something new is known of a person but not the value: some category is excluded, or (with "
     "--within) the range is narrow. The exit code is 1, as for exposed.",
     "insider": "Somebody in the table knows his own value and can take it off every sum. insiders = 1 protects "
@@ -67,6 +73,7 @@ WORDS: Mapping[str, str] = {
     "noise": "A random number added to an answer, large enough to hide any one person and small enough to be of use.",
     "noisy": "An answer with noise. It proves nothing about anybody by itself; many together can (keyhole attack).",
     "open": "At least two values are possible for this person: the answers do not tell which.",
+    "outer": "The value surely lies in this range, which may be wider than it has to be.",
     "policy": "How questions are answered: audited, private or monitored.",
     "prior": "What is known before any answer: the declared range, step or values.",
     "private": "A column that nobody should learn, such as pay. As a policy: answers have noise and a price.",
@@ -79,6 +86,7 @@ WORDS: Mapping[str, str] = {
     "3.2 is the second part of statement 3.",
     "rank": "How many independent equations the answers make. As many as there are atoms: every atom's total is known.",
     "receipt": "A digest of an entry of the book and of everything before it.",
+    "record": "A row of the table. A person may have several, if the id is repeated.",
     "refused": "The statement was not understood, or asks what is not decided here; the message says what to write.",
     "replay": "`keyhole verify` runs the statements of a proof on made-up private values: a right proof then "
     "gives the made-up value.",
@@ -91,8 +99,10 @@ WORDS: Mapping[str, str] = {
     "sound": "Everything that is said is proved. It does not say that everything was found; see complete.",
     "statement": "One SQL statement of the log, as it was written.",
     "step": "The grid of a column: values are multiples of it, such as 0.1. A range with one multiple is a value.",
+    "suppressed": "A cell that is left empty on purpose when a table is published, so that nobody is seen in it.",
     "transcript": "A log with its answers, one JSON line a statement.",
     "unjudged": "No rule used the answer. It may give away anything, so there is no all-clear.",
+    "waiver": "A finding that somebody looked at and signed off; it no longer counts for the exit code.",
     "witness": "A note, kept elsewhere, of the book's last entry: a book that was cut or exchanged does not match it.",
 }
 

@@ -8,7 +8,7 @@ from html import escape
 from keyhole.report.plain import Case, Plain
 from keyhole.report.sentence import sentence
 from keyhole.report.text import GROUPS_TITLE, argued, claim, formula, legend, listed, reasons, sizes
-from keyhole.report.troubles import SHOWN, more, troubles
+from keyhole.report.troubles import SHOWN, troubles
 
 
 def html(verdict: Plain) -> str:
@@ -21,7 +21,8 @@ def _parts(verdict: Plain) -> Iterator[str]:
     shown = listed(verdict.findings)
     if shown:
         yield _table(shown)
-        yield from (f"<p>{escape(line)}</p>" for line in more(verdict.inferred, "more narrowed down"))
+        if left := len(verdict.findings) - len(shown):
+            yield f"<p>... and {left} more narrowed down</p>"
         yield "<p><b>Why:</b></p>"
         yield _lines([*reasons(argued(shown)), *legend(argued(shown))])
     if verdict.groups:

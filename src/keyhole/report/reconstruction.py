@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from keyhole.attack.reconstruct.outcome import Found, MicrodataFound, RowValues
 from keyhole.audit.base import visible
+from keyhole.microdata.outcome import MicrodataFound, RebuiltStatus, RowValues
 from keyhole.report.as_json import number
 
 SHOWN = 40
@@ -33,7 +33,7 @@ def sentence(found: MicrodataFound) -> str:
     """What came of it."""
     n, searched = len(found.rows), f"{found.cells} numbers, one per cell, were searched"
     rows = "1 row" if n == 1 else f"{n} rows"
-    if found.status is Found.LIMIT:
+    if found.status is RebuiltStatus.LIMIT:
         return f"The time was up before any rows were found, so nothing is claimed ({searched}; --time-limit)."
     if found.unique:
         return f"The {rows} below {'is' if n == 1 else 'are'} the only ones that give these statistics ({searched})."

@@ -20,6 +20,7 @@ from keyhole.transcript import simplest_decimal
 
 WIDTH = 110  # places of a line; proofs are wrapped there
 KEPT = "\ue000"  # stands for a blank at which no line is broken
+FEW = 4  # people of whom the same is known have a line each; more of them share one
 NAMES = 10  # people that a shared reason names
 WIDEST = 60  # places of a column; what is longer pushes the rest of its line
 RANGES_TITLE = "Open, in a range that follows from the answers and what is known:"
@@ -192,9 +193,9 @@ def reasons(cases: Sequence[Case]) -> Iterator[str]:
             yield why(case)
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Ann, Bob and Cyd; of many the first few, all of them are in the table."""
-    told = [*names[:NAMES], f"{len(names) - NAMES} more"] if len(names) > NAMES + 1 else list(names)
+def _listed(names: Sequence[str], most: int = NAMES) -> str:
+    """Ann, Bob and Cyd; of many the first few."""
+    told = [*names[:most], f"{len(names) - most} more"] if len(names) > most + 1 else list(names)
     return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
 
 
@@ -219,15 +220,12 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
     if shown:
         yield "", ""
         yield from _table(shown, verdict.priors)
-        yield from ((line, "") for line in more(verdict.inferred, "more narrowed down"))
+        if left := len(verdict.findings) - len(shown):
+            yield f"... and {left} more narrowed down (--format json lists all)", ""
         yield "", ""
         yield "Why:", "bold"
         proved = argued(shown)
-        for reason in reasons(proved):
-            line, *worked = reason.splitlines()
-            worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
-            yield from wrapped(line, "")
-            yield from (part for each in worked for part in wrapped(each, "dim"))
+        yield from worked_out(proved)
         if len(proved) < len(shown):
             yield f"  ... and {len(shown) - len(proved)} more proofs (--format json lists all)", ""
         yield from (part for line in legend(proved) for part in wrapped(line, "dim"))
@@ -242,6 +240,15 @@ def lines(verdict: Plain) -> Iterator[tuple[str, str]]:
     yield from ((line, "yellow") for line in troubles(verdict))
     yield "", ""
     yield sizes(verdict), "dim"
+
+
+def worked_out(cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
+    """The proofs with their arithmetic, wrapped."""
+    for reason in reasons(cases):
+        line, *worked = reason.splitlines()
+        worked = [each for each in worked if len(set(each.split(" = "))) > 1]  # 5 = 5 says nothing
+        yield from wrapped(line, "")
+        yield from (part for each in worked for part in wrapped(each, "dim"))
 
 
 def text(verdict: Plain) -> str:
@@ -270,16 +277,22 @@ def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
 
 
 def listed(findings: Sequence[Case]) -> list[Case]:
-    """Everybody who is exposed; then a page of those who are narrowed down, the narrowest first."""
+    """Everybody who is exposed; then those who are narrowed down, a page of what is known, the narrowest first."""
     ordered = narrowest_first(findings)
-    exposed = [case for case in ordered if case.status == EXPOSED]
-    return [*exposed, *[case for case in ordered if case.status != EXPOSED][:SHOWN]]
+    exposed, rest = (
+        [c for c in ordered if c.status == EXPOSED],
+        [(c, (c.column, known(c))) for c in ordered if c.status != EXPOSED],
+    )
+    page = dict.fromkeys(list(dict.fromkeys(key for _, key in rest))[:SHOWN])
+    return [*exposed, *(case for case, key in rest if key in page)]
 
 
 def argued(shown: Sequence[Case]) -> list[Case]:
-    """Whose proof is printed: a page of those who are exposed, and all others that are listed."""
+    """Whose proof is printed: a page of those who are exposed, then of the others; a shared reason is told once."""
     exposed = [case for case in shown if case.status == EXPOSED]
-    return [*exposed[:SHOWN], *shown[len(exposed) :]]
+    rest = shown[len(exposed) :]
+    single = [case for case in rest if not case.argument.rule][:SHOWN]
+    return [*exposed[:SHOWN], *single, *(case for case in rest if case.argument.rule)]
 
 
 def wrapped(line: str, style: str) -> Iterator[tuple[str, str]]:
@@ -320,8 +333,13 @@ def beside(case: Case, priors: Mapping[str, Prior]) -> str:
 def _table(cases: Sequence[Case], priors: Mapping[str, Prior]) -> Iterator[tuple[str, str]]:
     """Who and what, in columns as wide as what they hold."""
     rows = [("who", "column", "what is known", "singled out")]
-    said = [(case, f"{known(case)}{beside(case, priors)}") for case in cases]
-    rows += [(case.who, case.column, told, "yes" if case.singled_out else "no") for case, told in said]
+    folded: dict[tuple[str, ...], list[str]] = {}
+    for at, case in enumerate(cases):
+        said = (case.column, f"{known(case)}{beside(case, priors)}", "yes" if case.singled_out else "no")
+        folded.setdefault(said if case.status != EXPOSED else (*said, str(at)), []).append(case.who)
+    for (column, told, alone, *_), names in folded.items():
+        listed = names if len(names) <= FEW else [_listed(names, FEW - 1)]
+        rows += [(who, column, told, alone) for who in listed]
     widths = [min(max(_width(row[k]) for row in rows), WIDEST) for k in range(4)]
     for number, row in enumerate(rows):
         cells = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -59,7 +59,7 @@ class Entered:
 
 
 @dataclass(slots=True)
-class Counts:
+class FollowCounts:
     """What was read, in statements."""
 
     read: int = 0
@@ -88,7 +88,7 @@ class Follower:
     format: LogFormat = LogFormat.AUTO
     dialect: Dialect | None = None
     beside: tuple[str, ...] = ()
-    counts: Counts = field(default_factory=Counts)
+    counts: FollowCounts = field(default_factory=FollowCounts)
     _batch: list[Exported] = field(default_factory=list)
     _known: dict[str, int] = field(default_factory=dict)  # statements of this epoch -> their entries
     _seen: int = 0  # how many of the book's statements are among them
@@ -140,7 +140,8 @@ class Follower:
         """
         lines = TailedFile(path, lambda: self._idle(lines), live=live)
         try:
-            for found in self._found(lines):
+            for each in self._found(lines):
+                found = replace(each, at=min(each.at, lines.given))  # lines of a text in JSON are not those of the log
                 if place is None or lines.start(found.at) >= place.offset:
                     self._take(found, lines)
         finally:

@@ -16,7 +16,7 @@ from keyhole.defend.budget import Cap
 from keyhole.defend.conversion import rho_within
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import count_cells, declared_domain
-from keyhole.defend.loss import Loss, Neighbours, Number, Unit, exact, probability
+from keyhole.defend.loss import Loss, Number, Unit, exact, probability
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.planning import Planning
 from keyhole.defend.planner.terms import HORIZON, SPEND, PlanTerms
@@ -84,7 +84,7 @@ def private_session(
             ledger = Ledger(book, cap, domain=mark)
         answering: Answering | Planning
         if columns is not None:
-            answering = _planning(source, columns, ledger, terms, accuracy, told.budget.neighbours)
+            answering = _planning(source, columns, ledger, terms, accuracy, told.budget)
         else:
             histogram = count_cells(source, domain, told.budget.neighbours)
             n = histogram.public_n if histogram.neighbours == "replace-one" else None
@@ -98,13 +98,19 @@ def private_session(
 
 
 def _planning(
-    source: DuckDBSource, columns: Partitions, ledger: Ledger, terms: Terms, accuracy: float | None, who: Neighbours
+    source: DuckDBSource,
+    columns: Partitions,
+    ledger: Ledger,
+    terms: Terms,
+    accuracy: float | None,
+    budget: BudgetTable,
 ) -> Planning:
+    who, delta = budget.neighbours, _delta(terms, budget)
     numbers = {name: column for name, column in columns.columns.items() if isinstance(column, Cuts)}
     share = SPEND if terms.spend is None else exact(terms.spend, "--spend")
     if not 0 < share <= 1:
         raise PrivacyParameterError(f"--spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
-    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway)
+    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta)
     return Planning(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
 
 

@@ -70,6 +70,8 @@ class _Finer:
             if self.query(node.this, known) or self.query(node.expression, known):
                 raise NotTold("a UNION of records is not judged: put it in --view")
             return False
+        if node.args.get("into"):
+            raise NotTold("SELECT INTO writes a table: only reading is judged")
         from_, joins = node.args.get("from_"), node.args.get("joins") or []
         if node.args.get("laterals") or node.args.get("sample") or node.args.get("pivots"):
             raise NotTold("LATERAL, PIVOT and samples are not judged: put them in --view")
@@ -126,7 +128,7 @@ class _Finer:
         if not grouped:
             shown.windows(node, items)
         else:
-            clause, keys = _resolved(node, items, aliases)
+            clause, keys = resolved_keys(node, items, aliases)
             shown.grouped(node, clause, keys)
         if len(self.found) > MAX_SELECTS:
             raise NotTold(f"it is computed from more than {MAX_SELECTS} SELECTs: ask for them separately")
@@ -144,8 +146,12 @@ class _Shown:
     def grouped(self, node: exp.Select, clause: exp.Group | None, keys: list[exp.Expr]) -> None:
         """GROUP BY: keys and aggregates."""
         texts = {_text(key) for key in keys}
-        for part in _parts(node, "where", "group"):
-            self.collect(part, texts)
+        shown = {folded(item.alias) for item in node.expressions if isinstance(item, exp.Alias)}
+        ordered = [each.this for each in node.args["order"].expressions] if node.args.get("order") else []
+        for part in (*_parts(node, "where", "group", "order"), *ordered):
+            named = isinstance(part, exp.Column) and len(part.parts) == 1 and folded(part.name) in shown
+            if not (named and any(part is each for each in ordered)):  # in ORDER BY an alias goes before a column
+                self.collect(part, texts)
         self.add(node, clause, keys)
 
     def windows(self, node: exp.Select, items: list[exp.Expr]) -> None:
@@ -288,7 +294,7 @@ def _aggregated(node: exp.Expr) -> bool:
     return is_aggregate(node) or any(map(_aggregated, node.iter_expressions()))
 
 
-def _resolved(
+def resolved_keys(
     node: exp.Select, items: list[exp.Expr], aliases: dict[str, exp.Expr]
 ) -> tuple[exp.Group | None, list[exp.Expr]]:
     """GROUP BY with positions and aliases replaced by what they stand for, and the keys in it."""
@@ -340,4 +346,4 @@ def _text(node: exp.Expr) -> str:
     return str(node.copy().transform(plain).sql())
 
 
-__all__ = ["NotTold", "finer"]
+__all__ = ["NotTold", "finer", "resolved_keys"]

@@ -6,17 +6,22 @@ BY with a HAVING. A second aggregation is one where it is linear in the cells: a
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlglot import exp
 
 from keyhole.schema import folded
+from keyhole.sql.finer import NotTold, resolved_keys
 from keyhole.sql.moments import is_aggregate
 
 _KEPT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "qualify", "with_", "joins")
 _INNER = ("expressions", "from_", "where", "group", "having", "with_")
 
 
-def flat(tree: exp.Expr) -> exp.Select | None:
+def flat(tree: exp.Expr, columns: Collection[str] = ()) -> exp.Select | None:
     """The statement with its grouped subquery opened; None if it has none, or if that would not say the same.
+
+    `columns` are those of the table, case folded: in GROUP BY they go before an alias of their name.
 
     >>> import sqlglot
     >>> made = flat(sqlglot.parse_one("SELECT d, n FROM (SELECT d, COUNT(*) AS n FROM t GROUP BY d) AS s WHERE n > 9"))
@@ -28,18 +33,24 @@ def flat(tree: exp.Expr) -> exp.Select | None:
     while isinstance(tree, exp.Subquery | exp.Paren) and tree.args.get("alias") is None:
         tree = tree.this
     found = None
-    while isinstance(tree, exp.Select) and (opened := _opened(tree)) is not None:
+    while isinstance(tree, exp.Select) and (opened := _opened(tree, columns)) is not None:
         tree = found = opened
     return found
 
 
-def _opened(outer: exp.Select) -> exp.Select | None:
+def _opened(outer: exp.Select, columns: Collection[str]) -> exp.Select | None:
     inner, alias = _source(outer)
     if inner is None or not _only(outer, _KEPT) or not _only(inner, _INNER) or outer.args.get("joins"):
         return None
     names = _names(inner)
     if names is None or not (inner.args.get("group") or any(map(_aggregated, names.values()))):
         return None
+    aliases = {name: part for name, part in names.items() if name not in columns}
+    try:
+        clause, _ = resolved_keys(inner, [item.unalias() for item in inner.expressions], aliases)
+    except NotTold:
+        return None
+    inner.set("group", clause)
     twice = outer.args.get("group") is not None or any(map(_aggregated, _said(outer)))
     if twice:
         return _twice(outer, inner, names, alias)

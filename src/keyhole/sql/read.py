@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from keyhole.errors import ParseError, QueryError, UnsupportedQuery
 from keyhole.predicate import columns
 from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Query, Statement, Term
-from keyhole.schema import Schema
+from keyhole.schema import Schema, folded
 from keyhole.sql.clock import told
 from keyhole.sql.dialects import Carried, carried
 from keyhole.sql.engines import Dialect
@@ -81,6 +81,7 @@ class _Opening:
     def __init__(self, dialect: str, schema: Schema) -> None:
         self.dialect, self.schema = dialect, schema
         self.name = "" if dialect == Dialect.UNKNOWN else dialect
+        self.columns = {folded(column.name) for column in schema.columns}
 
     def opened(self, tree: exp.Expr, carry: Carried | None = None) -> tuple[Statement, ...]:
         """The plain statements of a tree: exact ones if there are, else such as tell more."""
@@ -94,13 +95,13 @@ class _Opening:
         if isinstance(tree, exp.SetOperation):
             return self.several(tree)
         if carry is not None and not carry.reason:
-            made = flat(_tree(carry.sql, Dialect.DUCKDB))
+            made = flat(_tree(carry.sql, Dialect.DUCKDB), self.columns)
             if made is not None and not _cut(made):
                 try:
                     return (replace(lower(made.sql(dialect="duckdb"), self.schema), text=carry.sql),)
                 except QueryError:
                     pass
-        whole = flat(tree) or tree
+        whole = flat(tree, self.columns) or tree
         if isinstance(whole, exp.Select) and _cut(whole):
             try:
                 return (self.shortened(whole),)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from keyhole.schema import folded
 from keyhole.sql.engines import Dialect
 from keyhole.sql.prepared import Prepared
 from keyhole.sql.split import Fragment, masked, split
+from keyhole.sql.views import NotResolved, with_views
 
 _I = re.IGNORECASE | re.DOTALL
 _PLAIN = re.compile(r"(?:SELECT|WITH)\b", _I)
@@ -48,6 +50,11 @@ _FETCH = re.compile(r"(?:FETCH|MOVE)\b(?:.*\b(?:FROM|IN))?\s+(?P<name>\S+)(?:\s+
 _EXPLAIN = re.compile(r"EXPLAIN\b(?P<how>\s*\([^)]*\)|(?:\s+(?:ANALYZE|ANALYSE|VERBOSE|QUERY\s+PLAN))*)", _I)
 _KEPT = re.compile(
     r"(?:CREATE\b.*?\bAS\b\s*\(?\s*(?:SELECT|WITH|EXECUTE|TABLE|FROM)\b|INSERT\b.*?\b(?:SELECT|WITH)\b)", _I
+)
+_VIEW = re.compile(
+    r"CREATE\s+(?:OR\s+REPLACE\s+)?(?:TEMP\s+|TEMPORARY\s+)?VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[^\s(]+)\s+AS\s+"
+    r"(?P<sql>(?:SELECT|WITH)\b.*)",
+    _I,
 )
 _DO = re.compile(r"DO\s+(?:LANGUAGE\s+\w+\s*)?(?P<mark>\$\w*\$)(?P<body>.*)(?P=mark)(?:\s*LANGUAGE\s+\w+)?\s*", _I)
 _PERFORM = re.compile(r"(?P<word>PERFORM|RETURN\s+QUERY)\s+", _I)
@@ -96,6 +103,8 @@ class Script:
     prepared: dict[str, Prepared] = field(default_factory=dict)
     cursors: set[str] = field(default_factory=set)
     blocks: int = 0
+    views: dict[str, str] = field(default_factory=dict)
+    whole: bool = False  # everything that reads its views comes through here
 
     def steps(self, text: str) -> Iterator[ScriptStep]:
         """The steps of a script, in order.
@@ -109,12 +118,21 @@ class Script:
         for part in told_apart(text, self.dialect) if len(text) <= SHORT else split(text, self.dialect):
             yield from self.step(part)
 
+    def _viewed(self, step: ScriptStep) -> ScriptStep:
+        """A statement that reads a view, with the view's query in it."""
+        if step.steers or step.unjudged or not self.views:
+            return step
+        try:
+            return replace(step, sql=with_views(step.sql, self.dialect, self.views))
+        except NotResolved as error:
+            return replace(step, unjudged=str(error))
+
     def step(self, part: Fragment) -> Iterator[ScriptStep]:
         """The steps of one statement."""
         if _PLAIN.match(part.sql):
-            yield ScriptStep(part.sql, part.line)
+            yield self._viewed(ScriptStep(part.sql, part.line))
         else:
-            yield from self._opened(part.sql, part)
+            yield from map(self._viewed, self._opened(part.sql, part))
 
     def _opened(self, sql: str, part: Fragment) -> Iterator[ScriptStep]:
         """One statement: passed, opened, or listed."""
@@ -208,6 +226,11 @@ class Script:
     def _explain(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         return [ScriptStep(sql, unjudged=MEASURED if re.search("ANALY[SZ]E", match["how"], _I) else PLANNED)]
 
+    def _view(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        """It shows nothing yet: what reads it does, and that is opened if it is asked in this script."""
+        self.views[folded(match["name"].split(".")[-1].strip('"`[]'))] = sql[slice(*match.span("sql"))]
+        return [ScriptStep(sql, steers=self.whole, unjudged="" if self.whole else KEPT)]
+
     def _kept(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         return [ScriptStep(sql, unjudged=KEPT)]
 
@@ -240,6 +263,7 @@ _WAYS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (_CURSOR, Script._cursor),
     (re.compile(r"(?:FETCH|MOVE)\b", _I), Script._fetch),
     (_EXPLAIN, Script._explain),
+    (_VIEW, Script._view),
     (_KEPT, Script._kept),
     (_PERFORM, Script._perform),
     (_SESSION, Script._steered),

@@ -42,7 +42,7 @@ def encoding_of(path: Path) -> str:
         if head.startswith(mark):
             return name
     first, second = head[::2].count(0), head[1::2].count(0)
-    if max(first, second) > len(head) // 4 and 10 * min(first, second) < max(first, second):
+    if len(head) > 8 and max(first, second) > len(head) // 4 and 10 * min(first, second) < max(first, second):
         return "utf-16-le" if second > first else "utf-16-be"
     if first or second:
         raise DataError.of_file(

@@ -86,6 +86,8 @@ class Workbook:
     def _day(self, serial: str) -> str:
         """Days since the end of 1899 (or the start of 1904) as a date, with its time if it has one."""
         try:
+            if 0 <= float(serial) < 1:  # a time of day
+                return (dt.datetime.min + dt.timedelta(seconds=round(float(serial) * 86400))).time().isoformat()
             start = dt.datetime(1904, 1, 1) if self._from_1904 else dt.datetime(1899, 12, 30)
             moment = start + dt.timedelta(seconds=round(float(serial) * 86400, 3))
         except (ValueError, OverflowError):

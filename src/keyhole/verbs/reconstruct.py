@@ -1,24 +1,21 @@
-"""`keyhole.reconstruct`: the rows behind published statistics, and whether they are the only ones."""
+"""The rows behind published statistics, and whether they are the only ones: the verb of `keyhole reconstruct`.
+
+Each kind of file brings its own imports: a model needs no SQL.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from keyhole.attack.reconstruct.counts import of_tables
-from keyhole.attack.reconstruct.model import row_model
-from keyhole.attack.reconstruct.outcome import MicrodataFound, Progress, RowValues, rebuilt
-from keyhole.attack.reconstruct.statistics import Statistics, load
-from keyhole.crosstab.cells import TableLayout, read_cells
-from keyhole.crosstab.nesting import nesting
-from keyhole.crosstab.publication import publication
-from keyhole.crosstab.sheet import read_sheet
-from keyhole.crosstab.totals import check_totals
 from keyhole.errors import ConfigError, ContradictionError
-from keyhole.solve.integers.lp_file import read_lp
-from keyhole.solve.integers.reduce import reduced
-from keyhole.verbs.tables import layout_of, step_of
+from keyhole.microdata.outcome import MicrodataFound, Progress, RowValues, rebuilt
+from keyhole.microdata.statistics import Statistics, load
+
+if TYPE_CHECKING:
+    from keyhole.crosstab.cells import TableLayout
 
 SECONDS = 60.0
 SHEETS = (".csv", ".tsv", ".txt", ".xlsx")
@@ -52,6 +49,8 @@ def reconstruct(
         return from_statistics(load(paths[0]), time_limit, progress)
     if value is None:
         raise ConfigError("tables of counts: --value names the column with the counts")
+    from keyhole.crosstab.words import layout_of
+
     layout = layout_of(value, total, suppressed, nested, by=by, across=across)
     return from_statistics(_tabled(paths, layout, nested, rounding), time_limit, progress)
 
@@ -59,12 +58,14 @@ def reconstruct(
 def from_statistics(given: Statistics, time_limit: float = SECONDS, progress: Progress | None = None) -> MicrodataFound:
     """The rows that give figures per group.
 
-    >>> from keyhole.attack.reconstruct.statistics import parse
+    >>> from keyhole.microdata.statistics import parse
     >>> text = "[columns.age]\\nmin = 0\\nmax = 9\\n[[statistics]]\\ncount = 2\\nmax = { age = 5 }\\nsum = { age = 7 }"
     >>> found = from_statistics(parse(text))
     >>> found.rows, found.unique
     (({'age': 2}, {'age': 5}), True)
     """
+    from keyhole.microdata.model import row_model
+
     model = row_model(given)
 
     def told(group: int) -> str:
@@ -87,6 +88,9 @@ def _kind(path: Path) -> str:
 
 def _from_model(path: Path, time_limit: float, progress: Progress | None) -> MicrodataFound:
     """The columns of a model that are not 0."""
+    from keyhole.solve.integers.lp_file import read_lp
+    from keyhole.solve.integers.reduce import reduced
+
     model = read_lp(path)
     small = reduced(model.system)
 
@@ -106,6 +110,14 @@ def _from_model(path: Path, time_limit: float, progress: Progress | None) -> Mic
 
 
 def _tabled(paths: Sequence[Path], layout: TableLayout, nested: Sequence[str], rounding: str | None) -> Statistics:
+    from keyhole.crosstab.cells import read_cells
+    from keyhole.crosstab.nesting import nesting
+    from keyhole.crosstab.publication import publication
+    from keyhole.crosstab.sheet import read_sheet
+    from keyhole.crosstab.totals import check_totals
+    from keyhole.crosstab.words import step_of
+    from keyhole.microdata.counts import of_tables
+
     read = [read_cells(read_sheet(path), layout) for path in paths]
     check_totals(read, layout)
     above = nesting(nested, read)

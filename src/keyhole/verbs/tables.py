@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +20,7 @@ from keyhole.crosstab.publication import Publication, publication
 from keyhole.crosstab.sensitivity import SensitivityRule
 from keyhole.crosstab.sheet import read_sheet
 from keyhole.crosstab.totals import check_totals
+from keyhole.crosstab.words import layout_of, number_of, step_of
 from keyhole.errors import ConfigError
 from keyhole.knowledge import Columns, Config, FactTable, PrivateColumn
 from keyhole.logs.open import Log, LogFormat
@@ -28,7 +28,6 @@ from keyhole.report.published import TablesVerdict
 from keyhole.report.verdict import Verdict
 
 BY_RULE = "(rule)"
-RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +118,6 @@ def drawn_from(
     return draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
 
 
-def layout_of(
-    value: str,
-    total: str | Sequence[str],
-    suppressed: Sequence[str],
-    nested: Sequence[str],
-    *,
-    by: Sequence[str] = (),
-    across: str | None = None,
-) -> TableLayout:
-    """How files are read, from the words of the command line."""
-    words = (total,) if isinstance(total, str) else tuple(total)
-    also = frozenset(name for pair in nested for name in pair.split(":"))
-    return TableLayout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
-
-
 def draw(
     files: Sequence[Path],
     layout: TableLayout,
@@ -160,7 +144,7 @@ def draw(
     if limit is not None and whole.whole:
         mine = (Decimal(1), Decimal(limit - 1)) if applied else (Decimal(0), Decimal(limit - 1))
         ranges = {BY_RULE: mine} if applied else {m: mine if e == (None, None) else e for m, e in ranges.items()}
-    lowest = None if floor is None or floor == "none" else _number(str(floor), "--min")
+    lowest = None if floor is None or floor == "none" else number_of(str(floor), "--min")
     assumed = floor is None and not whole.negative
     hidden = HiddenCells.of(judged, _free(layout.value, judged))
     return Drawn(hidden, ranges, Decimal(0) if assumed else lowest, rules, tuple(found), untold, applied, assumed)
@@ -227,41 +211,6 @@ def _sensitive(
             "--contributors FILE with one row a contributor"
         )
     return found, unknown
-
-
-def marked(text: str) -> tuple[str, Ends]:
-    """A marker, with what is known of cells that have it.
-
-    >>> marked("x=1..3"), marked("(D)")
-    (('x', (Decimal('1'), Decimal('3'))), ('(D)', (None, None)))
-    """
-    found = RANGE.fullmatch(text)
-    if found is None:
-        return text, (None, None)
-    lo, hi = (_number(found[end], "--suppressed") if found[end] else None for end in ("lo", "hi"))
-    if lo is not None and hi is not None and lo > hi:
-        raise ConfigError(f"--suppressed {text!r}: {lo} is above {hi}")
-    return found["marker"], (lo, hi)
-
-
-def _number(text: str, option: str) -> Decimal:
-    try:
-        found = Decimal(text)
-    except ArithmeticError:
-        raise ConfigError(f"{option}: {text!r} is not a number") from None
-    if not found.is_finite():
-        raise ConfigError(f"{option}: {text!r} is not a number")
-    return found
-
-
-def step_of(rounding: str | int | Decimal | None) -> Fraction | None:
-    """The step that numbers were rounded to; None: it is read off their digits."""
-    if rounding is None:
-        return None
-    step = Fraction(_number(str(rounding), "--rounding"))
-    if step < 0:
-        raise ConfigError(f"--rounding {rounding} is below 0")
-    return step
 
 
 def _free(value: str, of: Publication) -> str:

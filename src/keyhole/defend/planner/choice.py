@@ -10,9 +10,9 @@ from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.ledger import Kept, Ledger
 from keyhole.defend.loss import Loss, Neighbours, Unit, rounded_down, rounded_up
 from keyhole.defend.planner.asks import AskedStatement, Wanted
-from keyhole.defend.planner.columns import Axis, Partitions
+from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.planner.estimates import Bounds
-from keyhole.defend.planner.holdings import Holdings
+from keyhole.defend.planner.holdings import Holdings, relevant
 from keyhole.defend.planner.laid import Laid, lay
 from keyhole.defend.planner.orders import Purchase, lone, number_generation, number_laid, number_question
 from keyhole.defend.planner.quantiles import BoughtQuantile, epsilon_for_ranks, loss_of_epsilon, recalled
@@ -33,6 +33,7 @@ from keyhole.defend.planner.ways import AskedPart, axis_of, cuts_of, inferable, 
 from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Quantity
+from keyhole.defend.tables.residuals import Names
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.predicate import Scalar
 
@@ -62,10 +63,18 @@ class Found:
         if self.number is not None:
             holdings.ledger.tell(analyst, self.number)
             return [self.number.entry]
-        needed = [(m, part.functional.names) for m, part in self.laid.sums.items()]
-        if self.wanted.kind != "linear":
-            needed.append((COUNT, self.laid.names))
-        return holdings.tell(self.generation, needed, analyst)
+        return holdings.tell(self.generation, self._needed(), analyst)
+
+    def charges(self) -> list[int]:
+        """What was paid for everything that it is made from."""
+        kept = self.number or (None if self.quantile is None else self.quantile.kept)
+        if kept is not None:
+            return list(kept.of or ())
+        return [table.charge for table in relevant(self.generation, self._needed())]
+
+    def _needed(self) -> list[tuple[Quantity, Names]]:
+        found = [(m, part.functional.names) for m, part in self.laid.sums.items()]
+        return found if self.wanted.kind == "linear" else [*found, (COUNT, self.laid.names)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,9 +146,9 @@ class Chooser:
                 ways.append((_worst(variances(laid, alone)), len(ways), found))
         return [found for _, _, found in sorted(ways, key=lambda way: way[:2])]
 
-    def _axes(self, generation: Generation) -> Mapping[str, list[Axis]]:
+    def _axes(self, generation: Generation) -> Mapping[str, list[CutAxis]]:
         """The partitions of number columns that were bought, from their keys."""
-        found: dict[str, dict[str, Axis]] = {}
+        found: dict[str, dict[str, CutAxis]] = {}
         for table in generation.tables:
             for key in table.names:
                 name, bar, cuts = key.partition("|")
@@ -148,7 +157,7 @@ class Chooser:
                     continue
                 listed = self.holdings.cuts.get(key)
                 starts = listed if listed is not None else ([int(c) for c in cuts.split(",")] if cuts else [])
-                found.setdefault(name, {})[key] = Axis(key, column.at(starts))
+                found.setdefault(name, {})[key] = CutAxis(key, column.at(starts))
         return {name: list(axes.values()) for name, axes in found.items()}
 
     # --- the choice ---------------------------------------------------------------------------------------------------
@@ -347,9 +356,9 @@ class Chooser:
             if bar > n / 2:
                 cost = self.cost(chosen, self.holdings.ledger)
                 return NotSold(
-                    f"{part.wanted.label or question.sql}: for {self.unit} {float(cost):.4g} the bar would be over half of "
-                    "everybody, which says next to nothing: nothing was spent. Ask for fewer groups, allow more with a "
-                    "smaller --horizon, or say --anyway"
+                    f"{part.wanted.label or question.sql}: for {self.unit} {float(cost):.4g} the bar would be over "
+                    "half of everybody, which says next to nothing: nothing was spent. Ask for fewer groups, allow "
+                    "more with a smaller --horizon, or say --anyway"
                 )
         return chosen
 

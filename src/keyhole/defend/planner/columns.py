@@ -25,7 +25,7 @@ FINEST = 1000  # steps of a range of reals for which none was declared
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class CutAxis:
     """A column under one partition; tables are combined along axes with the same `key` alone."""
 
     key: str
@@ -37,10 +37,10 @@ class Axis:
         return self.column.size
 
     @classmethod
-    def of(cls, column: Partition) -> Axis:
+    def of(cls, column: Partition) -> CutAxis:
         """Its key says where it is cut.
 
-        >>> Axis.of(Cuts("age", Fraction(0), Fraction(1), 99, (0, 18))).key
+        >>> CutAxis.of(Cuts("age", Fraction(0), Fraction(1), 99, (0, 18))).key
         'age|18'
         """
         if isinstance(column, Categories):

@@ -11,7 +11,7 @@ import numpy as np
 from keyhole.basis.cells.base import Cells
 from keyhole.basis.cells.domain import Domain
 from keyhole.defend.planner.asks import Wanted
-from keyhole.defend.planner.columns import Axis
+from keyhole.defend.planner.columns import CutAxis
 from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.margins import check_size
@@ -36,7 +36,7 @@ class Laid:
     """
 
     wanted: Wanted
-    axes: tuple[Axis, ...]
+    axes: tuple[CutAxis, ...]
     keys: tuple[str, ...]  # columns whose every cell is asked by itself, in the order of GROUP BY
     count: Functional
     sums: Mapping[Quantity, Linear]
@@ -81,7 +81,7 @@ def _public(quantity: Quantity, asked: Functional, generation: Generation) -> bo
     return quantity == COUNT and generation.n is not None and asked.whole
 
 
-def lay(wanted: Wanted, keys: Sequence[str], axes: Sequence[Axis]) -> Laid:
+def lay(wanted: Wanted, keys: Sequence[str], axes: Sequence[CutAxis]) -> Laid:
     """The functionals over the cells of these axes; refused if a condition cuts through a cell, or they are too many.
 
     Cost: one pass over the cells for each condition.
@@ -97,7 +97,7 @@ def lay(wanted: Wanted, keys: Sequence[str], axes: Sequence[Axis]) -> Laid:
     return Laid(wanted, ordered, tuple(keys), kept[wanted.where], sums)
 
 
-def _functional(where: Predicate, axes: Sequence[Axis], cells: Cells | None, keys: tuple[int, ...]) -> Functional:
+def _functional(where: Predicate, axes: Sequence[CutAxis], cells: Cells | None, keys: tuple[int, ...]) -> Functional:
     names = tuple(axis.key for axis in axes)
     if cells is None:
         return Functional(names, (), (), None)

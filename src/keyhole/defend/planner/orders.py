@@ -14,7 +14,7 @@ from keyhole.defend.ledger import Bought, Ledger
 from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.noise import NoiseSource
 from keyhole.defend.planner.asks import AskedStatement
-from keyhole.defend.planner.columns import Axis, Partitions
+from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.planner.holdings import NUMBER, TABLE, Holdings
 from keyhole.defend.planner.laid import Laid, Linear
 from keyhole.defend.planner.spoken import spoken
@@ -32,7 +32,7 @@ NOWHERE = Functional((), (), (), None)  # over no axis: the number itself
 class Purchase:
     """A purchase, before it is made: its price is known. `laid` is the number it buys; None: the whole table."""
 
-    axes: tuple[Axis, ...]
+    axes: tuple[CutAxis, ...]
     doses: tuple[Dose, ...]
     law: NoiseLaw
     laid: Laid | None = None
@@ -61,7 +61,7 @@ class Purchase:
 
 
 def sized(
-    spend: Fraction, axes: Sequence[Axis], quantities: Sequence[Quantity], law: NoiseLaw, neighbours: Neighbours
+    spend: Fraction, axes: Sequence[CutAxis], quantities: Sequence[Quantity], law: NoiseLaw, neighbours: Neighbours
 ) -> Purchase:
     """The table that costs at most `spend`."""
     doses = tuple(noise_for(spend, quantities, law, "table", neighbours))
@@ -127,7 +127,7 @@ class Buying:
         return made
 
 
-def _listed(axis: Axis) -> bool:
+def _listed(axis: CutAxis) -> bool:
     """Does its key say where it is cut?"""
     return (
         isinstance(axis.column, Cuts) and axis.key == f"{axis.column.name}|{','.join(map(str, axis.column.starts[1:]))}"

@@ -11,6 +11,7 @@ from itertools import product
 from keyhole.basis.cells.domain import Domain
 from keyhole.book.noisy_tables import table_lines
 from keyhole.defend.answering import Answered, Priced
+from keyhole.defend.conversion import epsilon_at
 from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import asking_schema
 from keyhole.defend.loss import rounded_down
@@ -121,7 +122,7 @@ class Planning:
         if self.stream is not None and self.stream.waits_for(asked.mark):
             return None
         chosen = self.chooser.choose(asked.question, asked.mark, analyst)
-        if isinstance(chosen, NotSold) or chosen.orders or chosen.quantiles:
+        if isinstance(chosen, NotSold) or chosen.orders or chosen.quantiles or not self._may_hear(chosen, analyst):
             return None
         return self._answered(asked, chosen, Fraction(0), analyst)
 
@@ -143,6 +144,11 @@ class Planning:
             self.holdings.refresh()
             if chosen.orders or chosen.quantiles:
                 chosen = self.chooser.after(asked.question, asked.mark, analyst, chosen)
+            if not self._may_hear(chosen, analyst):
+                why = (
+                    f"what was released before would answer this, and being told of it would pass the cap of {analyst}"
+                )
+                return self.refused(asked.sql, Refused(why), analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
             return self.refused(asked.sql, Refused(str(error)), analyst)
         return self._answered(asked, chosen, ledger.spent() - before, analyst)
@@ -168,10 +174,31 @@ class Planning:
         self._used.update(dict.fromkeys(entries))
         groups = tuple(self._groups(asked.question, columns))
         left = self.setting.ledger.left(analyst)
-        notes = (*(w.spoken for w in asked.question.wanted if w.spoken), *chosen.notes)
+        notes = (*(w.spoken for w in asked.question.wanted if w.spoken), *self._left_out(asked), *chosen.notes)
         made = Answered(asked.sql, asked.question.grouped, groups, self.terms.beta, cost, left,
-                        self.margins.neighbours, chosen.how, None, notes)  # fmt: skip
+                        self.margins.neighbours, chosen.how + self._in_epsilon(), None, notes)  # fmt: skip
         return replace(made, entry=max(entries)) if entries else made
+
+    def _may_hear(self, chosen: Chosen, analyst: str | None) -> bool:
+        """Has the analyst room for everything that the answer is made from, together?"""
+        return self.setting.ledger.may_be_told(analyst, [at for found in chosen.found for at in found.charges()])
+
+    def _in_epsilon(self) -> str:
+        """A budget in rho told as what it promises."""
+        spent = self.setting.ledger.spent()
+        if self.chooser.unit != "rho" or not self.terms.delta or not spent:
+            return ""
+        delta = self.terms.delta
+        return f"; all so far is epsilon {float(epsilon_at(spent, delta)):.4g} at delta {float(delta):g}"
+
+    def _left_out(self, asked: PlannedStatement) -> tuple[str, ...]:
+        """Whom a GROUP BY does not show, from the declaration."""
+        columns = dict.fromkeys(column for keys in asked.question.sets for _, column in keys)
+        names = [name for name in columns if self.columns.of(name).missing is None]
+        if not names:
+            return ()
+        listed = ", ".join(names)
+        return (f"groups are the declared values of {listed}: records with NULL or any other value are in no group",)
 
     def _groups(
         self, question: AskedStatement, columns: Sequence[list[Estimate]]

@@ -195,8 +195,8 @@ def _minimax(need: Allocation, ratio: NDArray[np.float64], rounds: int) -> NDArr
 
 
 def _within_rule(
-    precision: NDArray[np.float64], candidates: Sequence[Names], asked: Sequence[Functional], need: Allocation, rule: Rule,
-    sizes: Mapping[str, int],
+    precision: NDArray[np.float64], candidates: Sequence[Names], asked: Sequence[Functional], need: Allocation,
+    rule: Rule, sizes: Mapping[str, int],
 ) -> tuple[dict[Names, Fraction], NDArray[np.float64]]:  # fmt: skip
     """The same proportions, scaled until the exact tails of all questions are within the rule; and the bars before."""
     paid = need.costs * (np.sqrt(precision) if need.linear else precision)

@@ -8,32 +8,35 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.basis.cells.categories import Categories
-from keyhole.defend.planner.columns import Axis, Partitions
+from keyhole.basis.cells.cuts import Cuts
+from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
 from keyhole.predicate import literal, quote_name
 from keyhole.transcript import simplest_decimal
 
 
 def spoken(
-    table: str, axes: Sequence[Axis], doses: Sequence[Dose], law: NoiseLaw, columns: Partitions
+    table: str, axes: Sequence[CutAxis], doses: Sequence[Dose], law: NoiseLaw, columns: Partitions
 ) -> dict[str, Any]:
     """The fields that `keyhole.book.noisy_tables` reads."""
     noise = []
     for dose in doses:
         scale = dose.noise if law == "laplace" else Fraction(math.sqrt(dose.noise))
         noise.append([f"discrete-{law}", str(scale)])
+    present = [axis for axis in axes if isinstance(axis.column, Cuts) and axis.column.bins == 1 and axis.size == 2]
+    lone = present[0] if len(present) == 1 else None  # that it is there is said by the aggregate itself
     return {
         "from": quote_name(table),
-        "where": [conditions(axis) for axis in axes],
-        "select": [_item(dose.quantity, columns) for dose in doses],
+        "where": [["", None] if axis is lone else conditions(axis) for axis in axes],
+        "select": [_item(dose.quantity, columns, lone) for dose in doses],
         "noise": noise,
     }
 
 
-def conditions(axis: Axis) -> list[str]:
+def conditions(axis: CutAxis) -> list[str]:
     """One SQL condition for each cell, whatever the table holds.
 
-    >>> conditions(Axis.of(Cuts("age", Fraction(0), Fraction(1), 99, (0, 18))))
+    >>> conditions(CutAxis.of(Cuts("age", Fraction(0), Fraction(1), 99, (0, 18))))
     ['"age" < 18', '"age" >= 18', '"age" IS NULL']
     """
     column, name = axis.column, quote_name(axis.column.name)
@@ -60,12 +63,12 @@ def conditions(axis: Axis) -> list[str]:
     return [*found, f"{name} IS NULL"]
 
 
-def _item(quantity: Quantity, columns: Partitions) -> list[str]:
+def _item(quantity: Quantity, columns: Partitions, present: CutAxis | None) -> list[str]:
     """The SELECT item of a quantity and its unit; a square has none."""
     if quantity == COUNT:
-        return ["COUNT(*)", "1"]
+        return ["COUNT(*)" if present is None else f"COUNT({quote_name(present.column.name)})", "1"]
     column = columns.number(quantity.column)
-    if quantity.power != 1 or column.missing is not None:
+    if quantity.power != 1 or (present is not None and present.column.name != column.name):
         return ["", "1"]
     middle = column.lo + column.hi
     sign = "-" if middle >= 0 else "+"

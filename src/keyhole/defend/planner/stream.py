@@ -15,7 +15,7 @@ from keyhole.defend.loss import rounded_down
 from keyhole.defend.planner.allocation import Allocation
 from keyhole.defend.planner.asks import AskedStatement, Wanted
 from keyhole.defend.planner.choice import Chooser, Keys
-from keyhole.defend.planner.columns import Axis
+from keyhole.defend.planner.columns import CutAxis
 from keyhole.defend.planner.laid import Laid, lay
 from keyhole.defend.planner.orders import Buying, Purchase, sized
 from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon
@@ -25,6 +25,7 @@ from keyhole.defend.planner.ways import cuts_of
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Quantity
 from keyhole.defend.tables.residuals import Floats, Inference, Names, subsets
+from keyhole.errors import BudgetExhausted
 from keyhole.query import Refused
 
 PILOT = Fraction(1, 20)
@@ -87,7 +88,7 @@ class StreamPlanner:
     chooser: Chooser
     buying: Buying
     terms: PlanTerms
-    axes: dict[str, Axis] = field(default_factory=dict)
+    axes: dict[str, CutAxis] = field(default_factory=dict)
 
     def expected(self, found: Mapping[str, AskedStatement]) -> StreamPlan:
         """These are about to be asked."""
@@ -102,6 +103,10 @@ class StreamPlanner:
         by looking at the pilot, so the pilot is not combined with them.
         """
         total = self.spend(analyst)
+        if total <= 0:
+            raise BudgetExhausted(
+                "nothing is left of the budget: nothing was spent; raise the budget", remaining=total, requested=0
+            )
         parts = [(wanted, keys) for q in questions for wanted, keys in q.parts]
         quantiles = {w.label + repr(w.where): w for w, _ in parts if w.kind == "quantile"}
         linear = [(w, keys) for w, keys in parts if w.kind != "quantile"]
@@ -138,7 +143,7 @@ class StreamPlanner:
                 cuts.setdefault(name, set()).update(found)
         for name, found in cuts.items():
             column = self.chooser.columns.of(name)
-            self.axes[name] = Axis.of(column.at(found) if isinstance(column, Cuts) else column)
+            self.axes[name] = CutAxis.of(column.at(found) if isinstance(column, Cuts) else column)
 
     def _laid(self, wanted: Wanted, keys: Keys) -> Laid:
         names = [column for _, column in keys]

@@ -13,7 +13,7 @@ SPEND = Fraction(1, 10)  # of what is left, on one file
 class PlanTerms:
     """`accuracy` is a share of n (people, under add-remove) for numbers scaled to [0, 1]; None means: share out what
     is left over `horizon` questions, or `spend` of it over the statements of a file. `anyway` sells answers that say
-    next to nothing.
+    next to nothing. `delta` is at which a budget in rho is also told as an epsilon.
     """
 
     beta: float = 0.05
@@ -21,3 +21,4 @@ class PlanTerms:
     horizon: int = HORIZON
     spend: Fraction = SPEND
     anyway: bool = False
+    delta: Fraction = Fraction(0)

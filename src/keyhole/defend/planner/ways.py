@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.planner.asks import Wanted
-from keyhole.defend.planner.columns import Axis, Partitions
+from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.planner.laid import Laid, lay
 from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation
@@ -58,16 +58,16 @@ def cuts_of(wanted: Wanted, keys: Sequence[str], columns: Partitions) -> dict[st
     return found
 
 
-def axis_of(name: str, cuts: set[int], columns: Partitions) -> Axis:
+def axis_of(name: str, cuts: set[int], columns: Partitions) -> CutAxis:
     """The partition that a purchase has: the declared one, cut further where the question needs it.
 
     A column that is only asked whether it is NULL keeps one cell for all its numbers.
     """
     column = columns.of(name)
     if not isinstance(column, Cuts):
-        return Axis.of(column)
+        return CutAxis.of(column)
     inside = {c for c in cuts if 0 < c <= column.steps}
-    return Axis.of(column.at({*column.starts, *inside}) if inside else column.at(()))
+    return CutAxis.of(column.at({*column.starts, *inside}) if inside else column.at(()))
 
 
 def part_of(wanted: Wanted, keys: Sequence[str], columns: Partitions) -> AskedPart:
@@ -78,7 +78,7 @@ def part_of(wanted: Wanted, keys: Sequence[str], columns: Partitions) -> AskedPa
 
 
 def inferable(
-    part: AskedPart, generation: Generation, columns: Partitions, known: Mapping[str, Sequence[Axis]]
+    part: AskedPart, generation: Generation, columns: Partitions, known: Mapping[str, Sequence[CutAxis]]
 ) -> Iterator[Laid]:
     """The same number over partitions that were bought before, where they can say it."""
     if part.laid.known(generation):
@@ -92,7 +92,7 @@ def inferable(
             fit = [a for a in known.get(name, ()) if isinstance(a.column, Cuts) and inside <= {*a.column.starts}]
             choices.append(fit)
         else:
-            choices.append([Axis.of(column)])
+            choices.append([CutAxis.of(column)])
     for axes in islice(product(*choices), TRIED):
         if {axis.key for axis in axes} == {*part.laid.names}:
             continue

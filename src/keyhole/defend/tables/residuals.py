@@ -74,8 +74,8 @@ class Inference:
 
     >>> both = Inference(known=10.0)
     >>> both.add(("sex",), np.array([5.0, 7.0]), 0.5)
-    >>> float(both.value(("sex",), [np.array([1.0, 0.0])])), both.variance(("sex",), [Profile(0.5, 0.5)])
-    (4.0, 1.0)
+    >>> both.estimate(("sex",)).tolist(), both.variance(("sex",), [Profile(0.5, 0.5)])
+    ([4.0, 6.0], 1.0)
     """
 
     known: float | None = None
@@ -124,17 +124,6 @@ class Inference:
                 total += here.reshape(spread) / prod(self.sizes[name] for name in names if name not in keep)
             self.made[names] = total
         return self.made[names]
-
-    def value(self, names: Names, vectors: Sequence[Floats]) -> Floats:
-        """The estimate of a product question; a matrix in place of a vector asks one question a row."""
-        found = self.estimate(names)
-        assert found is not None
-        for axis, vector in enumerate(vectors):
-            if vector.ndim == 2:
-                found = np.moveaxis(np.tensordot(vector, found, axes=(1, axis)), 0, axis)
-            else:
-                found = np.expand_dims(np.tensordot(vector, found, axes=(0, axis)), axis)
-        return found
 
     def variance(self, names: Names, profiles: Sequence[Profile]) -> float:
         """Of the error of a product question; infinite if nothing is known of a part that matters."""

@@ -9,7 +9,9 @@ from typing import Any
 from keyhole.errors import LogError
 from keyhole.logs.importers.exported import Exported, faulty, statements
 from keyhole.logs.importers.records import Text, document, joined, line_of
+from keyhole.schema import folded
 from keyhole.sql.engines import named
+from keyhole.sql.views import NotResolved, with_views
 
 _NO_SQL = ("seed", "source", "exposure", "metric", "semantic_model", "group", "macro")
 
@@ -29,6 +31,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         )
     metadata = whole.get("metadata")
     engine = named(metadata.get("adapter_type") if isinstance(metadata, Mapping) else None)
+    models = _models(whole)
     for key, node in _nodes(whole):
         found = text.find(f'"{key}"')
         at = line_of(text, found) if found >= 0 else 1
@@ -45,8 +48,24 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         if not isinstance(sql, str) or not sql.strip():
             yield faulty(key, at, "it has no compiled code: run dbt compile and audit its manifest.json")
             continue
+        others = {name: code for name, code in models.items() if code != sql}
         for part in statements(sql, at):
-            yield replace(part, at=at, dialect=engine)
+            try:
+                whole_sql = with_views(part.sql, engine, others)
+            except NotResolved as error:
+                yield replace(part, at=at, dialect=engine, unjudged=str(error))
+                continue
+            yield replace(part, sql=whole_sql, at=at, dialect=engine)
+
+
+def _models(whole: Mapping[str, Any]) -> dict[str, str]:
+    """The compiled code of the models, by the names under which others read them."""
+    found: dict[str, str] = {}
+    for key, node in _nodes(whole):
+        code = node.get("compiled_code") or node.get("compiled_sql") if isinstance(node, Mapping) else None
+        if isinstance(code, str) and key.startswith("model.") and str(node.get("language") or "sql") == "sql":
+            found[folded(str(node.get("alias") or node.get("name") or key.split(".")[-1]))] = code.strip().rstrip(";")
+    return found
 
 
 def _nodes(whole: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

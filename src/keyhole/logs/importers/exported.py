@@ -77,7 +77,7 @@ def scripted(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int 
     >>> [f.sql for f in scripted(["SELECT 1; BEGIN;\\n", "SELECT 2"]) if not f.steers]
     ['SELECT 1', 'SELECT 2']
     """
-    session = Script(dialect)
+    session = Script(dialect, whole=True)
     for part in pieces(lines, dialect, patience):
         yield from stepped(part, session)
 

@@ -63,7 +63,7 @@ def parse_lp(text: str, name: str = "the model") -> LpModel:
     >>> model.names, model.system.coefficient.tolist(), model.system.upper.tolist()
     (('x', 'y'), [1, 2], [2, 1])
     """
-    reader = _Reader(name)
+    reader = _LpReader(name)
     if "\\" in text:
         text = COMMENT.sub(" ", text)
     for head, words in _sections(text.split()):
@@ -91,7 +91,7 @@ def _sections(words: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _LpReader:
     name: str
     place: dict[str, int] = field(default_factory=dict)
     columns: list[int] = field(default_factory=list)

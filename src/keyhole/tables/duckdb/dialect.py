@@ -20,6 +20,7 @@ from keyhole.schema import folded
 SEPARATORS = ("\t", ";", "|", ",")
 SAMPLE = 1 << 16  # characters
 ROWS = 200
+TIMES = "timestampformat='%Y-%m-%d %H:%M:%S'"
 DATES = "dateformat='%Y-%m-%d'"  # other forms stay text: whether 03/04 is in March or in April is not guessed
 
 
@@ -85,7 +86,14 @@ def csv_reader(path: Path) -> str:
     """What the engine selects from, for a file in UTF-8 with a header; columns with one name are refused."""
     separation = Separation.of(path)
     check_header(path, separation)
-    return f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES})"
+    times = f", {TIMES}" if _other_times(path, separation) else ""
+    return f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES}{times})"
+
+
+def _other_times(path: Path, separation: Separation) -> bool:
+    """Are there times whose day is not written yyyy-mm-dd?"""
+    pattern = re.compile(r"\s*\d{1,2}[/.-]\d{1,2}[/.-]\d{2,4}[ T]+\d")
+    return any(pattern.match(cell) for row in first_rows(path, separation) for cell in row)
 
 
 def check_header(path: Path, separation: Separation) -> None:
@@ -101,8 +109,13 @@ def check_header(path: Path, separation: Separation) -> None:
 
 def header(path: Path, separation: Separation) -> list[str]:
     """The fields of the first row."""
+    return next(iter(first_rows(path, separation)), [])
+
+
+def first_rows(path: Path, separation: Separation) -> list[list[str]]:
+    """Some rows of a file, the header first."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        return next(separation.rows(list(islice(file, 50))), [])
+        return list(separation.rows(file.read(SAMPLE).splitlines(keepends=True)))
 
 
 def uneven(path: Path, separation: Separation) -> str | None:
@@ -128,11 +141,20 @@ def uneven(path: Path, separation: Separation) -> str | None:
     return None
 
 
-def no_header(names: Sequence[str]) -> bool:
+def no_header(names: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> bool:
     """Does a first line look like data? Where a field is a number (and no year), nobody named columns.
 
-    >>> no_header(["39", "State-gov"]), no_header(["age", "2020"]), no_header(["name", "pay"])
+    Unless a name that is no number stands over numbers in the `rows` below it.
+
+    >>> no_header(["39", "State-gov"]), no_header(["age", "2020"]), no_header(["id", "1", "2"], [["7", "0", "5"]])
     (True, False, False)
     """
     plain = [name.strip() for name in names]
-    return any(re.fullmatch(r"[+-]?\d+([.,]\d+)?", name) and not re.fullmatch(r"(19|20)\d\d", name) for name in plain)
+    for at, name in enumerate(plain):
+        below = [row[at].strip() for row in rows if len(row) > at and row[at].strip()]
+        if name and not _NUMBER.fullmatch(name) and below and all(map(_NUMBER.fullmatch, below)):
+            return False
+    return any(_NUMBER.fullmatch(name) and not re.fullmatch(r"(19|20)\d\d", name) for name in plain)
+
+
+_NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?")

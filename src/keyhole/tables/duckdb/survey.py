@@ -18,7 +18,7 @@ from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import FileLayout
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Kind, folded
-from keyhole.tables.duckdb.dialect import Separation, csv_reader, header, no_header, uneven
+from keyhole.tables.duckdb.dialect import Separation, csv_reader, first_rows, no_header, uneven
 from keyhole.tables.duckdb.kinds import kind_of_type
 from keyhole.tables.duckdb.prepare import BLANKS, FOLDER, Content, cannot_attach, content_of, prepared
 from keyhole.tables.encodings import encoding_of
@@ -38,11 +38,11 @@ NOTHING = (
     "-",
     ".",
 )  # words for no value
-NUMBER = r"[+-]?(\d{1,3}([.]\d{3})+|\d+)(,\d+)?"
+NUMBER = r"[+-]?(\d{{1,3}}([{}]\d{{3}})([{}]\d{{3}})*|\d+)([{}]\d+)?"
+GROUPS = r"[+-]?(\d{{1,3}}([{}]\d{{3}})([{}]\d{{3}})*|\d+)"
+WHOLE, POINT = r"[+-]?\d+", r"[+-]?\d*[.]?\d*"
+THOUSANDS = (".", " ", "'", "\u00a0", "\u202f", "\u2019")
 NUMERAL = r"[+-]?[\d.,]*\d[\d.,]*"
-COMMA = r"[+-]?[\d.]*\d,\d+"
-GROUPED = r"[+-]?\d{1,3}([.]\d{3})+(,\d+)?"
-ENGLISH = r"[+-]?\d{1,3}(,\d{3})+([.]\d+)?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,8 @@ def _found(path: Path, layout: FileLayout, life: ExitStack) -> FileLayout:
     plain = prepared(path, replace(layout, decimal=None, thousands=None), (), life)
     assert isinstance(plain, Path)
     separation = Separation.of(plain)
-    if not layout.columns and no_header(names := header(plain, separation)):
+    names, *below = first_rows(plain, separation) or [[]]
+    if not layout.columns and no_header(names, below):
         raise ConfigError(
             f"the first line of {path.name} looks like data, not names: name its {len(names)} columns with --columns"
         )
@@ -210,19 +211,20 @@ def _stands_for_nothing(con: duckdb.DuckDBPyConnection, columns: Sequence[str], 
 
 
 def _signs(con: duckdb.DuckDBPyConnection, columns: Sequence[str], layout: FileLayout) -> FileLayout:
-    """Decimal commas and signs between thousands, where whole columns are written so."""
+    """Decimal commas and signs between thousands, where a whole column is written so and can be read in one way."""
     for column in columns:
         bare, filled = _bare(column), _filled(column, layout.null)
-        if _all(con, f"regexp_full_match({bare}, '{NUMBER}')", filled) and _holds(
-            con, f"regexp_full_match({bare}, '{COMMA}')", filled
-        ):
-            if _all(con, f"regexp_full_match({bare}, '{ENGLISH}') OR regexp_full_match({bare}, '[+-]?\\d+')", filled):
-                continue  # 1,234 may be either
-            grouped = _holds(con, f"regexp_full_match({bare}, '{GROUPED}')", filled)
-            return replace(layout, decimal=",", thousands="." if grouped else None)
-    for column in columns:
-        bare, filled = _bare(column), _filled(column, layout.null)
-        test = f"regexp_full_match({bare}, '{ENGLISH}') OR regexp_full_match({bare}, '[+-]?\\d{{1,3}}([.]\\d+)?')"
-        if _all(con, test, filled) and _holds(con, f"regexp_full_match({bare}, '{ENGLISH}')", filled):
-            return replace(layout, thousands=",")
+
+        def every(pattern: str, bare: str = bare, filled: str = filled) -> bool:
+            return _all(con, f"regexp_full_match({bare}, {literal(pattern)})", filled)
+
+        if every(WHOLE) or every(POINT) or every(GROUPS.format(",", ",")):
+            continue  # 1,234 may be either
+        for sign in THOUSANDS:
+            if every(NUMBER.format(sign, sign, ",")):
+                grouped = _holds(con, f"contains({bare}, {literal(sign)})", filled)
+                return replace(layout, decimal=",", thousands=sign if grouped else None)
+        for sign in (",", *THOUSANDS[1:]):
+            if every(NUMBER.format(sign, sign, ".")):
+                return replace(layout, thousands=sign)
     return layout

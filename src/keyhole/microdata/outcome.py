@@ -8,7 +8,6 @@ from enum import StrEnum
 
 import numpy as np
 
-from keyhole.attack.reconstruct.model import MOST_ROWS
 from keyhole.errors import ContradictionError
 from keyhole.predicate import Scalar
 from keyhole.solve.integers.apart import apart
@@ -19,9 +18,10 @@ from keyhole.solve.status import SolverStatus
 RowValues = dict[str, Scalar]
 Progress = Callable[[str, int, int], None]
 SHOWN = 12
+MOST_ROWS = 10**6
 
 
-class Found(StrEnum):
+class RebuiltStatus(StrEnum):
     """How a reconstruction ended: all is proved; rows, but the time was up before it was known what others there are;
     the time was up before any rows were found."""
 
@@ -37,7 +37,7 @@ class MicrodataFound:
     `cells` are the numbers that were searched for, `of` how many the model had at first.
     """
 
-    status: Found
+    status: RebuiltStatus
     unique: bool | None
     rows: tuple[RowValues, ...]
     common: tuple[RowValues, ...] | None
@@ -47,7 +47,7 @@ class MicrodataFound:
     @property
     def proved(self) -> bool:
         """Is it proved what all solutions share?"""
-        return self.status is Found.PROVED
+        return self.status is RebuiltStatus.PROVED
 
 
 def rebuilt(
@@ -74,9 +74,9 @@ def rebuilt(
     if found.status is SolverStatus.INFEASIBLE:
         raise contradiction(system, told, seconds, bounding)
     listed = _rows(found.solution, system.asked, row, valued=valued)
-    status = Found.PROVED if found.status is SolverStatus.OPTIMAL else Found.ROWS
+    status = RebuiltStatus.PROVED if found.status is SolverStatus.OPTIMAL else RebuiltStatus.ROWS
     if found.solution is None:
-        status = Found.LIMIT
+        status = RebuiltStatus.LIMIT
     common = None if found.common is None else _rows(found.common, system.asked, row, valued=valued)
     return MicrodataFound(status, _unique(found), listed, common, system.asked, of)
 

@@ -20,15 +20,15 @@ from math import ceil, floor, lcm, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.reconstruct.statistics import Attribute, Ends, Figure, GroupFigures, Statistics
 from keyhole.errors import ConfigError, DataError, QueryError
+from keyhole.microdata.outcome import MOST_ROWS
+from keyhole.microdata.statistics import Attribute, Ends, Figure, GroupFigures, Statistics
 from keyhole.predicate import Kleene, Leaf, Opaque, Predicate, Scalar, fold, leaf_truth
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.solve.integers.system import NO_END, IntegerSystem, LinearRow, RowChoice, of_rows
 from keyhole.sql import lower
 
 MOST_CELLS = 400_000
-MOST_ROWS = 10**6
 MOST_PAIRS = 20_000  # of middle values of one median
 Mask = NDArray[np.bool_]
 

@@ -1,0 +1,187 @@
+"""`keyhole attack --oracle`: learn what a system hides that says only yes or no."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from keyhole.cli import options
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import check_out, emit, emit_json
+from keyhole.errors import ConfigError
+
+if TYPE_CHECKING:
+    from keyhole.oracle.real import Learnt
+    from keyhole.settings import Settings
+
+SHOWN = 40
+
+ORACLE = click.Option(
+    ["--oracle"],
+    metavar="URL|SQL|MODULE:FUNCTION",
+    help="A target that says yes or no: is its answer to a query above a threshold?",
+)
+QUERIES = click.Option(
+    ["--queries"], type=options.FILE, help="What to ask the oracle: CSV with a header, or JSON lines of numbers."
+)
+BUDGET = click.Option(["--budget"], type=click.IntRange(min=1), help="The most answers to ask the oracle for.")
+RATE = click.Option(
+    ["--rate"], type=click.FloatRange(min=0, min_open=True), metavar="PER SECOND", help="Ask the oracle no faster."
+)
+RECORD = click.Option(
+    ["--record"], type=options.FILE, help="Keep the oracle's answers here; the same command goes on where it ended."
+)
+BOUNDS = click.Option(
+    ["--range", "bounds"], default="0..1", show_default=True, metavar="LOW..HIGH", help="Where the hidden numbers lie."
+)
+ORACLE_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS)
+
+
+@dataclass(frozen=True, slots=True)
+class AskingTerms:
+    """How a target is asked: its noise, how often, how fast, where answers are kept, where its numbers lie."""
+
+    noise: str
+    budget: int | None
+    rate: float | None
+    record: Path | None
+    bounds: str
+
+
+def attack_oracle(
+    oracle: str,
+    queries: Path | None,
+    given: Callable[[], Settings],
+    terms: AskingTerms,
+    *,
+    format: Format,  # noqa: A002 - the word of the option
+    out: Path | None,
+) -> None:
+    """Read the queries, ask, learn, report."""
+    import numpy as np
+
+    from keyhole.oracle.real import learn_target
+    from keyhole.oracle.recorded import Recorded
+    from keyhole.oracle.targets import target_of
+
+    check_out(out)
+    if queries is None:
+        raise ConfigError("--oracle needs --queries FILE: what to ask, one query a line")
+    names, rows = read_queries(queries)
+    low, high = _bounds(terms.bounds)
+    ask = _database(given(), names) if oracle.lstrip().upper().startswith("SELECT") else None
+    target = target_of(oracle, names, ask)
+    width = len(names)
+    with Recorded(target, terms.record, budget=terms.budget, rate=terms.rate) as asked:
+        found = learn_target(
+            asked, np.array(rows, dtype=np.float64), np.full(width, low), np.full(width, high), noise=terms.noise
+        )
+        recalled = asked.recalled
+    if format is Format.JSON:
+        emit_json(json.dumps(_json(found, names, recalled), indent=2), out)
+    else:
+        emit("\n".join(_lines(found, names, recalled)), out)
+
+
+def read_queries(path: Path) -> tuple[list[str], list[list[float]]]:
+    """Names of the entries, and the queries: CSV with a header, or JSON lines (entries are then named 1, 2, ...)."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read {path}: {error}") from None
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise ConfigError(f"{path} holds no query")
+    if path.suffix.lower() == ".csv":
+        header, *rest = [(number, next(csv.reader([line]))) for number, line in lines]
+        return header[1], [_numbers(row, path, number, len(header[1])) for number, row in rest]
+    rows: list[list[float]] = []
+    for number, line in lines:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            raise ConfigError(
+                f"{path}, line {number} is not JSON: write a list of numbers, such as [1, 0, 0.5]"
+            ) from None
+        if not isinstance(row, list):
+            raise ConfigError(f"{path}, line {number} is not a list of numbers")
+        rows.append(_numbers(row, path, number, len(rows[0]) if rows else len(row)))
+    return [str(i) for i in range(1, len(rows[0]) + 1)], rows
+
+
+def _numbers(row: list[Any], path: Path, number: int, width: int) -> list[float]:
+    if len(row) != width or not width:
+        raise ConfigError(f"{path}, line {number} has {len(row)} entries, the first query {width}")
+    try:
+        found = [float(v) for v in row]
+    except (TypeError, ValueError):
+        raise ConfigError(f"{path}, line {number}: an entry is not a number") from None
+    if not all(math.isfinite(v) and abs(v) <= 1e100 for v in found):
+        raise ConfigError(f"{path}, line {number}: entries are numbers from -1e100 to 1e100")
+    return found
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    low, _, high = text.partition("..")
+    try:
+        ends = float(low), float(high)
+    except ValueError:
+        ends = math.nan, math.nan
+    if not (math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] < ends[1]):
+        raise ConfigError(f"--range {text!r}: write LOW..HIGH, such as 0..1")
+    return ends
+
+
+def _database(given: Settings, ids: list[str]) -> Callable[[str], object]:
+    """A statement on the table of the settings, read like any analyst's; ids that the table has not are an error."""
+    import numpy as np
+
+    from keyhole.oracle.database import asking
+    from keyhole.tables.open import Use, open_table
+
+    source = open_table(given, Use.AUDIT).whole
+    if len(given.columns.id) != 1:
+        raise ConfigError("--oracle SELECT ... needs one id column: name it with --id")
+    known = {str(v) for label in source.labels(np.arange(source.n)) for v in label.values()}
+    unknown = [name for name in ids if name not in known]
+    if unknown:
+        raise ConfigError(f"{unknown[0]!r} in the header of the queries is nobody's id ({len(unknown)} are not)")
+    return asking(source)
+
+
+def _json(found: Learnt, names: list[str], recalled: int) -> dict[str, Any]:
+    return {
+        "method": found.method,
+        "noise": found.noise,
+        "noise_measured": found.measured,
+        "asked": found.asked,
+        "recalled": recalled,
+        "not_asked": found.skipped,
+        "estimates": [
+            {"entry": name, "value": float(v), "low": float(lo), "high": float(hi)}
+            for name, v, lo, hi in zip(names, found.estimate, found.low, found.high, strict=True)
+        ],
+        "notes": list(found.notes),
+    }
+
+
+def _lines(found: Learnt, names: list[str], recalled: int) -> list[str]:
+    again = f" ({recalled:,} of them from the record)" if recalled else ""
+    made = [f"{found.method}; noise: {found.noise}{', measured' if found.measured else ''}"]
+    left = "1 query was" if found.skipped == 1 else f"{found.skipped:,} queries were"
+    made.append(f"{found.asked:,} answers{again}; {left} not asked")
+    made += [f"note: {note}" for note in found.notes]
+    wide = max(5, *(len(name) for name in names[:SHOWN]))
+    made.append(f"{'entry':<{wide}}  {'estimate':>10}  certified range")
+    for name, v, lo, hi in list(zip(names, found.estimate, found.low, found.high, strict=True))[:SHOWN]:
+        made.append(f"{name:<{wide}}  {v:>10.5g}  {lo:.5g} .. {hi:.5g}")
+    if len(names) > SHOWN:
+        made.append(f"... and {len(names) - SHOWN} more; --format json has them all")
+    return made

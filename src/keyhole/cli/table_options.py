@@ -1,0 +1,49 @@
+"""The options of `tables` and `reconstruct` about table files, each defined once."""
+
+from __future__ import annotations
+
+import click
+
+from keyhole.cli.options import FILE, flag
+
+VALUE = click.Option(["--value"], metavar="COL", help="The column with the numbers (wide form: its name).")
+TOTAL = click.Option(
+    ["--total"],
+    multiple=True,
+    default=("Total",),
+    show_default="Total",
+    metavar="WORD",
+    help="The category that stands for all of them; none: the tables have no margins. Repeatable.",
+)
+SUPPRESSED = click.Option(
+    ["--suppressed"],
+    multiple=True,
+    metavar="MARKER[=lo..hi]",
+    help="What stands for a suppressed number, with what everybody knows of such cells (x=1..3). Repeatable.",
+)
+NESTED = click.Option(
+    ["--nested"],
+    multiple=True,
+    metavar="CHILD:PARENT|COL:FILE",
+    help="A hierarchy: two columns, or a column and its list of codes. Repeatable.",
+)
+LEAST = click.Option(
+    ["--min"],
+    metavar="NUMBER|none",
+    help="No number is below this (default: 0, unless one shown is; none: nothing is known).",
+)
+CONTRIBUTORS = click.Option(["--contributors"], type=FILE, help="The contributors behind the cells, one a row (CSV).")
+COUNT = click.Option(["--count"], metavar="COL", help="Column with the number of contributors of each cell.")
+LARGEST = click.Option(["--largest"], metavar="COL", help="Column with the largest contribution to each cell.")
+SECOND = click.Option(["--second"], metavar="COL", help="Column with the second largest contribution.")
+ALONG = click.Option(
+    ["--along"], multiple=True, metavar="COL", help="Dimension (default: all columns of text). Repeatable."
+)
+ACROSS = click.Option(["--across"], metavar="NAME", help="The dimension across the top of tables in wide form.")
+SUGGEST = flag(
+    "--suggest",
+    "Also the fewest further cells to suppress so that none is recovered, verified, and what else would do.",
+)
+CELLS = click.Option(
+    ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
+)

@@ -1,0 +1,64 @@
+"""The words of the command line about table files, as values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+
+from keyhole.crosstab.cells import Ends, TableLayout
+from keyhole.errors import ConfigError
+
+RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.DOTALL)
+
+
+def layout_of(
+    value: str,
+    total: str | Sequence[str],
+    suppressed: Sequence[str],
+    nested: Sequence[str],
+    *,
+    by: Sequence[str] = (),
+    across: str | None = None,
+) -> TableLayout:
+    """How files are read, from the words of the command line."""
+    words = (total,) if isinstance(total, str) else tuple(total)
+    also = frozenset(name for pair in nested for name in pair.split(":"))
+    return TableLayout(value, words, dict(map(marked, suppressed)), by=tuple(by), across=across, also=also)
+
+
+def marked(text: str) -> tuple[str, Ends]:
+    """A marker, with what is known of cells that have it.
+
+    >>> marked("x=1..3"), marked("(D)")
+    (('x', (Decimal('1'), Decimal('3'))), ('(D)', (None, None)))
+    """
+    found = RANGE.fullmatch(text)
+    if found is None:
+        return text, (None, None)
+    lo, hi = (number_of(found[end], "--suppressed") if found[end] else None for end in ("lo", "hi"))
+    if lo is not None and hi is not None and lo > hi:
+        raise ConfigError(f"--suppressed {text!r}: {lo} is above {hi}")
+    return found["marker"], (lo, hi)
+
+
+def number_of(text: str, option: str) -> Decimal:
+    """The number that an option gives."""
+    try:
+        found = Decimal(text)
+    except ArithmeticError:
+        raise ConfigError(f"{option}: {text!r} is not a number") from None
+    if not found.is_finite():
+        raise ConfigError(f"{option}: {text!r} is not a number")
+    return found
+
+
+def step_of(rounding: str | int | Decimal | None) -> Fraction | None:
+    """The step that numbers were rounded to; None: it is read off their digits."""
+    if rounding is None:
+        return None
+    step = Fraction(number_of(str(rounding), "--rounding"))
+    if step < 0:
+        raise ConfigError(f"--rounding {rounding} is below 0")
+    return step

@@ -1,0 +1,103 @@
+"""No noise: bisect one query at a time. D log2(range / resolution) answers instead of the ellipsoid's D^2 log."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from keyhole.errors import ModelError
+from keyhole.oracle.base import YesNoOracle
+from keyhole.oracle.tails import Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Located:
+    """Where w is: `low` <= w <= `high` by entry, if the oracle has no noise; `asked` answers were used.
+
+    `span` is the number of independent queries; below D only the part of w in their span is known, and `estimate` is
+    that part (of least norm).
+    """
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    span: int
+    asked: int
+
+
+def line_search(
+    oracle: YesNoOracle, queries: Floats, lower: Floats, upper: Floats, *, resolution: float = 1e-6
+) -> Located:
+    """Independent rows of `queries`, each bisected until its answer is known to `resolution`.
+
+    Guarantee, without noise: w lies in the box `low`, `high`. Cost: rank * (log2(range / resolution) + 3) answers.
+    An oracle that contradicts itself (noise, or w outside its bounds) is a `ModelError`.
+
+    >>> from keyhole.oracle.database import DatabaseOracle
+    >>> class Exact:
+    ...     asked, w = 0, np.array([0.25, 0.75])
+    ...     def above(self, q, threshold):
+    ...         self.asked += 1
+    ...         return int(q @ self.w > threshold)
+    >>> found = line_search(Exact(), np.eye(2), np.zeros(2), np.ones(2), resolution=1e-3)
+    >>> found.asked, [round(float(v), 2) for v in found.estimate]
+    (24, [0.25, 0.75])
+    """
+    rows = independent(np.asarray(queries, dtype=np.float64))
+    if not resolution > 0 or not math.isfinite(resolution):
+        raise ModelError(f"the resolution is a positive number, got {resolution!r}")
+    if rows.shape[1] != len(lower) or len(lower) != len(upper) or not np.all(lower <= upper):
+        raise ModelError(f"queries of length {rows.shape[1]} need as many lower and upper bounds, lower <= upper")
+    before = oracle.asked
+    ends = np.array([_bisected(oracle, q, lower, upper, resolution) for q in rows])
+    inverse = np.linalg.pinv(rows)
+    middle, half = ends.mean(axis=1), np.diff(ends, axis=1)[:, 0] / 2
+    estimate = inverse @ middle
+    low, high = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
+    if len(rows) == rows.shape[1]:
+        reach = np.abs(inverse) @ half + 1e-9 * (1 + np.abs(estimate))
+        low, high = np.maximum(low, estimate - reach), np.minimum(high, estimate + reach)
+    return Located(estimate, low, high, len(rows), oracle.asked - before)
+
+
+def _bisected(oracle: YesNoOracle, q: Floats, lower: Floats, upper: Floats, resolution: float) -> tuple[float, float]:
+    low = float(np.minimum(q * lower, q * upper).sum())
+    high = float(np.maximum(q * lower, q * upper).sum())
+    while high - low > resolution:
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break  # the last digit of a float
+        low, high = (middle, high) if oracle.above(q, middle) else (low, middle)
+    room = resolution / 2
+    if not oracle.above(q, low - room) or oracle.above(q, high + room):
+        raise ModelError(
+            "the oracle contradicts itself: it answers with noise, or the hidden vector is outside its bounds; "
+            "state the noise and use OneBitNewton"
+        )
+    return low, high
+
+
+def independent(queries: Floats) -> Floats:
+    """The first rows that are linearly independent, by Gram-Schmidt.
+
+    >>> independent(np.array([[1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])).tolist()
+    [[1.0, 1.0], [0.0, 1.0]]
+    """
+    if queries.ndim != 2 or not np.all(np.isfinite(queries)) or not np.any(queries):
+        raise ModelError(f"queries are finite rows, not all zero; got shape {queries.shape}")
+    basis: list[Floats] = []
+    chosen = []
+    for q in queries:
+        rest = q.copy()
+        for _ in range(2):  # twice is enough
+            for e in basis:
+                rest -= (rest @ e) * e
+        size = float(np.linalg.norm(rest))
+        if size > 1e-9 * float(np.linalg.norm(q)) and size > 0:
+            basis.append(rest / size)
+            chosen.append(q)
+        if len(chosen) == queries.shape[1]:
+            break
+    return np.array(chosen)

@@ -1,0 +1,123 @@
+"""An oracle with a memory on disk: each answer is written down before it is used, so a run goes on where it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+import numpy as np
+
+from keyhole.errors import ConfigError, ModelError
+from keyhole.oracle.base import YesNoOracle
+from keyhole.oracle.tails import Floats
+from keyhole.oracle.targets import TargetDown
+
+TRIES = 5
+FIRST_WAIT = 0.2  # seconds, doubled at each try
+
+
+class BudgetReached(Exception):
+    """All answers that may be asked for were."""
+
+
+class Recorded:
+    """A target that is asked at most `budget` times, `rate` times a second, five times where it fails.
+
+    `record` is JSONL, one {"query", "threshold", "above"} an answer, durable before it is given. The attack is
+    deterministic, so after a crash it asks the same again: what is in the record is read, and what follows is asked. An
+    answer to another question than was asked is an error: the record belongs to another attack.
+    """
+
+    def __init__(
+        self, target: YesNoOracle, record: Path | None, *, budget: int | None = None, rate: float | None = None
+    ) -> None:
+        self._target, self._path, self._budget, self._rate = target, record, budget, rate
+        self._known: list[dict[str, Any]] = _read(record) if record is not None and record.exists() else []
+        self._file = None if record is None else _appending(record)
+        self._last = 0.0
+        self.asked = self.recalled = self.failed = 0
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """The next answer: from the record, else from the target."""
+        question = {"query": [float(v) for v in np.asarray(q)], "threshold": float(threshold)}
+        if self.asked < len(self._known):
+            line = self._known[self.asked]
+            if {name: line[name] for name in question} != question:
+                raise ConfigError(
+                    f"{self._path}, line {self.asked + 1}: the record is of another attack (other queries, noise or "
+                    "bounds); give another --record"
+                )
+            self.asked += 1
+            self.recalled += 1
+            return int(line["above"])
+        if self._budget is not None and self.asked >= self._budget:
+            raise BudgetReached
+        said = self._ask(q, threshold)
+        if self._file is not None:
+            self._file.write(json.dumps({**question, "above": said}) + "\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self.asked += 1
+        return said
+
+    def _ask(self, q: Floats, threshold: float) -> int:
+        wait = FIRST_WAIT
+        for attempt in range(1, TRIES + 1):
+            if self._rate is not None:
+                time.sleep(max(0.0, self._last + 1 / self._rate - time.monotonic()))
+            self._last = time.monotonic()
+            try:
+                return self._target.above(q, threshold)
+            except TargetDown as error:
+                self.failed += 1
+                if attempt == TRIES:
+                    kept = (
+                        f"; {self.asked:,} answers are in {self._path}, the same command goes on" if self._path else ""
+                    )
+                    raise ConfigError(f"the target failed {TRIES} times in a row ({error}){kept}") from None
+                time.sleep(wait)
+                wait *= 2
+        raise AssertionError("the last try returns or raises")
+
+    def close(self) -> None:
+        """Let go of the record."""
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """The answers so far; a last line that was cut off in a crash is not one."""
+    found = []
+    lines = path.read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(lines[:-1], 1):
+        try:
+            said = json.loads(line)
+            assert said["above"] in (0, 1)
+            found.append({"query": said["query"], "threshold": said["threshold"], "above": said["above"]})
+        except (ValueError, KeyError, TypeError, AssertionError):
+            raise ModelError(f"{path}, line {number} is not an answer that was recorded: {line[:60]!r}") from None
+    return found
+
+
+def _appending(path: Path) -> TextIO:
+    """The record, open at the end of its last whole line."""
+    try:
+        if path.exists():
+            whole = path.read_bytes()
+            with path.open("rb+") as file:
+                file.truncate(whole.rfind(b"\n") + 1)
+        return path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None

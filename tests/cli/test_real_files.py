@@ -1,0 +1,68 @@
+"""Real files as their publishers offer them (KEYHOLE_DATA): from `keyhole init` to a verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from tests.third_party import folder as third_party
+
+from keyhole.cli import app
+
+ADULT = (
+    "age,workclass,fnlwgt,education,education_num,marital_status,occupation,relationship,race,sex,capital_gain,"
+    "capital_loss,hours_per_week,native_country,income"
+)
+HOLLAND = "SELECT AVG(hours_per_week) FROM adult WHERE native_country = 'Holand-Netherlands'"
+
+
+def called(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.sql").write_text(HOLLAND)
+    return tmp_path
+
+
+def test_adult_raw_warns_with_the_value_that_occurs(place: Path) -> None:
+    data = str(third_party("adult") / "adult.data")
+    raw = called("audit", "q.sql", "--data", data, "--columns", ADULT, "--private", "hours_per_week")
+    assert raw.exit_code == 3
+    assert "nobody has native_country = 'Holand-Netherlands', but there is ' Holand-Netherlands'" in raw.output
+    assert "--trim" in raw.output
+    trimmed = called("audit", "q.sql", "--data", data, "--columns", ADULT, "--private", "hours_per_week", "--trim")
+    assert trimmed.exit_code == 1
+    assert "row 19610  hours_per_week  = 40" in trimmed.output
+
+
+def test_adult_by_init(place: Path) -> None:
+    done = called("init", str(third_party("adult") / "adult.data"), "--columns", ADULT, "--yes")
+    assert done.exit_code == 0, done.output
+    assert called("audit", "q.sql", "-c", "keyhole.toml").exit_code == 1
+    told = (place / "keyhole.toml").read_text()
+    assert "99999" not in told  # the largest capital gain is somebody's
+    assert "4356" not in told  # the largest capital loss
+
+
+def test_texas_by_init(place: Path) -> None:
+    path = third_party("hospital") / "texas-orig.csv"
+    assert called("init", str(path), "--yes").exit_code == 0
+    (place / "q.sql").write_text("SELECT RACE, AVG(LENGTH_OF_STAY) FROM texas GROUP BY RACE")
+    done = called("audit", "q.sql", "-c", "keyhole.toml")
+    assert done.exit_code == 1
+    assert "column00 225  LENGTH_OF_STAY  = 2" in done.output
+
+
+def test_firms_by_init(place: Path) -> None:
+    path = third_party("business") / "indiv_dt.csv"
+    assert called("init", str(path), "--yes").exit_code == 0
+    (place / "q.sql").write_text("SELECT NUTS2, SIZE, SUM(TURNOVER) FROM firms WHERE A21 = 'C' GROUP BY NUTS2, SIZE")
+    done = called("audit", "q.sql", "-c", "keyhole.toml", "--format", "json", "--out", "v.json")
+    assert done.exit_code == 1
+    checked = called("verify", "v.json", "-c", "keyhole.toml")
+    assert checked.exit_code == 0, checked.output
+    assert "3 of 3 proofs replayed: 3 hold" in checked.output

@@ -1,0 +1,134 @@
+"""Logs that are not as they should be: the wrong dialect, several encodings, a file that grows, a locked database."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from keyhole.audit.examine import examine
+from keyhole.errors import DataError, LogError
+from keyhole.logs.fold import fold_log
+from keyhole.logs.lines import LogLines
+from keyhole.logs.open import open_log
+from keyhole.sql.looks_like import looks_like
+
+TABLE = pa.table({"name": ["a", "b", "c"], "city": ["Köln", "Ulm", "Ulm"], "pay": [1, 2, 4]})
+GOOD = "SELECT SUM(pay) FROM t"
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect"),
+    [
+        ("SELECT TOP 3 SUM([pay]) FROM [t]", "tsql"),
+        ("SELECT SUM(pay) FROM t WHERE hired > GETDATE()", "tsql"),
+        ("SELECT SUM(`pay`) FROM t", "mysql"),
+        ("SELECT SUM(pay) FROM `p.d.t`", "bigquery"),
+        ("SELECT SUM(pay) FROM t LIMIT 5, 10", "mysql"),
+        ("SELECT IFF(a > 1, 1, 0), SUM(pay) FROM t GROUP BY 1", "snowflake"),
+        ("SELECT TO_CHAR(d, 'YYYY'), SUM(pay) FROM t GROUP BY 1", "postgres"),
+        ("SELECT SUM(pay) FROM t WHERE a RLIKE 'b'", "spark"),
+        ("SELECT SUM(pay) FROM t WHERE DATE_PARSE(d, 'x') > e", "trino"),
+        ("SELECT SUM(pay) FROM t WHERE city = '`[a]` TOP 5 IFF('", None),
+        ("SELECT SUM(pay) FROM t -- GETDATE()", None),
+        ("SELECT SUM(pay) FROM t WHERE tags[1] = 'x'", None),
+    ],
+)
+def test_which_engine_a_statement_looks_like(sql: str, dialect: str | None) -> None:
+    found = looks_like(sql)
+    assert (found and str(found[0])) == dialect
+    assert dialect is None or looks_like(sql, dialect) is None
+
+
+def test_a_log_in_the_wrong_dialect_says_which_one_it_looks_like() -> None:
+    found = examine(["SELECT SUM([pay]) FROM [t] WITH (NOLOCK)", GOOD], data=TABLE, private="pay", id="name")
+    assert found.exit_code == 3
+    assert "looks like SQL Server" in found.refused[0].error
+    assert "--dialect tsql" in found.refused[0].error
+    assert not examine([GOOD], data=TABLE, private="pay", id="name").refused
+
+
+def test_one_line_in_another_encoding_does_not_hide_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "log.sql"
+    lines = [GOOD, "SELECT SUM(pay) FROM t WHERE city = 'Köln'", "SELECT SUM(pay) FROM t WHERE city = 'Ulm'"]
+    path.write_bytes(b";\n".join(line.encode("latin-1" if at == 1 else "utf-8") for at, line in enumerate(lines)))
+    for log in (open_log(path), fold_log(path)):
+        assert [line.sql for line in log.lines] == [lines[0], lines[2]]
+        assert [(r.number, r.sql) for r in log.refused] == [("2", "SELECT SUM(pay) FROM t WHERE city = 'K\\xf6ln'")]
+        assert "not UTF-8" in log.refused[0].error
+    verdict = examine(log, data=TABLE, private="pay", id="name")
+    assert verdict.exit_code == 1
+    path.write_bytes("SELECT SUM(pay) FROM t WHERE city = 'Köln'".encode("latin-1"))
+    with pytest.raises(LogError, match="not UTF-8"):
+        open_log(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_logs_in_unicode(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "log.sql"
+    text = "SELECT SUM(pay) FROM t WHERE city = 'Köln';\n"
+    path.write_bytes((b"\xff\xfe" if encoding == "utf-16-le" else b"") + text.encode(encoding))
+    assert [line.sql for line in open_log(path).lines] == [text.rstrip(";\n")]
+
+
+def test_a_file_that_grows_is_read_as_far_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    whole = json.dumps({"sql": GOOD}) + "\n"
+    path.write_text(whole + whole[:20], encoding="utf-8")
+    lines = LogLines.of_file(path)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(whole[20:] + whole)
+    assert list(lines) == [whole]
+    assert lines.cut == whole[:20]
+    path.write_text(f"{GOOD};\n{GOOD} WHERE city = 'U", encoding="utf-8")
+    still = open_log(path.rename(tmp_path / "log.sql"))
+    assert len(still.lines) == 2  # it did not grow: the last statement lacks its semicolon, and is refused as it stands
+    assert examine(still, data=TABLE, private="pay", id="name").exit_code == 3
+
+
+def test_a_statement_that_was_still_being_written_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "log.sql"
+    path.write_text(f"{GOOD};\n{GOOD} WHERE name = 'a", encoding="utf-8")
+    real = LogLines.of_file.__func__  # type: ignore[attr-defined]
+
+    def and_grows(cls: type[LogLines], given: Path) -> LogLines:
+        made: LogLines = real(cls, given)
+        with path.open("a", encoding="utf-8") as file:
+            file.write("' OR name = 'b';\n")
+        return made
+
+    monkeypatch.setattr(LogLines, "of_file", classmethod(and_grows))
+    log = fold_log(path)
+    assert [line.sql for line in log.lines] == [GOOD]
+    assert "still being written" in log.refused[0].error
+
+
+HOLD = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
+
+
+def test_a_database_that_another_process_holds(tmp_path: Path) -> None:
+    path = tmp_path / "staff.duckdb"
+    make = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute(\"CREATE TABLE t AS SELECT 'a' AS name, 1 AS pay\")"
+    subprocess.run([sys.executable, "-c", make, str(path)], check=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(DataError, match=r"staff.duckdb is in use by another process"):
+            examine([GOOD], data=path, private="pay", id="name")
+    finally:
+        holder.communicate()
+
+
+def test_a_quote_that_never_closes_in_a_csv_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("keyhole.logs.importers.records._LONGEST", 1000)
+    path = tmp_path / "history.csv"
+    path.write_text('query_text,execution_status\n"SELECT 1,SUCCESS\n' + "SELECT 2,SUCCESS\n" * 100, encoding="utf-8")
+    with pytest.raises(LogError, match="line 2: not CSV"):
+        open_log(path)

@@ -1,0 +1,285 @@
+"""Attacks on real targets: a web endpoint that fails and is killed, a database, a function; what is certain holds."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from keyhole.cli.attack import command
+from keyhole.errors import ConfigError, KeyholeError, ModelError
+from keyhole.oracle import (
+    GaussianNoise,
+    LaplaceNoise,
+    LevelNewton,
+    OneBitNewton,
+    Spread,
+    Subspace,
+    ThresholdOracle,
+    UniformNoise,
+)
+from keyhole.oracle import recorded as recording
+from keyhole.oracle.likelihood_region import LikelihoodRegion
+from keyhole.oracle.line_search import line_search
+from keyhole.oracle.real import learn_target
+from keyhole.oracle.recorded import Recorded
+from keyhole.oracle.targets import HttpTarget, StatementTarget, TargetDown
+
+HIDDEN = np.array([0.2, 0.9, 0.5])
+
+
+class Exact:
+    """No noise."""
+
+    def __init__(self, w: np.ndarray) -> None:
+        self.w, self.asked = w, 0
+
+    def above(self, q: np.ndarray, threshold: float) -> int:
+        self.asked += 1
+        return int(q @ self.w > threshold)
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Answers exactly; every fifth request fails with a status that may be tried again."""
+
+    served = 0
+    fails = True
+
+    def do_POST(self) -> None:
+        Endpoint.served += 1
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if Endpoint.fails and Endpoint.served % 5 == 0:
+            self.send_error(503)
+            return
+        said = bool(np.array(asked["query"]) @ HIDDEN > asked["threshold"])
+        body = json.dumps({"above": said}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Quiet."""
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(recording, "FIRST_WAIT", 0.001)
+    Endpoint.served, Endpoint.fails = 0, True
+    server = HTTPServer(("127.0.0.1", 0), Endpoint)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/above"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def queries(tmp_path: Path) -> Path:
+    path = tmp_path / "queries.csv"
+    path.write_text("a,b,c\n1,0,0\n1,1,0\n0,1,1\n1,1,1\n", encoding="utf-8")
+    return path
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(command, [str(a) for a in arguments])
+
+
+def test_an_endpoint_that_fails_now_and_then(url: str, queries: Path) -> None:
+    done = run("--oracle", url, "--queries", queries, "--noise", "none", "--format", "json")
+    assert done.exit_code == 0, done.exception
+    found = json.loads(done.stdout)
+    assert [round(e["value"], 3) for e in found["estimates"]] == HIDDEN.tolist()
+    assert all(e["low"] <= w <= e["high"] for e, w in zip(found["estimates"], HIDDEN, strict=True))
+    assert Endpoint.served > found["asked"]
+
+
+def test_killed_and_resumed_it_asks_nothing_twice(url: str, queries: Path, tmp_path: Path) -> None:
+    Endpoint.fails = False
+    record = tmp_path / "answers.jsonl"
+    common = ("--queries", queries, "--noise", "none", "--format", "json")
+    whole = json.loads(run("--oracle", url, *common).stdout)
+    total = Endpoint.served
+    Endpoint.served = 0
+    first = run("--oracle", url, *common, "--record", record, "--budget", 25)
+    assert json.loads(first.stdout)["notes"]
+    with record.open("a", encoding="utf-8") as file:
+        file.write('{"query": [1.0, 0.0')  # a crash in the middle of a line
+    again = json.loads(run("--oracle", url, *common, "--record", record).stdout)
+    assert again["estimates"] == whole["estimates"]
+    assert (again["recalled"], Endpoint.served) == (25, total)
+    assert len(record.read_text(encoding="utf-8").splitlines()) == again["asked"]
+
+
+def test_a_dead_target_keeps_the_record(queries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "FIRST_WAIT", 0.001)
+    done = run("--oracle", "http://127.0.0.1:9/", "--queries", queries, "--record", tmp_path / "r.jsonl")
+    assert isinstance(done.exception, ConfigError)
+    assert "failed 5 times in a row" in str(done.exception)
+    with pytest.raises(TargetDown):
+        HttpTarget("http://127.0.0.1:9/").above(HIDDEN, 0.0)
+
+
+def test_a_record_of_another_attack_is_refused(tmp_path: Path) -> None:
+    record = tmp_path / "r.jsonl"
+    with Recorded(Exact(HIDDEN), record) as first:
+        first.above(np.array([1.0, 0.0, 0.0]), 0.5)
+    with Recorded(Exact(HIDDEN), record) as second, pytest.raises(ConfigError, match="another attack"):
+        second.above(np.array([0.0, 1.0, 0.0]), 0.5)
+    record.write_text("not json\n", encoding="utf-8")
+    with pytest.raises(ModelError, match="line 1"):
+        Recorded(Exact(HIDDEN), record)
+
+
+def test_a_database_is_asked_and_a_mistyped_id_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "staff.csv").write_text("name,pay\nAnn,0.25\nBob,0.75\n", encoding="utf-8")
+    (tmp_path / "q.csv").write_text("Ann,Bob\n1,0\n1,1\n", encoding="utf-8")
+    sql = "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids})"
+    who = ("--data", tmp_path / "staff.csv", "--id", "name", "--private", "pay")
+    done = run("--oracle", sql, "--queries", tmp_path / "q.csv", *who, "--format", "json")
+    assert done.exit_code == 0, done.exception
+    assert [round(e["value"], 3) for e in json.loads(done.stdout)["estimates"]] == [0.25, 0.75]
+    (tmp_path / "q.csv").write_text("Ann,Bod\n1,0\n1,1\n", encoding="utf-8")
+    done = run("--oracle", sql, "--queries", tmp_path / "q.csv", *who)
+    assert "'Bod' in the header of the queries is nobody's id" in str(done.exception)
+    with pytest.raises(ModelError, match="neither yes nor no"):
+        StatementTarget(sql, ["Ann"], lambda _sql: None).above(np.array([1.0]), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "said"),
+    [
+        ("a,b\n1,x\n", (), "line 2: an entry is not a number"),
+        ("a,b\n1\n", (), "has 1 entries"),
+        ("a,b\n1,1e308\n", (), "from -1e100 to 1e100"),
+        ("", (), "holds no query"),
+        ("a\n1\n", ("--range", "1..0"), "write LOW..HIGH"),
+        ("a\n1\n", ("--noise", "laplace:1"), "write auto, none"),
+        ("a\n1\n", ("--noise", "gaussian:-1"), "write auto, none"),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path: Path, text: str, more: tuple[str, ...], said: str) -> None:
+    path = tmp_path / "q.csv"
+    path.write_text(text, encoding="utf-8")
+    done = run("--oracle", "math:pow", "--queries", path, *more)
+    assert isinstance(done.exception, KeyholeError)
+    assert said in str(done.exception)
+
+
+def test_lines_that_are_not_json_and_targets_that_are_none(tmp_path: Path, queries: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text("[1, 0]\nnot json\n", encoding="utf-8")
+    assert "line 2 is not JSON" in str(run("--oracle", "math:pow", "--queries", path).exception)
+    assert "is not http" in str(run("--oracle", "nonsense", "--queries", queries).exception)
+    assert "--queries FILE" in str(run("--oracle", "math:pow").exception)
+    assert "nothing to attack" in str(run("--noise", "none").exception)
+
+
+def test_line_search_takes_d_log_answers() -> None:
+    rng = np.random.default_rng(1)
+    w = rng.random(40)
+    oracle = Exact(w)
+    found = line_search(oracle, rng.random((60, 40)), np.zeros(40), np.ones(40), resolution=1e-9)
+    assert oracle.asked <= 40 * (np.log2(40 / 1e-9) + 3)
+    assert np.abs(found.estimate - w).max() < 1e-6
+    assert np.all(found.low <= w)
+    assert np.all(w <= found.high)
+
+
+def test_noise_is_noticed_by_the_line_search() -> None:
+    oracle = ThresholdOracle(np.array([0.3, 0.6]), GaussianNoise(0.2), rng=np.random.default_rng(5))
+    noticed = 0
+    for _ in range(20):
+        try:
+            line_search(oracle, np.eye(2), np.zeros(2), np.ones(2))
+        except ModelError as error:
+            noticed += "contradicts itself" in str(error)
+    assert noticed >= 10
+
+
+def test_noise_is_measured_and_what_is_certified_holds() -> None:
+    held = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        w = rng.random(3)
+        oracle = ThresholdOracle(w, GaussianNoise(0.3), rng=rng)
+        found = learn_target(oracle, rng.random((1500, 3)), np.zeros(3), np.ones(3))
+        assert found.measured
+        held += bool(np.all(found.low <= w) and np.all(w <= found.high))
+        assert np.abs(found.estimate - w).max() < 0.2
+    assert held >= 3
+
+
+def test_sticky_noise_is_said() -> None:
+    rng, drawn = np.random.default_rng(2), dict[bytes, float]()
+
+    class Sticky(Exact):
+        def above(self, q: np.ndarray, threshold: float) -> int:
+            self.asked += 1
+            return int(q @ self.w + drawn.setdefault(q.tobytes(), rng.normal(0, 0.1)) > threshold)
+
+    found = learn_target(Sticky(HIDDEN), rng.random((40, 3)), np.zeros(3), np.ones(3))
+    assert any("sticky" in note for note in found.notes)
+    assert (found.low.tolist(), found.high.tolist()) == ([0, 0, 0], [1, 1, 1])
+
+
+@pytest.mark.parametrize("noise", [GaussianNoise(0.5), UniformNoise(0.8)], ids=["gaussian", "uniform"])
+def test_the_likelihood_region_loses_w_at_most_delta_of_the_time(noise: GaussianNoise | UniformNoise) -> None:
+    space, lost, runs, delta = Subspace.blocks(4, 2), 0, 25, 0.5
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        w = rng.random(4)
+        attack, region = OneBitNewton(space, noise), LikelihoodRegion(space, noise, delta=delta)
+        oracle = ThresholdOracle(w, noise, rng=rng)
+        ever = False
+        for q in Spread(space).block(150, rng):
+            threshold, guess = attack.threshold(q), attack.estimate()
+            said = oracle.above(q, threshold)
+            region.learn(q, threshold, said, guess)
+            attack.learn(q, threshold, said)
+            ever |= not region.holds(w)
+        lost += ever
+    assert lost / runs <= delta
+
+
+def test_the_likelihood_region_is_near_the_estimate_in_any_dimension() -> None:
+    noise = GaussianNoise(1.0)
+    space, rng = Subspace.blocks(8, 8), np.random.default_rng(0)
+    w = rng.random(8)
+    attack, region = OneBitNewton(space, noise), LikelihoodRegion(space, noise)
+    oracle = ThresholdOracle(w, noise, rng=rng)
+    for q in Spread(space).block(6000, rng):
+        threshold, guess = attack.threshold(q), attack.estimate()
+        said = oracle.above(q, threshold)
+        region.learn(q, threshold, said, guess)
+        attack.learn(q, threshold, said)
+    x, y = attack.box()
+    assert region.holds(w)
+    assert np.linalg.norm(region.half_widths()) < 0.8 * np.linalg.norm((y - x) / 2)
+    assert np.linalg.norm(region.half_widths()) < 10 * np.linalg.norm(attack.estimate() - w)
+
+
+def test_regions_need_a_law_they_know() -> None:
+    with pytest.raises(ModelError, match="Gaussian or uniform"):
+        LikelihoodRegion(Subspace.blocks(4, 2), LaplaceNoise(1.0))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: OneBitNewton(Subspace.blocks(4, 2), 1.0), "the noise is a law"),
+        (lambda: LevelNewton(Subspace.blocks(4, 2), GaussianNoise(1.0), levels=2.5), "a whole number of levels"),
+        (lambda: UniformNoise("wide"), "must be a positive number"),
+        (lambda: GaussianNoise(1e308), "must be from"),
+    ],
+)
+def test_a_wrong_setting_is_one_sentence(make: Any, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        make()
