@@ -366,8 +366,8 @@ def held_as(table: str) -> str:
 def has_sql(leaf: Has) -> str:
     """EXISTS as an IN over keys without NULL, so that no name of the other table hides one of the record.
 
-    >>> has_sql(Has("visits", (("id", "who"),), Comparison("ward", "=", "B")))
-    '(("id" IN (SELECT "who" FROM "keyhole visits" WHERE "who" IS NOT NULL AND ("ward" = \'B\'))) IS TRUE)'
+    >>> has_sql(Has("visits", (("id", "who"),), Comparison("ward", ">", 3)))
+    '(("id" IN (SELECT "who" FROM "keyhole visits" WHERE "who" IS NOT NULL AND ("ward" > 3))) IS TRUE)'
     """
     mine, theirs = zip(*((quote_name(a), quote_name(b)) for a, b in leaf.on), strict=True)
     there = " AND ".join(f"{name} IS NOT NULL" for name in theirs)

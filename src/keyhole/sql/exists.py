@@ -39,7 +39,7 @@ def record_leaf(related: Related, on: Iterable[tuple[str, str]], where: Predicat
     columns are private, that there is a row which satisfies the public part is public.
 
     >>> from keyhole.predicate import Comparison
-    >>> from keyhole.schema import Kind
+    >>> from keyhole.schema import Column, Kind
     >>> columns = Column("who", Kind.INTEGER), Column("ward", Kind.TEXT)
     >>> visits = Related("visits", columns, (("who", "id"),), secret=False)
     >>> record_leaf(visits, [("who", "id")], Comparison("ward", "=", "B")).columns
