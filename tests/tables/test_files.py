@@ -23,6 +23,7 @@ from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Config
 from keyhole.settings import File, settings
 from keyhole.tables import Use, open_table
+from keyhole.tables.duckdb.dialect import Separation
 
 NAMES = ["Ann Ö", "Bob", "Çyd", "Dæ; x", "Eve, y", 'Fay "z"']
 TEXT = "name,team,pay\n" + "".join(
@@ -386,3 +387,10 @@ def test_a_constant_that_is_nearly_there_is_pointed_out(tmp_path: Path, constant
     trimmed = File(path=tmp_path / "t.csv", trim=True)
     exact = f"SELECT SUM(pay) FROM t WHERE country {form.format(repr('Holand'))}"
     assert not keyhole.examine([exact], data=trimmed, private="pay", id="name").unjudged
+
+
+def test_a_separator_inside_quotes_separates_nothing(tmp_path: Path) -> None:
+    """Both signs give rows of one width; only one of them cuts no quoted field."""
+    file = tmp_path / "t.csv"
+    file.write_text('a,"b; c",d\n1,"x; y",2\n2,"z; y",3\n3,"w; y",5\n')
+    assert Separation.of(file).delimiter == ","

@@ -9,6 +9,7 @@ from decimal import Decimal
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.people import shown_people
+from keyhole.audit.promise import records_gap
 from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
@@ -65,7 +66,7 @@ class Judge:
             ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
             split=known.split,
-            missed=tuple(sorted(known.missed | people.missed)),
+            missed=tuple(sorted(known.missed | people.missed | records_gap(evidence, roster.schema))),
             grades=people.grades,
             domains=domains,
         )

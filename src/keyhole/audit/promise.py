@@ -5,6 +5,8 @@ from __future__ import annotations
 from keyhole.evidence import Evidence, System
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
+from keyhole.query import Aggregate
+from keyhole.schema import Schema
 
 COMPLETE = (
     "complete for values that range over all reals: nobody else is determined by the queries that were judged; "
@@ -17,6 +19,10 @@ SHOWN_OPEN = (
 SOUND = "sound, not complete: everything listed is proved, but"
 NOISE_GAP = "some answers are noisy without a bound: they prove nothing, and what they make likely is not judged"
 ORDER_GAP = "some answer is an order statistic, and the rules for these can miss something here"
+RECORDS_GAP = (
+    "people have several records or rows, and what conditions on private values, order statistics, ranges and inexact "
+    "answers tell of one person's records together was searched by rules that can miss something"
+)
 NOTHING = "none: nothing was judged"
 WRITTEN_OUT = 12  # values that are to be declared
 
@@ -52,6 +58,27 @@ def beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str
             )
     inexact = not all(row.equation for row in system.constraints)
     return "some answer is no equation" if inexact else ""
+
+
+def records_gap(evidence: Evidence, schema: Schema) -> set[str]:
+    """Why people with several records, or with rows of their own elsewhere, may be given away unseen; empty if not.
+
+    What is complete: exact sums and averages under public conditions, by the rank of the equations, where nothing is
+    declared of the values; and counts of people alone, which are decided as a whole or say that they are not.
+    """
+    if not schema.people and not schema.repeated:
+        return set()
+    entries = evidence.transcript.entries
+    if entries and all(entry.query.aggregate is Aggregate.PEOPLE for entry in entries):
+        return set()
+    plain = evidence.counting is None and all(
+        not (s.partitions or s.order or s.bounds or s.equal)
+        and all(feature.power == 1 for feature in s.features)
+        and all(c.exact for c in s.constraints)
+        and all(evidence.prior(name) == Prior() for name in s.columns)
+        for s in evidence.systems
+    )
+    return set() if plain else {RECORDS_GAP}
 
 
 def undeclared(name: str, values: tuple[Scalar, ...]) -> str:

@@ -126,7 +126,8 @@ def suggestion_lines(found: Suggestion) -> Lines:
     for what, cost, effect in found.coarser:
         yield f"  {what} ({cost} cells fewer): {left(effect, 'cells')}", ""
     for step, effect in found.rounded:
-        yield f"  every number rounded to a multiple of {shown_number(step)}: {left(effect, 'cells')}", ""
+        proved = f"as far as is proved, {left(effect, 'cells')}"
+        yield f"  every number rounded to a multiple of {shown_number(step)}: {proved}", ""
 
 
 def suggestion_data(found: Suggestion) -> dict[str, Any]:

@@ -60,6 +60,7 @@ def ask(
     from keyhole.report.reply import reply_json, reply_lines
     from keyhole.session.audited import Audited
     from keyhole.session.open import Terms
+    from keyhole.session.private import Private
     from keyhole.session.published import forgotten
     from keyhole.settings import settings
     from keyhole.sql import split
@@ -84,6 +85,7 @@ def ask(
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
     said: dict[str, object] = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies]}
+    said |= {"unit": session.policy.unit} if isinstance(session.policy, Private) else {}
     said |= {"dry_run": True} if dry_run else {}
     if format is Format.JSON:
         emit_json(dumps(said), out)

@@ -47,9 +47,12 @@ class Signing:
 
     def counted(self, verdict: Verdict) -> Counted:
         """The verdict against what was signed."""
-        from keyhole.report.waivers import Accepted, matters
+        from keyhole.report.waivers import FINDINGS, UNNAMED, Accepted, matters
 
-        made = Accepted.of(matters(verdict.to_json(), self.key), self.waivers, dt.date.today())
+        found = matters(verdict.to_json(), self.key)
+        if verdict.exit_code == 1 and not any(m.kind in FINDINGS for m in found):
+            found.append(UNNAMED)  # something was found that no waiver can name: it counts
+        made = Accepted.of(found, self.waivers, dt.date.today())
         numbers = {"waived": len(made.waived), "expired": len(made.expired), "left": len(made.left)}
         said = tuple(made.sentences(self.fail_on))
         return Counted(made.exit_code(self.fail_on), said, {**numbers, "fail_on": str(self.fail_on)})

@@ -19,6 +19,10 @@ from keyhole.transcript import simplest_decimal
 NOT_JOINT = (
     "tables that share dimensions in a circle may give away more than their margins do, and that was not searched"
 )
+ROUNDED_CELLS = (
+    "numbers are rounded, and a second table was not shown to round to those that are published, so ranges may be "
+    "narrower"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +96,8 @@ class TablesVerdict:
             return self.verdict.plain.gap
         if any(self.untold.values()):
             return "a rule cannot be told for some cells: too little is known of their contributors"
+        if publication.radius:
+            return ROUNDED_CELLS
         bounded = any(p.lo is not None or p.hi is not None for p in self.verdict.plain.priors.values())
         return NOT_JOINT if bounded and not publication.joint else ""
 

@@ -58,6 +58,10 @@ class Waiver:
         return self.until is None or today <= self.until
 
 
+FINDINGS = frozenset(("exposed", "inferred", "group"))
+UNNAMED = Matter("exposed", "", "a finding that has no fingerprint")
+
+
 def matters(verdict: Mapping[str, Any], key: bytes | None = None) -> list[Matter]:
     """What a JSON verdict leaves to decide, worst first; equal ones once.
 
@@ -75,6 +79,8 @@ def _matters(verdict: Mapping[str, Any], key: bytes | None) -> Iterator[Matter]:
     for item in verdict["intervals"]:
         if item["status"] == "inferred":
             yield _finding("inferred", item, [item["record"]], key)
+    for item in verdict.get("features", []):
+        yield _finding("inferred", item, [item["person"]], key)
     for item in verdict["groups"]:
         yield _finding("group", item, item["records"], key)
     for item in verdict["contradictions"]:

@@ -28,6 +28,11 @@ class Private:
         """The columns that questions may name."""
         return self.answering.schema
 
+    @property
+    def unit(self) -> str:
+        """What the budget is counted in: epsilon or rho."""
+        return str(self.answering.setting.ledger.cap.total.unit)
+
     def read(self, text: str) -> Any:
         """COUNT, SUM and AVG over declared cells."""
         try:

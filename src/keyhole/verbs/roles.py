@@ -9,6 +9,7 @@ from keyhole.schema import Kind, Role
 from keyhole.tables.duckdb.survey import Surveyed, SurveyedTable
 
 MANY = 50  # values of a number, from which on it is rather measured than a code
+FEW_ROWS = 8  # in a smaller file any column may tell all rows apart
 
 PERSON = """
 person patient subject customer employee member user client pupil student respondent citizen resident
@@ -109,6 +110,7 @@ def _role(column: Surveyed, rows: int) -> Proposed:
         return Proposed(Role.PRIVATE, "something measured")
     if column.kind is Kind.INTEGER and column.distinct > MANY:
         return Proposed(Role.PRIVATE, "a number with many values")
-    if column.kind in (Kind.TEXT, Kind.OTHER) and column.distinct > max(MANY, rows // 2):
+    told_apart = column.distinct == rows and rows > FEW_ROWS
+    if column.kind in (Kind.TEXT, Kind.OTHER) and (told_apart or column.distinct > max(MANY, rows // 2)):
         return Proposed(Role.HIDDEN, "almost every row has another text")
     return Proposed(Role.PUBLIC, "few values" if column.distinct <= MANY else "nothing speaks against it")

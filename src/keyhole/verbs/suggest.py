@@ -115,8 +115,9 @@ class TableRepair:
     def _rounded(self) -> Iterator[tuple[Fraction, Effect]]:
         """With all numbers rounded."""
         values = [case.value for case in self.found.exposed if isinstance(case.value, Decimal)]
-        for step in (s for s in steps_for(values) if s >= 1 or not self.published.whole):
-            made = replace(self.published, radius=self.published.radius + step / 2)
+        for step in (s for s in steps_for(values) if s > 1 or not self.published.whole):
+            rounded = {key: round(v / step) * step for key, v in self.published.values.items()}
+            made = replace(self.published, values=rounded, radius=step / 2)
             found = judge(self._over(HiddenCells.of(made, self.drawn.hidden.value)), within=self.within, time_limit=10)
             yield step, self._effect(found)
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from keyhole.audit.base import Proof
+from keyhole.audit.base import Proof, Status
 from keyhole.audit.known import Known, Solved
 from keyhole.audit.person_form import PersonForm
 from keyhole.audit.rules.settle import settled
@@ -25,6 +25,7 @@ from keyhole.solve.rowspace.supported import PRIME, forms_on, null_space
 
 MOST_CELLS = 4_000_000  # of the matrix, up to which differences of one person's records are searched
 BY_RANK = "sums over records of one person were searched by rank alone, without what is declared of the values"
+CONDITIONS = "sums over records of one person were not searched beside conditions on private values"
 LARGE = "a difference between records of one person was not searched: the log is too large for it"
 
 
@@ -32,6 +33,9 @@ def persons(system: System, known: Known) -> Iterator[PersonForm]:
     """Forms on one person's own records; single values are the rule of single records."""
     if not known.schema.repeated or known.roster is None or not system.features:
         return
+    if system.partitions:
+        known.missed.add(CONDITIONS)
+        return  # a part of somebody's records under a private condition is no sum over them
     number = known.number(system)
     if any(form.proof.system == number for form in known.forms):
         return  # what was found does not change
@@ -126,6 +130,7 @@ def _claimed(
     constant = -sum((w * offsets[q] for q, w in weights.items()), Fraction(0))
     proof = Proof(known.number(system), weights, dict(target), constant)
     claim = settled(-1, column, proof.ends(solved.by_number), proof, Grid(None))
-    yield PersonForm(
-        tuple(sorted(coefficients)), column, coefficients, claim.value, claim.lo, claim.hi, claim.status, proof
-    )
+    value, status = claim.value, claim.status
+    if not all(solved.by_number[q].exact for q in weights):  # a rounded answer gives a range, however narrow
+        value, status = None, Status.INFERRED
+    yield PersonForm(tuple(sorted(coefficients)), column, coefficients, value, claim.lo, claim.hi, status, proof)

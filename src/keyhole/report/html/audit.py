@@ -245,7 +245,11 @@ def _promised(verdict: Mapping[str, Any]) -> Iterator[Markup]:
 
 
 def _check(log: str) -> Iterator[Markup]:
-    yield tag("p", "Every proof is arithmetic on the answers shown above. To replay them without the rest of Keyhole:")
+    yield tag(
+        "p",
+        "Every proof is arithmetic on the answers shown above. To replay them without the rest of Keyhole "
+        "(with -c keyhole.toml where settings say how the file is read):",
+    )
     file = log or "log.sql"
     said = f"keyhole audit {file} ... --format json --out verdict.json\nkeyhole verify verdict.json --data DATA"
     yield tag("pre", lines(said))

@@ -46,18 +46,19 @@ class Separation:
             sample = file.read(SAMPLE)
             whole = not file.read(1)
         escape = "\\" if '\\"' in sample and '""' not in sample else '"'
-        best, found = (-1.0, -1), cls(delimiter or ",", '"', escape)
+        best, found = (-1.0, 0, False), cls(delimiter or ",", '"', escape)
         tried = (delimiter,) if delimiter else ("\t",) if path.suffix.lower() == ".tsv" else SEPARATORS
         for sign in tried:
             for quote in ('"', "'"):
                 made = cls(sign, quote, escape if quote == '"' else quote)
-                widths = [len(row) for row in made.rows(sample.splitlines(keepends=True))]
-                widths = widths if whole or len(widths) < 2 else widths[:-1]
-                if not widths or (widths[0] == 1 and not delimiter):
+                rows = list(made.rows(sample.splitlines(keepends=True)))
+                rows = rows if whole or len(rows) < 2 else rows[:-1]
+                if not rows or (len(rows[0]) == 1 and not delimiter):
                     continue
-                even = sum(width == (wide or widths[0]) for width in widths) / len(widths)
-                if (even, quote == '"') > best:
-                    best, found = (even, quote == '"'), made
+                even = sum(len(row) == (wide or len(rows[0])) for row in rows) / len(rows)
+                torn = sum(field.count('"') % 2 for row in rows for field in row)  # a quoted field was cut through
+                if (even, -torn, quote == '"') > best:
+                    best, found = (even, -torn, quote == '"'), made
         return found
 
     def rows(self, lines: list[str]) -> Iterator[list[str]]:
