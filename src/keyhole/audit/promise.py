@@ -5,7 +5,6 @@ from __future__ import annotations
 from keyhole.evidence import Evidence, System
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
-from keyhole.query import Aggregate
 from keyhole.schema import Schema
 
 COMPLETE = (
@@ -64,12 +63,9 @@ def records_gap(evidence: Evidence, schema: Schema) -> set[str]:
     """Why people with several records, or with rows of their own elsewhere, may be given away unseen; empty if not.
 
     What is complete: exact sums and averages under public conditions, by the rank of the equations, where nothing is
-    declared of the values; and counts of people alone, which are decided as a whole or say that they are not.
+    declared of the values.
     """
     if not schema.people and not schema.repeated:
-        return set()
-    entries = evidence.transcript.entries
-    if entries and all(entry.query.aggregate is Aggregate.PEOPLE for entry in entries):
         return set()
     plain = evidence.counting is None and all(
         not (s.partitions or s.order or s.bounds or s.equal)
