@@ -23,6 +23,7 @@ PARTS = {
         "sql.md",
         "dialects.md",
         "importers.md",
+        "logs.md",
         "people.md",
         "inference.md",
         "order.md",

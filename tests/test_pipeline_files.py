@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "pipelines.md").read_text(encoding="utf-8")
 def test_the_hook_is_valid_and_runs_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (hook,) = load_manifest(ROOT / ".pre-commit-hooks.yaml")
     assert hook["id"] in PAGE
-    assert hook["entry"] == "keyhole audit"
+    assert hook["entry"] == "keyhole audit --no-values"
     assert re.search(hook["files"], "queries.sql")
     (tmp_path / "broken.yaml").write_text("- id: x\n", encoding="utf-8")
     with pytest.raises(InvalidManifestError):
