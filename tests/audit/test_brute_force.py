@@ -231,7 +231,7 @@ def audit(source: DuckDBSource, log: list[str]) -> Exposure:
 def test_exposure_equals_brute_force(seed: int, private: bool, tmp_path: Path) -> None:
     rng = random.Random(1000 * seed + private)
     seen = 0
-    for _ in range(8 if private else 14):
+    for _ in range(3 if private else 5):
         records = make_table(rng)
         source = source_of(records, tmp_path)
         truth = {r["name"]: r["x"] for r in records}
