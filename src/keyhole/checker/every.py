@@ -85,7 +85,8 @@ class EveryTable:
 def _equal(said: Any, answer: Any) -> bool:
     """Are two answers the same, up to dust?
 
-    >>> _equal(0.1 + 0.2, "0.3"), _equal(True, True), _equal(1, "1.01"), _equal("flu", "cold")
+    >>> from decimal import Decimal
+    >>> _equal(0.1 + 0.2, Decimal("0.3")), _equal(True, True), _equal(1, Decimal("1.01")), _equal("flu", "cold")
     (True, True, False, False)
     """
     if isinstance(said, bool) or isinstance(answer, bool):

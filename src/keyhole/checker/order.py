@@ -261,7 +261,7 @@ def narrowed(
 ) -> None:
     """Narrow the bounds of all rows until nothing changes.
 
-    >>> one = Statistic((0, 1), 2, 2, Fraction(0), Fraction(1), Fraction(9), Fraction(9))
+    >>> one = Statistic((0, 1), 2, 2, Fraction(0), Fraction(1), lo=Fraction(9), hi=Fraction(9))
     >>> two = {0: [None, None], 1: [None, Fraction(8)]}
     >>> narrowed([one], two, Fraction(1), Fraction(0)); two[0] == [9, 9]
     True

@@ -70,6 +70,7 @@ class LogLines:
     def __next__(self) -> str:
         line = self._ahead.pop(0) if self._ahead else self._next()
         if not line or (not line.endswith("\n") and self._grew(line)):
+            self._end()
             raise StopIteration
         self.number += 1
         if self.progress is not None and self.number % OFTEN == 0:
@@ -88,7 +89,14 @@ class LogLines:
         """All that is left, as one text: for formats that are one document."""
         return "".join(self)
 
+    def _end(self) -> None:
+        """Close a file that is read; standard input is not ours to close."""
+        if self.path is not None:
+            self._stream.close()
+
     def _next(self) -> str:
+        if self._stream.closed:
+            return ""
         try:
             return self._stream.readline(LONGEST)
         except UnicodeDecodeError:

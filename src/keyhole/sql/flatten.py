@@ -26,7 +26,7 @@ def flat(tree: exp.Expr, columns: Collection[str] = ()) -> exp.Select | None:
     >>> import sqlglot
     >>> made = flat(sqlglot.parse_one("SELECT d, n FROM (SELECT d, COUNT(*) AS n FROM t GROUP BY d) AS s WHERE n > 9"))
     >>> made.sql()
-    'SELECT d AS d, COUNT(*) AS n FROM t GROUP BY d HAVING COUNT(*) > 9'
+    'SELECT d AS "d", COUNT(*) AS "n" FROM t GROUP BY d HAVING COUNT(*) > 9'
     >>> flat(sqlglot.parse_one("SELECT SUM(n) FROM (SELECT d, COUNT(*) AS n FROM t GROUP BY d) AS s")).sql()
     'SELECT SUM(1) FROM t'
     """

@@ -19,5 +19,10 @@ def apart(work: Callable[..., T], *given: object) -> T:
     """
     if "highspy" not in sys.modules:
         return work(*given)
+    return in_child(work, *given)
+
+
+def in_child(work: Callable[..., T], *given: object) -> T:
+    """What a function gives in a new process, so that this one can load highspy later."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *given).result()

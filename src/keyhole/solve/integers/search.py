@@ -49,9 +49,10 @@ class SharedValues:
 def shared_values(system: IntegerSystem, seconds: float) -> SharedValues:
     """A solution, and what all of them share, within `seconds`.
 
+    >>> from keyhole.solve.integers.apart import in_child
     >>> from keyhole.solve.integers.system import of_rows
     >>> two = of_rows([LinearRow((0, 1), (1, 1), 2, 2), LinearRow((0,), (1,), 1, 2)], [0, 0], [2, 2])
-    >>> found = shared_values(two, 10)
+    >>> found = in_child(shared_values, two, 10)
     >>> found.common.tolist(), found.unique
     ([1, 0], False)
     """
