@@ -170,6 +170,8 @@ def _expanded(
             found, open_ = [(query, said, IN_PART) for query, said, _ in found], ""
         asked.extend(found)
         why = why or open_
+    if why and statements[0].certainty == COVERED:  # what tells more cannot be listed: it stands for nothing
+        return _expanded(number, line, (replace(statements[0], certainty=""),), roster, source, noise)
     single = len(asked) == 1 and not statements[0].keys and len(statements) == 1
     return [
         Entry(number if single else f"{number}.{part}", line.sql, query, answer, certainty)
