@@ -40,7 +40,7 @@ class Refused:
 
 
 # of a statement: some rows may be cut off; something computed from it was shown; shown, and others stand for it
-IF_SHOWN, FINER, COVERED = "if shown", "finer", "covered"
+IF_SHOWN, FINER, COVERED, IN_PART = "if shown", "finer", "covered", "covered in part"
 DOUBTFUL = frozenset((IF_SHOWN, FINER))
 HALF, FLOOR, CEIL, ZERO = "half", "floor", "ceil", "zero"  # where a rounded number goes: to the nearest, down, up, to 0
 _ROUNDED = {HALF: "ROUND({}, {})", FLOOR: "FLOOR({})", CEIL: "CEIL({})", ZERO: "TRUNC({})"}

@@ -40,8 +40,20 @@ def test_a_difference_of_variances_exposes_a_square() -> None:
 
 
 def test_a_variance_without_its_average_is_not_judged() -> None:
-    verdict = audit("SELECT VAR_POP(x) FROM t WHERE g >= 2")
-    assert (verdict.exit_code, len(verdict.unjudged)) == (3, 1)
+    """As if its average were shown too it gives nobody away, or it is named; it is no finding, and no all-clear."""
+    for private in ("x", "x:0..100"):
+        three = audit("SELECT VAR_POP(x) FROM t WHERE g >= 2", private=private)
+        assert (three.exit_code, three.complete, three.unjudged) == (3, False, ())
+        for group in (1, 2):  # with the average, all three or the two values would follow
+            few = audit(f"SELECT VAR_POP(x) FROM t WHERE g = {group}", private=private)
+            assert (few.exit_code, [u.number for u in few.unjudged]) == (3, ["1"])
+            assert "less is not known" in few.unjudged[0].reason
+
+
+def test_a_question_that_is_judged_itself_needs_nothing_beside_it() -> None:
+    asked = keyhole.examine([("SELECT SUM(x) > 200 FROM t", True)], data=PEOPLE.drop(["x"]), private="x:0..100", id="n")
+    assert [e.query.test is not None for e in asked.evidence.transcript.entries] == [True]
+    assert (asked.exit_code, asked.unjudged) == (0, ())
 
 
 def test_having_on_public_counts_hides_small_groups() -> None:

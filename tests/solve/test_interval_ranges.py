@@ -148,7 +148,13 @@ def test_inside_its_bounds_the_rank_decides() -> None:
     corner = ranges(RangeProblem(P, [REALS] * 3, truth=[Fraction(2), Fraction(3), Fraction(3)]), small=0)
     assert not any(r.moves for r in corner.of)  # no possible table: it is not believed
     whole = RangeProblem(P, [Grid(Fraction(1))] * 3, truth=[Fraction(2), Fraction(3), Fraction(4)])
-    assert not any(r.moves for r in ranges(whole, small=0).of)  # on a grid small steps do not exist
+    assert [r.moves for r in ranges(whole, small=0).of] == [False, True, True]  # totally unimodular: as reals do
+    weighted = [({1: 5, 2: 7}, Fraction(43), Fraction(43)), ({0: 1}, Fraction(2), Fraction(2))]
+    P = Polytope.of(weighted, [(Fraction(0), Fraction(10))] * 3)
+    table = [Fraction(2), Fraction(3), Fraction(4)]
+    assert [r.moves for r in ranges(RangeProblem(P, [REALS] * 3, truth=table), small=0).of] == [False, True, True]
+    only = RangeProblem(P, [Grid(Fraction(1))] * 3, truth=table)
+    assert not any(r.moves for r in ranges(only, small=0).of)  # small steps do not exist: 3 and 4 alone give 43
 
 
 def hospital(first: Fraction | None = Fraction(3)) -> Polytope:

@@ -22,6 +22,7 @@ from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.transcript import Transcript
 
 MOST_ROWS, MOST_CELLS = 2_000, 1 << 28  # of a row space that is built again
+MOST_WEIGHT = 1 << 62  # of its rows: below, they are words
 MOST_STATEMENTS, MOST_PEOPLE, MOST_AUDITS = 200, 2_000, 12
 
 Whom: TypeAlias = tuple[tuple[int, ...], str]  # rows and column of a finding
@@ -122,14 +123,20 @@ def _exact(row: Constraint) -> bool:
     return row.exact and row.lo == row.hi
 
 
-def determined(system: System) -> dict[int, int]:
-    """unknown -> the first statement after which the equations of a system determine it; 0 if facts alone do."""
+def determined(system: System) -> dict[int, int] | None:
+    """unknown -> the first statement after which the equations of a system determine it; 0 if facts alone do.
+
+    None if a weight is too large for the row space that is asked row by row.
+    """
     space = OnlineRowSpace(system.unknowns, rng=np.random.default_rng(0))
     found: dict[int, int] = {}
     for row in sorted((c for c in system.constraints if c.parts), key=lambda c: statement_of(c.number)):
         built = system.row(row)
         bits = built.bits if len(system.features) == 1 else None
-        decision = space.probe(bits if bits is not None else {int(k): int(v) for k, v in built.items().items()})
+        weights = {int(k): int(v) for k, v in built.items().items()} if bits is None else {}
+        if any(abs(weight) >= MOST_WEIGHT for weight in weights.values()):
+            return None
+        decision = space.probe(bits if bits is not None else weights)
         space.commit(decision)
         found.update((unknown, statement_of(row.number)) for unknown in decision.exposes)
     return found

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from keyhole.audit.base import Exposure, Finding, Proof, Status, query_order
 from keyhole.evidence import Evidence, System, Unjudged
-from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN
+from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART
 from keyhole.tables import Roster
 
 TELLS_MORE = (
@@ -31,7 +31,39 @@ def examine_shown(examine: Examine, evidence: Evidence, roster: Roster) -> Expos
 
     Guarantee: a finding that is not `if_shown` cites answers only that were shown; the verdict is complete only if
     nobody else is found when everything is taken as shown. Cost: one audit more for each way in which that differs.
+
+    What stands beside a statement because it tells more is left out where the statement itself is judged, unless the
+    verdict is complete only with it.
     """
+    beside = _beside(evidence)
+    if not beside:
+        return _examine_all(examine, evidence, roster)
+    bare = examine(_without(evidence, {q for parts in beside.values() for q in parts}), roster)
+    needed = {u.number.partition(".")[0] for u in bare.unjudged}
+    spare = {q for statement, parts in beside.items() if statement not in needed for q in parts}
+    if not spare:
+        return _examine_all(examine, evidence, roster)
+    found = _examine_all(examine, _without(evidence, spare), roster)
+    if found.complete or found.findings or found.groups:
+        return found
+    whole = _examine_all(examine, evidence, roster)
+    return whole if whole.complete else found
+
+
+def _beside(evidence: Evidence) -> dict[str, set[str]]:
+    """statement -> what tells more and stands beside it, of statements whose own answers are all there."""
+    own: dict[str, set[str]] = {}
+    finer: dict[str, set[str]] = {}
+    for entry in evidence.transcript.entries:
+        statement = entry.number.partition(".")[0]
+        if entry.certainty == FINER:
+            finer.setdefault(statement, set()).add(entry.number)
+        else:
+            own.setdefault(statement, set()).add(entry.certainty)
+    return {statement: parts for statement, parts in finer.items() if own.get(statement) == {COVERED}}
+
+
+def _examine_all(examine: Examine, evidence: Evidence, roster: Roster) -> Exposure:
     doubt = {e.number: e.certainty for e in evidence.transcript.entries if e.certainty in DOUBTFUL}
     found = examine(evidence, roster)
     if not doubt or not _rests_on(found, doubt):
@@ -58,7 +90,7 @@ def examine_shown(examine: Examine, evidence: Evidence, roster: Roster) -> Expos
 
 def _covered(found: Exposure) -> Exposure:
     """Without what is not judged itself, and for which others stand that tell more."""
-    covered = {e.number for e in found.evidence.transcript.entries if e.certainty == COVERED}
+    covered = {e.number for e in found.evidence.transcript.entries if e.certainty in (COVERED, IN_PART)}
     left = tuple(u for u in found.unjudged if u.number not in covered)
     return found if len(left) == len(found.unjudged) else replace(found, unjudged=left)
 

@@ -13,7 +13,7 @@ from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
 from keyhole.forms import private_leaves
 from keyhole.gather.having import named, told
 from keyhole.predicate import Scalar, conjunction, disjunction, negation
-from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, OTHER_GROUPS, Aggregate, Query, Statement, Term
+from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GROUPS, Aggregate, Query, Statement, Term
 from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
@@ -166,8 +166,12 @@ def _expanded(
     why = ""
     for statement, answer in zip(statements, given, strict=True):
         found, open_ = _expand(replace(line, answer=answer), statement, roster, source, noise)
+        if statement.certainty == COVERED and open_:
+            found, open_ = [(query, said, IN_PART) for query, said, _ in found], ""
         asked.extend(found)
-        why = why or (open_ if statement.certainty != COVERED else "")
+        why = why or open_
+    if why and statements[0].certainty == COVERED:  # what tells more cannot be listed: it stands for nothing
+        return _expanded(number, line, (replace(statements[0], certainty=""),), roster, source, noise)
     single = len(asked) == 1 and not statements[0].keys and len(statements) == 1
     return [
         Entry(number if single else f"{number}.{part}", line.sql, query, answer, certainty)
