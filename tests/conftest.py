@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from postgres_here import postgres  # noqa: F401 - a fixture of all tests
-
-with suppress(ImportError):  # before OR-tools, which then stays in child processes: one process cannot hold both
-    import highspy  # noqa: F401
 
 # Machines are shared: a slow example is not a failure. CI draws the same examples every time, so that a red run is
 # about the change; `make test` elsewhere goes on searching.
