@@ -58,10 +58,8 @@ def ask(
     """Open the session, ask, show."""
     from keyhole.report.as_json import dumps
     from keyhole.report.reply import reply_json, reply_lines
-    from keyhole.session.audited import Audited
     from keyhole.session.open import Terms
     from keyhole.session.private import Private
-    from keyhole.session.published import forgotten
     from keyhole.settings import settings
     from keyhole.sql import split
     from keyhole.verbs.ask import asking, policy_of
@@ -75,18 +73,15 @@ def ask(
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.name}")
-        for note in session.notes:
-            warn(note)
-        if isinstance(session.policy, Audited) and (left := forgotten(session.policy)):
-            warn(left)
+        _noted(session)
         try:
             replies = [_asked(session, text, dialect, analyst) for text in texts]
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
-    said: dict[str, object] = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies]}
-    said |= {"unit": session.policy.unit} if isinstance(session.policy, Private) else {}
-    said |= {"dry_run": True} if dry_run else {}
+    unit = {"unit": session.policy.unit} if isinstance(session.policy, Private) else {}
+    said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies], **unit}
+    said = {**said, "dry_run": True} if dry_run else said
     if format is Format.JSON:
         emit_json(dumps(said), out)
     elif format is Format.HTML:
@@ -97,6 +92,17 @@ def ask(
         told = (line for r in replies for line in reply_lines(r, explain=explain))
         emit("\n".join([*told, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+
+
+def _noted(session: Session[Any]) -> None:
+    """What is to be known before anything is asked."""
+    from keyhole.session.audited import Audited
+    from keyhole.session.published import forgotten
+
+    for note in session.notes:
+        warn(note)
+    if isinstance(session.policy, Audited) and (left := forgotten(session.policy)):
+        warn(left)
 
 
 def _asked(session: Session[Any], text: str, dialect: str | None, analyst: str | None) -> Reply:
