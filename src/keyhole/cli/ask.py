@@ -79,9 +79,9 @@ def ask(
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
-    unit = {"unit": session.policy.unit} if isinstance(session.policy, Private) else {}
-    said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies], **unit}
-    said = {**said, "dry_run": True} if dry_run else said
+    more = {"unit": session.policy.unit} if isinstance(session.policy, Private) else {}
+    run = {"dry_run": True} if dry_run else {}
+    said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies], **more, **run}
     if format is Format.JSON:
         emit_json(dumps(said), out)
     elif format is Format.HTML:
