@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import os
 import sys
 import time
 from collections import defaultdict
@@ -39,7 +40,7 @@ from keyhole.session.session import Session
 from keyhole.settings import settings
 from keyhole.tables.open import Use, open_table
 
-FOLDER = Path("/work/shared/data/adult")
+FOLDER = Path(os.environ.get("KEYHOLE_DATA", "data")) / "adult"  # third-party: not in the repository
 SETTINGS = Path(__file__).parent / "adult.toml"
 COLUMNS = (
     "age", "workclass", "fnlwgt", "education", "education_num", "marital", "occupation", "relationship", "race", "sex",
@@ -50,6 +51,10 @@ NUMBERS = {"age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "ho
 
 def adult() -> pa.Table:
     """UCI Adult, read in place."""
+    if not (FOLDER / "adult.data").is_file():
+        raise SystemExit(
+            "UCI Adult is not in the repository: set KEYHOLE_DATA to the folder that holds adult/adult.data"
+        )
     with (FOLDER / "adult.data").open() as file:
         rows = [[cell.strip() for cell in row] for row in csv.reader(file) if len(row) == 15]
     made = {c: [int(r[k]) if c in NUMBERS else r[k] for r in rows] for k, c in enumerate(COLUMNS)}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from click.testing import CliRunner
+from tests.third_party import folder
 
 import keyhole
 from keyhole.book import Book, Mark
@@ -21,7 +21,6 @@ from keyhole.defend.answering import Answered
 from keyhole.defend.planner.quantiles import scores, sensitivity
 from keyhole.knowledge import Config
 
-ADULT = Path("/work/shared/data/adult/adult.data")
 N = 3000
 TOLD = """
 [budget]
@@ -282,8 +281,8 @@ def test_simulate_release_prints_the_contract(tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["simulate", "release", "--workload", "nothing"]).exit_code == 2
 
 
-@pytest.mark.skipif(not ADULT.exists(), reason="UCI Adult is not there")
 def test_adult_with_all_columns_declared_answers_one_count(tmp_path: Path) -> None:
+    folder("adult")
     from benchmarks.release import adult
 
     config = Config.load(Path(__file__).parents[2] / "benchmarks" / "adult.toml")
