@@ -6,7 +6,7 @@ Four grades: shown to have, shown not to have, one of his (some record of his, n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -18,8 +18,8 @@ from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.counts import left_of_cells
 from keyhole.cells import Partition, partition
 from keyhole.evidence import Contradiction, Evidence
-from keyhole.people import Counting
-from keyhole.predicate import Has, Leaf, to_sql
+from keyhole.people import Counting, Formula
+from keyhole.predicate import Has, Leaf, Scalar, to_sql
 from keyhole.solve.counting import (
     OPEN,
     Conflict,
@@ -195,14 +195,24 @@ class _Report:
             if len(about) < len(self.rows_of[person]):
                 form += f" (record {', '.join(str(r + 1) for r in sorted(about))})"
             about_atom = next(i for i, a in enumerate(self.counting.atoms) if a.leaf == leaf)
-            self._add(labels[about[0]], about, person, table, status, form, grade, why, about_atom)
+            self._add(labels[about[0]], about, table, status, form, grade, why, about_atom)
 
-    def _labels(self, rows: list[int]) -> dict[int, dict[str, object]]:
+    def _labels(self, rows: list[int]) -> dict[int, Mapping[str, Scalar | None]]:
         at = sorted(set(rows))
         named = self.roster.labels(np.array(at, dtype=np.int64)) if at else []
-        return dict(zip(at, named, strict=True))  # type: ignore[arg-type]
+        return dict(zip(at, named, strict=True))
 
-    def _add(self, label, rows, person, column, status, form, grade, why, atom=None) -> None:  # type: ignore[no-untyped-def]
+    def _add(
+        self,
+        label: Mapping[str, Scalar | None],
+        rows: Sequence[int],
+        column: str,
+        status: Status,
+        form: str,
+        grade: str,
+        why: int,
+        atom: int | None = None,
+    ) -> None:
         proof = self.proof(why)
         if atom is not None:
             proof = self._about(proof, why, atom, grade == HAS)
@@ -233,9 +243,9 @@ class _Report:
         for person, rows, words, why in said:
             have[ONE_OF_HIS].add(person)
             form = f"one of {len(rows)} records: {words}"
-            self._add(labels[rows[0]], rows, person, "records", Status.INFERRED, form, ONE_OF_HIS, why)
+            self._add(labels[rows[0]], rows, "records", Status.INFERRED, form, ONE_OF_HIS, why)
 
-    def _open_rows(self, formula, owner: int) -> list[int]:  # type: ignore[no-untyped-def]
+    def _open_rows(self, formula: Formula, owner: int) -> list[int]:
         """The records of an owner that may be why he is counted; none if one of them surely is."""
         found = []
         for clause in formula.clauses:
@@ -275,7 +285,7 @@ def in_words(leaf: Leaf, holds: bool) -> str:
     return f"has {'a' if holds else 'no'} row in {leaf.table}" + ("" if asked == "TRUE" else f" with {asked}")
 
 
-def formula_in_words(counting: Counting, formula) -> str:  # type: ignore[no-untyped-def]
+def formula_in_words(counting: Counting, formula: Formula) -> str:
     """The clauses of a formula as text."""
     parts = []
     for clause in formula.clauses:
