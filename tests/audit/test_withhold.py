@@ -18,6 +18,7 @@ from keyhole.audit.advise import LogAdvice, rounded, without
 from keyhole.audit.withhold import withhold
 from keyhole.crosstab.words import layout_of
 from keyhole.logs.open import Log, as_log
+from keyhole.report.advice import sentence
 from keyhole.report.verdict import Verdict
 from keyhole.solve.hitting import smallest_hitting_set
 from keyhole.verbs.advise import advise
@@ -240,3 +241,21 @@ def test_the_business_tables_need_eighty_more_cells() -> None:
     found = withhold(repair.proofs, seconds=60)
     assert (len(found.units), found.smallest) == (80, True)
     assert (repair.audit(found.units).exit_code, repair.audit(found.units).complete) == (0, True)
+
+
+def test_ctrl_c_keeps_the_best_so_far() -> None:
+    """What breaks every proof found so far is told, and that it may not be enough."""
+    asked = []
+
+    def expose(gone: frozenset[str]) -> list[frozenset[str]]:
+        asked.append(gone)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return [each for each in (frozenset("ab"), frozenset("cd")) if not each & gone][:1]
+
+    found = withhold(expose)
+    assert (found.stopped, found.enough, len(found.units), found.bound) == (True, False, 2, 2)
+    assert sentence(found, "Withhold", "statements", 9, "nobody is exposed") == (
+        "Stopped (Ctrl-C) before a remedy was found: leaving out 2 of 9 statements breaks every proof found so far, "
+        "which may not be all. At least 2 must go."
+    )

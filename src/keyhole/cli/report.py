@@ -12,8 +12,8 @@ from keyhole.cli.terminal import check_out, emit
 
 HELP = """Write a verdict as one self-contained page: no network, any browser, light and dark, prints.
 
-VERDICT is what `keyhole audit ... --format json --out verdict.json` wrote. (`keyhole audit --format html` writes
-the page at once, with the map of queries and people, which a verdict file does not hold.)
+VERDICT is what `keyhole audit ... --format json --out verdict.json` wrote, or `keyhole tables`. (`keyhole audit
+--format html` writes the page at once, with the map of queries and people, which a verdict file does not hold.)
 
 \b
 Examples
@@ -24,10 +24,10 @@ Examples
 
 def report(verdict: Path, out: Path | None) -> None:
     """Read and write."""
-    from keyhole.report.html.audit import audit_page
+    from keyhole.report.html.published import verdict_page
 
     check_out(out)
-    emit(audit_page(read_verdict(verdict)), out)
+    emit(verdict_page(read_verdict(verdict)), out)
 
 
 command = click.Command(

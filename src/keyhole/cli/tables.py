@@ -130,10 +130,9 @@ def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Pat
         emit_json(dumps(found.to_json() | ({} if repair is None else suggestion_data(repair))), out)
     elif how is Format.HTML:
         from keyhole.report.html.published import tables_page
-        from keyhole.report.published_text import sentence
 
         told = () if repair is None else tuple(line for line, _ in suggestion_lines(repair))
-        emit(tables_page(found.to_json(), sentence(found), told), out)
+        emit(tables_page(found.to_json(), told), out)
     else:
         from keyhole.report.published_text import lines
 
