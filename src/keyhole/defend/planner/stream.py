@@ -24,7 +24,7 @@ from keyhole.defend.planner.terms import PlanTerms
 from keyhole.defend.planner.ways import cuts_of
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Quantity
-from keyhole.defend.tables.residuals import Floats, Inference, Names, subsets
+from keyhole.defend.tables.residuals import Floats, Names, subsets
 from keyhole.errors import BudgetExhausted
 from keyhole.query import Refused
 
@@ -208,14 +208,10 @@ class StreamPlanner:
                 if quantity == COUNT and known:
                     continue
                 functional = laid.count if quantity not in laid.sums else laid.sums[quantity].functional
-                if functional.vectors is None:
-                    continue  # not planned for: it takes what the others need
-                table = Inference.weights(functional.profiles)
-                for keep in subsets(functional.names):
+                for keep, size in functional.matters().items():
                     if not keep and quantity == COUNT and self.chooser.holdings.n is not None:
                         continue
-                    at = tuple(int(name in keep) for name in functional.names)
-                    matters[quantity, keep] = matters.get((quantity, keep), 0.0) + factor**2 * float(table[at])
+                    matters[quantity, keep] = matters.get((quantity, keep), 0.0) + factor**2 * size
             if matters:
                 yield AnswerRow(matters, within, kind)
 
