@@ -64,6 +64,7 @@ def ask(
     from keyhole.sql import split
     from keyhole.verbs.ask import asking, policy_of
 
+    config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     check_out(out)
     texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
@@ -79,9 +80,15 @@ def ask(
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
-    more = {"unit": session.policy.unit} if isinstance(session.policy, Private) else {}
+    noisy = session.policy if isinstance(session.policy, Private) else None
+    more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
     run = {"dry_run": True} if dry_run else {}
-    said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies], **more, **run}
+    said = {
+        "policy": policy_of(given),
+        "replies": [reply_json(r, explain=explain, n=n) for r in replies],
+        **more,
+        **run,
+    }
     if format is Format.JSON:
         emit_json(dumps(said), out)
     elif format is Format.HTML:
@@ -89,8 +96,8 @@ def ask(
 
         emit(answers_page(said), out)
     else:
-        told = (line for r in replies for line in reply_lines(r, explain=explain))
-        emit("\n".join([*told, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
+        written = (line for r in replies for line in reply_lines(r, explain=explain))
+        emit("\n".join([*written, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
 

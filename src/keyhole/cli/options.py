@@ -91,6 +91,12 @@ def formats(*accepted: Format) -> click.Option:
     )
 
 
+def settled(config: Path | None, data: Path | None) -> Path | None:
+    """The settings that were named, or those in the working folder where nothing was."""
+    here = Path("keyhole.toml")
+    return here if config is None and data is None and here.is_file() else config
+
+
 def one_of(config: Path | None, knowledge: Path | None) -> Path | None:
     """The settings, by whichever of their two names they were given."""
     if config is not None and knowledge is not None:
