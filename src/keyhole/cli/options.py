@@ -306,7 +306,7 @@ BOX_DELTA = click.Option(
     show_default=True,
     help="Chance that the certified box may ever lose the hidden vector.",
 )
-PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html, .svg or .png file.")
+PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html or .svg file.")
 
 # audit and tables
 RULE = click.Option(

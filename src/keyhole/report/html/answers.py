@@ -10,6 +10,7 @@ from keyhole.report.html.axes import Axis
 from keyhole.report.html.charts import Narrowed, Series, line_chart, range_chart
 from keyhole.report.html.markup import Markup, lines, table, tag
 from keyhole.report.html.page import Section, Tile, page
+from keyhole.report.sentence import counted
 
 PICTURED = 40
 
@@ -20,9 +21,10 @@ def answers_page(found: Mapping[str, Any]) -> str:
     told = [r for r in replies if "refused" not in r and r.get("outcome") not in ("deny", "refused")]
     refused = len(replies) - len(told)
     how = " with noise" if found.get("policy", "private") == "private" else ""
-    sentence = f"{len(told):,} of {len(replies):,} statements were answered{how}."
+    were = "was" if len(told) == 1 else "were"
+    sentence = f"{len(told):,} of {counted(len(replies), 'statement')} {were} answered{how}."
     if found.get("dry_run"):
-        sentence = f"What {len(replies):,} statements would cost; nothing was spent."
+        sentence = f"What {counted(len(replies), 'statement')} would cost; nothing was spent."
     mood = "warn" if refused else "good"
     return page("answers", sentence, mood, [], list(_tiles(found, replies, refused)), _sections(replies))
 
@@ -60,7 +62,9 @@ def _sections(replies: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
 def _card(number: int, reply: Mapping[str, Any]) -> Markup:
     parts = [tag("h3", f"{number}. ", tag("code", lines(" ".join(str(reply["sql"]).split()))))]
     if reply.get("refused") or reply.get("reason"):
-        parts.append(tag("p", f"Refused: {reply.get('refused') or reply.get('reason')}"))
+        first, _, rest = str(reply.get("refused") or reply.get("reason")).partition("\n")
+        parts.append(tag("p", f"Refused: {first}"))
+        parts += [tag("pre", lines(rest))] if rest else []
         return tag("div", *parts, class_="card inferred")
     if "groups" in reply:
         rows = [
