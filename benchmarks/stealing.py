@@ -93,7 +93,8 @@ def main() -> None:
     print(table(rows))
     ratios = [row["ratio"] for row in rows]
     print(
-        f"\nworst ratio {max(ratios):.3f}; better than logistic regression in {sum(r < 1 for r in ratios)} of {len(ratios)}"
+        f"\nworst ratio {max(ratios):.3f}; "
+        f"better than logistic regression in {sum(r < 1 for r in ratios)} of {len(ratios)}"
     )
 
 
