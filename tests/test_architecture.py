@@ -188,7 +188,6 @@ LONG_FILES = {
 LONG_FUNCTIONS = {
     "cli/simulate.py: oracle",
     "oracle/bisection.py: _phase_loop",
-    "oracle/classifier.py: steal_classifier",
     "solve/decode/gibbs.py: _gibbs",
 }
 
