@@ -71,8 +71,8 @@ def _sections(found: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]])
         truth = (found.get("truths") or {}).get(column)
         if truth is not None:
             body += _compared(column, estimates, truth)
-            told = [[e[key] for e in estimates] for key in ("value", "confidence")]
-            body += calibration(column, *told, truth, probable=found["confidence"] == PROBABILITY)
+            guesses, sure = ([e[key] for e in estimates] for key in ("value", "confidence"))
+            body += calibration(column, guesses, sure, truth, probable=found["confidence"] == PROBABILITY)
         yield Section(f"{column}: the surest first", (*body, *_listed(estimates, found["confidence"])))
     yield from _beside(found.get("compared"))
     if scores:
