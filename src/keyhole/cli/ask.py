@@ -79,13 +79,8 @@ def ask(
             end(INTERRUPTED)
     noisy = session.policy if isinstance(session.policy, Private) else None
     more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
-    run = {"dry_run": True} if dry_run else {}
-    said = {
-        "policy": policy_of(given),
-        "replies": [reply_json(r, explain=explain, n=n) for r in replies],
-        **more,
-        **run,
-    }
+    listed = [reply_json(r, explain=explain, n=n) for r in replies]
+    said = {"policy": policy_of(given), "replies": listed, **more, **({"dry_run": True} if dry_run else {})}
     if format is Format.JSON:
         emit_json(dumps(said), out)
     elif format is Format.HTML:
