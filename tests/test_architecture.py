@@ -176,7 +176,6 @@ FILE_LINES, FUNCTION_LINES = 400, 60
 LONG_FILES = {
     "knowledge.py",
     "sql/public.py",
-    "tables/duckdb/load.py",
 }
 LONG_FUNCTIONS = {
     "cli/simulate.py: oracle",

@@ -46,18 +46,21 @@ Rules (--rule) look at one cell at a time
   N<3              fewer than 3 contributors (in a table of counts: the number itself)
   dominance 85%    the largest contributor has more than 85% of the total; "dominance 2,85%": the largest two
   p 15%            the second largest can estimate the largest to within 15%
-If no cell of the files is suppressed, the rules hide theirs first: may these tables be published so?
+If no cell of the files is suppressed, the rules hide theirs first: may these tables be published so? A cell that fails
+p or dominance also needs a range as wide as the rule asks for: a suppressed one in a narrower range is a finding.
 
 \b
-Rounding is read off the digits: numbers are exact if every line without a gap adds up, else each is within half a unit
-of the last digit. --rounding STEP says it (0: exact).
+Rounding: --rounding STEP says that numbers are multiples of STEP, off by half of it at most (0: exact). If nobody says
+it, numbers are exact if every line without a gap adds up, else each is within half a unit of the last digit of its
+table; the margins that show it are named, and it is no all-clear.
 
 \b
 Exit code
   0 no suppressed cell is recovered, every one is shown to be open
-  1 some cell is recovered exactly or nearly, or shown against a rule
+  1 some cell is recovered exactly or nearly, or shown against a rule, or in a narrower range than a rule asks for
   3 none is, but the tables do not add up, nothing is suppressed, or the search is not complete (the text says why)
   2 could not run
+Ctrl-C keeps what was proved until then, and says so; a second one ends the command.
 """
 
 

@@ -114,8 +114,10 @@ def _long(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[Pu
             key = _key(layout, ((name, row[at[name]]) for name in dims), place)
             value, marker = _shown(row[at[layout.value]], sheet, layout, place)
             measured = (layout.count, layout.largest, layout.second)
-            numbers = (None if m is None or m not in at else _measure(row[at[m]], sheet, place) for m in measured)
-            yield PublishedCell(key, value, marker, place, *numbers)
+            count, largest, second = (
+                None if m is None or m not in at else _measure(row[at[m]], sheet, place) for m in measured
+            )
+            yield PublishedCell(key, value, marker, place, count, largest, second)
 
     return dims, cells()
 
