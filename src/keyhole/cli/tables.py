@@ -87,29 +87,30 @@ def tables(
     out: Path | None,
 ) -> None:
     """Read, judge, print; the exit code is the verdict."""
+    from keyhole.crosstab.words import TableWords
     from keyhole.verbs.tables import drawn_from, judge
 
     if value is None:
         raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
     check_out(out)
     check_out(cells)
+    words = TableWords(
+        value=value,
+        total=total,
+        suppressed=suppressed,
+        nested=nested,
+        min=min,
+        rule=rule,
+        contributors=contributors,
+        count=count,
+        largest=largest,
+        second=second,
+        by=along,
+        across=across,
+        rounding=rounding,
+    )
     with progress_on_stderr() as progress:
-        drawn = drawn_from(
-            tables,
-            value=value,
-            total=total,
-            suppressed=suppressed,
-            nested=nested,
-            min=min,
-            rule=rule,
-            contributors=contributors,
-            count=count,
-            largest=largest,
-            second=second,
-            by=along,
-            across=across,
-            rounding=rounding,
-        )
+        drawn = drawn_from(tables, words)
         found = judge(drawn, within=within, time_limit=time_limit, progress=progress)
         repair = _suggested(drawn, found, within, time_limit) if suggest else None
     if cells is not None:
@@ -148,20 +149,11 @@ command = click.Command(
     help=HELP,
     params=[
         click.Argument(["tables"], nargs=-1, required=True, type=options.FILE),
-        table_options.VALUE,
-        table_options.TOTAL,
-        table_options.SUPPRESSED,
-        table_options.NESTED,
+        *table_options.CROSSTABS,
         table_options.LEAST,
         options.RULE,
-        table_options.CONTRIBUTORS,
-        table_options.COUNT,
-        table_options.LARGEST,
-        table_options.SECOND,
-        table_options.ALONG,
-        table_options.ACROSS,
+        *table_options.CONTRIBUTED,
         options.WITHIN,
-        options.ROUNDING,
         options.TIME_LIMIT,
         table_options.CELLS,
         table_options.SUGGEST,
