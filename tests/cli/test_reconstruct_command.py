@@ -78,9 +78,8 @@ def test_it_runs_beside_highspy(tmp_path: Path) -> None:
     file.write_text(TWO)
     script = tmp_path / "both.py"
     script.write_text(
-        "import sys, types\nsys.modules['highspy'] = types.ModuleType('highspy')\n"
-        "from keyhole.verbs.reconstruct import reconstruct\n"
-        "if __name__ == '__main__':\n    print(reconstruct(sys.argv[1]).unique, 'ortools' in sys.modules)\n"
+        "import sys\nfrom keyhole.verbs.reconstruct import reconstruct\n"
+        "print(reconstruct(sys.argv[1]).unique, 'ortools' in sys.modules)\nimport highspy\nhighspy.Highs()\n"
     )
     ended = subprocess.run([sys.executable, str(script), str(file)], capture_output=True, text=True, check=False)
     assert ended.stdout.split() == ["True", "False"], ended.stderr

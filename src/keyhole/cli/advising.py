@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keyhole.report.redacted import Withheld
     from keyhole.report.verdict import Verdict
     from keyhole.verbs.advise import Advice
     from keyhole.verbs.ruled import RuleCheck, RuledAnswer
@@ -22,6 +23,20 @@ class Besides:
 
     advice: Advice | None = None
     rules: tuple[RuleCheck, ...] = ()
+
+    def without(self, what: Withheld | None, names: Iterable[str]) -> Besides:
+        """As it may be passed on. The steps of rounding go too: they are as large as the values they are for."""
+        if what is None or self.advice is None:
+            return self
+        from keyhole.sql.redact import shape_of
+
+        advice, known = self.advice, tuple(names)
+        told = None if advice.alternatives is None else replace(advice.alternatives, rounding=())
+        after = None if advice.after is None else advice.after.without(what)
+        listed = advice.statements
+        if what == "all":
+            listed = tuple((q, shape_of(sql, known), times) for q, sql, times in listed)
+        return replace(self, advice=replace(advice, statements=listed, after=after, alternatives=told))
 
     def lines(self) -> Lines:
         """For people."""
@@ -102,7 +117,8 @@ def advice_data(advice: Advice) -> dict[str, Any]:
 
     listed = [{"query": q, "sql": sql, "times": times} for q, sql, times in advice.statements]
     other = None if advice.alternatives is None else alternatives_data(advice.alternatives)
-    return {"advice": as_data(advice.remedy, listed, advice.verified, {"alternatives": other})}
+    besides = {"of": advice.of, "after": _again(advice.after) if listed else "", "alternatives": other}
+    return {"advice": as_data(advice.remedy, listed, advice.verified, besides)}
 
 
 def suggestion_lines(found: Suggestion) -> Lines:

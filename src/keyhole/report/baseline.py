@@ -52,7 +52,7 @@ class Baseline:
             frozenset(
                 _key(item["record"], item["column"])
                 for item in verdict.get("intervals", [])
-                if item["status"] != "open"
+                if item["status"] not in ("open", "limit")
             ),
             frozenset((frozenset(map(_text, g["records"])), str(g["column"])) for g in verdict.get("groups", [])),
         )

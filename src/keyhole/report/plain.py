@@ -25,6 +25,8 @@ Record = Mapping[str, Scalar | None]
 
 EXPOSED = "exposed"
 INFERRED = "inferred"
+OPEN = "open"
+LIMIT = "limit"
 GROUP = "group"
 QUOTIENT = "numerator"
 
@@ -188,6 +190,7 @@ class Plain:
     contradictions: tuple[Contradiction, ...]
     ranges: tuple[Case, ...] = ()  # those who stay open, in a narrower range than was declared
     grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
+    limited: frozenset[tuple[int, str]] = frozenset()  # (row, column) of whom a limit ended the search too early
 
     @property
     def narrowed(self) -> tuple[Case, ...]:
@@ -238,6 +241,7 @@ def plain(exposure: Exposure) -> Plain:
         contradictions=exposure.contradictions,
         ranges=tuple(_person(f, cites) for f in exposure.ranges),
         grades=exposure.grades,
+        limited=frozenset((row + 1, name) for row, name in exposure.limited),
     )
 
 

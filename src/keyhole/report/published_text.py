@@ -198,7 +198,7 @@ def _unprotected(short: Sequence[Unprotected]) -> Iterator[tuple[str, str]]:
 def _assumed(found: TablesVerdict) -> str:
     """How the numbers were read, and what was taken for granted."""
     publication = found.hidden.publication
-    said = []
+    said: list[str] = []
     if publication.radius:
         said += _rounding(found)
     elif publication.said:
