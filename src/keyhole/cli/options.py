@@ -234,7 +234,9 @@ ACCEPT_UNJUDGED = flag(
 EXPLAIN = flag("--explain", "Also say whom and by which proof; for the custodian, not the analyst.")
 
 ROUNDING = click.Option(
-    ["--rounding"], metavar="STEP", help="The answers of the log were rounded to multiples of this, such as 1 or 0.01."
+    ["--rounding"],
+    metavar="STEP",
+    help="The answers of the log, or numbers of tables, were rounded to multiples of this, such as 1 or 0.01.",
 )
 
 # attack

@@ -56,7 +56,8 @@ HELP = """Find the fewest questions that give somebody away, or prove that none 
 Sees the roster alone: who there is, with the columns anybody may know. A question is a SUM of the private column over a
 group of at least --min-group people, with conditions on at most --max-columns public columns. For a person you get the
 SQL, the formula that turns the answers into the value, and the auditor's confirmation; or the proof that it cannot be
-done: who shares all public columns, or a second table that answers every such question alike.
+done: who shares all public columns, or a second table that answers every such question alike. Of a private column of
+categories (--private "diagnosis=flu,cold"), questions are counts of each category.
 
 \b
 Examples

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 
 from keyhole.audit.base import Exposure
@@ -25,7 +24,7 @@ from keyhole.crosstab.recovered import recovered
 from keyhole.crosstab.sensitivity import Contributions, SensitivityRule
 from keyhole.crosstab.sheet import read_sheet
 from keyhole.crosstab.totals import check_totals
-from keyhole.crosstab.words import layout_of, number_of, step_of
+from keyhole.crosstab.words import TableWords, number_of, step_of
 from keyhole.errors import ConfigError
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Config, FactTable, PrivateColumn
@@ -85,8 +84,7 @@ def tables(
     >>> [(case.who, str(case.value)) for case in found]
     [('town A', '2')]
     """
-    drawn = drawn_from(
-        files,
+    words = TableWords(
         value=value,
         total=total,
         suppressed=suppressed,
@@ -101,49 +99,20 @@ def tables(
         across=across,
         rounding=rounding,
     )
+    drawn = drawn_from([Path(file) for file in files], words)
     return judge(drawn, within=within, time_limit=time_limit, progress=progress)
 
 
-def drawn_from(
-    files: Sequence[str | Path],
-    *,
-    value: str,
-    total: str | Sequence[str],
-    suppressed: Sequence[str],
-    nested: Sequence[str],
-    min: str | int | Decimal | None,  # noqa: A002 - the word of the option
-    rule: Sequence[str],
-    contributors: str | Path | None,
-    count: str | None,
-    largest: str | None,
-    second: str | None,
-    by: Sequence[str],
-    across: str | None,
-    rounding: str | int | Decimal | None,
-) -> Drawn:
-    """Tables put together, from the words of the command line."""
-    layout = layout_of(value, total, suppressed, nested, by=by, across=across)
-    layout = replace(layout, count=count, largest=largest, second=second)
-    return draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
-
-
-def draw(
-    files: Sequence[Path],
-    layout: TableLayout,
-    nested: Sequence[str],
-    rule: Sequence[str],
-    contributors: str | Path | None,
-    floor: str | int | Decimal | None,
-    rounding: Fraction | None,
-) -> Drawn:
+def drawn_from(files: Sequence[Path], words: TableWords) -> Drawn:
     """Read the tables and put them together; where no cell is suppressed, the rules hide theirs."""
+    layout, contributors, floor = words.layout, words.contributors, words.min
     if not files:
         raise ConfigError("no table: name at least one file")
     read = [read_cells(read_sheet(file), layout) for file in files]
     check_totals(read, layout)
-    above = nesting(nested, read)
-    whole = publication(read, above, rounding)
-    rules = tuple(map(SensitivityRule.parse, rule))
+    above = nesting(words.nested, read)
+    whole = publication(read, above, step_of(words.rounding))
+    rules = tuple(map(SensitivityRule.parse, words.rule))
     people = _contributions(whole, layout, rules, contributors, above)
     found, untold = sensitive_cells(whole, people, rules)
     applied = bool(rules) and not whole.hidden
