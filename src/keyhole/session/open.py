@@ -27,6 +27,7 @@ from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.defend.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.knowledge import BudgetTable, Config
+from keyhole.schema import Role
 from keyhole.session.audited import Audited, Heard, incomplete
 from keyhole.session.monitored import Monitored
 from keyhole.session.people import Deciding, arrivals, auditor_of
@@ -77,13 +78,15 @@ def private_session(
     try:
         version = Version(opened.version, lambda key: {WHOLE: source.digest(key)}).digested(book)
         with book.page():  # a new version is not begun if anything else is refused
-            enter(book, version)
+            key = enter(book, version)
             counted = unit if told.budget.unit else _counted(book, unit)
             cap = _cap(told.budget, terms, counted)
             mark = domain.fingerprint() if columns is None else columns.fingerprint()
-            ledger = Ledger(book, cap, domain=mark)
+            rows = _bounded(source, told.budget, key, planned=planned)
+            ledger = Ledger(book, cap, domain=mark if rows is None else f"{mark} {rows} rows", rows=rows or 1)
         answering: Answering | Planning
         if columns is not None:
+            columns = replace(columns, several=ledger.rows > 1)
             answering = _planning(source, columns, ledger, terms, accuracy, told.budget)
         else:
             histogram = count_cells(source, domain, told.budget.neighbours)
@@ -95,6 +98,21 @@ def private_session(
         book.close()
         raise
     return Session(book, (Quoted if dry_run else Private)(answering, book.state.epoch))
+
+
+def _bounded(source: DuckDBSource, budget: BudgetTable, key: bytes, *, planned: bool) -> int | None:
+    """Of each person so many rows count, where that is declared."""
+    rows = budget.rows_per_person
+    if rows is None:
+        return None
+    ids = [c.name for c in source.schema.of_role(Role.ID)]
+    if rows < 1 or not ids or not planned:
+        raise ConfigError(
+            "rows_per_person is a whole number from 1 on, for tables with an id, and the planner answers: give a delta "
+            'under [budget], or mechanism = "planner"'
+        )
+    source.bound(ids, rows, key)
+    return rows
 
 
 def _planning(

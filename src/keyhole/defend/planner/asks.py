@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.planner.columns import Partitions
+from keyhole.defend.planner.distinct import distinct_of
 from keyhole.defend.tables.quantity import COUNT, Quantity
 from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import FALSE, Constant, IsNull, Leaf, Predicate, restrict, to_sql
@@ -43,6 +44,11 @@ class Wanted:
     def quantities(self) -> tuple[Quantity, ...]:
         """What must be known of each cell."""
         return tuple(sorted({*self.sums} | ({COUNT} if self.kind != "linear" else set())))
+
+    @property
+    def distinct(self) -> bool:
+        """Is it a number of different values? It is bought by itself."""
+        return any(m.power == 0 for m in self.sums)
 
     @property
     def conditions(self) -> tuple[Predicate, ...]:
@@ -101,6 +107,8 @@ def asked(statement: Statement, columns: Partitions) -> AskedStatement:
             raise UnsupportedQuery("GROUP BY names a column twice: name it once")
         sets.append(tuple(keys))
     wanted = tuple(_wanted(query, columns) for query in statement.queries)
+    if any(w.distinct for w in wanted) and (len(wanted) > 1 or statement.keys):
+        raise UnsupportedQuery("COUNT(DISTINCT ...) is answered privately by itself: one statement, groups with WHERE")
     return AskedStatement(statement.text, statement, wanted, tuple(sets))
 
 
@@ -109,6 +117,11 @@ def _wanted(query: Query, columns: Partitions) -> Wanted:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself and compare it yourself")
     if query.digits is not None and query.rounding != HALF:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself, or round it with ROUND")
+    if query.aggregate is Aggregate.PEOPLE:
+        column, where = distinct_of(query, columns), _read(query.terms[0].where, columns)
+        if column in columns.ids and not columns.several:
+            return Wanted(query.label, "linear", {COUNT: ((Fraction(1), where),)}, where)
+        return Wanted(query.label, "linear", {Quantity(column, 1, 0): ((Fraction(1), where),)}, where, column=column)
     if query.aggregate in ORDERED:
         return _quantile(query, columns)
     if query.aggregate is Aggregate.VAR:
@@ -196,7 +209,7 @@ def _read(where: Predicate, columns: Partitions) -> Predicate:
     """A condition without what the declaration decides: a column with `missing` is never NULL."""
 
     def decide(leaf: Leaf) -> Predicate:
-        if isinstance(leaf, IsNull) and columns.of(leaf.column).missing is not None:
+        if isinstance(leaf, IsNull) and (leaf.column in columns.ids or columns.of(leaf.column).missing is not None):
             return Constant(False)
         return leaf
 

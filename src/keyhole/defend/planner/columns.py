@@ -62,6 +62,8 @@ class Partitions:
     """
 
     columns: Mapping[str, Partition]
+    ids: tuple[str, ...] = ()  # whom a row is about; nobody is without
+    several: bool = False  # may a person have several rows?
 
     @classmethod
     def declared(cls, roles: Columns, schema: Schema) -> Partitions:
@@ -79,7 +81,7 @@ class Partitions:
                 "no column has a finite domain: declare [columns.public.NAME] or [columns.private.NAME] with values, "
                 "or with min and max"
             )
-        return cls(found)
+        return cls(found, tuple(c.name for c in schema.of_role(Role.ID)))
 
     def of(self, name: str) -> Partition:
         """A declared column; an undeclared one is refused."""

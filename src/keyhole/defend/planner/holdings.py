@@ -62,7 +62,8 @@ class Holdings:
             self.rented = [(columns, paid) for columns, paid in self.rented if not columns <= over]
         elif question.startswith(NUMBER):
             columns = frozenset(name.partition("|")[0] for name in body["answer"]["over"])
-            self.rented.append((columns, self.ledger.book.state.losses[body["of"][0]][0]))
+            if all(power for _, _, power, _ in body["answer"]["doses"]):  # a table would not have saved the others
+                self.rented.append((columns, self.ledger.book.state.losses[body["of"][0]][0] / self.ledger.times))
 
     def note(self, question: str) -> None:
         """Remember, once, that a question was answered from what was there: asked again with a narrower bar it is a

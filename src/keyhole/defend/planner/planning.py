@@ -75,7 +75,7 @@ class Planning:
     ) -> None:
         self._schema = asking_schema(schema, Domain(tuple(columns.columns.values())))
         self.columns, self.margins, self.terms = columns, margins, terms
-        n = margins.n if margins.neighbours == "replace-one" else None
+        n = margins.n if margins.neighbours == "replace-one" and ledger.rows == 1 else None
         self.setting = PlanSetting(ledger, n)
         self.holdings = Holdings(ledger, n)
         self.buying = Buying(schema.table, columns, margins, ledger, self.holdings, noise or door())
@@ -176,7 +176,9 @@ class Planning:
         left = self.setting.ledger.left(analyst)
         coarse = (coarse_note(w, self.columns) for w in asked.question.wanted if w.kind == "quantile")
         said = [w.spoken for w in asked.question.wanted]
-        notes = (*(note for note in (*said, *coarse) if note), *self._left_out(asked), *chosen.notes)
+        rows = self.setting.ledger.rows
+        bounded = f"of each person at most {rows} rows count, those of the smallest keyed hash" if rows > 1 else ""
+        notes = (*(note for note in (*said, *coarse, bounded) if note), *self._left_out(asked), *chosen.notes)
         made = Answered(asked.sql, asked.question.grouped, groups, self.terms.beta, cost, left,
                         self.margins.neighbours, chosen.how + self._in_epsilon(), None, notes)  # fmt: skip
         return replace(made, entry=max(entries)) if entries else made

@@ -124,7 +124,9 @@ def buy_quantile(buying: Buying, part: AskedPart, loss: Loss, analyst: str | Non
     column, neighbours = buying.columns.number(wanted.column), buying.margins.neighbours
     epsilon = epsilon_of(loss)
     scale = checked(2 * sensitivity(wanted.level, neighbours) / epsilon)
-    buying.ledger.spend(loss, analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}")
+    buying.ledger.spend(
+        buying.ledger.per_person(loss), analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}"
+    )
     charge = buying.ledger.charged[-1]
     kept = part.laid.count.dense() == 1
     points, counts = buying.margins.points(column, [axis.column for axis in part.laid.axes], kept)

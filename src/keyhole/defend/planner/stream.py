@@ -108,19 +108,24 @@ class StreamPlanner:
             raise BudgetExhausted(
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=total, requested=0
             )
+        total = rounded_down(total / self.chooser.holdings.ledger.times, 6)
         parts = [(wanted, keys) for q in questions for wanted, keys in q.parts]
         quantiles = {w.label + repr(w.where): w for w, _ in parts if w.kind == "quantile"}
-        linear = [(w, keys) for w, keys in parts if w.kind != "quantile"]
-        reserve = total if not linear else min(total / 2, total * QUANTILE * len(quantiles))
+        distinct = [q for q in questions if q.wanted[0].distinct]
+        linear = [(w, keys) for w, keys in parts if w.kind != "quantile" and not w.distinct]
+        alone = len(quantiles) + len(distinct)
+        reserve = total if not linear else min(total / 2, total * QUANTILE * alone)
+        each = rounded_down(reserve / max(1, alone), 6)
         for wanted in quantiles.values():
-            loss = loss_of_epsilon(
-                rounded_down(reserve / len(quantiles), 6), self.chooser.unit, self.chooser.neighbours
-            )
+            loss = loss_of_epsilon(each, self.chooser.unit, self.chooser.neighbours)
             buy_quantile(self.buying, self.chooser.part(wanted, ()), loss, analyst, wanted.label)
+        for question in distinct:
+            order = self.chooser.distinct(question, each)
+            self.buying.buy(order, self.chooser.holdings.latest, analyst, question.sql)
         if not linear:
             return
         self._cut(linear)
-        rest = total - (reserve if quantiles else 0)
+        rest = total - (reserve if alone else 0)
         laid = [(self._laid(w, keys), keys) for w, keys in linear]
         asked = [(each, keys) for each, keys in laid if each.axes or not self._public(each)]
         if not asked:

@@ -38,6 +38,9 @@ class Margins(Protocol):
     def points(self, column: Cuts, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> tuple[Whole, Whole]:
         """Grid points of a column that occur in the kept cells of the axes, increasing, and how often."""
 
+    def distinct(self, code: str, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> int:
+        """How many different values an SQL expression has in the kept cells of the axes."""
+
 
 def check_size(axes: Sequence[Declared]) -> None:
     """Refuse a table that no machine should hold; from the declaration alone."""
@@ -90,6 +93,11 @@ class SourceMargins:
         np.add.at(found, points[inside] - 1, counts[inside])
         at = np.flatnonzero(found)
         return at, found[at]
+
+    def distinct(self, code: str, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> int:
+        """Counted in the engine."""
+        cells = ", ".join(map(str, np.flatnonzero(kept.ravel()).tolist()))
+        return self.source.distinct(code, f"({_code(axes)}) IN ({cells})" if cells else "FALSE")
 
     def _summed(self, quantity: Quantity) -> str:
         column = self.columns[quantity.column]
