@@ -329,7 +329,8 @@ class BudgetTable(_Table):
 
     `unit` None: rho (zCDP) for the planner where delta is above 0, else epsilon. With delta, epsilon and delta are what
     is promised in the end, also where rho is counted; without, the number given is the rho. `rows_per_person` is how
-    many rows of a person count where an id is repeated; None: every row has an id of its own.
+    many rows of a person count where an id is repeated; None: every row has an id of its own. `delta_for_keys` is how
+    much of delta may go to GROUP BY over keys that nobody declared.
     """
 
     epsilon: Number | None = None
@@ -340,6 +341,7 @@ class BudgetTable(_Table):
     accuracy: Number | None = None
     mechanism: str | None = None
     rows_per_person: int | None = None
+    delta_for_keys: Number = Decimal(0)
     analysts: dict[str, Number] = field(default_factory=dict)
 
 

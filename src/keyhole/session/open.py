@@ -86,7 +86,7 @@ def private_session(
             ledger = Ledger(book, cap, domain=mark if rows is None else f"{mark} {rows} rows", rows=rows or 1)
         answering: Answering | Planning
         if columns is not None:
-            columns = replace(columns, several=ledger.rows > 1)
+            columns = replace(columns, several=ledger.rows > 1, unknown=_unknown(source, columns, told.budget))
             answering = _planning(source, columns, ledger, terms, accuracy, told.budget)
         else:
             histogram = count_cells(source, domain, told.budget.neighbours)
@@ -115,6 +115,16 @@ def _bounded(source: DuckDBSource, budget: BudgetTable, key: bytes, *, planned: 
     return rows
 
 
+def _unknown(source: DuckDBSource, columns: Partitions, budget: BudgetTable) -> frozenset[str]:
+    """Columns whose keys noise may choose: undeclared ones, where a delta is set aside for it and n is no secret kept
+    by the number of groups (add-remove).
+    """
+    if not budget.delta_for_keys:
+        return frozenset()
+    roles = (Role.PUBLIC, Role.PRIVATE)
+    return frozenset(c.name for c in source.schema.columns if c.role in roles and c.name not in columns.columns)
+
+
 def _planning(
     source: DuckDBSource,
     columns: Partitions,
@@ -128,7 +138,8 @@ def _planning(
     share = SPEND if terms.spend is None else exact(terms.spend, "--spend")
     if not 0 < share <= 1:
         raise PrivacyParameterError(f"--spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
-    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta)
+    keys = exact(budget.delta_for_keys, "delta_for_keys")
+    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta, keys)
     return Planning(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
 
 
@@ -255,12 +266,18 @@ def _cap(budget: BudgetTable, terms: Terms, unit: Unit) -> Cap:
             "no budget: write epsilon = ... under [budget] in keyhole.toml (`keyhole answer` takes --epsilon too)"
         )
     slack: Number = terms.delta if terms.delta is not None else budget.delta
+    if budget.delta_for_keys and budget.neighbours != "add-remove":
+        raise ConfigError('delta_for_keys needs neighbours = "add-remove" under [budget]')
     if unit == "epsilon":
         return Cap.declared(Loss.of_epsilon(amount, slack, budget.neighbours), dict(budget.analysts))
     if not exact(slack, "delta"):
         return Cap.declared(Loss.of_rho(amount, budget.neighbours), dict(budget.analysts))
-    shares = {who: rho_within(share, slack) for who, share in budget.analysts.items()}
-    return Cap.declared(Loss.of_rho(rho_within(amount, slack), budget.neighbours), shares)
+    keys = exact(budget.delta_for_keys, "delta_for_keys")
+    if not 0 <= keys < exact(slack, "delta"):
+        raise PrivacyParameterError("delta_for_keys is a part of delta: at least 0 and below it")
+    rest = exact(slack, "delta") - keys
+    shares = {who: rho_within(share, rest) for who, share in budget.analysts.items()}
+    return Cap.declared(Loss("rho", rho_within(amount, rest), keys, budget.neighbours), shares)
 
 
 def _strategy(mechanism: str, setting: Setting) -> Strategy:

@@ -15,8 +15,8 @@ def counted_distinct(reader: ConditionReader, node: exp.Expr, label: str) -> Que
     """COUNT(DISTINCT ...) of people, or of any public thing, where a person may have several rows; else None."""
     inner = node.this if isinstance(node, exp.Filter) else node
     schema = reader.scope.schema
-    if (made := _declared(reader, node, inner, label)) is not None:
-        return made
+    if (answered := _declared(reader, node, inner, label)) is not None:
+        return answered
     if not schema.people or not isinstance(inner, exp.Count) or not isinstance(inner.this, exp.Distinct):
         return None
     items = inner.this.expressions
@@ -43,13 +43,13 @@ def _declared(reader: ConditionReader, node: exp.Expr, inner: exp.Expr, label: s
     ):
         return None
     items = inner.this.expressions
-    named = reader.columns_in(items[0]) if len(items) == 1 and isinstance(items[0], exp.Column) else ()
-    if len(named) != 1 or named[0].role not in (Role.ID, Role.DECLARED):
+    named = schema.find(items[0].name) if len(items) == 1 and isinstance(items[0], exp.Column) else None
+    if named is None or named.role not in (Role.ID, Role.DECLARED):
         return None
     where = reader.scope.where
     if isinstance(node, exp.Filter):
         where = conjunction(where, reader.condition(node.expression.this))
-    return Query(Aggregate.PEOPLE, (Term(None, where, weight=quote_name(named[0].name)),), label=label)
+    return Query(Aggregate.PEOPLE, (Term(None, where, weight=quote_name(named.name)),), label=label)
 
 
 def several_rows(reader: ConditionReader, node: exp.Expr) -> bool:

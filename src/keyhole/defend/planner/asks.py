@@ -64,6 +64,7 @@ class AskedStatement:
     statement: Statement
     wanted: tuple[Wanted, ...]
     sets: tuple[tuple[tuple[str, str], ...], ...]  # grouping sets: (name of the key, column)
+    unknown: tuple[str, ...] = ()  # columns of a GROUP BY whose keys nobody declared
 
     def fingerprint(self) -> str:
         """What is asked, whatever its spelling."""
@@ -72,7 +73,7 @@ class AskedStatement:
              to_sql(w.where), str(w.offset), w.column, str(w.level), w.sample, w.digits)
             for w in self.wanted
         ]  # fmt: skip
-        return repr((said, self.sets))
+        return repr((said, self.sets, self.unknown)) if self.unknown else repr((said, self.sets))
 
     @property
     def grouped(self) -> bool:
@@ -94,6 +95,8 @@ def asked(statement: Statement, columns: Partitions) -> AskedStatement:
     """
     if statement.having:
         raise UnsupportedQuery("HAVING would show which groups are large: ask for the numbers and filter them yourself")
+    if columns.unknown & {str(key.column) for key in statement.keys}:
+        return _by_unknown_keys(statement, columns)
     sets = []
     for chosen in statement.sets:
         keys = []
@@ -110,6 +113,19 @@ def asked(statement: Statement, columns: Partitions) -> AskedStatement:
     if any(w.distinct for w in wanted) and (len(wanted) > 1 or statement.keys):
         raise UnsupportedQuery("COUNT(DISTINCT ...) is answered privately by itself: one statement, groups with WHERE")
     return AskedStatement(statement.text, statement, wanted, tuple(sets))
+
+
+def _by_unknown_keys(statement: Statement, columns: Partitions) -> AskedStatement:
+    """COUNT(*) by keys that nobody declared: the one shape in which noise chooses the keys."""
+    names = tuple(str(key.column) for key in statement.keys)
+    wanted = tuple(_wanted(query, columns) for query in statement.queries)
+    counts = len(wanted) == 1 and dict(wanted[0].sums) == {COUNT: ((Fraction(1), wanted[0].where),)}
+    if not counts or len(statement.sets) != 1 or any(key.column is None for key in statement.keys):
+        raise UnsupportedQuery(
+            f"GROUP BY {', '.join(names)}: nobody declared these keys, so COUNT(*) alone finds them; declare those "
+            "that it shows, then ask for more of them"
+        )
+    return AskedStatement(statement.text, statement, wanted, (), names)
 
 
 def _wanted(query: Query, columns: Partitions) -> Wanted:

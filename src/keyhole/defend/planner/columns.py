@@ -64,6 +64,7 @@ class Partitions:
     columns: Mapping[str, Partition]
     ids: tuple[str, ...] = ()  # whom a row is about; nobody is without
     several: bool = False  # may a person have several rows?
+    unknown: frozenset[str] = frozenset()  # undeclared columns whose values may be keys that noise chooses
 
     @classmethod
     def declared(cls, roles: Columns, schema: Schema) -> Partitions:

@@ -21,6 +21,7 @@ from keyhole.defend.planner.choice import Chooser, Chosen, NotSold
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.estimates import estimates
 from keyhole.defend.planner.holdings import Holdings
+from keyhole.defend.planner.keys import buy_keys, key_groups, key_note, key_order, released_keys
 from keyhole.defend.planner.orders import Buying
 from keyhole.defend.planner.quantiles import buy_quantile, coarse_note, quantile_estimate
 from keyhole.defend.planner.stream import StreamPlan, StreamPlanner
@@ -111,7 +112,8 @@ class Planning:
                 read = self.read(sql)
             except QueryError:
                 continue
-            found[read.mark] = read.question
+            if not read.question.unknown:
+                found[read.mark] = read.question
         self.stream = StreamPlanner(self.chooser, self.buying, self.terms).expected(found) if len(found) > 1 else None
 
     # --- answering ----------------------------------------------------------------------------------------------------
@@ -119,6 +121,8 @@ class Planning:
     def recall(self, asked: PlannedStatement, analyst: str | None) -> Answered | None:
         """What is free: public, released before, or following from what was, if it is good enough."""
         self.holdings.refresh()
+        if asked.question.unknown:
+            return self._keys(asked, Fraction(0), "released before", analyst)
         if self.stream is not None and self.stream.waits_for(asked.mark):
             return None
         chosen = self.chooser.choose(asked.question, asked.mark, analyst)
@@ -131,6 +135,11 @@ class Planning:
         ledger = self.setting.ledger
         before = ledger.spent()
         try:
+            if asked.question.unknown:
+                keys = buy_keys(self.buying, self.chooser, asked.question, analyst)
+                made = self._keys(asked, ledger.spent() - before, f"buys {keys}", analyst)
+                assert made is not None
+                return made
             if self.stream is not None and self.stream.waits_for(asked.mark):
                 self.stream.buy(analyst)
                 self.holdings.refresh()
@@ -152,6 +161,18 @@ class Planning:
         except (BudgetExhausted, PrivacyParameterError) as error:
             return self.refused(asked.sql, Refused(str(error)), analyst)
         return self._answered(asked, chosen, ledger.spent() - before, analyst)
+
+    def _keys(self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None) -> Answered | None:
+        """Keys that nobody declared, from what was released."""
+        ledger = self.setting.ledger
+        kept = released_keys(ledger, asked.question, analyst)
+        if kept is None:
+            return None
+        ledger.tell(analyst, kept)
+        self._used[kept.entry] = None
+        groups = tuple(key_groups(kept, asked.question, self.terms.beta))
+        return Answered(asked.sql, True, groups, self.terms.beta, cost, ledger.left(analyst), self.margins.neighbours,
+                        how + self._in_epsilon(), None, (key_note(kept),), entry=kept.entry)  # fmt: skip
 
     def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
         """A statement that got no numbers."""
@@ -192,8 +213,8 @@ class Planning:
         spent = self.setting.ledger.spent()
         if self.chooser.unit != "rho" or not self.terms.delta or not spent:
             return ""
-        delta = self.terms.delta
-        return f"; all so far is epsilon {float(epsilon_at(spent, delta)):.4g} at delta {float(delta):g}"
+        delta, keys = self.terms.delta, self.terms.delta_for_keys
+        return f"; all so far is epsilon {float(epsilon_at(spent, delta - keys)):.4g} at delta {float(delta):g}"
 
     def _left_out(self, asked: PlannedStatement) -> tuple[str, ...]:
         """Whom a GROUP BY does not show, from the declaration."""
@@ -237,6 +258,12 @@ class Planning:
 
     def _priced(self, read: PlannedStatement, analyst: str | None) -> Priced:
         try:
+            if read.question.unknown:
+                if released_keys(self.setting.ledger, read.question, analyst) is not None:
+                    return Priced(read.sql, Fraction(0), "released before")
+                order = key_order(self.chooser, analyst)
+                self.setting.ledger.check(order.loss, analyst=analyst)
+                return Priced(read.sql, order.loss.amount, f"buys {order}")
             chosen = self.chooser.choose(read.question, read.mark, analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
             return Priced(read.sql, Fraction(0), "", Refused(str(error)))

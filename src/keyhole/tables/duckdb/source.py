@@ -133,6 +133,13 @@ class DuckDBSource(DuckDBRoster):
         rows = self._told(f"SELECT count(DISTINCT {code}) FROM {self._counted} WHERE {where}").fetchall()
         return int(rows[0][0])
 
+    def keyed(self, columns: Sequence[str], where: str) -> list[tuple[tuple[str, ...], int]]:
+        """The values of columns as text, among the counted records under a condition, and how many have each."""
+        listed = ", ".join(f"{quote_name(name)}::VARCHAR AS k{k}" for k, name in enumerate(columns))
+        present = " AND ".join(f"{quote_name(name)} IS NOT NULL" for name in columns)
+        text = f"SELECT {listed}, count(*) FROM {self._counted} WHERE ({where}) AND {present} GROUP BY ALL ORDER BY ALL"
+        return [(tuple(map(str, row[:-1])), int(row[-1])) for row in self._told(text).fetchall()]
+
     def seal(self) -> Seal | None:
         """Keyed digests of the private columns at hand; None if none is."""
         return sealed(lambda: self.connection, self.schema, self._held) if self._held else None
