@@ -41,7 +41,8 @@ from keyhole.tables.fingerprint import fingerprint
 from keyhole.tables.open import Table, Use, open_table
 
 ExactPolicy: TypeAlias = Literal["audited", "watch", "monitored"]
-MECHANISMS = ("planner", "laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative")
+MECHANISMS = ("planner", "laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative",
+              "iterative-median", "iterative-perceptron")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,5 +295,9 @@ def _strategy(mechanism: str, setting: Setting) -> Strategy:
             return PrepaidRun(setting, "perceptron")
         case "iterative":
             return OneConstruction(setting)
+        case "iterative-median":
+            return OneConstruction(setting, "median")
+        case "iterative-perceptron":
+            return OneConstruction(setting, "perceptron")
         case _:
             raise ConfigError(f"there is no mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")
