@@ -16,7 +16,7 @@ from keyhole.defend.planner.estimates import Bounds
 from keyhole.defend.planner.holdings import Holdings
 from keyhole.defend.planner.laid import lay
 from keyhole.defend.planner.orders import Purchase, lone, number_generation, number_laid, number_question
-from keyhole.defend.planner.quantiles import epsilon_for_ranks, loss_of_epsilon, recalled
+from keyhole.defend.planner.quantiles import epsilon_for_ranks, loss_of_epsilon, quantile_mark, recalled
 from keyhole.defend.planner.single import (
     Rented,
     bars,
@@ -29,6 +29,7 @@ from keyhole.defend.planner.single import (
     worth_a_table,
 )
 from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.planner.tree import WORTH, recalled_tree, tree_fits, tree_mark
 from keyhole.defend.planner.ways import AskedPart, axis_of, cuts_of, inferable, part_of, variances
 from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.generation import Generation
@@ -79,7 +80,7 @@ class Chooser:
         """Every way to answer from what was released, the most precise first."""
         wanted, ledger = part.wanted, self.holdings.ledger
         if wanted.kind == "quantile":
-            released = recalled(ledger, wanted, analyst)
+            released = [*recalled_tree(ledger, wanted, analyst), *recalled(ledger, wanted, analyst)]
             return [Found(wanted, keys, part.laid, Generation(None), quantile) for quantile in released]
         ways: list[tuple[float, int, Found]] = []
         for number in sorted(self.holdings.generations or {0}, reverse=True):
@@ -175,7 +176,9 @@ class Chooser:
         if not open_parts or share is None:
             return Chosen(tuple(free), how=why_free(free, self.holdings))
         orders, quantiles = self._buy(question, [part for _, part in open_parts], share)
-        chosen = Chosen(tuple(free), tuple(orders), tuple(quantiles), *spoken_orders(orders, quantiles, self.unit))
+        asked = [part.wanted for _, part in open_parts if part.wanted.kind == "quantile"]
+        trees = {tree_mark(wanted) for wanted in asked if self.by_tree(wanted, asked)}
+        chosen = Chosen(tuple(free), tuple(orders), tuple(quantiles), *spoken_orders(orders, quantiles, trees))
         return self._useful(question, chosen, [part for _, part in open_parts])
 
     def _worse(self, found: Found, part: AskedPart, share: Fraction) -> bool:
@@ -235,7 +238,23 @@ class Chooser:
                 merged = sorted({m for part in group for m in part.quantities})
                 order = table_for(first, each, self.unit, self.neighbours, merged)
             orders.append((order, self.holdings.latest))
-        return orders, [(wanted, loss_of_epsilon(each, self.unit, self.neighbours)) for wanted in quantiles]
+        return orders, [
+            (many[0], loss_of_epsilon(each * len(many), self.unit, self.neighbours)) for many in self.trees(quantiles)
+        ]
+
+    def trees(self, quantiles: Sequence[Wanted]) -> list[list[Wanted]]:
+        """Quantiles that are bought together: those of one column and condition, where a tree is worth it."""
+        found: dict[str, list[Wanted]] = {}
+        for wanted in quantiles:
+            mark = tree_mark(wanted) if self.by_tree(wanted, quantiles) else quantile_mark(wanted)
+            found.setdefault(mark, []).append(wanted)
+        return list(found.values())
+
+    def by_tree(self, wanted: Wanted, asked: Sequence[Wanted] = ()) -> bool:
+        """Is a tree worth it? On a small grid, from the third quantile of a column under one condition on."""
+        mark = tree_mark(wanted)
+        known = self.holdings.ranked.get(mark, 0) + max(1, sum(tree_mark(w) == mark for w in asked))
+        return known >= WORTH and tree_fits(self.columns.number(wanted.column))
 
     def _to_target(
         self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], target: float,
@@ -259,7 +278,7 @@ class Chooser:
             alternatives += told
         if not orders and not quantiles:
             return Chosen(tuple(free), how=why_free(free, self.holdings))
-        how, notes, more = spoken_orders(orders, quantiles, self.unit)
+        how, notes, more = spoken_orders(orders, quantiles)
         return Chosen(tuple(free), tuple(orders), tuple(quantiles), how, notes, (*more, *alternatives))
 
     def _rent_or_buy(

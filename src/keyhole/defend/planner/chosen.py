@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from keyhole.defend.ledger import Kept
-from keyhole.defend.loss import Loss, Unit
+from keyhole.defend.loss import Loss
 from keyhole.defend.planner.asks import Wanted
 from keyhole.defend.planner.holdings import Holdings, relevant
 from keyhole.defend.planner.laid import Laid
 from keyhole.defend.planner.orders import Purchase
 from keyhole.defend.planner.quantiles import BoughtQuantile
+from keyhole.defend.planner.tree import BoughtTree, tree_mark
 from keyhole.defend.planner.ways import variances
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Quantity
@@ -35,7 +36,7 @@ class Found:
     keys: Keys
     laid: Laid
     generation: Generation
-    quantile: BoughtQuantile | None = None
+    quantile: BoughtQuantile | BoughtTree | None = None
     number: Kept | None = None
 
     def told(self, holdings: Holdings, analyst: str | None) -> list[int]:
@@ -84,8 +85,14 @@ def why_free(found: Sequence[Found], holdings: Holdings) -> str:
 
 
 def spoken_orders(
-    orders: Sequence[tuple[Purchase, int]], quantiles: Sequence[tuple[Wanted, Loss]], unit: Unit
+    orders: Sequence[tuple[Purchase, int]], quantiles: Sequence[tuple[Wanted, Loss]], trees: Collection[str] = ()
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     said = [str(order) for order, _ in orders]
-    said += [f"{wanted.label} by the exponential mechanism" for wanted, _ in quantiles]
+    for wanted, _ in quantiles:
+        tree = tree_mark(wanted) in trees
+        said.append(
+            f"a tree of counts of {wanted.column}, for every quantile"
+            if tree
+            else f"{wanted.label} by the exponential mechanism"
+        )
     return f"buys {', '.join(said)}", (), ()

@@ -23,9 +23,10 @@ from keyhole.defend.planner.estimates import estimates
 from keyhole.defend.planner.holdings import Holdings
 from keyhole.defend.planner.keys import buy_keys, key_groups, key_note, key_order, released_keys
 from keyhole.defend.planner.orders import Buying
-from keyhole.defend.planner.quantiles import buy_quantile, coarse_note, quantile_estimate
+from keyhole.defend.planner.quantiles import buy_quantile, coarse_note
 from keyhole.defend.planner.stream import StreamPlan, StreamPlanner
 from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.planner.tree import buy_tree
 from keyhole.defend.tables.margins import Margins
 from keyhole.defend.workload import Estimate, GroupKey
 from keyhole.errors import BudgetExhausted, PrivacyParameterError, QueryError
@@ -148,8 +149,10 @@ class Planning:
                 return self.refused(asked.sql, Refused(chosen.reason), analyst)
             for order, generation in chosen.orders:
                 self.buying.buy(order, generation, analyst, asked.sql)
+            ranked = [w for w in asked.question.wanted if w.kind == "quantile"]
             for wanted, loss in chosen.quantiles:
-                buy_quantile(self.buying, self.chooser.part(wanted, ()), loss, analyst, asked.sql)
+                buy = buy_tree if self.chooser.by_tree(wanted, ranked) else buy_quantile
+                buy(self.buying, self.chooser.part(wanted, ()), loss, analyst, asked.sql)
             self.holdings.refresh()
             if chosen.orders or chosen.quantiles:
                 chosen = self.chooser.after(asked.question, asked.mark, analyst, chosen)
@@ -184,7 +187,7 @@ class Planning:
         columns: list[list[Estimate]] = []
         for found in chosen.found:  # in the order of the question's parts
             if found.quantile is not None:
-                columns.append([quantile_estimate(found.quantile, found.wanted, self.columns, self.terms.beta)])
+                columns.append([found.quantile.estimate(found.wanted, self.columns, self.terms.beta)])
                 self.setting.ledger.tell(analyst, found.quantile.kept)
                 entries.append(found.quantile.kept.entry)
                 continue
