@@ -27,6 +27,7 @@ answered is in the book before it is shown, so asking again is free, and a kill 
 Examples
   keyhole ask -c keyhole.toml "SELECT AVG(pay) FROM staff WHERE dept = 'legal'"
   keyhole ask -c keyhole.toml --analyst ann --accuracy 0.01 "SELECT COUNT(*) FROM staff"
+  keyhole ask --clip pay
   keyhole ask -c keyhole.toml --dry-run --format json "SELECT SUM(pay) FROM staff"
 
 \b
@@ -50,6 +51,7 @@ def ask(
     analyst: str | None,
     horizon: int | None,
     anyway: bool,
+    clip: tuple[str, ...],
     explain: bool,
     dry_run: bool,
     format: Format,  # noqa: A002 - the word of the option
@@ -68,13 +70,14 @@ def ask(
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     check_out(out)
     texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
-    if not texts:
+    if not texts and not clip:
         raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
     terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.name}")
         _noted(session)
+        advised = [_clipping(session, column, analyst, dry_run=dry_run) for column in clip]
         try:
             replies = [_asked(session, text, dialect, analyst) for text in texts]
         except KeyboardInterrupt:
@@ -84,6 +87,7 @@ def ask(
     more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
     run = {"dry_run": True} if dry_run else {}
     said = {
+        **({"bounds": advised} if advised else {}),
         "policy": policy_of(given),
         "replies": [reply_json(r, explain=explain, n=n) for r in replies],
         **more,
@@ -97,8 +101,22 @@ def ask(
         emit(answers_page(said), out)
     else:
         written = (line for r in replies for line in reply_lines(r, explain=explain))
-        emit("\n".join([*written, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
+        emit("\n".join([*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+
+
+def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_run: bool) -> str:
+    """Bounds for a column that nobody declared, as lines for keyhole.toml."""
+    from keyhole.defend.planner.planning import Planning
+    from keyhole.errors import ConfigError
+    from keyhole.session.private import Private
+
+    answering = session.policy.answering if isinstance(session.policy, Private) else None
+    if not isinstance(answering, Planning) or dry_run:
+        raise ConfigError("--clip buys bounds with budget: it needs a [budget] with a delta, and is no dry run")
+    found = answering.clipping(column, analyst)
+    where = f"[columns.private.{found.column}]"
+    return f"{found}\n  cost {float(found.cost):g}; write them under {where}, wider if you know more"
 
 
 def _noted(session: Session[Any]) -> None:
@@ -129,7 +147,7 @@ command = click.Command(
     callback=ask,
     help=HELP,
     params=[
-        click.Argument(["questions"], nargs=-1, required=True, metavar="SQL..."),
+        click.Argument(["questions"], nargs=-1, metavar="SQL..."),
         *options.TABLE_OPTIONS,
         options.DIALECT,
         options.ACCURACY,
@@ -137,6 +155,9 @@ command = click.Command(
         options.ANALYST,
         options.HORIZON,
         options.ANYWAY,
+        click.Option(
+            ["--clip"], multiple=True, metavar="COL", help="Buy bounds for a column that has none. Repeatable."
+        ),
         options.EXPLAIN,
         options.DRY_RUN,
         options.formats(Format.TEXT, Format.JSON, Format.HTML),

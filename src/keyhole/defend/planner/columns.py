@@ -90,7 +90,8 @@ class Partitions:
             known = ", ".join(self.columns)
             raise UnsupportedQuery(
                 f"column {name!r} has no declared domain, so it cannot be answered about privately: write min and max, "
-                f"or values, under [columns.private.{name}] (or public); declared are {known}"
+                f"or values, under [columns.private.{name}] (`keyhole ask --clip {name}` buys bounds); declared are "
+                f"{known}"
             )
         return self.columns[name]
 

@@ -18,6 +18,7 @@ from keyhole.defend.loss import rounded_down
 from keyhole.defend.noise import NoiseSource, door
 from keyhole.defend.planner.asks import AskedStatement, asked
 from keyhole.defend.planner.choice import Chooser, Chosen, NotSold
+from keyhole.defend.planner.clipping import ClippingAdvice, buy_clipping
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.estimates import estimates
 from keyhole.defend.planner.holdings import Holdings
@@ -27,11 +28,11 @@ from keyhole.defend.planner.quantiles import buy_quantile, coarse_note
 from keyhole.defend.planner.stream import StreamPlan, StreamPlanner
 from keyhole.defend.planner.terms import PlanTerms
 from keyhole.defend.planner.tree import buy_tree
-from keyhole.defend.tables.margins import Margins
+from keyhole.defend.tables.margins import Margins, SourceMargins
 from keyhole.defend.workload import Estimate, GroupKey
-from keyhole.errors import BudgetExhausted, PrivacyParameterError, QueryError
+from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError, QueryError
 from keyhole.query import Refused, Statement
-from keyhole.schema import Schema
+from keyhole.schema import Role, Schema
 from keyhole.sql import lower
 
 REMEMBERED = 4096
@@ -237,6 +238,21 @@ class Planning:
             rows = zip(*columns[at * width : (at + 1) * width], strict=True)
             for values, made in zip(product(*axes), rows, strict=True):
                 yield tuple((name, v) for (name, _), v in zip(keys, values, strict=True)), tuple(made)
+
+    # --- advice -------------------------------------------------------------------------------------------------------
+
+    def clipping(self, column: str, analyst: str | None) -> ClippingAdvice:
+        """Bounds for a column that has none, bought for a hundredth of what is left; on a page of its own."""
+        named = self._schema.find(column)
+        if named is None or named.role in (Role.ID, Role.HIDDEN) or not isinstance(self.margins, SourceMargins):
+            raise ConfigError(f"--clip {column}: the table has no such column to be asked about")
+        ledger = self.setting.ledger
+        with ledger.book.lock, ledger.book.page():
+            ledger.check_analyst(analyst)
+            ledger.charged.clear()
+            found = buy_clipping(named.name, self.margins.source, ledger, self.buying.noise, analyst)
+            self.holdings.refresh()
+        return found
 
     # --- prices -------------------------------------------------------------------------------------------------------
 
