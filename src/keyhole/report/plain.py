@@ -188,6 +188,7 @@ class Plain:
     contradictions: tuple[Contradiction, ...]
     ranges: tuple[Case, ...] = ()  # those who stay open, in a narrower range than was declared
     grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
+    disputed: Mapping[str, str] = field(default_factory=dict)  # the statements of contradictions, by their numbers
 
     @property
     def narrowed(self) -> tuple[Case, ...]:
@@ -238,7 +239,13 @@ def plain(exposure: Exposure) -> Plain:
         contradictions=exposure.contradictions,
         ranges=tuple(_person(f, cites) for f in exposure.ranges),
         grades=exposure.grades,
+        disputed=_disputed(exposure),
     )
+
+
+def _disputed(exposure: Exposure) -> dict[str, str]:
+    wanted = {q for c in exposure.contradictions for q in c.queries}
+    return {e.number: e.sql for e in exposure.evidence.transcript.entries if e.number in wanted} if wanted else {}
 
 
 def _person(f: Finding, cites: _Cites) -> Case:

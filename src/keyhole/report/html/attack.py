@@ -67,13 +67,11 @@ def _sections(found: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]])
     for each in found["estimates"]:
         by_column.setdefault(each["column"], []).append(each)
     for column, estimates in by_column.items():
-        body: list[Markup] = []
         truth = (found.get("truths") or {}).get(column)
         if truth is not None:
-            body += _compared(column, estimates, truth)
             told = [[e[key] for e in estimates] for key in ("value", "confidence")]
-            body += calibration(column, *told, truth, probable=found["confidence"] == PROBABILITY)
-        yield Section(f"{column}: the surest first", (*body, *_listed(estimates, found["confidence"])))
+            claimed = calibration(column, *told, truth, probable=found["confidence"] == PROBABILITY)
+            yield Section(f"{column}: truth against estimate", (*_compared(column, estimates, truth), *claimed))
     yield from _beside(found.get("compared"))
     if scores:
         head = ("column", "exact", "prior", "commonest value", "within", "tolerance")
@@ -82,6 +80,8 @@ def _sections(found: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]])
             for c, s in scores.items()
         ]
         yield Section("Score", (table(head, rows, numbers=range(1, 6)),))
+    for column, estimates in by_column.items():
+        yield Section(f"{column}: the surest first", tuple(_listed(estimates, found["confidence"])))
 
 
 def _compared(column: str, estimates: Sequence[Mapping[str, Any]], truth: Sequence[Any]) -> Iterator[Markup]:
