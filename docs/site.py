@@ -32,7 +32,7 @@ PARTS = {
     "Ask and answer": ("book.md", "epochs.md", "defend.md", "planner.md"),
     "Attack": ("attack.md", "oracle.md", "plan.md"),
     "Publish": ("tables.md", "advice.md", "reconstruct.md"),
-    "Decide and sign": ("report.md", "pipelines.md", "verify.md"),
+    "Decide and sign": ("report.md", "ci.md", "pipelines.md", "verify.md"),
     "Reference": ("json.md", "reading.md", "scale.md", "atoms.md", "rowspace.md"),
 }
 EXTRA_STYLE = """
