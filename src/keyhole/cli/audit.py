@@ -108,7 +108,7 @@ def audit(
         verdict = examine(read, rounding=rounding, now=now, progress=said, by=by, **table_given, **limits)
         besides = _besides(read, verdict, again, table_given, limits, rule, advise=advise)
     counted = None if signing is None else signing.counted(verdict)
-    output.show(verdict, read, counted, besides)
+    output.show(verdict, read, counted, besides, None if log == "-" else Path(log))
     end(besides.exit_code(output.exit_code(verdict) if counted is None else counted.exit_code))
 
 

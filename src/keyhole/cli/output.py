@@ -89,8 +89,15 @@ class Output:
         """The verdict's, or that of what is new."""
         return verdict.exit_code if self.known is None else self.known.exit_code(verdict.plain)
 
-    def show(self, verdict: Verdict, log: Log, counted: Counted | None = None, besides: Besides | None = None) -> None:
-        """Print the verdict, or write it to a file; what goes beside it, as text or JSON alone."""
+    def show(
+        self,
+        verdict: Verdict,
+        log: Log,
+        counted: Counted | None = None,
+        besides: Besides | None = None,
+        file: Path | None = None,
+    ) -> None:
+        """Print the verdict, or write it to a file, with what goes beside it; `file` is the log's."""
         said = () if counted is None else counted.said
         if self.how is Format.BASELINE:
             from keyhole.report.as_json import dumps
@@ -107,7 +114,8 @@ class Output:
         elif self.how is Format.HTML:
             compared = () if known is None else _compared(verdict.plain, told.plain, known)
             lines = [*said, *(line for line, _ in compared if line)]
-            more_data = {} if besides is None else besides.data()
+            more_data = _digest(file) if self.withholding.what is None else {}  # a digest can be guessed at
+            more_data |= {} if besides is None else besides.data()
             emit(told.to_html(read.name, lines, more_data), self.out)
         elif self.how is Format.TEXT:
             compared = () if known is None else _compared(verdict.plain, told.plain, known)
@@ -139,6 +147,16 @@ class Output:
             from keyhole.report.junit import junit
 
             emit_xml(junit(verdict.plain, log, known), self.out)
+
+
+def _digest(file: Path | None) -> dict[str, object]:
+    """By which a reader knows that it is the same log."""
+    import hashlib
+
+    try:
+        return {} if file is None else {"log_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    except OSError:  # it was a stream, or is gone
+        return {}
 
 
 def _compared(verdict: Plain, told: Plain, known: Baseline) -> Iterator[tuple[str, str]]:
