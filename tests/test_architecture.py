@@ -182,7 +182,8 @@ LONG_FUNCTIONS = {
     "cli/simulate.py: oracle",
     "oracle/bisection.py: _phase_loop",
     "oracle/classifier.py: steal_classifier",
-    "solve/decode/gibbs.py: _gibbs",
+    "solve/decode/posterior/chains.py: _walk",
+    "solve/decode/posterior/enumeration.py: _search",
 }
 
 
