@@ -25,6 +25,7 @@ from keyhole.attack.methods.lbfgs import LBFGS
 from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.methods.sgd import SigmoidSGD
 from keyhole.attack.methods.sparse import BasisPursuit
+from keyhole.attack.noise_estimate import fit_noise
 from keyhole.attack.posterior import EVERY_VALUE
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
@@ -46,11 +47,12 @@ METHODS: Final[tuple[str, ...]] = (*BATCH, *STREAMING)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A method, why it was taken, and how many rows (answers and known values) it had."""
+    """A method, why it was taken, how many rows (answers and known values) it had, what was found of their noise."""
 
     method: str
     why: str
     rows: int
+    noise: tuple[str, ...] = ()
 
 
 def choose(problem: Problem) -> Choice:
@@ -100,9 +102,16 @@ def _method(problem: Problem) -> tuple[str, str]:
 
 
 def run(
-    method: str, target: Target, evidence: Evidence, *, watch: Watch | None = None
+    method: str,
+    target: Target,
+    evidence: Evidence,
+    *,
+    watch: Watch | None = None,
+    unstated: frozenset[str] = frozenset(),
 ) -> tuple[Choice, Reconstruction]:
     """Attack with a method by name (`auto` chooses), iterative ones until the residual stops falling.
+
+    `unstated` are the statements whose noise is to be estimated from the answers; other noise is tested against them.
 
     >>> from keyhole.attack.arrays import from_arrays
     >>> e = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
@@ -113,7 +122,11 @@ def run(
     if evidence.contradictions:
         raise ContradictionError("; ".join(c.reason for c in evidence.contradictions[:5]))
     problem = assemble(target, evidence)
+    marked = np.array([name.partition(".")[0] in unstated for name in problem.numbers], dtype=bool)
+    fit = fit_noise(problem, marked)
+    problem = fit.problem
     choice = choose(problem) if method == "auto" else Choice(method, "asked for", problem.m)
+    choice = replace(choice, noise=fit.messages)
     if choice.method in BATCH:
         attack = BATCH[choice.method](target)
         attack.watch = watch

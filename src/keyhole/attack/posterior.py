@@ -97,15 +97,16 @@ def discrete(problem: Problem) -> Discrete:
     foreign = (totals[:, ~usable] != 0).any(axis=(1, 2)) if (~usable).any() else np.zeros(problem.m, dtype=bool)
     rows = np.flatnonzero(~foreign)
     totals, phi = totals[rows][:, usable], phi[usable]
+    by_atom = np.ascontiguousarray(totals.transpose(2, 0, 1))  # (atoms, rows, features)
     made = _UnitsMade(len(phi))
     plain = problem.plain and problem.target.grid is not None
-    for k in np.flatnonzero(totals.any(axis=(0, 1))):
+    for k in np.flatnonzero(by_atom.any(axis=(1, 2))):
         if problem.absent[k]:
             continue
         size, chosen = int(problem.sizes[k]), np.flatnonzero(open_to[k])
         prior = np.log(rates[chosen])
-        touched = np.flatnonzero(totals[:, :, k].any(axis=1))
-        columns = totals[touched][:, :, k]
+        touched = np.flatnonzero(by_atom[k].any(axis=1))
+        columns = by_atom[k, touched]
         if plain and size > 1 and size * (len(chosen) - 1) < TOTALS:
             made.total(int(k), touched, columns, size, chosen, phi[0, chosen], prior, len(values))
             continue

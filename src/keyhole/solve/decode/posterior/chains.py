@@ -55,7 +55,7 @@ def sample_tables(units: Units, *, rng: np.random.Generator, sweeps: int, first:
     rows, coefficients = units.rows[keep], np.ascontiguousarray(units.coefficients[keep])
     hard = bool((units.law == RowLaw.HARD).any())
     found, burn = [], max(1, sweeps // 4)
-    tables = 0
+    steps, tables = units.steps(), 0
     for chain in range(CHAINS):
         z = np.array(
             [rng.choice(s.stop - s.start, p=_shares(units.log_prior[s])) for s in map(units.of, range(units.count))]
@@ -67,7 +67,7 @@ def sample_tables(units: Units, *, rng: np.random.Generator, sweeps: int, first:
         pull = B.T @ (W * (units.y - v))
         shares, counted = _walk(
             start, rows, coefficients, units.F, units.states, units.features, units.log_prior, units.law, units.y,
-            units.lo, units.hi, units.scale, units.steps(), gram, pull, v, z.astype(np.int64), sweeps, burn,
+            units.lo, units.hi, units.scale, steps, gram, pull, v, z.astype(np.int64), sweeps, burn,
             int(rng.integers(2**31 - 1)), hard,
         )  # fmt: skip
         if hard and counted < FEWEST:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,8 +78,10 @@ class Units:
         return found.reshape(self.m, -1)
 
     def steps(self) -> Floats:
-        """The least change that one unit can make to each answer (1 where none can)."""
+        """The least change that one unit can make to each hard answer (1 where none can, or it is not hard)."""
         least = np.full(self.m, np.inf)
+        if not (self.law == RowLaw.HARD).any():
+            return np.ones(self.m)
         for u in range(self.count):
             moves = self.coefficients[self.entries(u)] @ self.features[self.of(u)].T
             sizes = np.sort(moves, axis=1)
@@ -107,20 +110,14 @@ class Units:
         >>> [(units.tolist(), rows.tolist()) for units, rows in one.components()]
         [([0], [0]), ([1], [1]), ([2], [])]
         """
-        root = list(range(self.count + self.m))
-
-        def find(a: int) -> int:
-            while root[a] != a:
-                root[a] = root[root[a]]
-                a = root[a]
-            return a
-
-        for u in range(self.count):
-            for j in self.rows[self.entries(u)].tolist():
-                root[find(u)] = find(self.count + j)
-        label = np.array([find(a) for a in range(self.count + self.m)])
-        units = [np.flatnonzero(label[: self.count] == c) for c in dict.fromkeys(label[: self.count].tolist())]
-        return [(u, np.flatnonzero(label[self.count :] == label[u[0]])) for u in units]
+        sparse, graph = import_module("scipy.sparse"), import_module("scipy.sparse.csgraph")
+        size = self.count + self.m
+        unit = np.repeat(np.arange(self.count), np.diff(self.start))
+        edges = sparse.coo_matrix((np.ones(len(unit)), (unit, self.count + self.rows)), shape=(size, size))
+        label = graph.connected_components(edges, directed=False)[1]
+        order = np.argsort(label[: self.count], kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(label[: self.count][order])) + 1) if self.count else []
+        return [(u, np.flatnonzero(label[self.count :] == label[u[0]])) for u in groups]
 
     @classmethod
     def of_columns(cls, touched: list[Ints], priors: list[Floats], m: int) -> Units:
