@@ -152,7 +152,7 @@ class Config(TomlTable):
                 )
             lo, hi = (f.equals, f.equals) if f.equals is not None else (f.min, f.max)
             facts.append(Fact(f.where, column, lo, hi, f.sum_min, f.sum_max))
-        return Knowledge({name: c.prior() for name, c in self.columns.private.items()}, tuple(facts))
+        return Knowledge({name: c.known() for name, c in self.columns.private.items()}, tuple(facts))
 
 
 def home(path: str | Path) -> Path:
