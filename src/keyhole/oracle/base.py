@@ -143,7 +143,7 @@ class StreamAttack(ABC):
         self.queries_seen = 0
         self._law, self._knots, self._tails = noise.law, noise.knots, noise.tails
         self._doubt_counts = np.zeros((2 * subspace.d, 2))
-        self._doubt = np.zeros(3)  # log odds against the model, sum of certified errors, answers used
+        self._doubt = np.zeros(7)  # log odds against the model, certified errors, answers used, bets on an edge
         self._warned = False
 
     # --- to be given by each attack, on subspace coordinates -------------------------------------------------
