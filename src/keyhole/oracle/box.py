@@ -251,6 +251,8 @@ def certified_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doubt
         p1 = _above(kind, scale, near, zero - (steep if high > 0.0 else shallow) * high, high)
         if kind >= TABLE:
             p0, p1 = _table_ends(packed, knots, tails, low, high)
+        if packed[6] != 1.0 and (low < 0.0 or high > 0.0):
+            continue  # a steep output: beyond the ends the slope may be steeper than stated, and p0, p1 no bounds
         if p1 > p0:  # else rounding ate the gap, or neither end can say yes: nothing to learn
             yes, no = (p1 if bit > 0.0 else 1.0 - p1), (p0 if bit > 0.0 else 1.0 - p0)
             upper, lower = odds[j, 0] * (yes if positive else no), odds[j, 1] * (no if positive else yes)
@@ -315,7 +317,7 @@ def estimating_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doub
             p1 = _above(kind, scale, near, zero - (steep if high > 0.0 else shallow) * high, high)
             if kind >= TABLE:
                 p0, p1 = _table_ends(packed, knots, tails, low, high)
-            if p1 > p0:
+            if p1 > p0 and (packed[6] == 1.0 or (low >= 0.0 and high <= 0.0)):  # else as in certified_loop
                 yes, no = (p1 if bit > 0.0 else 1.0 - p1), (p0 if bit > 0.0 else 1.0 - p0)
                 upper, lower = odds[j, 0] * (yes if positive else no), odds[j, 1] * (no if positive else yes)
                 odds[j, 0], odds[j, 1], passed = _weighed(upper, lower, bars[j, 0])
