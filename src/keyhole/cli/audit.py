@@ -38,6 +38,7 @@ Examples
   keyhole audit postgresql.csv --data staff.parquet --private salary --log-format postgres-csvlog
   keyhole audit postgresql.csv -c keyhole.toml --by analyst --progress
   keyhole audit log.sql --data staff.csv --id name --private salary --advise --rule "N<3" --rule "dominance 85%"
+  keyhole audit log.sql -c keyhole.toml --advise --format html --out report.html
   keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
 
 \b
@@ -85,8 +86,8 @@ def audit(
     from keyhole.verbs.examine import examine
 
     _shown_as(format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
-    if redact and (advise or rule):
-        raise ConfigError("--advise and --rule print statements: leave them away with --redact")
+    if redact and rule:
+        raise ConfigError("--rule names groups of people: leave it away with --redact")
     output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact))
     signing = Signing.of(accept, fail_on, key, baseline)
     with progress_on_stderr(progress) as said:
@@ -111,8 +112,8 @@ def audit(
 
 def _shown_as(how: Format, asked: Mapping[str, bool]) -> None:
     for option, wanted in asked.items():
-        if wanted and how not in (Format.TEXT, Format.JSON):
-            raise ConfigError(f"{option} is shown as text or JSON, not as {how}")
+        if wanted and how in (Format.SARIF, Format.JUNIT):
+            raise ConfigError(f"{option} is shown as text, JSON or HTML, not as {how}")
 
 
 def _besides(

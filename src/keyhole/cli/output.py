@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from keyhole.logs.open import Log
     from keyhole.report.baseline import Baseline
     from keyhole.report.plain import Plain
+    from keyhole.report.redacted import Withheld
     from keyhole.report.verdict import Verdict
 
 SHOWN = 20
@@ -31,13 +32,20 @@ class Withholding:
     values: bool
     everything: bool
 
+    @property
+    def what(self) -> Withheld | None:
+        """What is taken out."""
+        from keyhole.report.redacted import Withheld
+
+        return Withheld.ALL if self.everything else Withheld.VALUES if self.values else None
+
     def of(self, verdict: Verdict, log: Log) -> tuple[Verdict, Log]:
         """Both as they may be shown."""
-        if not (self.values or self.everything):
+        what = self.what
+        if what is None:
             return verdict, log
-        from keyhole.report.redacted import Withheld, redacted_log
+        from keyhole.report.redacted import redacted_log
 
-        what = Withheld.ALL if self.everything else Withheld.VALUES
         return verdict.without(what), redacted_log(log, what, verdict.plain.source.kinds)
 
 
@@ -78,11 +86,14 @@ class Output:
         """Print the verdict, or write it to a file; what goes beside it, as text or JSON alone."""
         said = () if counted is None else counted.said
         told, read = self.withholding.of(verdict, log)
+        besides = None if besides is None else besides.without(self.withholding.what, verdict.plain.source.kinds)
         if self.how is Format.JSON:
             signed_off = {} if counted is None else {"accepted": counted.data}
             self._json(told, signed_off | ({} if besides is None else besides.data()))
         elif self.how is Format.HTML:
-            emit(told.to_html(read.name, said), self.out)
+            known = [] if self.known is None else [line for line, _ in _compared(verdict.plain, told.plain, self.known)]
+            more_data = {} if besides is None else besides.data()
+            emit(told.to_html(read.name, [*said, *filter(None, known)], more_data), self.out)
         elif self.how is Format.TEXT:
             compared = () if self.known is None else _compared(verdict.plain, told.plain, self.known)
             signed = [("", ""), *((line, "bold") for line in said)] if said else []

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from keyhole.report.charts.attack import accuracy
 from keyhole.report.html.axes import Axis
+from keyhole.report.html.calibration import calibration
 from keyhole.report.html.charts import Series, line_chart
 from keyhole.report.html.markup import Markup, folded, name, table, tag
 from keyhole.report.html.page import Section, Tile, page
@@ -13,7 +15,7 @@ from keyhole.report.html.page import Section, Tile, page
 LISTED = 200  # estimates at once; more are folded away
 FOLDED = 3000
 POINTS = 2000  # of a scatter plot
-PROBABILITY = "probability"
+PROBABILITY = "probability of being right"
 
 
 def attack_page(found: Mapping[str, Any]) -> str:
@@ -24,9 +26,18 @@ def attack_page(found: Mapping[str, Any]) -> str:
     sentence = f"Guesses for {people:,} people, by {found['method']}."
     if best is not None:
         sentence = f"{best:.0%} of the private values of {people:,} people were rebuilt exactly, by {found['method']}."
-    mood = "" if best is None else "bad" if best > _blind(scores) + 0.02 else "good"
+    certain = sum(_certain(e["confidence"], found["confidence"]) for e in found["estimates"])
+    if certain:
+        sentence += f" {certain:,} of {len(found['estimates']):,} guesses {'is' if certain == 1 else 'are'} certain."
+    mood = "" if best is None else "bad" if certain or best > _blind(scores) + 0.02 else "good"
     under = [f"Chosen because {found['why']}." if found.get("why") else "", *found["warnings"]]
     return page("attack", sentence, mood, filter(None, under), list(_tiles(found, scores)), _sections(found, scores))
+
+
+def _certain(confidence: Any, measure: str) -> bool:
+    if confidence is None:
+        return False
+    return bool(confidence > 1 - 1e-9 if measure == PROBABILITY else confidence < 1e-6)
 
 
 def _scores(found: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -60,7 +71,10 @@ def _sections(found: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]])
         truth = (found.get("truths") or {}).get(column)
         if truth is not None:
             body += _compared(column, estimates, truth)
+            guesses, sure = ([e[key] for e in estimates] for key in ("value", "confidence"))
+            body += calibration(column, guesses, sure, truth, probable=found["confidence"] == PROBABILITY)
         yield Section(f"{column}: the surest first", (*body, *_listed(estimates, found["confidence"])))
+    yield from _beside(found.get("compared"))
     if scores:
         head = ("column", "exact", "prior", "commonest value", "within", "tolerance")
         rows = [
@@ -80,10 +94,38 @@ def _compared(column: str, estimates: Sequence[Mapping[str, Any]], truth: Sequen
     ]
     if len(pairs) > 1:
         axis = Axis.of("truth", [v for pair in pairs for v in pair])
-        line = Series("right", [(axis.lo, axis.lo), (axis.hi, axis.hi)], style="guide")
+        line = Series("estimate = truth", [(axis.lo, axis.lo), (axis.hi, axis.hi)], style="guide")
         caption = f"Truth and estimate of {column}; on the dashed line the guess is right."
         dots = Series("people", pairs, dots=True)
         yield line_chart([line, dots], axis, Axis("estimate", axis.lo, axis.hi), caption, height=420)
+
+
+def _beside(compared: Mapping[str, Any] | None) -> Iterator[Section]:
+    """The attack on less of the log, and other methods on all of it: what `--compare` adds."""
+    if compared is None:
+        return
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for each in compared["growth"]:
+        if each["exact"] is not None:
+            curves.setdefault(f"{each['column']} by {each['method']}", []).append((each["statements"], each["exact"]))
+    if curves:
+        caption = "The share of private values rebuilt exactly from the first so many statements."
+        yield Section("Accuracy against the number of statements", (accuracy(curves, caption).figure(),))
+    rows = [
+        (p["method"], p["column"], *(_share(p[k]) for k in ("exact", "within")), _error(p["error"]),
+         _error(p["seconds"]), p["cannot"])
+        for p in compared["methods"]
+    ]  # fmt: skip
+    head = ("method", "column", "exact", "within the tolerance", "mean error", "seconds", "")
+    yield Section("Methods compared", (table(head, rows, numbers=range(2, 6)),))
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.1%}"
+
+
+def _error(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
 
 
 def _listed(estimates: Sequence[Mapping[str, Any]], measure: str) -> Iterator[Markup]:
