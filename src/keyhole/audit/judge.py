@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import product
 
 from keyhole.audit.alone import said_alone
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.exchange import Exchange
 from keyhole.audit.known import Known, Progress, Rules
+from keyhole.audit.limited import limited
 from keyhole.audit.people import shown_people
 from keyhole.audit.people_sums import PeopleSums, looks_at_secrets
-from keyhole.audit.promise import RECORDS_GAP, records_gap
+from keyhole.audit.promise import INTERRUPTED_GAP, RECORDS_GAP, records_gap
 from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
@@ -48,10 +50,7 @@ class Judge:
 
     def _examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         known = Known.prior(evidence, roster, self.progress, self.source)
-        while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
-            pass  # until no rule narrows anything
-        for number in known.searched.keys() - known.shown:
-            look_for_second_tables(known.searched[number])
+        self._narrow(known)
         people = shown_people(evidence, known, roster, self.source)
         known.learn((*people.claims, *people.contradictions))
         findings = [*known.findings(roster, Status.EXPOSED, Status.INFERRED), *known.personal(roster), *people.findings]
@@ -79,7 +78,25 @@ class Judge:
             missed=tuple(sorted(missed)),
             grades=people.grades,
             domains=domains,
+            limited=limited(known),
         )
+
+    def _narrow(self, known: Known) -> None:
+        """All rules in a row, until none of them narrows anything; Ctrl-C keeps what the finished ones proved."""
+        systems, finished, news = known.evidence.systems, 0, True
+        try:
+            while news:
+                news = False
+                for system, rule in product(systems, self.rules):
+                    news |= known.learn(rule(system, known))
+                    finished += 1
+            for number in known.searched.keys() - known.shown:
+                look_for_second_tables(known.searched[number])
+        except KeyboardInterrupt:
+            if not finished:
+                raise
+            known.missed.add(INTERRUPTED_GAP)
+            known.limits |= set(range(len(systems)))
 
     def _not_exchanged(self, sums: PeopleSums) -> str | None:
         """Why not everybody is shown open by exchanging people in the true table; empty if so, None: not tried."""
@@ -123,5 +140,5 @@ def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: {NOT_LINEAR}")
         for fact in system.order:
             reason = _REASONS.get(fact.query.aggregate) or unused(fact)
-            if reason:
+            if reason and fact.number not in known.put_in:
                 yield Unjudged(fact.number, evidence.sql_of(fact.number), reason)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .alone import AloneSums
-from .claims import Addend, Claimed, Claims, Unreadable, known_before, number, parse
+from .claims import UNSETTLED, Addend, Claimed, Claims, Unreadable, known_before, number, parse
 from .counts import Counts, allows
 from .dealt import DealtTables
 from .engine import Cannot, Engine, Fails
@@ -190,7 +190,7 @@ class Checker:
             raise Fails("a total is proved by a sum of answers alone")
         elif kind == "range":
             self.ranges.check(claim, rows[0], self._learned(claim))
-        elif claim.status == "open" and kind not in ("order", "rest", "both", "none"):
+        elif claim.status in UNSETTLED and kind not in ("order", "rest", "both", "none"):
             raise Fails("this proof says more than that somebody is open")
         elif kind == "square":
             self.sums.square(claim, rows[0])

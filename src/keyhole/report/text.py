@@ -261,7 +261,8 @@ def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
     yield RANGES_TITLE, "bold"
     shown = narrowest_first(verdict.narrowed)[:SHOWN]
     for case in shown:
-        outer = "" if case.tight else " (outer, not shown to be reached)"
+        early = "; a limit ended the search" if (case.rows[0], case.column) in verdict.limited else ""
+        outer = "" if case.tight else f" (outer, not shown to be reached{early})"
         yield f"  {case.who}: {case.column} {claim(case)}{beside(case, verdict.priors)}{outer}", ""
     yield from ((f"  {line}", "") for line in more(verdict.narrowed))
     shared: dict[int, list[Case]] = {}
