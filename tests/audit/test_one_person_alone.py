@@ -177,3 +177,20 @@ def test_answers_of_other_data_are_no_reason_to_clear(tmp_path: Path) -> None:
     log = [{"sql": "SELECT COUNT(*) FROM clinic WHERE ill = 'flu'", "answer": 15}]
     found = keyhole.examine(log, data=clinic(tmp_path, alike=False), id="p", private=["ill", "cost"])
     assert not found.complete
+
+
+def test_what_counts_say_of_a_column_of_the_record_is_replayed(folder: Path) -> None:
+    log = [
+        "SELECT COUNT(*) FROM v WHERE ill = 'HIV' AND p = 'Bob'",
+        "SELECT COUNT(*) FROM v WHERE cost > 20 AND p = 'Bob'",
+    ]
+    said = json.loads(visits(folder, *log).dumps())
+    claimed = [i for i in said["intervals"] if i["status"] == "inferred"]
+    assert len(claimed) == 4  # two records of Bob: not HIV, and above 20
+    assert outcomes(said, folder) == ["holds"] * 4
+    for i in claimed:
+        if i["column"] == "ill":
+            i["excluded"] = ["cold"]
+        else:
+            i["lo"] += 1
+    assert outcomes(said, folder) == ["fails"] * 4

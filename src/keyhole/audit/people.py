@@ -107,6 +107,7 @@ class _Report:
         self.counting, self.state, self.known, self.roster, self.found = counting, state, known, roster, found
         self.proofs: dict[int, Proof] = {}
         self.about: dict[tuple[int, int, bool], Proof] = {}
+        self.own: dict[tuple[int, tuple[tuple[int, bool], ...]], Proof] = {}
         self.rows_of: dict[int, list[int]] = {}
         for r, p in enumerate(counting.person.tolist()):
             self.rows_of.setdefault(p, []).append(r)
@@ -153,6 +154,12 @@ class _Report:
             self.about[key] = replace(proof, counted={**(proof.counted or {}), "atom": atom, "holds": holds})
         return self.about[key]
 
+    def _of_the_record(self, proof: Proof, why: int, held: tuple[tuple[int, bool], ...]) -> Proof:
+        """The same answers, for conditions on one column of a record."""
+        if (why, held) not in self.own:
+            self.own[why, held] = replace(proof, counted={**(proof.counted or {}), "own": held})
+        return self.own[why, held]
+
     def _own_columns(self) -> None:
         """Conditions on the record's own private columns: values, ranges, and what they are not."""
         by_column: dict[str, list[int]] = {}
@@ -177,8 +184,11 @@ class _Report:
         if not kept or not lost:
             return
         used = [self._of(i, r)[1] for i, v in zip(numbers, values, strict=True) if v != OPEN]
-        proof = self.proof(self.state.all_of(used))
+        why = self.state.all_of(used)
+        proof = self.proof(why)
         if proof.weights:
+            held = tuple((i, bool(v)) for i, v in zip(numbers, values.tolist(), strict=True) if v != OPEN)
+            proof = self._of_the_record(proof, why, held)
             yield left_of_cells(r, cut.column, kept, lost, proof, self.known.evidence.prior(cut.column.name))
 
     def _rows(self, said: list[tuple[int, tuple[int, ...], Leaf, str, int]]) -> None:

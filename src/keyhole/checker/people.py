@@ -12,8 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .claims import Addend, Claimed, number
+from .counts import allows
 from .dealt import TRIALS, DealtTables
-from .engine import Cannot, Fails, quoted
+from .engine import Cannot, Fails, quoted, text, written
+from .fillings import Maker, constants
 
 Literal = tuple[Any, bool]  # an instance of a condition, and whether it must hold
 
@@ -21,8 +23,8 @@ Literal = tuple[Any, bool]  # an instance of a condition, and whether it must ho
 class PeopleCounts:
     """Replays counts of people on tables that are dealt out anew."""
 
-    def __init__(self, dealt: DealtTables) -> None:
-        self.dealt = dealt
+    def __init__(self, dealt: DealtTables, maker: Maker) -> None:
+        self.dealt, self.maker = dealt, maker
         self._held: dict[Any, Any] = {}
         self._sound: set[str] = set()
 
@@ -41,10 +43,10 @@ class PeopleCounts:
 
     def _check(self, claim: Claimed, rows: Sequence[int]) -> None:
         told = claim.certificate
-        condition = told.get("condition")
-        if not claim.rows or not condition:
-            raise Cannot("it says something of a column of the record: such counts have no certificate yet")
-        if claim.value is not None and bool(claim.value) != bool(condition["holds"]):
+        conditions = told.get("conditions") or ()
+        if not conditions or (claim.rows and len(conditions) != 1):
+            raise Cannot("the certificate names no condition")
+        if claim.rows and claim.value is not None and bool(claim.value) != bool(conditions[0]["holds"]):
             raise Fails("the certificate shows something else")
         self.dealt.open(told)
         cited = {c.query: c for c in claim.proof if c.query}
@@ -53,6 +55,20 @@ class PeopleCounts:
         for pair in told.get("implied") or ():
             self._implies(told["atoms"], *pair)
         value = self._propagated(told, cited)
+        for condition in conditions:
+            self._shown(told, condition, value, rows, cited)
+        if not claim.rows:
+            self._leaves(claim, told, conditions)
+
+    def _shown(
+        self,
+        told: Mapping[str, Any],
+        condition: Mapping[str, Any],
+        value: Mapping[Any, int],
+        rows: Sequence[int],
+        cited: Mapping[str, Addend],
+    ) -> None:
+        """One condition holds, or fails, on these rows."""
         atom = told["atoms"][int(condition["atom"])]
         wanted = int(bool(condition["holds"]))
         found = {value.get(self._instance(int(condition["atom"]), atom, r)) for r in rows}
@@ -63,6 +79,22 @@ class PeopleCounts:
         true = self._truths(atom["sql"])
         if any(true[r] != wanted for r in rows) and self._real(told, cited):
             raise Fails("it is not true of the data, while the answers are")
+
+    def _leaves(self, claim: Claimed, told: Mapping[str, Any], conditions: Sequence[Mapping[str, Any]]) -> None:
+        """Does every value that satisfies the conditions satisfy the claim? One of each cell that they cut is tried."""
+        asked = [(told["atoms"][int(c["atom"])], bool(c["holds"])) for c in conditions]
+        if any(atom.get("column") != claim.column for atom, _ in asked):
+            raise Fails("the conditions are on another column")
+        said_of_it = [v for v in (*claim.excluded, *claim.allowed, claim.value, claim.lo, claim.hi) if v is not None]
+        numbers, words = constants([atom["sql"] for atom, _ in asked], said_of_it)
+        declared = (told.get("declared") or {}).get(claim.column)
+        kind = self.maker.engine.types[claim.column]
+        for each in self.maker.values(self.maker.cells(claim.column, numbers, words, declared)):
+            row = f"SELECT CAST({text(written(each))} AS {kind}) AS {quoted(claim.column)}"
+            said = ", ".join(f"({atom['sql']}) IS TRUE" for atom, _ in asked)
+            truths = self._con.execute(f"SELECT {said} FROM ({row})").fetchall()[0]
+            if all(bool(t) is h for t, (_, h) in zip(truths, asked, strict=True)) and not allows(claim, each):
+                raise Fails("the conditions leave more than is claimed")
 
     # what a statement counts
 
