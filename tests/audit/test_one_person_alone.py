@@ -194,3 +194,11 @@ def test_what_counts_say_of_a_column_of_the_record_is_replayed(folder: Path) -> 
         else:
             i["lo"] += 1
     assert outcomes(said, folder) == ["fails"] * 4
+
+
+def test_one_of_his_records_is_replayed(folder: Path) -> None:
+    said = json.loads(visits(folder, "SELECT COUNT(DISTINCT p) FROM v WHERE ill = 'flu'").dumps())
+    assert [(f["grade"], f["rows"]) for f in said["features"]] == [("one of his", [1, 2]), ("one of his", [3, 4])]
+    assert outcomes(said, folder) == ["holds"] * 3  # and Cyd, who has one record
+    said["features"][0]["rows"] = [1]
+    assert "fails" in outcomes(said, folder)

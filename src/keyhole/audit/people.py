@@ -107,6 +107,7 @@ class _Report:
         self.counting, self.state, self.known, self.roster, self.found = counting, state, known, roster, found
         self.proofs: dict[int, Proof] = {}
         self.about: dict[tuple[int, int, bool], Proof] = {}
+        self.some: dict[tuple[int, int], Proof] = {}
         self.own: dict[tuple[int, tuple[tuple[int, bool], ...]], Proof] = {}
         self.rows_of: dict[int, list[int]] = {}
         for r, p in enumerate(counting.person.tolist()):
@@ -153,6 +154,12 @@ class _Report:
         if key not in self.about:
             self.about[key] = replace(proof, counted={**(proof.counted or {}), "atom": atom, "holds": holds})
         return self.about[key]
+
+    def _counted_in(self, proof: Proof, why: int, count: int) -> Proof:
+        """The same answers, for somebody whom a count has."""
+        if (why, count) not in self.some:
+            self.some[why, count] = replace(proof, counted={**(proof.counted or {}), "some": count})
+        return self.some[why, count]
 
     def _of_the_record(self, proof: Proof, why: int, held: tuple[tuple[int, bool], ...]) -> Proof:
         """The same answers, for conditions on one column of a record."""
@@ -222,8 +229,11 @@ class _Report:
         grade: str,
         why: int,
         atom: int | None = None,
+        some: int | None = None,
     ) -> None:
         proof = self.proof(why)
+        if some is not None:
+            proof = self._counted_in(proof, why, some)
         if atom is not None:
             proof = self._about(proof, why, atom, grade == HAS)
         value = True if grade == HAS else False if grade == HAS_NOT else None
@@ -236,7 +246,7 @@ class _Report:
         """Somebody is counted, and none of his records is known to be why."""
         seen: set[tuple[int, str]] = set()
         said = []
-        for count in self.counting.counts:
+        for number, count in enumerate(self.counting.counts):
             for formula, _ in count.formulas:
                 owners, literals = self.state.net.formulas[id(formula)]
                 true = self.state.of(literals) == 1
@@ -248,12 +258,12 @@ class _Report:
                         person = int(self.counting.person[rows[0]])
                         if (person, words) not in seen:
                             seen.add((person, words))
-                            said.append((person, rows, words, why))
-        labels = self._labels([rows[0] for _, rows, _, _ in said])
-        for person, rows, words, why in said:
+                            said.append((person, rows, words, why, number))
+        labels = self._labels([rows[0] for _, rows, *_ in said])
+        for person, rows, words, why, number in said:
             have[ONE_OF_HIS].add(person)
             form = f"one of {len(rows)} records: {words}"
-            self._add(labels[rows[0]], rows, "records", Status.INFERRED, form, ONE_OF_HIS, why)
+            self._add(labels[rows[0]], rows, "records", Status.INFERRED, form, ONE_OF_HIS, why, some=number)
 
     def _open_rows(self, formula: Formula, owner: int) -> list[int]:
         """The records of an owner that may be why he is counted; none if one of them surely is."""

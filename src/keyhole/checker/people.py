@@ -8,7 +8,7 @@ by a second, plain program: a count that is reached leaves nobody else, one that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .claims import Addend, Claimed, number
@@ -44,9 +44,9 @@ class PeopleCounts:
     def _check(self, claim: Claimed, rows: Sequence[int]) -> None:
         told = claim.certificate
         conditions = told.get("conditions") or ()
-        if not conditions or (claim.rows and len(conditions) != 1):
+        if "some" not in told and (not conditions or (claim.rows and len(conditions) != 1)):
             raise Cannot("the certificate names no condition")
-        if claim.rows and claim.value is not None and bool(claim.value) != bool(conditions[0]["holds"]):
+        if conditions and claim.rows and claim.value is not None and bool(claim.value) != bool(conditions[0]["holds"]):
             raise Fails("the certificate shows something else")
         self.dealt.open(told)
         cited = {c.query: c for c in claim.proof if c.query}
@@ -54,11 +54,36 @@ class PeopleCounts:
             self._counts_that(count, cited)
         for pair in told.get("implied") or ():
             self._implies(told["atoms"], *pair)
-        value = self._propagated(told, cited)
+        value, known = self._propagated(told, cited)
+        if "some" in told:
+            self._one_of(told, value, known, rows)
+            return
         for condition in conditions:
             self._shown(told, condition, value, rows, cited)
         if not claim.rows:
             self._leaves(claim, told, conditions)
+
+    def _one_of(
+        self,
+        told: Mapping[str, Any],
+        value: Mapping[Any, int],
+        known: Mapping[tuple[int, Any], int],
+        rows: Sequence[int],
+    ) -> None:
+        """Somebody is counted, and it can be for these records only."""
+        at = int(told["some"])
+        count = told["counts"][at]
+        owner = count["owner"] or "keyhole_row"
+        listed = ", ".join(str(int(r) + 1) for r in rows)
+        sql = f"SELECT DISTINCT {owner} FROM keyhole_people WHERE keyhole_row IN ({listed})"
+        owners = [row[0] for row in self._con.execute(sql).fetchall()]
+        if len(owners) != 1:
+            raise Fails("the records are not of one owner")
+        if known.get((at, owners[0])) != 1:
+            raise Cannot("propagation alone does not show it: differences of counts or whole classes are needed")
+        for row, wanted in self._alternatives(told["atoms"], count, owners[0]):
+            if row not in rows and _conjunction(wanted, value) != 0:
+                raise Fails("another record may be why")
 
     def _shown(
         self,
@@ -170,7 +195,10 @@ class PeopleCounts:
             return self._instance(at, atom, row)
         return None if None in keys[row] else (sql, keys[row])
 
-    def _propagated(self, told: Mapping[str, Any], cited: Mapping[str, Addend]) -> dict[Any, int]:
+    def _propagated(
+        self, told: Mapping[str, Any], cited: Mapping[str, Addend]
+    ) -> tuple[dict[Any, int], dict[tuple[int, Any], int]]:
+        """What is known of conditions, and of who is in which count."""
         value: dict[Any, int] = {}
         known: dict[tuple[int, Any], int] = {}  # (count, owner) -> is he counted
         atoms = told["atoms"]
@@ -195,7 +223,19 @@ class PeopleCounts:
                         value[b] = int(t)
                     if value.get(b) == int(not t):
                         value[a] = int(not h)
-        return value
+        return value, known
+
+    def _alternatives(
+        self, atoms: Sequence[Mapping[str, Any]], count: Mapping[str, Any], who: Any
+    ) -> Iterator[tuple[int, list[Literal]]]:
+        """The records of an owner that may count him, each with what must hold."""
+        owner = count["owner"] or "keyhole_row"
+        for clause in count["clauses"]:
+            sql = f"SELECT keyhole_row FROM keyhole_people WHERE ({clause['where']}) AND {owner} = ?"
+            for (row,) in self._con.execute(sql, [who]).fetchall():
+                wanted = [(self._instance(a, atoms[a], row - 1), bool(h)) for a, h in clause["literals"]]
+                if not any(x is None and h for x, h in wanted):
+                    yield row - 1, [(x, h) for x, h in wanted if x is not None]
 
     def _owners(self, atoms: Sequence[Mapping[str, Any]], count: Mapping[str, Any]) -> dict[Any, list[list[Literal]]]:
         """For each owner the conjunctions that count him, those that are surely false left out."""

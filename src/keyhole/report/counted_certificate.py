@@ -11,9 +11,10 @@ from keyhole.schema import Schema
 
 
 def counted_certificate(counting: Counting, schema: Schema, used: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The certificate of a yes or no about rows, or of what conditions leave of a column of the record; else None."""
+    """The certificate of a yes or no about rows, of what is left of a column, or of "one of his"; else None."""
     shown = used.get("own") or ([(used["atom"], used["holds"])] if "atom" in used else [])
-    if not shown or any(not r.dimension and not r.secret for r in schema.related):
+    some = used.get("some")
+    if not (shown or some in used["counts"]) or any(not r.dimension and not r.secret for r in schema.related):
         return None
     counts = [counting.counts[i] for i in used["counts"]]
     looked = {a for c in counts for f, _ in c.formulas for clause in f.clauses for a, _ in clause.literals}
@@ -31,6 +32,7 @@ def counted_certificate(counting: Counting, schema: Schema, used: Mapping[str, A
             if t.left[0] in place and t.right[0] in place
         ],
         "conditions": [{"atom": place[atom], "holds": holds} for atom, holds in shown],
+        **({} if some is None else {"some": list(used["counts"]).index(some)}),
     }
 
 
