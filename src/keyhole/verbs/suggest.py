@@ -104,7 +104,7 @@ class TableRepair:
         narrow = [case for case in cases if case.status == INFERRED]
         ends = [(case.lo, case.hi) for case in narrow]
         widths = [Fraction(hi) - Fraction(lo) for lo, hi in ends if isinstance(lo, Decimal) and isinstance(hi, Decimal)]
-        return Effect(len(cases) - len(narrow), len(narrow), min(widths, default=None))
+        return Effect(len(cases) - len(narrow), len(narrow), min(widths, default=None), found.complete)
 
     def _coarser(self) -> Iterator[tuple[str, int, Effect]]:
         """Without one of several tables, or without one of several dimensions."""
