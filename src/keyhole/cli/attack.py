@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli import options
-from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, attack_oracle
+from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
 from keyhole.cli.terminal import check_out, emit, emit_json, printed, warn
@@ -66,7 +66,9 @@ Examples
 \b
 With --oracle the target is alive and says only whether its answer to a query is above a threshold: a web address that
 takes {"query": [...], "threshold": t} and says {"above": true}, a statement with {threshold} and {ids} on --data, or a
-Python function. Its noise is measured unless --noise says none, gaussian:SD or uniform:HALF-WIDTH.
+Python function. Its noise is measured unless --noise says none, gaussian:SD, laplace:SCALE, uniform:HALF-WIDTH,
+uniform:LOW..HIGH (an edge known to an interval, for --learner edge) or triangular:HALF-WIDTH. With --levels K it is
+sent "thresholds" and says {"level": 0..K-1}. What was asked, what is certain and what was not asked is in the report.
 
 \b
 Exit code
@@ -98,6 +100,11 @@ def attack(
     record: Path | None,
     bounds: str,
     compare: bool,
+    learner: LearnerWord,
+    basis: str,
+    levels: int,
+    calibrate: int | None,
+    test: Path | None,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
@@ -113,7 +120,7 @@ def attack(
         return with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
 
     if oracle is not None:
-        terms = AskingTerms(noise or "auto", budget, rate, record, bounds)
+        terms = AskingTerms(noise or "auto", budget, rate, record, bounds, learner, basis, levels, calibrate, test)
         attack_oracle(oracle, queries, merged, terms, format=format, out=out)
         return
     if transcript is None:

@@ -82,6 +82,7 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
         "groups": [
             {
                 "records": [_record(r) for r in case.records],
+                "rows": list(case.rows),
                 "column": case.column,
                 "total": number(case.value),
                 "why": why(case).splitlines(),
@@ -94,7 +95,10 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
         "intervals": list(_intervals(verdict, everybody, proof)),
         "unjudged": [{"query": u.number, "sql": u.sql, "reason": u.reason} | _report(u) for u in verdict.unjudged],
         "refused": [{"query": r.number, "sql": r.sql, "error": r.error} for r in verdict.refused],
-        "contradictions": [{"queries": list(c.queries), "reason": c.reason} for c in verdict.contradictions],
+        "contradictions": [
+            {"queries": list(c.queries), "sql": [verdict.disputed.get(q, "") for q in c.queries], "reason": c.reason}
+            for c in verdict.contradictions
+        ],
         "warnings": [{"query": w.number, "sql": w.sql, "reason": w.reason} for w in verdict.nobody],
     }
 

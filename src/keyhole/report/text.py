@@ -187,7 +187,7 @@ def reasons(cases: Sequence[Case]) -> Iterator[str]:
             names = shared.pop(_rule(case), [])
             if names:
                 people = _listed(names)
-                whose = people if case.grade else f"{case.column} of {people}"
+                whose = people if case.grade else f"{case.form or case.column} of {people}"
                 yield f"{_cited(case.argument)}: {case.argument.rule}; {whose} {claim(case)}"
         else:
             yield why(case)
@@ -354,7 +354,7 @@ def _width(text: str) -> int:
 
 
 def _rule(case: Case) -> tuple[object, ...]:
-    return _cited(case.argument), case.argument.rule, case.column, claim(case)
+    return _cited(case.argument), case.argument.rule, case.column, case.form, claim(case)
 
 
 def _cited(argument: Argument) -> str:

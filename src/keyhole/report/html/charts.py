@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -84,7 +86,11 @@ def _marks(each: Series, style: str, x: Axis, y: Axis, height: int) -> list[Mark
     if not each.dots:
         found.append(tag("path", d=_path(_stepped(places) if each.stepped else places), class_=f"line {style}"))
     if each.dots or len(places) <= 40:
-        found += [tag("circle", cx=px, cy=py, r=3, class_=style, fill_opacity=0.75) for px, py in dict.fromkeys(places)]
+        often = Counter(places)
+        most = max(often.values(), default=1)
+        for (px, py), times in often.items():  # the more points at one place, the larger the dot
+            size = 3 if most == 1 or not each.dots else round(3 + 9 * math.sqrt(times / most), 1)
+            found.append(tag("circle", cx=px, cy=py, r=size, class_=style, fill_opacity=0.75))
     return found
 
 
