@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,20 +59,16 @@ def ask(
     out: Path | None,
 ) -> None:
     """Open the session, ask, show."""
-    from keyhole.report.as_json import dumps
     from keyhole.report.reply import reply_json, reply_lines
     from keyhole.session.open import Terms
     from keyhole.session.private import Private
     from keyhole.settings import settings
-    from keyhole.sql import split
     from keyhole.verbs.ask import asking, policy_of
 
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     check_out(out)
-    texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
-    if not texts and not clip:
-        raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
+    texts = _texts(questions, clip)
     terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
@@ -85,24 +82,37 @@ def ask(
             end(INTERRUPTED)
     noisy = session.policy if isinstance(session.policy, Private) else None
     more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
-    run = {"dry_run": True} if dry_run else {}
-    said = {
-        **({"bounds": advised} if advised else {}),
-        "policy": policy_of(given),
-        "replies": [reply_json(r, explain=explain, n=n) for r in replies],
-        **more,
-        **run,
-    }
+    listed = [reply_json(r, explain=explain, n=n) for r in replies]
+    said: dict[str, Any] = {"policy": policy_of(given), "replies": listed, **more}
+    said |= {"bounds": advised} if advised else {}
+    said |= {"dry_run": True} if dry_run else {}
+    written = (line for r in replies for line in reply_lines(r, explain=explain))
+    _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], format, out)
+    end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+
+
+def _show(said: Mapping[str, Any], lines: Sequence[str], format: Format, out: Path | None) -> None:  # noqa: A002
+    """The replies in the format that is wanted."""
     if format is Format.JSON:
+        from keyhole.report.as_json import dumps
+
         emit_json(dumps(said), out)
     elif format is Format.HTML:
         from keyhole.report.html.answers import answers_page
 
         emit(answers_page(said), out)
     else:
-        written = (line for r in replies for line in reply_lines(r, explain=explain))
-        emit("\n".join([*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
-    end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+        emit("\n".join(lines), out)
+
+
+def _texts(questions: tuple[str, ...], clip: tuple[str, ...]) -> list[str]:
+    """The statements: those given, and of `-` those on the standard input."""
+    from keyhole.sql import split
+
+    texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
+    if not texts and not clip:
+        raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
+    return texts
 
 
 def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_run: bool) -> str:

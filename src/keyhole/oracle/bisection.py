@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
 from keyhole.errors import ModelError
-from keyhole.oracle.base import StreamAttack
+from keyhole.oracle.base import ModelWarning, StreamAttack
 from keyhole.oracle.box import ALWAYS_BET, BET_MASK, bet
 from keyhole.oracle.noise import OracleNoise
 from keyhole.oracle.subspace import Subspace
@@ -181,6 +182,7 @@ class OnlineBisection(StreamAttack):
         self._hits = np.zeros((subspace.d, 2))
         stop = constants.stop_side(horizon)
         self._phase = np.array([0.0, 0.0, 0.0, stop, min_norm**2 * (1 - 1e-9)])
+        self._passed = False
         self._cos_squared = constants.cos_phi(subspace.d) ** 2
         self._recompute()
 
@@ -244,6 +246,16 @@ class OnlineBisection(StreamAttack):
             if self.cuts > cuts:
                 self._recompute()
         return used
+
+    def _check_horizon(self) -> None:
+        if self.queries_seen > self.horizon and not self._passed:
+            self._passed = True
+            warnings.warn(
+                f"{self.queries_seen:,} queries are more than the horizon of {self.horizon:,} that N_crit was computed "
+                "for: the published promise ends there; state a longer horizon",
+                ModelWarning,
+                stacklevel=3,
+            )
 
     def _memory(self) -> dict[str, Floats]:
         return {"x": self._x, "y": self._y, "hits": self._hits, "phase": self._phase}

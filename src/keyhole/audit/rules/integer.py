@@ -43,6 +43,7 @@ def integer(within: Within | None = None) -> Rule:
         try:
             model = option_model(system, known)
         except TooLarge as large:
+            known.limits.add(number)
             known.split[number] = f"the tables on the declared grid are too many to look at ({large})"
             return
         if model is not None:
@@ -67,6 +68,7 @@ class _Decided:
         for part in components(moved):
             kinds = sorted(set().union(*(moved[i] for i in part)))
             if not kinds:
+                self.known.put_in.update(self._names(part))
                 continue  # it says nothing of anybody
             try:
                 found = self._search(kinds, part)
@@ -78,8 +80,10 @@ class _Decided:
                 missing = missing or ("" if same else "some answer is rounded, or a quotient known as far as printed")
                 used = part if all(each.all() for each in found.options) else self._used(kinds, part, found)
             except TooManyCases:
+                self.known.limits.add(self.number)
                 missing = "the tables on the declared grid are too many to look at"
                 continue
+            self.known.put_in.update(self._names(part))
             yield from self._narrowed(kinds, found, self._proof(used))
         self.known.split[self.number] = missing
         if not missing:
@@ -148,7 +152,7 @@ class _Decided:
             end = Decimal(scalar(values[0]))  # type: ignore[arg-type]
             return Claim(-1, name, Status.EXPOSED, end, end, end, proof)
         kept, lost = _cells(still), [c for c in _cells(was) if c not in _cells(still)]
-        part = next((p for p in self.known.evidence.systems[self.number].partitions if p.column.name == name), None)
+        part = next((p for p in self.model.partitions if p.column.name == name), None)
         claim = None
         if part is not None and lost:
             claim = left_of_cells(-1, part.column, kept, lost, proof, self.known.evidence.prior(name))

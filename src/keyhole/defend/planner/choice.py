@@ -80,8 +80,9 @@ class Chooser:
         """Every way to answer from what was released, the most precise first."""
         wanted, ledger = part.wanted, self.holdings.ledger
         if wanted.kind == "quantile":
-            released = [*recalled_tree(ledger, wanted, analyst), *recalled(ledger, wanted, analyst)]
-            return [Found(wanted, keys, part.laid, Generation(None), quantile) for quantile in released]
+            tree = (Found(wanted, keys, part.laid, Generation(None), q) for q in recalled_tree(ledger, wanted, analyst))
+            single = (Found(wanted, keys, part.laid, Generation(None), q) for q in recalled(ledger, wanted, analyst))
+            return [*tree, *single]
         ways: list[tuple[float, int, Found]] = []
         for number in sorted(self.holdings.generations or {0}, reverse=True):
             generation = self.holdings.for_analyst(number, analyst)

@@ -8,8 +8,10 @@ from typing import Any
 from keyhole.report.digits import with_bar
 from keyhole.report.html.axes import Axis
 from keyhole.report.html.charts import Narrowed, Series, line_chart, range_chart
+from keyhole.report.html.fragment import fragment
 from keyhole.report.html.markup import Markup, lines, table, tag
 from keyhole.report.html.page import Section, Tile, page
+from keyhole.report.sentence import counted
 
 PICTURED = 40
 
@@ -20,11 +22,20 @@ def answers_page(found: Mapping[str, Any]) -> str:
     told = [r for r in replies if "refused" not in r and r.get("outcome") not in ("deny", "refused")]
     refused = len(replies) - len(told)
     how = " with noise" if found.get("policy", "private") == "private" else ""
-    sentence = f"{len(told):,} of {len(replies):,} statements were answered{how}."
+    were = "was" if len(told) == 1 else "were"
+    sentence = f"{len(told):,} of {counted(len(replies), 'statement')} {were} answered{how}."
     if found.get("dry_run"):
-        sentence = f"What {len(replies):,} statements would cost; nothing was spent."
+        sentence = f"What {counted(len(replies), 'statement')} would cost; nothing was spent."
     mood = "warn" if refused else "good"
     return page("answers", sentence, mood, [], list(_tiles(found, replies, refused)), _sections(replies))
+
+
+def answers_fragment(found: Mapping[str, Any]) -> str:
+    """The same for a notebook: each answer, and the bars."""
+    replies = found.get("answers") or found.get("replies") or []
+    spans = [span for number, reply in enumerate(replies, 1) for span in _spans(number, reply)]
+    cards = [_card(number, reply) for number, reply in enumerate(replies[:PICTURED], 1)]
+    return fragment(*cards, range_chart(spans[:PICTURED], "answer", (), "Each answer with its bar.") if spans else "")
 
 
 def _tiles(found: Mapping[str, Any], replies: Sequence[Mapping[str, Any]], refused: int) -> Iterator[Tile]:
@@ -60,7 +71,9 @@ def _sections(replies: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
 def _card(number: int, reply: Mapping[str, Any]) -> Markup:
     parts = [tag("h3", f"{number}. ", tag("code", lines(" ".join(str(reply["sql"]).split()))))]
     if reply.get("refused") or reply.get("reason"):
-        parts.append(tag("p", f"Refused: {reply.get('refused') or reply.get('reason')}"))
+        first, _, rest = str(reply.get("refused") or reply.get("reason")).partition("\n")
+        parts.append(tag("p", f"Refused: {first}"))
+        parts += [tag("pre", lines(rest))] if rest else []
         return tag("div", *parts, class_="card inferred")
     if "groups" in reply:
         rows = [
