@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.checks.exact_laws import gaussian_mass, laplace_mass
 from keyhole.defend.budget import Budget
@@ -52,7 +53,7 @@ class ScriptedNoise:
         def ways() -> Ways:
             odds = np.array(scores, dtype=np.float64) / (float(scale) * self.factor)
             masses = np.exp(odds - odds.max())
-            return _listed(np.arange(len(scores)), masses / masses.sum())
+            return _listed(np.arange(len(scores), dtype=np.int64), masses / masses.sum())
 
         return self._next(ways)
 
@@ -63,7 +64,7 @@ class ScriptedNoise:
         return self.script[self.used - 1]
 
 
-def _listed(points: Sequence[int], masses: Sequence[float]) -> Ways:
+def _listed(points: NDArray[np.int64], masses: NDArray[np.float64]) -> Ways:
     return [(int(p), float(m)) for p, m in zip(points, masses, strict=True) if m > LEAST]
 
 
