@@ -1,7 +1,7 @@
 """Steal a linear classifier that returns nothing but labels, with randomised scores as its defence.
 
     python examples/steal_a_classifier.py            # a table
-    python examples/steal_a_classifier.py error.html # and a plot (.html, .svg or .png)
+    python examples/steal_a_classifier.py error.html # and a plot (.html or .svg)
 
 The model is a scikit-learn LogisticRegression on the breast cancer data that ships with scikit-learn: 30 features. The
 thief has unlabelled inputs and may ask for labels at inputs that it makes up. Needs scikit-learn.

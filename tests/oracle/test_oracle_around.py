@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from effort import effort
 from keyhole.errors import ModelError, PrivacyParameterError
 from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.oracle.base import ModelWarning, ThresholdOracle
@@ -86,7 +87,7 @@ def test_privacy_parameters_are_checked() -> None:
 
 # --- basis -------------------------------------------------------------------------------------------------------
 @given(seed=st.integers(0, 10_000), d=st.integers(1, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_basis_is_found_with_its_dimension(seed: int, d: int) -> None:
     rng = np.random.default_rng(seed)
     space = Subspace(np.linalg.qr(rng.standard_normal((8, d)))[0].T, np.zeros(8), np.ones(8))
@@ -151,7 +152,7 @@ def test_levels_are_learnt_from() -> None:
 
 # --- no noise ----------------------------------------------------------------------------------------------------
 @given(seed=st.integers(0, 10_000), D=st.integers(1, 6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_ellipsoid_always_holds_the_truth(seed: int, D: int) -> None:
     """Any directions, any thresholds: (w - c)^T A^-1 (w - c) <= 1 throughout."""
     rng = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.cli import app
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracle.base import DOUBT, ModelWarning, ThresholdOracle
@@ -90,7 +91,7 @@ def test_noisy_answers_are_noticed_at_the_end_of_a_run() -> None:
 
 
 @given(seed=st.integers(0, 10_000), D=st.integers(1, 6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=effort(15), deadline=None)
 def test_exact_answers_are_always_explained(seed: int, D: int) -> None:
     rng = R(seed)
     w = rng.integers(0, 2, D).astype(float) if seed % 2 else rng.random(D)

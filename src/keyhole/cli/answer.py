@@ -29,6 +29,8 @@ class MechanismName(StrEnum):
     ONLINE_IC_MEDIAN = "online-ic-median"
     ONLINE_IC_PERCEPTRON = "online-ic-perceptron"
     ITERATIVE = "iterative"
+    ITERATIVE_MEDIAN = "iterative-median"
+    ITERATIVE_PERCEPTRON = "iterative-perceptron"
 
 
 HELP = """Answer COUNT, SUM and AVG with differential privacy.
@@ -78,6 +80,7 @@ def answer(
     from keyhole.settings import settings
     from keyhole.verbs.answer import answered
 
+    config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     chosen = None if mechanism is None else str(mechanism)
     terms = Terms(epsilon, delta, chosen, accuracy, beta, horizon, analyst, ledger, spend, anyway)

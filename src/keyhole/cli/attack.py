@@ -17,7 +17,7 @@ from keyhole.cli import options
 from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
-from keyhole.cli.terminal import emit, emit_json, printed, warn
+from keyhole.cli.terminal import check_out, emit, emit_json, printed, warn
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from keyhole.attack.score import Score
     from keyhole.settings import Settings
     from keyhole.verbs.attack import Attacked
+    from keyhole.verbs.compare import AttackComparison
 
 SHOWN = 40  # records printed as text; JSON has them all
 
@@ -57,6 +58,8 @@ table: who there is, with the columns anybody may know; a private column in it i
 Examples
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar"
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar:3..10:0.1" --truth people.csv
+  keyhole attack transcript.jsonl --data roster.csv --private "Blood sugar:3..10:0.1" --id Name \\
+    --truth people.csv --compare --format html --out attack.html
   keyhole attack noisy.jsonl --data roster.csv --id Name --private smoker:0..1:1 --noise laplace:2 --format json
   keyhole attack --oracle http://localhost:8000/above --queries queries.csv --record answers.jsonl --budget 5000
 
@@ -101,6 +104,7 @@ def attack(
     levels: int,
     calibrate: int | None,
     test: Path | None,
+    compare: bool,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
@@ -124,31 +128,33 @@ def attack(
     given = merged()
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
+    check_out(out)
+    if compare and truth is None:
+        raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")
+    terms_of_attack: dict[str, Any] = {"noise": noise, "truth": truth, "tolerance": tolerance}
     with progress_on_stderr() as progress:
-        found = attacked(
-            log,
-            given,
-            noise=noise,
-            method=str(method),
-            truth=truth,
-            tolerance=tolerance,
-            progress=progress,
-            interruptible=_interruptible,
-        )
-    _show(found, format, out)
+        ways: dict[str, Any] = {"progress": progress, "interruptible": _interruptible}
+        found = attacked(log, given, method=str(method), **terms_of_attack, **ways)
+        beside = None
+        if compare:
+            from keyhole.verbs.compare import compare as compared
+
+            beside = compared(log, given, found, **terms_of_attack)
+    _show(found, beside, format, out)
 
 
-def _show(found: Attacked, format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
+def _show(found: Attacked, beside: AttackComparison | None, format: Format, out: Path | None) -> None:  # noqa: A002
     for message in found.warnings:
         warn(message, "warning")
+    more = {} if beside is None else {"compared": beside.to_json()}
     if format is Format.JSON:
-        emit_json(json.dumps(found.to_json(), indent=2, default=str), out)
+        emit_json(json.dumps(found.to_json() | more, indent=2, default=str), out)
     elif format is Format.HTML:
         from keyhole.report.html.attack import attack_page
 
-        emit(attack_page({**found.to_json(), "truths": found.truths}), out)
+        emit(attack_page({**found.to_json(), **more, "truths": found.truths}), out)
     else:
-        printed(out, lambda console: _print(console, found))
+        printed(out, lambda console: _print(console, found, beside))
 
 
 @contextmanager
@@ -173,7 +179,7 @@ def _interruptible() -> Iterator[Any]:
         signal.signal(signal.SIGINT, before)
 
 
-def _print(console: Console, found: Attacked) -> None:
+def _print(console: Console, found: Attacked, beside: AttackComparison | None) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -195,6 +201,26 @@ def _print(console: Console, found: Attacked) -> None:
             console.print(f"... and {len(labels) - SHOWN} more; --format json has them all")
         if target.column in scores:
             _print_score(console, scores[target.column])
+
+    if beside is not None:
+        _print_compared(console, beside)
+
+
+def _print_compared(console: Console, beside: AttackComparison) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    grid = Table("method", "column", "statements", "exact", "mean error", "seconds", box=None, pad_edge=False)
+    for p in (*beside.growth, *beside.methods):
+        if p.exact is not None:
+            off = "" if p.error is None else f"{p.error:.3g}"
+            took = f"{p.seconds:.2f}"
+            grid.add_row(p.method, escape(p.column), str(p.statements), f"{100 * p.exact:.1f} %", off, took)
+    console.print("\n[bold]On less of the log, and by other methods:[/]")
+    console.print(grid)
+    for p in beside.methods:
+        if p.cannot:
+            console.print(f"not by {p.method}: {escape(p.cannot)}")
 
 
 def _residual(value: float) -> str:
@@ -244,6 +270,7 @@ command = click.Command(
         *ORACLE_OPTIONS,
         options.TRUTH,
         options.TOLERANCE,
+        options.flag("--compare", "Also attack less of the log, and by other methods (needs --truth)."),
         options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],

@@ -52,6 +52,7 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
         nobody=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason)) for u in verdict.nobody),
         refused=tuple(map(taken.refusal, verdict.refused)),
         contradictions=tuple(map(_contradiction, verdict.contradictions)),
+        disputed={number: taken.sql(sql) for number, sql in verdict.disputed.items()},
     )
 
 
