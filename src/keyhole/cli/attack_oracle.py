@@ -26,7 +26,7 @@ SHOWN = 40
 
 
 class LearnerWord(StrEnum):
-    """Which learner; tied to `keyhole.oracle.real.Learner` by a test."""
+    """Which learner; tied to `keyhole.oracle.real.LearnerKind` by a test."""
 
     AUTO = "auto"
     NEWTON = "newton"
@@ -102,7 +102,7 @@ def attack_oracle(
     """Read the queries, ask, learn, report."""
     import numpy as np
 
-    from keyhole.oracle.real import Learner, Plan, Questions, learn_levels, learn_target
+    from keyhole.oracle.real import AskingPlan, LearnerKind, Questions, learn_levels, learn_target
     from keyhole.oracle.recorded import Recorded
     from keyhole.oracle.targets import target_of
 
@@ -112,9 +112,9 @@ def attack_oracle(
     names, rows = read_queries(queries)
     test = _test_queries(terms.test, names)
     low, high = _bounds(terms.bounds)
-    plan = Plan(
+    plan = AskingPlan(
         terms.noise,
-        Learner(terms.learner.value),
+        LearnerKind(terms.learner.value),
         _basis(terms.basis, len(names)),
         terms.levels,
         _kept(terms, len(rows)),

@@ -27,10 +27,10 @@ from keyhole.oracle.tails import Floats
 ENOUGH = 20  # answers a dimension, before a question at the estimate is about as likely yes as no
 
 if TYPE_CHECKING:
-    from keyhole.oracle.real import Plan, Questions
+    from keyhole.oracle.real import AskingPlan, Questions
 
 
-def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: Plan, notes: list[str]) -> Learnt:
+def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: AskingPlan, notes: list[str]) -> Learnt:
     """Ask each query once, at the learner's threshold; then the checks; then what the certificates leave."""
     rows = asking.rows
     space, distance = _space(asking, plan.basis, notes)
@@ -71,7 +71,7 @@ def _space(asking: Questions, basis: int, notes: list[str]) -> tuple[Subspace, f
     return found.subspace(asking.lower, asking.upper), found.distance
 
 
-def _learner(plan: Plan, space: Subspace, law: OracleNoise, queries: int) -> StreamAttack:
+def _learner(plan: AskingPlan, space: Subspace, law: OracleNoise, queries: int) -> StreamAttack:
     match plan.learner.value:
         case "sequential":
             return SequentialBisection(space, law, delta=plan.delta / 2)
