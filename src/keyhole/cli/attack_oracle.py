@@ -68,7 +68,7 @@ CALIBRATE = click.Option(
     ["--calibrate"],
     type=click.IntRange(min=0),
     metavar="N",
-    help="Hold the stated noise against the last N queries (a tenth, at most 600, unless said).",
+    help="Hold the noise against the last N queries (a tenth, at most 600, unless said).",
 )
 TEST = click.Option(["--test"], type=options.FILE, help="Queries to answer with what was learnt, without asking.")
 ORACLE_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS, LEARNER, BASIS, LEVELS, CALIBRATE, TEST)
@@ -152,7 +152,7 @@ def _kept(terms: AskingTerms, queries: int) -> int:
     """Queries kept for the check of the noise."""
     if terms.calibrate is not None:
         return terms.calibrate
-    return min(600, queries // 10) if terms.levels == 2 and terms.noise not in ("auto", "none") else 0
+    return min(600, queries // 10) if terms.levels == 2 and terms.noise != "none" else 0
 
 
 def _basis(text: str, width: int) -> int:

@@ -42,6 +42,9 @@ def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: 
     )
     session = _Asking(oracle, attack, region, notes)
     doubted = session.doubts(learning, checking)
+    if region is not None and (region.refuted or _apart(region, attack)):
+        notes.append("nothing within the stated bounds explains the answers: the noise or the bounds are not as stated")
+        doubted = True
     if space.d < rows.shape[1]:
         notes.append(f"the queries span {space.d} of {rows.shape[1]} dimensions: the rest of w is not seen")
     if distance > 0:
@@ -81,6 +84,12 @@ def _learner(plan: AskingPlan, space: Subspace, law: OracleNoise, queries: int) 
             return OnlineBisection(space, law, horizon=max(3, queries))
         case _:
             return OneBitNewton(space, law, delta=plan.delta / 2)
+
+
+def _apart(region: LikelihoodRegion, attack: StreamAttack) -> bool:
+    """Do the two certificates exclude each other?"""
+    (a, b), (x, y) = region.box(), attack.box()
+    return bool(np.any(np.maximum(a, x) > np.minimum(b, y)))
 
 
 class _Asking:
