@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from keyhole.attack.score import Score
+    from keyhole.logs.open import Log
     from keyhole.settings import Settings
     from keyhole.verbs.attack import Attacked
     from keyhole.verbs.compare import AttackComparison
@@ -99,12 +100,12 @@ def attack(
     rate: float | None,
     record: Path | None,
     bounds: str,
-    compare: bool,
     learner: LearnerWord,
     basis: str,
     levels: int,
     calibrate: int | None,
     test: Path | None,
+    compare: bool,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
@@ -112,7 +113,6 @@ def attack(
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.settings import settings, with_private
     from keyhole.sql import Dialect
-    from keyhole.verbs.attack import attacked
 
     where, told = options.either(data, roster), options.one_of(config, knowledge)
 
@@ -131,16 +131,27 @@ def attack(
     check_out(out)
     if compare and truth is None:
         raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")
-    terms_of_attack: dict[str, Any] = {"noise": noise, "truth": truth, "tolerance": tolerance}
+    _show(
+        *_played(log, given, str(method), compare, {"noise": noise, "truth": truth, "tolerance": tolerance}),
+        format,
+        out,
+    )
+
+
+def _played(
+    log: Log, given: Settings, method: str, compare: bool, terms: dict[str, Any]
+) -> tuple[Attacked, AttackComparison | None]:
+    """The attack, and other methods beside it if asked for."""
+    from keyhole.verbs.attack import attacked
+
     with progress_on_stderr() as progress:
         ways: dict[str, Any] = {"progress": progress, "interruptible": _interruptible}
-        found = attacked(log, given, method=str(method), **terms_of_attack, **ways)
-        beside = None
-        if compare:
-            from keyhole.verbs.compare import compare as compared
+        found = attacked(log, given, method=method, **terms, **ways)
+        if not compare:
+            return found, None
+        from keyhole.verbs.compare import compare as compared
 
-            beside = compared(log, given, found, **terms_of_attack)
-    _show(found, beside, format, out)
+        return found, compared(log, given, found, **terms)
 
 
 def _show(found: Attacked, beside: AttackComparison | None, format: Format, out: Path | None) -> None:  # noqa: A002
