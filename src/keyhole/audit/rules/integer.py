@@ -121,7 +121,8 @@ class _Decided:
 
     def _proof(self, part: Sequence[int]) -> Proof:
         plain = all(self.model.tests[i].additive for i in part)
-        weights = dict.fromkeys(self._names(part), Fraction(1))
+        facts = (f"fact {n}" for n in self.model.facts)
+        weights = dict.fromkeys((*self._names(part), *facts), Fraction(1))
         return Proof(self.number, weights, rule=IN_EVERY_TABLE, tables="sums" if plain else "other")
 
     def _clash(self, part: Sequence[int]) -> Iterator[Contradiction]:
