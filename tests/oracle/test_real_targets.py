@@ -20,7 +20,6 @@ from keyhole.oracle import (
     LaplaceNoise,
     LevelNewton,
     OneBitNewton,
-    Spread,
     Subspace,
     ThresholdOracle,
     UniformNoise,
@@ -228,42 +227,6 @@ def test_sticky_noise_is_said() -> None:
     found = learn_target(Sticky(HIDDEN), rng.random((40, 3)), np.zeros(3), np.ones(3))
     assert any("sticky" in note for note in found.notes)
     assert (found.low.tolist(), found.high.tolist()) == ([0, 0, 0], [1, 1, 1])
-
-
-@pytest.mark.parametrize("noise", [GaussianNoise(0.5), UniformNoise(0.8)], ids=["gaussian", "uniform"])
-def test_the_likelihood_region_loses_w_at_most_delta_of_the_time(noise: GaussianNoise | UniformNoise) -> None:
-    space, lost, runs, delta = Subspace.blocks(4, 2), 0, 25, 0.5
-    for seed in range(runs):
-        rng = np.random.default_rng(seed)
-        w = rng.random(4)
-        attack, region = OneBitNewton(space, noise), LikelihoodRegion(space, noise, delta=delta)
-        oracle = ThresholdOracle(w, noise, rng=rng)
-        ever = False
-        for q in Spread(space).block(150, rng):
-            threshold, guess = attack.threshold(q), attack.estimate()
-            said = oracle.above(q, threshold)
-            region.learn(q, threshold, said, guess)
-            attack.learn(q, threshold, said)
-            ever |= not region.holds(w)
-        lost += ever
-    assert lost / runs <= delta
-
-
-def test_the_likelihood_region_is_near_the_estimate_in_any_dimension() -> None:
-    noise = GaussianNoise(1.0)
-    space, rng = Subspace.blocks(8, 8), np.random.default_rng(0)
-    w = rng.random(8)
-    attack, region = OneBitNewton(space, noise), LikelihoodRegion(space, noise)
-    oracle = ThresholdOracle(w, noise, rng=rng)
-    for q in Spread(space).block(6000, rng):
-        threshold, guess = attack.threshold(q), attack.estimate()
-        said = oracle.above(q, threshold)
-        region.learn(q, threshold, said, guess)
-        attack.learn(q, threshold, said)
-    x, y = attack.box()
-    assert region.holds(w)
-    assert np.linalg.norm(region.half_widths()) < 0.8 * np.linalg.norm((y - x) / 2)
-    assert np.linalg.norm(region.half_widths()) < 10 * np.linalg.norm(attack.estimate() - w)
 
 
 def test_regions_need_a_law_they_know() -> None:

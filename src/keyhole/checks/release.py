@@ -17,8 +17,6 @@ from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.conversion import epsilon_at
 from keyhole.defend.mechanisms.online_ic import plan_online
 from keyhole.defend.planner.rule import Rule, RulePlanner, declared_tables, most_noise
-from keyhole.defend.planner.ways import worst_product
-from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT
 from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
@@ -94,14 +92,13 @@ def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
 
 
 def _candidates(work: Workload, unit: str) -> list[tuple[str, ...]]:
-    """Tables over the columns of questions (under Laplace noise the widest alone: narrower ones are never worth their
-    price there); where all columns together are few cells, also over any of them.
+    """Tables over the columns of questions (under Laplace noise those within no other: narrower ones are never worth
+    their price there); where all columns together are few cells, also over any of them.
     """
     asked = {q.names for q in work.shapes() if q.names}
-    widest = max(map(len, asked))
     if math.prod(work.sizes.values()) <= 4096:
         return [c for k in range(1, len(work.names) + 1) for c in combinations(work.names, k)]
-    return sorted(a for a in asked if unit == "rho" or len(a) == widest)
+    return sorted(a for a in asked if unit == "rho" or not any(set(a) < set(b) for b in asked))
 
 
 def laplace(work: Workload, setup: Setup) -> ReleaseOutcome:
@@ -132,8 +129,7 @@ def histogram(work: Workload, setup: Setup) -> ReleaseOutcome:
     if math.prod(work.sizes.values()) > LARGEST_TABLE:
         return ReleaseOutcome("histogram", math.nan, 0, None, 0.0, "too many cells")
     play = RulePlanner(rule, work.sizes, work.truth, SeededNoise(np.random.default_rng(setup.seed)))
-    worst = Functional.product(work.names, worst_product(tuple(work.sizes.values()), True))
-    play.buy(work.names, most_noise(Generation(work.n), work.names, [worst], rule, work.sizes))
+    play.buy(work.names, most_noise(Generation(work.n), work.names, [], rule, work.sizes, everything=True))
     errors = _answered(work, setup, lambda at: float(play.generation.value(COUNT, work.question(at))))
     return ReleaseOutcome("histogram", float(play.spent), len(work.stream), errors, 0.0)
 

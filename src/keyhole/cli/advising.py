@@ -96,7 +96,7 @@ def advice_lines(advice: Advice) -> Lines:
     for q, sql, times in advice.statements[:SHOWN]:
         often = "" if times == 1 else f" (asked {times} times)"
         yield f"  Q{q}{often}: {' '.join(sql.split())[:160]}", ""
-    if advice.statements:
+    if advice.statements and not remedy.stopped:
         yield f"  Audited again without {'it' if len(advice.statements) == 1 else 'them'}: {_again(advice.after)}", ""
     if advice.alternatives is not None:
         yield "Instead:", "bold"
@@ -128,22 +128,23 @@ def suggestion_lines(found: Suggestion) -> Lines:
     from keyhole.report.published import shown_number
 
     yield "", ""
-    shown = len(found.after.hidden.publication.values) + len(found.cells)
+    shown = len(found.after.hidden.publication.values) + (0 if found.remedy.stopped else len(found.cells))
     yield sentence(found.remedy, "Suppress", "shown cells", shown, "no suppressed cell is recovered"), "bold"
     yield from ((f"  {label(key)}", "") for key in found.cells[:SHOWN])
     if len(found.cells) > SHOWN:
         yield f"  ... and {len(found.cells) - SHOWN} more (--format json lists all)", ""
-    if found.cells:
+    if found.cells and not found.remedy.stopped:
         told = "no suppressed cell is recovered" if found.verified else "some cell is still recovered"
+        short = len({p.key for p in found.after.unprotected})
         rest = "" if found.after.complete else f", but it is no all-clear: {found.after.gap}"
+        rest = f", but {short} in a narrower range than a rule asks for" if short else rest
         yield f"  Audited again without {'it' if len(found.cells) == 1 else 'them'}: {told}{rest}.", ""
     if found.coarser or found.rounded:
         yield "Instead:", "bold"
     for what, cost, effect in found.coarser:
         yield f"  {what} ({cost} cells fewer): {left(effect, 'cells')}", ""
     for step, effect in found.rounded:
-        proved = f"as far as is proved, {left(effect, 'cells')}"
-        yield f"  every number rounded to a multiple of {shown_number(step)}: {proved}", ""
+        yield f"  every number rounded to a multiple of {shown_number(step)}: {left(effect, 'cells')}", ""
 
 
 def suggestion_data(found: Suggestion) -> dict[str, Any]:

@@ -78,6 +78,7 @@ def answer(
     from keyhole.settings import settings
     from keyhole.verbs.answer import answered
 
+    config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     chosen = None if mechanism is None else str(mechanism)
     terms = Terms(epsilon, delta, chosen, accuracy, beta, horizon, analyst, ledger, spend, anyway)

@@ -61,14 +61,12 @@ def ask(
     from keyhole.session.open import Terms
     from keyhole.session.private import Private
     from keyhole.settings import settings
-    from keyhole.sql import split
     from keyhole.verbs.ask import asking, policy_of
 
+    config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     check_out(out)
-    texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
-    if not texts:
-        raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
+    texts = _texts(questions)
     terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
@@ -79,9 +77,10 @@ def ask(
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
-    more = {"unit": session.policy.unit} if isinstance(session.policy, Private) else {}
-    run = {"dry_run": True} if dry_run else {}
-    said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies], **more, **run}
+    noisy = session.policy if isinstance(session.policy, Private) else None
+    more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
+    listed = [reply_json(r, explain=explain, n=n) for r in replies]
+    said = {"policy": policy_of(given), "replies": listed, **more, **({"dry_run": True} if dry_run else {})}
     if format is Format.JSON:
         emit_json(dumps(said), out)
     elif format is Format.HTML:
@@ -89,9 +88,19 @@ def ask(
 
         emit(answers_page(said), out)
     else:
-        told = (line for r in replies for line in reply_lines(r, explain=explain))
-        emit("\n".join([*told, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
+        written = (line for r in replies for line in reply_lines(r, explain=explain))
+        emit("\n".join([*written, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+
+
+def _texts(questions: tuple[str, ...]) -> list[str]:
+    """The statements: those given, and of `-` those on the standard input."""
+    from keyhole.sql import split
+
+    texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
+    if not texts:
+        raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
+    return texts
 
 
 def _noted(session: Session[Any]) -> None:

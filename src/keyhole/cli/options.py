@@ -93,6 +93,12 @@ def formats(*accepted: Format) -> click.Option:
     )
 
 
+def settled(config: Path | None, data: Path | None) -> Path | None:
+    """The settings that were named, or those in the working folder where nothing was."""
+    here = Path("keyhole.toml")
+    return here if config is None and data is None and here.is_file() else config
+
+
 def one_of(config: Path | None, knowledge: Path | None) -> Path | None:
     """The settings, by whichever of their two names they were given."""
     if config is not None and knowledge is not None:
@@ -234,7 +240,9 @@ ACCEPT_UNJUDGED = flag(
 EXPLAIN = flag("--explain", "Also say whom and by which proof; for the custodian, not the analyst.")
 
 ROUNDING = click.Option(
-    ["--rounding"], metavar="STEP", help="The answers of the log were rounded to multiples of this, such as 1 or 0.01."
+    ["--rounding"],
+    metavar="STEP",
+    help="The answers of the log, or numbers of tables, were rounded to multiples of this, such as 1 or 0.01.",
 )
 
 # attack

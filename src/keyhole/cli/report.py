@@ -13,9 +13,9 @@ from keyhole.errors import ConfigError
 
 HELP = """Write a verdict or a book as one self-contained page: no network, any browser, light and dark, prints.
 
-FILE is what `keyhole audit ... --format json --out verdict.json` wrote, or a book: then the page shows what was
-asked, answered and paid. (`keyhole audit --format html` writes a page at once, with the map of queries and people,
-which a verdict file does not hold, and takes a book as its log.)
+FILE is what `keyhole audit ... --format json --out verdict.json` wrote, or `keyhole tables`, or a book: then the page
+shows what was asked, answered and paid. (`keyhole audit --format html` writes a page at once, with the map of queries
+and people, which a verdict file does not hold, and takes a book as its log.)
 
 \b
 Examples
@@ -36,9 +36,9 @@ def report(file: Path, out: Path | None) -> None:
         with opened_book(file) as book:
             emit(book_page(as_plain(book), file.name), out)
         return
-    from keyhole.report.html.audit import audit_page
+    from keyhole.report.html.published import verdict_page
 
-    emit(audit_page(read_verdict(file)), out)
+    emit(verdict_page(read_verdict(file)), out)
 
 
 def _is_database(file: Path) -> bool:

@@ -5,6 +5,7 @@ from keyhole.oracle.basis import PrincipalBasis, principal_basis
 from keyhole.oracle.batch import HeldOutErrors, train_then_test
 from keyhole.oracle.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracle.calibration import Probe, calibrate
+from keyhole.oracle.classes import StolenClasses, steal_classes
 from keyhole.oracle.classifier import StolenClassifier, steal_classifier
 from keyhole.oracle.database import DatabaseOracle, NoisyDatabaseOracle, asking
 from keyhole.oracle.edge import EdgeBisection
@@ -52,6 +53,7 @@ __all__ = [
     "SequentialBisection",
     "Spread",
     "SteepNoise",
+    "StolenClasses",
     "StolenClassifier",
     "Stream",
     "StreamAttack",
@@ -64,6 +66,7 @@ __all__ = [
     "asking",
     "calibrate",
     "principal_basis",
+    "steal_classes",
     "steal_classifier",
     "train_then_test",
 ]

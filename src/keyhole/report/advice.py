@@ -36,12 +36,21 @@ class Remedied(Protocol):
     def hopeless(self) -> bool:
         """Does a proof rest on nothing that can be withheld?"""
 
+    @property
+    def stopped(self) -> bool:
+        """Did Ctrl-C end the search?"""
+
 
 def sentence(remedy: Remedied, verb: str, what: str, of: int, clean: str) -> str:
     """`Withhold 2 of 49 statements, and nobody is exposed. No smaller set does.`"""
     n = len(remedy.units)
     if remedy.hopeless:
         return f"Leaving out {what} does not help: what is declared or known beforehand gives somebody away by itself."
+    if remedy.stopped:
+        best = (
+            f"leaving out {n} of {of} {what} breaks every proof found so far, which may not be all" if n else "none yet"
+        )
+        return f"Stopped (Ctrl-C) before a remedy was found: {best}. At least {remedy.bound} must go."
     if not remedy.enough:
         return f"No remedy was found in the time given; at least {remedy.bound} {what} must go (--time-limit)."
     if not n:
@@ -90,6 +99,7 @@ def as_data(remedy: Remedied, withheld: list[Any], verified: bool, besides: Mapp
         "smallest": remedy.smallest,
         "bound": remedy.bound,
         "verified": verified,
+        "stopped": remedy.stopped,
         **besides,
     }
 

@@ -14,7 +14,19 @@ from typing import Any
 from keyhole.errors import DIFFERS
 from keyhole.evidence import Unjudged
 from keyhole.predicate import Scalar
-from keyhole.report.plain import EXPOSED, Argument, Bounding, Case, Cited, Plain, Provenance, Record, Step
+from keyhole.report.plain import (
+    EXPOSED,
+    LIMIT,
+    OPEN,
+    Argument,
+    Bounding,
+    Case,
+    Cited,
+    Plain,
+    Provenance,
+    Record,
+    Step,
+)
 from keyhole.report.sentence import sentence
 from keyhole.report.text import why
 from keyhole.transcript import Answer, simplest_decimal
@@ -112,6 +124,12 @@ def _source(source: Provenance) -> dict[str, Any]:
     }
 
 
+def _status(verdict: Plain, case: Case | None, row: int, column: str) -> str:
+    """How a range is to be read: `limit` where the search for more was stopped, so that nobody is shown to be open."""
+    status = OPEN if case is None else case.status
+    return LIMIT if status == OPEN and (row, column) in verdict.limited else status
+
+
 def _intervals(
     verdict: Plain, everybody: Sequence[Record], proof: Callable[[Case], list[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
@@ -132,7 +150,7 @@ def _intervals(
             "lo": lo,
             "hi": hi,
             "prior": list(ranges[name]),
-            "status": "open" if case is None else case.status,
+            "status": _status(verdict, case, row, name),
             "proof": [] if case is None else proof(case),
         }
         if verdict.people != verdict.records:  # the id alone does not say which record

@@ -96,7 +96,7 @@ class Baseline:
         >>> sorted(Baseline.of(one).exposed)
         ['["pay", "", ["{\\\\"name\\\\": \\\\"Ann\\\\"}"], []]']
         """
-        inferred = [item for item in verdict.get("intervals", []) if item["status"] != "open"]
+        inferred = [item for item in verdict.get("intervals", []) if item["status"] not in ("open", "limit")]
         return cls(
             frozenset(_both(map(Identity.of_item, verdict["exposed"]))),
             frozenset(_both(map(Identity.of_item, [*inferred, *verdict.get("features", [])]))),

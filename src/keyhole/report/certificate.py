@@ -16,7 +16,7 @@ from keyhole.evidence import ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
 from keyhole.query import HALF, OTHER_GROUPS, Aggregate
-from keyhole.report.counted_certificate import counted_certificate
+from keyhole.report.counted_certificate import alone_certificate, counted_certificate
 from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
@@ -137,6 +137,8 @@ class Certifier:
         """The certificate of a proof: its kind, and what that kind needs."""
         if proof.counted is not None:
             counting, schema = self._exposure.evidence.counting, self._exposure.roster.schema
+            if "alone" in proof.counted:
+                return alone_certificate(schema, proof.counted)
             made = None if counting is None else counted_certificate(counting, schema, proof.counted)
             return made or UNCERTIFIED
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]

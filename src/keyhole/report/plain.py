@@ -25,6 +25,8 @@ Record = Mapping[str, Scalar | None]
 
 EXPOSED = "exposed"
 INFERRED = "inferred"
+OPEN = "open"
+LIMIT = "limit"
 GROUP = "group"
 QUOTIENT = "numerator"
 
@@ -189,6 +191,7 @@ class Plain:
     ranges: tuple[Case, ...] = ()  # those who stay open, in a narrower range than was declared
     grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
     disputed: Mapping[str, str] = field(default_factory=dict)  # the statements of contradictions, by their numbers
+    limited: frozenset[tuple[int, str]] = frozenset()  # (row, column) of whom a limit ended the search too early
 
     @property
     def narrowed(self) -> tuple[Case, ...]:
@@ -240,6 +243,7 @@ def plain(exposure: Exposure) -> Plain:
         ranges=tuple(_person(f, cites) for f in exposure.ranges),
         grades=exposure.grades,
         disputed=_disputed(exposure),
+        limited=frozenset((row + 1, name) for row, name in exposure.limited),
     )
 
 

@@ -43,6 +43,7 @@ def integer(within: Within | None = None) -> Rule:
         try:
             model = option_model(system, known)
         except TooLarge as large:
+            known.limits.add(number)
             known.split[number] = f"the tables on the declared grid are too many to look at ({large})"
             return
         if model is not None:
@@ -78,6 +79,7 @@ class _Decided:
                 missing = missing or ("" if same else "some answer is rounded, or a quotient known as far as printed")
                 used = part if all(each.all() for each in found.options) else self._used(kinds, part, found)
             except TooManyCases:
+                self.known.limits.add(self.number)
                 missing = "the tables on the declared grid are too many to look at"
                 continue
             yield from self._narrowed(kinds, found, self._proof(used))

@@ -21,7 +21,6 @@ from keyhole.defend.planner.single import (
     bars,
     cheapest_number,
     cheapest_table,
-    everything_on,
     good_enough,
     number_for,
     table_for,
@@ -307,10 +306,7 @@ class Chooser:
         if len(question.wanted) * len(question.sets) == 1:
             number = cheapest_number(part, target, beta, self.unit, self.neighbours, number_question(question))
         wide, rented = self._with_rented(part)
-        known_total = self.holdings.n is not None
-        table = cheapest_table(
-            wide, everything_on(wide, known_total), generation, target, beta, self.unit, self.neighbours
-        )
+        table = cheapest_table(wide, generation, target, beta, self.unit, self.neighbours)
         dear = table.loss(self.neighbours).amount
         if number is None:
             return table, at, [f"alternative: {table} at {self.unit} {float(dear):.4g}"]

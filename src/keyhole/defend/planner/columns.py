@@ -86,8 +86,8 @@ class Partitions:
         if name not in self.columns:
             known = ", ".join(self.columns)
             raise UnsupportedQuery(
-                f"column {name!r} has no declared domain, so it cannot be answered about privately; declared are "
-                f"{known}"
+                f"column {name!r} has no declared domain, so it cannot be answered about privately: write min and max, "
+                f"or values, under [columns.private.{name}] (or public); declared are {known}"
             )
         return self.columns[name]
 

@@ -22,7 +22,7 @@ from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.estimates import estimates
 from keyhole.defend.planner.holdings import Holdings
 from keyhole.defend.planner.orders import Buying
-from keyhole.defend.planner.quantiles import buy_quantile, quantile_estimate
+from keyhole.defend.planner.quantiles import buy_quantile, coarse_note, quantile_estimate
 from keyhole.defend.planner.stream import StreamPlan, StreamPlanner
 from keyhole.defend.planner.terms import PlanTerms
 from keyhole.defend.tables.margins import Margins
@@ -174,7 +174,9 @@ class Planning:
         self._used.update(dict.fromkeys(entries))
         groups = tuple(self._groups(asked.question, columns))
         left = self.setting.ledger.left(analyst)
-        notes = (*(w.spoken for w in asked.question.wanted if w.spoken), *self._left_out(asked), *chosen.notes)
+        coarse = (coarse_note(w, self.columns) for w in asked.question.wanted if w.kind == "quantile")
+        said = [w.spoken for w in asked.question.wanted]
+        notes = (*(note for note in (*said, *coarse) if note), *self._left_out(asked), *chosen.notes)
         made = Answered(asked.sql, asked.question.grouped, groups, self.terms.beta, cost, left,
                         self.margins.neighbours, chosen.how + self._in_epsilon(), None, notes)  # fmt: skip
         return replace(made, entry=max(entries)) if entries else made

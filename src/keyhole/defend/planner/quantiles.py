@@ -84,10 +84,14 @@ def epsilon_for_ranks(ranks: float, beta: float, points: int) -> float:
     return 2 * math.log(min(points, MOST_CANDIDATES) / beta) / ranks
 
 
+def coarseness(column: Cuts) -> int:
+    """Of how many grid points one is a candidate: 1, or more on a very fine grid. Public."""
+    return -(-(column.steps + 1) // MOST_CANDIDATES)
+
+
 def candidates(column: Cuts) -> NDArray[np.int64]:
     """The grid points that can be chosen: all, or evenly spaced ones of a very fine grid. Public."""
-    points = column.steps + 1
-    return np.arange(0, points, -(-points // MOST_CANDIDATES), dtype=np.int64)
+    return np.arange(0, column.steps + 1, coarseness(column), dtype=np.int64)
 
 
 def scores(points: NDArray[np.int64], counts: NDArray[np.int64], at: NDArray[np.int64], level: Fraction) -> list[int]:
@@ -124,7 +128,7 @@ def buy_quantile(buying: Buying, part: AskedPart, loss: Loss, analyst: str | Non
     charge = buying.ledger.charged[-1]
     kept = part.laid.count.dense() == 1
     points, counts = buying.margins.points(column, [axis.column for axis in part.laid.axes], kept)
-    at = candidates(column)
+    points, at = points - points % coarseness(column), candidates(column)  # read as the candidate below
     chosen = int(at[buying.noise.choose(scores(points, counts, at, wanted.level), scale)])
     said = _packed(wanted, column, chosen, epsilon, len(at), buying.table)
     blank = _packed(wanted, column, 0, epsilon, len(at), buying.table)
@@ -145,3 +149,12 @@ def quantile_estimate(found: BoughtQuantile, wanted: Wanted, columns: Partitions
     column = columns.number(wanted.column)
     value = column.lo + found.point * column.step
     return Estimate(value, None, ratio=True, ranks=math.ceil(found.ranks(beta)))
+
+
+def coarse_note(wanted: Wanted, columns: Partitions) -> str:
+    """What an analyst must know of a column that was read more coarsely than declared; from the declaration alone."""
+    column = columns.number(wanted.column)
+    if (times := coarseness(column)) == 1:
+        return ""
+    step = float(times * column.step)
+    return f"{wanted.label}: {column.name} was read in steps of {step:g}, each number as the step below it"

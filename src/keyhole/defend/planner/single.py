@@ -12,12 +12,12 @@ import numpy as np
 from keyhole.defend.loss import Neighbours, Unit
 from keyhole.defend.planner.laid import Laid
 from keyhole.defend.planner.orders import Purchase, lone, sized
-from keyhole.defend.planner.ways import AskedPart, worst_product
+from keyhole.defend.planner.ways import AskedPart
 from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity, noise_for, rounded_noise
-from keyhole.defend.tables.residuals import Floats, Inference
+from keyhole.defend.tables.residuals import Inference
 from keyhole.defend.tables.tails import ErrorLaw
 
 LAWS: dict[Unit, NoiseLaw] = {"epsilon": "laplace", "rho": "gaussian"}
@@ -101,12 +101,13 @@ def _down(noise: Fraction) -> Fraction:
 
 
 def cheapest_table(
-    part: AskedPart, axes: Sequence[Functional], generation: Generation, target: float, beta: float, unit: Unit,
-    neighbours: Neighbours,
-) -> Purchase:  # fmt: skip
-    """The cheapest table over the question's axes with which every functional in `axes` is within the target, together
-    with what its generation knows already (inverse variance). Found by bisection on the noise; exact tails.
+    part: AskedPart, generation: Generation, target: float, beta: float, unit: Unit, neighbours: Neighbours
+) -> Purchase:
+    """The cheapest table over the question's axes with which this question is within the target, together with what
+    its generation knows already (inverse variance); and unless it asks for single values only, the product question
+    over the axes that would then be known least. Found by bisection on the noise; exact tails.
     """
+    asked, everything = [f for _, f in part.needed], not _points(part.laid)
     law, quantities = LAWS[unit], sorted({COUNT, *part.quantities})
 
     def order(noise: float) -> Purchase:
@@ -120,7 +121,9 @@ def cheapest_table(
         trial = with_order(generation, made)
         for quantity in quantities:
             limit = target * (1 if quantity == COUNT else 2 * quantity.reach)
-            if any(trial.law(quantity, functional).bar(beta) > limit for functional in axes):
+            names = part.laid.names
+            worst = [Functional.product(names, trial.of(quantity).worst(names))] if everything else []
+            if any(trial.law(quantity, functional).bar(beta) > limit for functional in (*asked, *worst)):
                 return False
         return True
 
@@ -150,19 +153,11 @@ def with_order(generation: Generation, order: Purchase) -> Generation:
     return trial
 
 
-def everything_on(part: AskedPart, known_total: bool) -> list[Functional]:
-    """What a table must answer to be worth it: this question, and unless it asks for single values only, the worst
-    product of subsets of its columns' values.
-    """
-    laid = part.laid
-    asked = [f for _, f in part.needed]
-    points = laid.count.vectors is not None and all(
+def _points(laid: Laid) -> bool:
+    """Does it ask for single values alone, one of each column?"""
+    return laid.count.vectors is not None and all(
         v.sum() <= 1 or axis in laid.count.keys for axis, v in enumerate(laid.count.vectors)
     )
-    if points:
-        return asked
-    vectors: tuple[Floats, ...] = worst_product(tuple(axis.size for axis in laid.axes), known_total)
-    return [*asked, Functional.product(laid.names, vectors)]
 
 
 def worth_a_table(table: Fraction, number: Fraction, rented: Rented) -> bool:

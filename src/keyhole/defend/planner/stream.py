@@ -22,9 +22,10 @@ from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon
 from keyhole.defend.planner.single import LAWS
 from keyhole.defend.planner.terms import PlanTerms
 from keyhole.defend.planner.ways import cuts_of
+from keyhole.defend.tables.bought import check_drawable, drawable
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Quantity
-from keyhole.defend.tables.residuals import Floats, Inference, Names, subsets
+from keyhole.defend.tables.residuals import Floats, Names, subsets
 from keyhole.errors import BudgetExhausted
 from keyhole.query import Refused
 
@@ -158,10 +159,12 @@ class StreamPlanner:
         sums = sorted({m for laid in asked for m in laid.wanted.quantities if m != COUNT and m.power == 1})
         each = rounded_down(spend / (len(axes) + len(sums)), 6)
         number, law, neighbours = self.chooser.holdings.latest + 1, LAWS[self.chooser.unit], self.chooser.neighbours
-        for axis in axes.values():
-            self.buying.buy(sized(each, (axis,), (COUNT,), law, neighbours), number, analyst, "pilot")
-        for quantity in sums:
-            self.buying.buy(sized(each, (), (quantity,), law, neighbours), number, analyst, "pilot")
+        orders = [sized(each, (axis,), (COUNT,), law, neighbours) for axis in axes.values()]
+        orders += [sized(each, (), (quantity,), law, neighbours) for quantity in sums]
+        for order in orders:  # all of them, or none
+            check_drawable(order.doses)
+        for order in orders:
+            self.buying.buy(order, number, analyst, "pilot")
         return self.chooser.holdings.generation(number)
 
     def _people(self, pilot: Generation) -> float:
@@ -208,14 +211,10 @@ class StreamPlanner:
                 if quantity == COUNT and known:
                     continue
                 functional = laid.count if quantity not in laid.sums else laid.sums[quantity].functional
-                if functional.vectors is None:
-                    continue  # not planned for: it takes what the others need
-                table = Inference.weights(functional.profiles)
-                for keep in subsets(functional.names):
+                for keep, size in functional.matters().items():
                     if not keep and quantity == COUNT and self.chooser.holdings.n is not None:
                         continue
-                    at = tuple(int(name in keep) for name in functional.names)
-                    matters[quantity, keep] = matters.get((quantity, keep), 0.0) + factor**2 * float(table[at])
+                    matters[quantity, keep] = matters.get((quantity, keep), 0.0) + factor**2 * size
             if matters:
                 yield AnswerRow(matters, within, kind)
 
@@ -262,7 +261,9 @@ class StreamPlanner:
         for (names, quantities), part in zip(candidates, share, strict=True):
             if part > 0:
                 amount = rounded_down(spend * Fraction(float(part)), 6)
-                orders.append(sized(amount, [axes[name] for name in names], quantities, law, neighbours))
+                order = sized(amount, [axes[name] for name in names], quantities, law, neighbours)
+                if drawable(order.doses):
+                    orders.append(order)
         return orders
 
 

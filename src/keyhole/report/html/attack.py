@@ -94,8 +94,8 @@ def _sections(found: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]])
     for column, estimates in by_column.items():
         truth = (found.get("truths") or {}).get(column)
         if truth is not None:
-            told = [[e[key] for e in estimates] for key in ("value", "confidence")]
-            claimed = calibration(column, *told, truth, probable=found["confidence"] == PROBABILITY)
+            guesses, sure = ([e[key] for e in estimates] for key in ("value", "confidence"))
+            claimed = calibration(column, guesses, sure, truth, probable=found["confidence"] == PROBABILITY)
             yield Section(f"{column}: truth against estimate", (*_compared(column, estimates, truth), *claimed))
         else:
             yield Section(f"{column}: the surest guesses", tuple(_guessed(column, estimates, found)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -52,7 +53,7 @@ class DuckDBSource(DuckDBRoster):
             self._whole = True
         return self._secrets
 
-    @property
+    @cached_property
     def roster(self) -> DuckDBRoster:
         """The public half alone."""
         return DuckDBRoster(self._con, self.schema)
