@@ -10,7 +10,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, end, warn
+from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
 from keyhole.errors import LogError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def ask(
         emit(answers_page(said), out)
     else:
         written = (line for r in replies for line in reply_lines(r, explain=explain))
-        emit("\n".join([*written, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
+        emit_text("\n".join([*written, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
 

@@ -112,8 +112,8 @@ class Baseline:
             raise ConfigError("the baseline knows people by a key: give it with --key FILE")
         if by is KnownBy.KEY and raw["check"] != _check(key or b""):
             raise ConfigError("the baseline was made with another key: with this one everybody would be new")
-        sets = (frozenset(map(str, raw[name])) for name in ("exposed", "inferred", "groups"))
-        return cls(*sets, by, bool(raw["by_row"]), key)
+        exposed, inferred, groups = (frozenset(map(str, raw[name])) for name in ("exposed", "inferred", "groups"))
+        return cls(exposed, inferred, groups, by, bool(raw["by_row"]), key)
 
     def against(self, verdict: Plain) -> Baseline:
         """For this verdict: where a person has several records now, each of them counts by itself."""
