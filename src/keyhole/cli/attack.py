@@ -48,6 +48,13 @@ class Method(StrEnum):
     SGD = "sgd"
 
 
+class Listing(StrEnum):
+    """In which order people are listed."""
+
+    RECORD = "record"
+    CONFIDENCE = "confidence"
+
+
 HELP = """Rebuild private values from a transcript of questions and answers.
 
 TRANSCRIPT is JSONL, one {"sql": ..., "answer": ..., "noise": ...} a line. The data is the public half of the
@@ -58,6 +65,7 @@ Examples
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar"
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar:3..10:0.1" --truth people.csv
   keyhole attack noisy.jsonl --data roster.csv --id Name --private smoker:0..1:1 --noise laplace:2 --format json
+  keyhole attack counts.jsonl --data roster.csv --id client --private status=A,B,C,D --noise auto --by confidence
   keyhole attack --oracle http://localhost:8000/above --queries queries.csv --record answers.jsonl --budget 5000
 
 \b
@@ -88,6 +96,8 @@ def attack(
     method: Method,
     truth: Path | None,
     tolerance: float | None,
+    target: str | None,
+    by: Listing,
     oracle: str | None,
     queries: Path | None,
     budget: int | None,
@@ -101,7 +111,7 @@ def attack(
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.settings import settings, with_private
     from keyhole.sql import Dialect
-    from keyhole.verbs.attack import attacked
+    from keyhole.verbs.attack import AttackTerms, attacked
 
     where, told = options.either(data, roster), options.one_of(config, knowledge)
 
@@ -109,8 +119,8 @@ def attack(
         return with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
 
     if oracle is not None:
-        terms = AskingTerms(noise or "auto", budget, rate, record, bounds)
-        attack_oracle(oracle, queries, merged, terms, format=format, out=out)
+        asking = AskingTerms(noise or "auto", budget, rate, record, bounds)
+        attack_oracle(oracle, queries, merged, asking, format=format, out=out)
         return
     if transcript is None:
         raise ConfigError("nothing to attack: give a TRANSCRIPT, or --oracle with --queries")
@@ -118,16 +128,8 @@ def attack(
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
     with progress_on_stderr() as progress:
-        found = attacked(
-            log,
-            given,
-            noise=noise,
-            method=str(method),
-            truth=truth,
-            tolerance=tolerance,
-            progress=progress,
-            interruptible=_interruptible,
-        )
+        terms = AttackTerms(noise, str(method), truth, tolerance, target, str(by))
+        found = attacked(log, given, terms, progress=progress, interruptible=_interruptible)
     _show(found, format, out)
 
 
@@ -167,6 +169,7 @@ def _interruptible() -> Iterator[Any]:
 
 
 def _print(console: Console, found: Attacked) -> None:
+    import numpy as np
     from rich.markup import escape
     from rich.table import Table
 
@@ -180,14 +183,29 @@ def _print(console: Console, found: Attacked) -> None:
         console.print(f"{result.status.value}: {result.status.cure}{note}; residual {_residual(result.residual)}")
         right = result.measure is Measure.PROBABILITY
         grid = Table("record", "estimate", "probability" if right else "+-", box=None, pad_edge=False)
-        for label, value, sure in list(zip(labels, tidy(result.values), result.confidence, strict=True))[:SHOWN]:
+        ends = found.ranges.get(target.column)
+        ends = ends if ends is not None and (np.isfinite(ends[0]) | np.isfinite(ends[1])).any() else None
+        if ends is not None:
+            grid.add_column("range")
+        listed = list(zip(labels, tidy(result.values), result.confidence, strict=True))[:SHOWN]
+        for at, (label, value, sure) in enumerate(listed):
             name = ", ".join(str(v) for v in label.values())
-            grid.add_row(escape(name), _shown(value, float(sure), right), _confidence(float(sure), right))
+            shown = (escape(name), _shown(value, float(sure), right), _confidence(float(sure), right))
+            grid.add_row(*shown, *(() if ends is None else (_range(float(ends[0][at]), float(ends[1][at])),)))
         console.print(grid)
         if len(labels) > SHOWN:
             console.print(f"... and {len(labels) - SHOWN} more; --format json has them all")
         if target.column in scores:
             _print_score(console, scores[target.column])
+
+
+def _range(lo: float, hi: float) -> str:
+    """What is proved of a value: [3, 5], or an end alone."""
+    if math.isinf(lo) and math.isinf(hi):
+        return "any"
+    if lo == hi:
+        return f"{lo:g}"
+    return f">= {lo:.6g}" if math.isinf(hi) else f"<= {hi:.6g}" if math.isinf(lo) else f"\\[{lo:.6g}, {hi:.6g}]"
 
 
 def _residual(value: float) -> str:
@@ -217,6 +235,12 @@ def _print_score(console: Console, s: Score) -> None:
         f"commonest value {100 * s.majority_exact:.1f} %); within {s.tolerance:g}: {100 * s.within:.1f} % "
         f"(prior {100 * s.prior_within:.1f} %)"
     )
+    console.print(f"95 % interval of the share exact: {100 * s.exact_low:.1f} to {100 * s.exact_high:.1f} %")
+    if s.control_exact is not None:
+        count = s.control_records
+        console.print(f"control group, whom no answer touches: {100 * s.control_exact:.1f} % of {count} exact")
+    if s.precision:
+        console.print("right among the surest: " + ", ".join(f"{100 * share:.1f} % of {k}" for k, share in s.precision))
     if s.error is not None:
         console.print(f"mean absolute error {s.error:.4g} (prior {s.prior_error:.4g})")
 
@@ -237,6 +261,14 @@ command = click.Command(
         *ORACLE_OPTIONS,
         options.TRUTH,
         options.TOLERANCE,
+        click.Option(
+            ["--target"],
+            metavar="WHERE",
+            help="Report and score only these people: a condition on public columns and ids.",
+        ),
+        options.words(
+            "--by", Listing.RECORD, "How people are listed; confidence puts the surest first, and scores them so."
+        ),
         options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
