@@ -202,3 +202,14 @@ def test_one_of_his_records_is_replayed(folder: Path) -> None:
     assert outcomes(said, folder) == ["holds"] * 3  # and Cyd, who has one record
     said["features"][0]["rows"] = [1]
     assert "fails" in outcomes(said, folder)
+
+
+def test_a_comparison_that_cannot_come_out_otherwise_is_no_finding(folder: Path) -> None:
+    log = "SELECT p, COUNT(*) FROM v WHERE ill = 'flu' GROUP BY p HAVING COUNT(*) >= 2"
+    found = visits(folder, log)
+    assert [(f.who, f.form) for f in found.findings if f.form] == [
+        ("Ann", "count >= 2 of 2 records with \"ill\" = 'flu' is false")
+    ]
+    assert [f.form for f in visits(folder, "SELECT SUM(cost) > 100 FROM v WHERE p = 'Ann'").inferred] == [
+        "total cost > 100 of 2 records is true"
+    ]
