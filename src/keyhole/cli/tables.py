@@ -97,21 +97,8 @@ def tables(
         raise ConfigError("--protect says how far --suggest goes: give both")
     check_out(out)
     check_out(cells)
-    words = TableWords(
-        value=value,
-        total=total,
-        suppressed=suppressed,
-        nested=nested,
-        min=min,
-        rule=rule,
-        contributors=contributors,
-        count=count,
-        largest=largest,
-        second=second,
-        by=along,
-        across=across,
-        rounding=rounding,
-    )
+    how = (value, total, suppressed, nested, min, rule, contributors, count, largest, second, along, across, rounding)
+    words = TableWords(*how)
     with progress_on_stderr() as progress:
         drawn = drawn_from(tables, words)
         found = judge(drawn, within=within, time_limit=time_limit, progress=progress)
