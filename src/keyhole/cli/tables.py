@@ -97,8 +97,21 @@ def tables(
         raise ConfigError("--protect says how far --suggest goes: give both")
     check_out(out)
     check_out(cells)
-    how = (value, total, suppressed, nested, min, rule, contributors, count, largest, second, along, across, rounding)
-    words = TableWords(*how)
+    words = TableWords(
+        value=value,
+        by=along,
+        across=across,
+        rounding=rounding,
+        total=total,
+        suppressed=suppressed,
+        nested=nested,
+        min=min,
+        rule=rule,
+        contributors=contributors,
+        count=count,
+        largest=largest,
+        second=second,
+    )
     with progress_on_stderr() as progress:
         drawn = drawn_from(tables, words)
         found = judge(drawn, within=within, time_limit=time_limit, progress=progress)
