@@ -136,6 +136,8 @@ def suggestion_lines(found: Suggestion) -> Lines:
         yield f"  ... and {len(found.cells) - SHOWN} more (--format json lists all)", ""
     if found.cells and not found.remedy.stopped:
         told = "no suppressed cell is recovered" if found.verified else "some cell is still recovered"
+        if found.verified and found.given_back:
+            told += f" ({found.given_back} of those suppressed besides can be, which gives nothing else away)"
         short = len({p.key for p in found.after.unprotected})
         rest = "" if found.after.complete else f", but it is no all-clear: {found.after.gap}"
         rest = f", but {short} in a narrower range than a rule asks for" if short else rest
