@@ -187,7 +187,6 @@ LONG_FILES = {
 LONG_FUNCTIONS = {
     "cli/simulate.py: oracle",
     "oracle/bisection.py: _phase_loop",
-    "oracle/classifier.py: steal_classifier",
     "solve/decode/posterior/chains.py: _walk",
     "solve/decode/posterior/enumeration.py: _search",
 }

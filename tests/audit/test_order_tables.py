@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.fuzz.engine_tables import play
 
 import keyhole
 from keyhole.checker import replay
+from keyhole.knowledge import Config
 from keyhole.report.as_json import dumps
 from keyhole.report.verdict import Verdict
 
@@ -78,6 +80,30 @@ def test_how_many_are_in_a_cell_is_not_their_value() -> None:
     verdict = audited(log, people)
     assert [(f.who, f.lo, f.hi) for f in verdict.findings] == [("a", 1, 3)]
     assert not [f for f in verdict.ranges if f.lo == 1]
+
+
+FACT = "[[facts]]\nwhere = \"n = 'a'\"\nmax = 0\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "known"),
+    [
+        ("SELECT MEDIAN(x) FROM t WHERE n < 'c'", [("b", 1, 1)]),
+        ("SELECT COUNT(*) FROM t WHERE x > 0 AND n < 'c'", [("b", 1, 3)]),
+    ],
+)
+def test_facts_enter_the_tables_and_the_certificate(log: str, known: Any, tmp_path: Path) -> None:
+    data = tmp_path / "t.csv"
+    pyarrow.csv.write_csv(pa.table(PEOPLE), data)
+    toml = f'[columns]\nid = ["n"]\n[columns.private.x]\nmin = 0\nmax = 3\nstep = 1\n{FACT}'
+    verdict = keyhole.examine([log], data=data, config=Config.parse(toml))
+    assert [(f.who, f.lo, f.hi) for f in verdict.findings] == known
+    assert verdict.complete
+    assert {str(c.outcome) for c in replay(dumps(verdict.to_json()), data).checked} == {"holds"}
+    forged = json.loads(dumps(verdict.to_json()))
+    for item in (*forged["exposed"], *forged["intervals"]):
+        (item.get("certificate") or {}).pop("stated", None)
+    assert "fails" in {str(c.outcome) for c in replay(json.dumps(forged), data).checked}
 
 
 def test_every_claim_holds_in_every_table_that_the_engine_makes() -> None:

@@ -35,7 +35,7 @@ from keyhole.oracle import (
 )
 from keyhole.oracle import recorded as recording
 from keyhole.oracle import targets as real_targets
-from keyhole.oracle.real import Learner, Plan, Questions, learn_target
+from keyhole.oracle.real import AskingPlan, LearnerKind, Questions, learn_target
 
 HIDDEN = np.array([0.2, 0.9, 0.5])
 RUN = [sys.executable, "-c", "from keyhole.cli import main; main()"]
@@ -122,7 +122,7 @@ def test_killed_with_signal_9_it_goes_on_and_asks_nothing_twice(served: Served, 
 def test_a_noisy_attack_is_resumed_to_the_same_end(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     rows, record = rng.random((120, 3)), tmp_path / "r.jsonl"
-    asking, plan = Questions(rows, np.zeros(3), np.ones(3)), Plan(noise="gaussian:0.3")
+    asking, plan = Questions(rows, np.zeros(3), np.ones(3)), AskingPlan(noise="gaussian:0.3")
     with recording.Recorded(ThresholdOracle(HIDDEN, GaussianNoise(0.3), rng=rng), record, budget=50) as first:
         part = learn_target(first, asking, plan)
     assert "the budget was reached" in part.notes
@@ -265,7 +265,7 @@ def test_sticky_noise_under_a_stated_law_withdraws_the_certificate_where_questio
             return int(q @ HIDDEN + drawn.setdefault(q.tobytes(), rng.normal(0, 0.3)) > threshold)
 
     rows = np.tile(rng.random((10, 3)), (40, 1))
-    seen = learn_target(Sticky(), Questions(rows, np.zeros(3), np.ones(3)), Plan(noise="gaussian:0.3"))
+    seen = learn_target(Sticky(), Questions(rows, np.zeros(3), np.ones(3)), AskingPlan(noise="gaussian:0.3"))
     assert any("sticky" in note and "nothing is certain" in note for note in seen.notes)
     assert (seen.low.tolist(), seen.high.tolist(), seen.radius) == ([0, 0, 0], [1, 1, 1], np.inf)
 
@@ -275,7 +275,7 @@ def test_a_misstated_noise_is_said_by_the_check_and_nothing_is_certain() -> None
     rows = rng.random((2000, 2))
     oracle = ThresholdOracle(HIDDEN[:2], GaussianNoise(0.6), rng=rng)
     asking = Questions(rows, np.zeros(2), np.ones(2))
-    seen = learn_target(oracle, asking, Plan(noise="gaussian:0.1", calibrate=600))
+    seen = learn_target(oracle, asking, AskingPlan(noise="gaussian:0.1", calibrate=600))
     assert any("do not fit the stated noise" in note for note in seen.notes)
     assert seen.radius == np.inf
 
@@ -308,7 +308,7 @@ def test_files_that_name_an_entry_twice_or_differ_are_refused(tmp_path: Path, qu
 
 
 def test_words_of_the_command_are_those_of_the_library() -> None:
-    assert [str(word) for word in LearnerWord] == [str(word) for word in Learner]
+    assert [str(word) for word in LearnerWord] == [str(word) for word in LearnerKind]
 
 
 def test_a_budget_that_ends_a_bisection_keeps_what_is_known(served: Served, queries: Path) -> None:

@@ -15,7 +15,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json
+from keyhole.cli.terminal import check_out, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ SHOWN = 40
 
 
 class LearnerWord(StrEnum):
-    """Which learner; tied to `keyhole.oracle.real.Learner` by a test."""
+    """Which learner; tied to `keyhole.oracle.real.LearnerKind` by a test."""
 
     AUTO = "auto"
     NEWTON = "newton"
@@ -68,7 +68,7 @@ CALIBRATE = click.Option(
     ["--calibrate"],
     type=click.IntRange(min=0),
     metavar="N",
-    help="Hold the stated noise against the last N queries (a tenth, at most 600, unless said).",
+    help="Hold the noise against the last N queries (a tenth, at most 600, unless said).",
 )
 TEST = click.Option(["--test"], type=options.FILE, help="Queries to answer with what was learnt, without asking.")
 ORACLE_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS, LEARNER, BASIS, LEVELS, CALIBRATE, TEST)
@@ -102,7 +102,7 @@ def attack_oracle(
     """Read the queries, ask, learn, report."""
     import numpy as np
 
-    from keyhole.oracle.real import Learner, Plan, Questions, learn_levels, learn_target
+    from keyhole.oracle.real import AskingPlan, LearnerKind, Questions, learn_levels, learn_target
     from keyhole.oracle.recorded import Recorded
     from keyhole.oracle.targets import target_of
 
@@ -112,9 +112,9 @@ def attack_oracle(
     names, rows = read_queries(queries)
     test = _test_queries(terms.test, names)
     low, high = _bounds(terms.bounds)
-    plan = Plan(
+    plan = AskingPlan(
         terms.noise,
-        Learner(terms.learner.value),
+        LearnerKind(terms.learner.value),
         _basis(terms.basis, len(names)),
         terms.levels,
         _kept(terms, len(rows)),
@@ -134,7 +134,7 @@ def attack_oracle(
     if format is Format.JSON:
         emit_json(json.dumps(_json(found, names, recalled), indent=2), out)
     else:
-        emit("\n".join(_lines(found, names, recalled)), out)
+        emit_text("\n".join(_lines(found, names, recalled)), out)
 
 
 def _test_queries(path: Path | None, names: list[str]) -> list[list[float]]:
@@ -152,7 +152,7 @@ def _kept(terms: AskingTerms, queries: int) -> int:
     """Queries kept for the check of the noise."""
     if terms.calibrate is not None:
         return terms.calibrate
-    return min(600, queries // 10) if terms.levels == 2 and terms.noise not in ("auto", "none") else 0
+    return min(600, queries // 10) if terms.levels == 2 and terms.noise != "none" else 0
 
 
 def _basis(text: str, width: int) -> int:

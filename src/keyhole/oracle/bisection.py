@@ -21,6 +21,10 @@ from keyhole.oracle.tails import Floats
 class PublishedConstants:
     """The constants of [choromanski2015], where its text leaves them open filled in so that its lemmas hold.
 
+    Read in the paper: the first sides 2 sqrt(D), one share `keep` in (1/2, 1) for all directions, p_1 and dp as two
+    tails of the noise at a margin of the side, the decision at p_1 + dp/2, r = 2/p^2, a stop side of the shape
+    log(T)/sqrt(T). Reconstructed: the values of keep, margin and phi, the 60 of N_crit, the factor 1 of the stop side.
+
     keep = 3/4 (share of a side that survives a cut), margin = 1/8 (of a side), cos phi = 1 - 1/(2048 d), so that
     8 sin(phi/2) sqrt(d) = 1/8 and keep - 1/2 - 1/8 = margin; N_crit = 60 log(T) / dp^2; stop side log(T)/sqrt(T).
 

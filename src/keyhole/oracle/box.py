@@ -245,8 +245,7 @@ def certified_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doubt
             bet(packed, knots, tails, counts, sums, slot, threshold - centre, reach, bit)
         low, high = threshold - (centre - gap), threshold - (centre + gap)
         if at == EDGES and abs(high + edge if down else low - edge) <= 1e-9 * edge:
-            narrow, proof = (shallow if kind == BETWEEN else scale), (bit < 1.0) == down
-            _bet_on_edge(sums, narrow, edge, gap, reach, proof, begun)
+            _bet_on_edge(sums, shallow if kind == BETWEEN else scale, edge, gap, reach, (bit < 1.0) == down, begun)
         p0 = _above(kind, scale, near, zero - (shallow if low > 0.0 else steep) * low, low)
         p1 = _above(kind, scale, near, zero - (steep if high > 0.0 else shallow) * high, high)
         if kind >= TABLE:
@@ -261,8 +260,7 @@ def certified_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doubt
                 _cut(x, y, odds, bars, keep, delta, j)
                 cuts += 1
                 if cuts % (4 * d) == 0:
-                    begun = begun + 1.0
-                    sums[3:] = 0.0
+                    begun, sums[3:] = begun + 1.0, 0.0
     sums[1], sums[2] = sure, seen
     return used
 

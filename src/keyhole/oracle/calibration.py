@@ -86,9 +86,8 @@ def calibrate(
             a, b = max(a, near[0]), min(b, near[1])
         middle, reach = (a + b) / 2 + float(known[0]), ((b - a) / 2 + float(slack[0])) * stretch
         threshold = attack.answer(q) + shifts[at]
-        bit = oracle.above(q, threshold)
         least, most = 1 - noise.cdf(threshold - middle + reach), 1 - noise.cdf(threshold - middle - reach)
-        sums[at] += 1.0, bit, least, most
+        sums[at] += 1.0, oracle.above(q, threshold), least, most
     room = np.sqrt(math.log(2 * len(LEVELS) / CHANCE) / (2 * sums[:, 0]))
     shares = sums[:, 1:] / sums[:, :1]
     probes = tuple(

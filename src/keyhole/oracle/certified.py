@@ -27,10 +27,10 @@ from keyhole.oracle.tails import Floats
 ENOUGH = 20  # answers a dimension, before a question at the estimate is about as likely yes as no
 
 if TYPE_CHECKING:
-    from keyhole.oracle.real import Plan, Questions
+    from keyhole.oracle.real import AskingPlan, Questions
 
 
-def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: Plan, notes: list[str]) -> Learnt:
+def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: AskingPlan, notes: list[str]) -> Learnt:
     """Ask each query once, at the learner's threshold; then the checks; then what the certificates leave."""
     rows = asking.rows
     space, distance = _space(asking, plan.basis, notes)
@@ -42,6 +42,9 @@ def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: 
     )
     session = _Asking(oracle, attack, region, notes)
     doubted = session.doubts(learning, checking)
+    if region is not None and (region.refuted or _apart(region, attack)):
+        notes.append("nothing within the stated bounds explains the answers: the noise or the bounds are not as stated")
+        doubted = True
     if space.d < rows.shape[1]:
         notes.append(f"the queries span {space.d} of {rows.shape[1]} dimensions: the rest of w is not seen")
     if distance > 0:
@@ -71,7 +74,7 @@ def _space(asking: Questions, basis: int, notes: list[str]) -> tuple[Subspace, f
     return found.subspace(asking.lower, asking.upper), found.distance
 
 
-def _learner(plan: Plan, space: Subspace, law: OracleNoise, queries: int) -> StreamAttack:
+def _learner(plan: AskingPlan, space: Subspace, law: OracleNoise, queries: int) -> StreamAttack:
     match plan.learner.value:
         case "sequential":
             return SequentialBisection(space, law, delta=plan.delta / 2)
@@ -81,6 +84,12 @@ def _learner(plan: Plan, space: Subspace, law: OracleNoise, queries: int) -> Str
             return OnlineBisection(space, law, horizon=max(3, queries))
         case _:
             return OneBitNewton(space, law, delta=plan.delta / 2)
+
+
+def _apart(region: LikelihoodRegion, attack: StreamAttack) -> bool:
+    """Do the two certificates exclude each other?"""
+    (a, b), (x, y) = region.box(), attack.box()
+    return bool(np.any(np.maximum(a, x) > np.minimum(b, y)))
 
 
 class _Asking:

@@ -32,7 +32,7 @@ LAWS: dict[str, Callable[[float], OracleNoise]] = {
 }
 
 
-class Learner(StrEnum):
+class LearnerKind(StrEnum):
     """How a noisy target is learnt from; `auto` is newton."""
 
     AUTO = "auto"
@@ -43,14 +43,14 @@ class Learner(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AskingPlan:
     """How to learn: noise (auto, none, or a law), learner, the basis, levels of an answer, queries kept for a check.
 
     `basis`: 0 for the span of the queries, -1 for principal components with a clear gap, else their number.
     """
 
     noise: str = "auto"
-    learner: Learner = Learner.AUTO
+    learner: LearnerKind = LearnerKind.AUTO
     basis: int = 0
     levels: int = 2
     calibrate: int = 0
@@ -98,7 +98,7 @@ def parse_law(text: str) -> OracleNoise | None:
     return UniformBetween(*ends) if dots else LAWS[kind](ends[0])
 
 
-def learn_target(oracle: YesNoOracle, questions: Questions, plan: Plan = Plan()) -> Learnt:  # noqa: B008 - a frozen value
+def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = AskingPlan()) -> Learnt:  # noqa: B008 - a frozen value
     """Learn w of `lower <= w <= upper` from a target that says whether its answer to a query is above a threshold.
 
     Noise "auto" is measured first. Without noise each independent query is bisected (`line_search`); with noise every
@@ -121,7 +121,7 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: Plan = Plan())
         if plan.levels > 2:
             raise ModelError("an oracle of several levels is learnt by `learn_levels`")
         return learn_noisy(oracle, asking, law, plan, notes)
-    if plan.learner is not Learner.AUTO:
+    if plan.learner is not LearnerKind.AUTO:
         notes.append(f"there is no noise: queries were bisected, not asked by --learner {plan.learner}")
     return _without_noise(oracle, asking, tuple(notes))
 
@@ -169,12 +169,12 @@ def _contradicted(oracle: YesNoOracle, rows: Floats, estimate: Floats, room: flo
     return wrong
 
 
-def learn_levels(oracle: LevelOracle, questions: Questions, plan: Plan) -> Learnt:
+def learn_levels(oracle: LevelOracle, questions: Questions, plan: AskingPlan) -> Learnt:
     """The same for a target that answers from `levels` levels: `LevelNewton`, an estimate without a certificate."""
     law = None if plan.noise == "auto" else parse_law(plan.noise)
     if law is None:
         raise ConfigError("--levels needs the noise: state it, such as --noise gaussian:0.5")
-    if plan.learner is not Learner.AUTO or plan.calibrate:
+    if plan.learner is not LearnerKind.AUTO or plan.calibrate:
         raise ConfigError("--levels has one learner and no check: leave --learner and --calibrate out")
     rows, lower, upper = questions.rows, questions.lower, questions.upper
     span = independent(rows)

@@ -2,7 +2,7 @@
 
 A person is in one private cell for each column that conditions look at, and has one value of each column that is added
 up, where its declared grid is finite; NULL is public. What a log cannot tell apart is one option. What is not put in
-here (variances, facts, columns without a finite grid) leaves more tables possible than there are:
+here (variances, facts about totals, columns without a finite grid) leaves more tables possible than there are:
 nothing false follows, and `missing` says why nothing is complete.
 """
 
@@ -23,7 +23,7 @@ from keyhole.audit.rules.integer_answers import AnswerTest
 from keyhole.audit.rules.integer_order import MOST_VALUES, OrderTest, ValueCount, is_order
 from keyhole.basis import Atoms
 from keyhole.cells import Cell, Partition, partition
-from keyhole.evidence import System
+from keyhole.evidence import Bound, System
 from keyhole.forms import private_leaves
 from keyhole.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict
 from keyhole.query import OTHER_GROUPS, Aggregate, Query, Term
@@ -36,11 +36,17 @@ CHOICES = 5_000  # of one person
 ENTRIES = 300
 WORK = 3_000_000  # terms looked up
 
+FACTS_LEFT = "facts are known, and what follows from them together with the grid was not searched"
+
 Sum: TypeAlias = tuple[Term, ...] | ValueCount
 
 
 class TooLarge(Exception):
     """More than is looked at; the words say what of."""
+
+
+class NoValueLeft(Exception):
+    """What is known leaves somebody no value; another rule names that contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class OptionModel:
 
     columns: tuple[str, ...]
     partitions: tuple[Partition, ...]
+    facts: tuple[int, ...]
     people: tuple[PeopleAlike, ...]
     tests: tuple[AnswerTest | OrderTest, ...]
     conditions: tuple[Condition, ...]
@@ -76,7 +83,10 @@ class OptionModel:
 
 def option_model(system: System, known: Known) -> OptionModel | None:
     """The model of a system; None if no answer of it can be put in."""
-    return _Builder(system, known).model()
+    try:
+        return _Builder(system, known).model()
+    except NoValueLeft:
+        return None
 
 
 class _Builder:
@@ -95,6 +105,10 @@ class _Builder:
         if not self.missing and not _shown(self.asked, self.secret):
             self.missing = "a group is shown, and what that says of private values was not searched"
         self.summed = {t.column for e in self.asked for t in (*e.query.terms, *e.query.per)}
+        self.bounds = [b for b in system.bounds if b.column in self.finite]
+        if not self.missing and len(self.bounds) < len(system.bounds):
+            self.missing = FACTS_LEFT
+        self.summed |= {b.column for b in self.bounds}
 
     def _mine(self, query: Query) -> bool:
         terms = (*query.terms, *query.per)
@@ -157,7 +171,8 @@ class _Builder:
             raise TooLarge("too many private cells")
         reads = {(where, joint): self._read(where, joint) for where in wheres for joint in cells}
         weights = {t.weight for each in sums for t in _terms(each) if t.weight is not None}
-        conditions = dict.fromkeys([TRUE, *reads.values(), *self.system.present.values()])
+        bounding = (b.where for b in self.bounds)
+        conditions = dict.fromkeys([TRUE, *reads.values(), *self.system.present.values(), *bounding])
         atoms = roster.atoms(tuple(conditions), tuple(sorted(weights)))
         holds = {where: atoms.mask(where) for where in conditions}
         people = list(self._people(atoms, sums, reads, holds))
@@ -167,7 +182,8 @@ class _Builder:
         made = tuple(_alike(rows, choices, table, scales) for rows, choices, table in people)
         found = tuple(self._test(e, tuple(scales[at] for at in places)) for e, places in tests)
         told = tuple(self._condition(t, places, made) for t, (_, places) in zip(found, tests, strict=True))
-        return OptionModel(self.system.columns, self.partitions, made, found, told, tuple(flags), self.missing)
+        facts = tuple(sorted({b.fact for b in self.bounds}))
+        return OptionModel(self.system.columns, self.partitions, facts, made, found, told, tuple(flags), self.missing)
 
     def _test(self, entry: Entry, scales: tuple[int, ...]) -> AnswerTest | OrderTest:
         if not is_order(entry.query):
@@ -212,6 +228,8 @@ class _Builder:
         starts = np.concatenate([[0], np.cumsum(atoms.sizes)])
         for k in range(atoms.K):
             pools = [self._alternatives(name, holds, k) for name in self.system.columns]
+            if not all(pools):
+                raise NoValueLeft
             if prod(map(len, pools)) > CHOICES:
                 raise TooLarge(f"more than {CHOICES} combinations of values")
             choices = tuple(product(*pools))
@@ -244,7 +262,9 @@ class _Builder:
         if where is not None and not holds[where][k]:
             return [Alternative(None if part is None else next(c for c in part.cells if c.null), None)]
         if name in self.summed:
-            return [a for v in self.finite[name] if (a := _placed(v, part)) is not None]
+            told = [b for b in self.bounds if b.column == name and holds[b.where][k]]
+            known = [v for v in self.finite[name] if all(_within(v, b) for b in told)]
+            return [a for v in known if (a := _placed(v, part)) is not None]
         return [Alternative(None, None)] if part is None else [Alternative(c, None) for c in part.cells if not c.null]
 
     def _condition(
@@ -262,6 +282,10 @@ class _Builder:
         elif test.null and len(places) == 3 and not test.entry.query.per:  # a quotient over 0 is NULL too
             ends[places[2]] = (None, 0)
         return Condition(places, test.judge, ends)
+
+
+def _within(value: Fraction, known: Bound) -> bool:
+    return (known.lo is None or value >= known.lo) and (known.hi is None or value <= known.hi)
 
 
 def _terms(total: Sum) -> tuple[Term, ...]:
@@ -303,8 +327,9 @@ def _beyond(system: System, known: Known) -> str:
     """What the evidence carries that is not put in, as the end of a sentence."""
     if system.equal or any(c.fact is None and c.judged_as == "a noisy answer" for c in system.constraints):
         return "some answer is a variance or noisy, and the rules for these can miss something"
-    if system.bounds or any(f.column in system.columns for f in known.knowledge.facts):
-        return "facts are known, and what follows from them together with the grid was not searched"
+    totals = (f for f in known.knowledge.facts if f.sum_lo is not None or f.sum_hi is not None)
+    if any(f.column in system.columns for f in totals):
+        return FACTS_LEFT
     return ""
 
 

@@ -61,7 +61,8 @@ def unused(fact: OrderFact) -> str:
     """Why an order statistic is not judged; empty if it is."""
     name = str(fact.query.aggregate)
     if fact.where is None:
-        return f"{name} under a condition on private values is not judged unless its column has few values, declared by min, max and step"
+        few = "unless its column has few values, declared by min, max and step"
+        return f"{name} under a condition on private values is not judged {few}"
     if fact.answer is None:
         return f"{name} without its answer is not judged"
     if fact.answer.noise is not None and fact.answer.noise.kind != "rounded":
