@@ -11,7 +11,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, end, warn
+from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
 from keyhole.errors import LogError
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _show(said: Mapping[str, Any], lines: Sequence[str], format: Format, out: Pa
 
         emit(answers_page(said), out)
     else:
-        emit("\n".join(lines), out)
+        emit_text("\n".join(lines), out)
 
 
 def _texts(questions: tuple[str, ...], clip: tuple[str, ...]) -> list[str]:

@@ -15,7 +15,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json
+from keyhole.cli.terminal import check_out, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def attack_oracle(
     if format is Format.JSON:
         emit_json(json.dumps(_json(found, names, recalled), indent=2), out)
     else:
-        emit("\n".join(_lines(found, names, recalled)), out)
+        emit_text("\n".join(_lines(found, names, recalled)), out)
 
 
 def _test_queries(path: Path | None, names: list[str]) -> list[list[float]]:

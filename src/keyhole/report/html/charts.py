@@ -138,9 +138,9 @@ def range_chart(spans: Sequence[Narrowed], what: str, head: Sequence[str], capti
     if all(s.prior is None for s in spans):
         rows = [(name(s.who), _said(s.lo), _said(s.hi), *s.told) for s in spans]
         behind = table(("", "from", "to", *head), rows, numbers=(1, 2))
-    told = any(s.prior is not None for s in spans) or any(s.status != "open" for s in spans)
+    told = any(s.prior is not None for s in spans) or any(s.status not in ("open", "limit") for s in spans)
     key = [("prior", "known before")] if any(s.prior is not None for s in spans) else []
-    key += [(s, s) for s in ("exposed", "inferred", "open") if any(x.status == s for x in spans)]
+    key += [(s, s) for s in ("exposed", "inferred", "open", "limit") if any(x.status == s for x in spans)]
     return Drawing(join(marks), height, caption, behind, tuple(key) if told else ()).figure()
 
 

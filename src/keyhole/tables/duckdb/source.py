@@ -8,6 +8,7 @@ both, and not before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 
 from keyhole.errors import DataError
 from keyhole.predicate import Leaf, Opaque, quote_name, to_sql
-from keyhole.query import Query, Statement
-from keyhole.schema import Role, Schema
+from keyhole.query import CUT, Query, Statement
+from keyhole.schema import Kind, Role, Schema
 from keyhole.tables.base import GroupKey, PrivateValues
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.roster import DuckDBRoster, first, number
@@ -65,10 +66,23 @@ class DuckDBSource(DuckDBRoster):
         public = not any(t.column is not None or self._private(t.where) for t in terms)
         if public:
             return self.figure(query)
+        if query.aggregate in CUT and self._double(query.terms[0].column):
+            return number(self.connection, *self._as_double(query))
         try:
             return number(self.connection, query, "everything")
         except duckdb.Error:  # its message may quote a value
             return wide_number(self.connection, query, "everything")
+
+    def _double(self, name: str | None) -> bool:
+        column = self.schema.find(name or "")
+        return column is not None and column.kind is Kind.DOUBLE
+
+    def _as_double(self, query: Query) -> tuple[Query, str]:
+        """A statistic between two values of a DOUBLE column, which may be held as decimals: those would be cut."""
+        term = query.terms[0]
+        name = f"{term.column} as DOUBLE"
+        also = f"{quote_name(term.column or '')}::DOUBLE AS {quote_name(name)}"
+        return replace(query, terms=(replace(term, column=name),)), f"(SELECT *, {also} FROM everything)"
 
     def shown(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns (before HAVING)."""
