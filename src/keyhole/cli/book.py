@@ -9,7 +9,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text, end
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def show(path: Path, format: Format, out: Path | None) -> None:  # noqa: A002 - 
 
             emit(book_page(as_plain(book), path.name), out)
         else:
-            emit("\n".join(lines(book)), out)
+            emit_text("\n".join(lines(book)), out)
     end(0)
 
 
@@ -72,7 +72,7 @@ def export(path: Path, out: Path | None) -> None:
 
     check_out(out)
     with opened_book(path) as book:
-        emit_lines(((line, "\n") for line in transcript(book)), out)
+        emit("\n".join(transcript(book)), out)
     end(0)
 
 

@@ -13,7 +13,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, progress_on_stderr, warn
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text, progress_on_stderr, warn
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def plan(
 
         emit(plan_page(plan_json(found)), out)
     else:
-        emit("\n".join(plan_lines(found, max_columns)), out)
+        emit_text("\n".join(plan_lines(found, max_columns)), out)
 
 
 def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
@@ -144,7 +144,7 @@ def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
 
         emit(everybody_page(told), out)
     else:
-        emit("\n".join(overview_lines(seen)), out)
+        emit_text("\n".join(overview_lines(seen)), out)
     warn(f"set-up took {seen.seconds:.1f} s", "plan")
 
 

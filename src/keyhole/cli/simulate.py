@@ -13,8 +13,9 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
+from keyhole.cli.simulate_attack import command as attack_command
 from keyhole.cli.simulate_release import command as release_command
-from keyhole.cli.terminal import check_out, emit, emit_json
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def oracle(
 
         emit(oracle_page(_data(settings, runs, summary, said), proved), out)
     else:
-        emit("\n".join([_text(runs, summary), *proved]), out)
+        emit_text("\n".join([_text(runs, summary), *proved]), out)
 
 
 def _finite(value: float) -> float | None:
@@ -215,5 +216,6 @@ command = click.Group(
             ],
         ),
         release_command,
+        attack_command,
     ],
 )

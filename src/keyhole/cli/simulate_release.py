@@ -11,7 +11,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def release(
         emit(release_page(found), out)
     else:
         head = f"{work.name}: {work.n:,} people, {told['cells']:,} cells, {len(work.stream):,} questions"
-        emit("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), out)
+        emit_text("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), out)
 
 
 def _workload(

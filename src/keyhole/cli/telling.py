@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -30,7 +31,12 @@ class Telling:
             line = json.dumps(said, ensure_ascii=False, default=str)
             self.stream.write((escaped(line) if self.stream is sys.stdout else line) + "\n")
         else:
-            self.stream.writelines(f"{line}\n" for line in text())
+            told = text()
+            if self.stream is sys.stdout and self.stream.isatty():
+                from keyhole.cli.fitting import fitted
+
+                told = [line for line, _ in fitted([(line, "") for line in told], shutil.get_terminal_size().columns)]
+            self.stream.writelines(f"{line}\n" for line in told)
         self.stream.flush()
 
     def __enter__(self) -> Self:

@@ -79,22 +79,14 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
         ],
         "features": [_feature(case, proof(case)) for case in verdict.inferred if case.form],
         "grades": dict(verdict.grades),
-        "groups": [
-            {
-                "records": [_record(r) for r in case.records],
-                "column": case.column,
-                "total": number(case.value),
-                "why": why(case).splitlines(),
-                "proof": proof(case),
-                "certificate": certificate(case.argument),
-                "first": _first(case),
-            }
-            for case in verdict.groups
-        ],
+        "groups": [_group(case, proof(case)) for case in verdict.groups],
         "intervals": list(_intervals(verdict, everybody, proof)),
         "unjudged": [{"query": u.number, "sql": u.sql, "reason": u.reason} | _report(u) for u in verdict.unjudged],
         "refused": [{"query": r.number, "sql": r.sql, "error": r.error} for r in verdict.refused],
-        "contradictions": [{"queries": list(c.queries), "reason": c.reason} for c in verdict.contradictions],
+        "contradictions": [
+            {"queries": list(c.queries), "sql": [verdict.disputed.get(q, "") for q in c.queries], "reason": c.reason}
+            for c in verdict.contradictions
+        ],
         "warnings": [{"query": w.number, "sql": w.sql, "reason": w.reason} for w in verdict.nobody],
     }
 
@@ -176,6 +168,20 @@ def _personal(case: Case) -> dict[str, Any]:
         return {}
     said = {"person": _record(case.records[0]), "form": case.form, "rows": list(case.rows)}
     return said | ({"grade": case.grade} if case.grade else {})
+
+
+def _group(case: Case, proof: list[dict[str, Any]]) -> dict[str, Any]:
+    """The total of several people."""
+    return {
+        "records": [_record(r) for r in case.records],
+        "rows": list(case.rows),
+        "column": case.column,
+        "total": number(case.value),
+        "why": why(case).splitlines(),
+        "proof": proof,
+        "certificate": certificate(case.argument),
+        "first": _first(case),
+    }
 
 
 def _feature(case: Case, proof: list[dict[str, Any]]) -> dict[str, Any]:

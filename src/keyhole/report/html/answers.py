@@ -8,6 +8,7 @@ from typing import Any
 from keyhole.report.digits import with_bar
 from keyhole.report.html.axes import Axis
 from keyhole.report.html.charts import Narrowed, Series, line_chart, range_chart
+from keyhole.report.html.fragment import fragment
 from keyhole.report.html.markup import Markup, lines, table, tag
 from keyhole.report.html.page import Section, Tile, page
 from keyhole.report.sentence import counted
@@ -27,6 +28,14 @@ def answers_page(found: Mapping[str, Any]) -> str:
         sentence = f"What {counted(len(replies), 'statement')} would cost; nothing was spent."
     mood = "warn" if refused else "good"
     return page("answers", sentence, mood, [], list(_tiles(found, replies, refused)), _sections(replies))
+
+
+def answers_fragment(found: Mapping[str, Any]) -> str:
+    """The same for a notebook: each answer, and the bars."""
+    replies = found.get("answers") or found.get("replies") or []
+    spans = [span for number, reply in enumerate(replies, 1) for span in _spans(number, reply)]
+    cards = [_card(number, reply) for number, reply in enumerate(replies[:PICTURED], 1)]
+    return fragment(*cards, range_chart(spans[:PICTURED], "answer", (), "Each answer with its bar.") if spans else "")
 
 
 def _tiles(found: Mapping[str, Any], replies: Sequence[Mapping[str, Any]], refused: int) -> Iterator[Tile]:

@@ -15,6 +15,10 @@ from keyhole.report.sentence import counted
 SHOWN = 300  # findings with their proofs; the rest is a table of names
 PICTURED = 40
 INFINITE = float("inf")
+MEANING = (
+    "Exposed: the value follows, by the arithmetic shown. Inferred: it does not, but something does that was not known "
+    "before."
+)
 
 
 def audit_page(verdict: Mapping[str, Any], log: str = "", said: Sequence[str] = ()) -> str:
@@ -62,6 +66,7 @@ def findings(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     if not found:
         yield tag("p", "Nobody is listed.", class_="soft")
         return
+    yield tag("p", MEANING, class_="soft")
     if len(found) > 5:
         yield tag(
             "input", class_="find", type="search", placeholder="find a name, a column, a query", data_among="found"
@@ -208,7 +213,19 @@ def _promised(verdict: Mapping[str, Any]) -> Iterator[Markup]:
         "rank": verdict["rank"],
     }
     said |= {f"assumed of {c}, from its values": kind for c, kind in verdict["assumed"].items()}
+    said |= {f"known beforehand of {c}": f"{_end(lo, '-∞')} to {_end(hi, '∞')}" for c, lo, hi in _declared(verdict)}
+    said |= {"SHA-256 of the log": verdict.get("log_sha256")}
     yield table(("", ""), [(key, value) for key, value in said.items() if value is not None])
+
+
+def _declared(verdict: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """What was known of each private column before the log."""
+    priors = {i["column"]: i["prior"] for i in verdict["intervals"] if any(end is not None for end in i["prior"])}
+    return [(column, *prior) for column, prior in priors.items()]
+
+
+def _end(value: Any, infinite: str) -> str:
+    return infinite if value is None else str(value)
 
 
 def _check(log: str) -> Iterator[Markup]:
@@ -220,6 +237,8 @@ def _check(log: str) -> Iterator[Markup]:
     file = log or "log.sql"
     said = f"keyhole audit {file} ... --format json --out verdict.json\nkeyhole verify verdict.json --data DATA"
     yield tag("pre", lines(said))
+    yield tag("p", "To sign what is accepted, with a reason and a day on which it is looked at again:")
+    yield tag("pre", "keyhole review verdict.json")
 
 
 def _inferred(verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -84,7 +86,11 @@ def _marks(each: Series, style: str, x: Axis, y: Axis, height: int) -> list[Mark
     if not each.dots:
         found.append(tag("path", d=_path(_stepped(places) if each.stepped else places), class_=f"line {style}"))
     if each.dots or len(places) <= 40:
-        found += [tag("circle", cx=px, cy=py, r=3, class_=style, fill_opacity=0.75) for px, py in dict.fromkeys(places)]
+        often = Counter(places)
+        most = max(often.values(), default=1)
+        for (px, py), times in often.items():  # the more points at one place, the larger the dot
+            size = 3 if most == 1 or not each.dots else round(3 + 9 * math.sqrt(times / most), 1)
+            found.append(tag("circle", cx=px, cy=py, r=size, class_=style, fill_opacity=0.75))
     return found
 
 
@@ -132,9 +138,9 @@ def range_chart(spans: Sequence[Narrowed], what: str, head: Sequence[str], capti
     if all(s.prior is None for s in spans):
         rows = [(name(s.who), _said(s.lo), _said(s.hi), *s.told) for s in spans]
         behind = table(("", "from", "to", *head), rows, numbers=(1, 2))
-    told = any(s.prior is not None for s in spans) or any(s.status != "open" for s in spans)
+    told = any(s.prior is not None for s in spans) or any(s.status not in ("open", "limit") for s in spans)
     key = [("prior", "known before")] if any(s.prior is not None for s in spans) else []
-    key += [(s, s) for s in ("exposed", "inferred", "open") if any(x.status == s for x in spans)]
+    key += [(s, s) for s in ("exposed", "inferred", "open", "limit") if any(x.status == s for x in spans)]
     return Drawing(join(marks), height, caption, behind, tuple(key) if told else ()).figure()
 
 
