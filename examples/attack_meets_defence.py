@@ -61,7 +61,7 @@ def experiment(people: int, questions: int, seed: int) -> list[Outcome]:
     domain = declared_domain(roles, source.schema)
     histogram = count_cells(source, domain, "replace-one")
     asked = [half(rng, people, source.schema) for _ in range(questions)]
-    known = Target("bit", people, bit.prior())
+    known = Target("bit", people, bit.known())
     found = []
     for epsilon in (None, *EPSILONS):
         for name in ATTACKS:
@@ -71,7 +71,7 @@ def experiment(people: int, questions: int, seed: int) -> list[Outcome]:
                 responder = Defended(domain, histogram, Laplace(histogram, epsilon_budget(epsilon), each))
             # Least squares takes no bounds; its guesses are rounded to 0 or 1 when they are scored.
             attack: Attack = LeastSquares(Target("bit", people)) if name == "least-squares" else Bounded(known)
-            knowledge = Knowledge() if name == "least-squares" else Knowledge({"bit": bit.prior()})
+            knowledge = Knowledge() if name == "least-squares" else Knowledge({"bit": bit.known()})
             guess = play(attack, responder, source.roster, rounds=questions, questions=asked, knowledge=knowledge)
             marks = score(guess, bits, known)
             found.append(Outcome(name, epsilon, marks.exact, marks.majority_exact))

@@ -187,7 +187,8 @@ LONG_FILES = {
 LONG_FUNCTIONS = {
     "cli/simulate.py: oracle",
     "oracle/bisection.py: _phase_loop",
-    "solve/decode/gibbs.py: _gibbs",
+    "solve/decode/posterior/chains.py: _walk",
+    "solve/decode/posterior/enumeration.py: _search",
 }
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from keyhole.attack.arrays import from_arrays, subset
 from keyhole.attack.base import Target
 from keyhole.attack.batch import BatchAttack
-from keyhole.attack.decoding_problem import Problem, assemble, join
+from keyhole.attack.decoding_problem import Problem, assemble
+from keyhole.attack.joined_blocks import join
 from keyhole.attack.methods.bounded import Bounded
 from keyhole.attack.methods.l1 import L1
 from keyhole.attack.methods.least_squares import LeastSquares

@@ -263,7 +263,8 @@ def test_an_order_statistic_over_nobody_is_null(staff: Path) -> None:
 
 def test_a_private_condition_is_not_judged(staff: Path) -> None:
     found = told("SELECT MAX(pay) FROM t WHERE pay < 50", staff)
-    assert [u.reason for u in found.exposure.unjudged] == ["MAX under a condition on private values is not judged"]
+    (said,) = found.exposure.unjudged
+    assert said.reason.startswith("MAX under a condition on private values is not judged unless its column has few")
     assert found.exit_code == 3
 
 

@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from keyhole.crosstab.cells import GRAND
+from keyhole.crosstab.words import TableWords
 from keyhole.errors import KeyholeError
 from keyhole.report.published import TablesVerdict
-from keyhole.verbs.tables import tables
+from keyhole.verbs.suggest import TableRepair
+from keyhole.verbs.tables import drawn_from, judge, tables
 
 LONG = "sex,town,n\nf,A,x\nf,B,2\nm,A,4\nm,B,7\nf,Total,5\nm,Total,11\nTotal,A,7\nTotal,B,9\nTotal,Total,16\n"
 WIDE = "sex \\ town,A,B,Total\nf,x,2,5\nm,4,7,11\nTotal,7,9,16\n"
@@ -278,6 +280,12 @@ def test_a_sensitive_cell_needs_a_range_as_wide_as_its_rule(tmp_path: Path) -> N
     assert "town A: from 0 to 106, needed 80 to 120" in found.text()
     assert found.to_json()["protection"][0]["needs"] == [80, 120]
     assert judged(tmp_path, text, rule=["p 10%"], contributors=firms).exit_code == 0
+    words = TableWords("n", suppressed=["x"], rule=["dominance 75%"], contributors=firms)
+    drawn = drawn_from([tmp_path / "0t.csv"], words)
+    assert TableRepair(drawn, judge(drawn)).suggestion().cells == ()
+    repair = TableRepair(drawn, judge(drawn), protects=True).suggestion()
+    assert (len(repair.cells), repair.remedy.smallest, repair.verified) == (1, True, True)
+    assert not repair.after.unprotected
 
 
 def test_ctrl_c_keeps_what_was_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

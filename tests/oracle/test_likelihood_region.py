@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from keyhole.oracle import GaussianNoise, OneBitNewton, OracleNoise, Spread, Subspace, ThresholdOracle, UniformNoise
+from keyhole.oracle import (
+    GaussianNoise,
+    OneBitNewton,
+    OracleNoise,
+    Spread,
+    Subspace,
+    ThresholdOracle,
+    UniformNoise,
+)
 from keyhole.oracle.likelihood_region import LikelihoodRegion
 
 R = np.random.default_rng
@@ -116,3 +124,17 @@ def test_it_is_within_about_five_times_the_deviation_of_the_estimate(d: int, bit
 def test_memory_does_not_grow() -> None:
     region, *_ = played(SPACE, LAWS[0], LAWS[0], 0, 300, 0.01, lambda *_: None)
     assert len(region._anew) == 2
+
+
+def test_a_target_that_changes_refutes_the_region() -> None:
+    """Guesses that follow a moving w do better than any fixed one: nothing is left, and that is said."""
+    space, noise, rng = Subspace.blocks(2, 1), GaussianNoise(0.1), R(1)
+    region, oracle = LikelihoodRegion(space, noise), ThresholdOracle(np.zeros(2), noise, rng=rng)
+    for t in range(60):
+        w = np.full(2, 0.2 if t < 30 else 0.8)
+        oracle.hidden = w
+        q = space.basis[0]
+        region.learn(q, float(q @ w), oracle.above(q, float(q @ w)), w)
+    assert region.refuted
+    honest, *_ = played(SPACE, LAWS[0], LAWS[0], 0, 200, 0.01, lambda *_: None)
+    assert not honest.refuted

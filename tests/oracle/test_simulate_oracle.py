@@ -65,7 +65,7 @@ def test_text_shows_every_seed_and_the_floor() -> None:
 def test_theory_is_printed_beside_the_measurement() -> None:
     out = invoke("--queries", "1000", "--seeds", "1", "--method", "online-bisection")[1]
     assert "loses w with probability at most" in out
-    assert "once the stop side is reached" in out
+    assert "once the stop side is reached, which cannot be" in out
     assert "minimax" not in out  # uniform noise: faster than 1/sqrt(T) is possible
     assert "minimax: no method" in invoke("--queries", "1000", "--seeds", "1", "--noise", "gaussian:0.25")[1]
 

@@ -76,6 +76,8 @@ class Target:
     @property
     def mean(self) -> float:
         """The guess before any evidence: the middle of the range, the known end if there is one, else 0."""
+        if self.prior.rates and self.grid is not None:
+            return float(np.array(self.grid) @ self.rates)
         if self.bounded:
             return (self.lower + self.upper) / 2
         return float(np.clip(0.0, self.lower, self.upper))
@@ -85,6 +87,8 @@ class Target:
         """Standard deviation of a value drawn uniformly from the range or grid; inf if the range is open."""
         if not self.bounded:
             return np.inf
+        if self.prior.rates and self.grid is not None:
+            return float(np.sqrt(np.maximum((np.array(self.grid) - self.mean) ** 2 @ self.rates, 0.0)))
         if self.levels is not None:
             return float(np.sqrt((self.levels**2 - 1) / 12) * float(self.prior.step or 1))
         return float((self.upper - self.lower) / np.sqrt(12))
@@ -107,6 +111,24 @@ class Target:
     def categories(self) -> tuple[str, ...] | None:
         """The values of a categorical column."""
         return self.prior.values
+
+    @property
+    def rates(self) -> Floats:
+        """How common each value of `categories` or of `grid` is beforehand, adding up to one; even if not stated.
+
+        >>> Target("c", 3, Prior(values=("A", "B", "C"), rates=(("A", Decimal("0.8")),))).rates.round(3).tolist()
+        [0.8, 0.1, 0.1]
+        """
+        count = len(self.categories) if self.categories is not None else self.levels or 0
+        named = np.full(count, np.nan)
+        for name, rate in self.prior.rates:
+            if self.categories is not None:
+                named[self.categories.index(name)] = float(rate)
+            else:
+                named[round((float(name) - self.lower) / float(self.prior.step or 1))] = float(rate)
+        left = np.isnan(named)
+        named[left] = max(0.0, 1 - float(named[~left].sum())) / max(1, int(left.sum()))
+        return np.asarray(named / named.sum())
 
     def snap(self, values: Floats) -> Floats:
         """The nearest values that the column can have."""
@@ -172,8 +194,10 @@ def prior_reconstruction(target: Target) -> Reconstruction:
     [6.0, 6.0]
     """
     if target.categories is not None:
-        share = 1 / len(target.categories)
-        values = np.full(target.n, target.categories[0], dtype=object)
-        return Reconstruction(values, np.full(target.n, share), 0.0, SolverStatus.PRIOR, Measure.PROBABILITY)
+        best = int(np.argmax(target.rates))
+        values = np.full(target.n, target.categories[best], dtype=object)
+        return Reconstruction(
+            values, np.full(target.n, target.rates[best]), 0.0, SolverStatus.PRIOR, Measure.PROBABILITY
+        )
     values = np.full(target.n, target.mean)
     return Reconstruction(values, np.full(target.n, target.deviation), 0.0, SolverStatus.PRIOR)

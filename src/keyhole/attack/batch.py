@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch, prior_reconstruction
-from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble, join
+from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble, loosened
+from keyhole.attack.joined_blocks import join
 from keyhole.attack.record_values import read_values
 from keyhole.attack.standard_errors import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
@@ -49,13 +50,14 @@ class BatchAttack(ABC):
         """Solve for everything seen so far."""
         if self._problem is None or (self._problem.m == 0 and "facts" not in self._problem.wishes):
             return prior_reconstruction(self.target)
-        return self._solve(self._problem)
+        return self._solve(self._problem if "clamped answers" in self.honours else loosened(self._problem))
 
     @abstractmethod
     def _solve(self, problem: Problem) -> Reconstruction: ...
 
     def _refuse(self, problem: Problem) -> None:
         missing = sorted(problem.wishes - self.honours)
+        problem = loosened(problem)
         if missing:
             raise CannotHonour(
                 f"{self.name} cannot honour {' and '.join(missing)} on single values of {self.target.column!r}: "

@@ -17,7 +17,7 @@ from keyhole.attack.methods.bounded import Bounded
 from keyhole.attack.methods.conjugate_gradient import ConjugateGradient
 from keyhole.attack.methods.convex import Convex
 from keyhole.attack.methods.extended_kaczmarz import ExtendedKaczmarz
-from keyhole.attack.methods.integer import MODEL_LIMIT, STATES_LIMIT, WORK_LIMIT, Integer
+from keyhole.attack.methods.integer import Integer
 from keyhole.attack.methods.jacobi import Jacobi
 from keyhole.attack.methods.kaczmarz import Kaczmarz
 from keyhole.attack.methods.l1 import L1
@@ -25,6 +25,8 @@ from keyhole.attack.methods.lbfgs import LBFGS
 from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.methods.sgd import SigmoidSGD
 from keyhole.attack.methods.sparse import BasisPursuit
+from keyhole.attack.noise_estimate import fit_noise
+from keyhole.attack.posterior import EVERY_VALUE
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError
@@ -38,17 +40,19 @@ BATCH: Final[dict[str, type[BatchAttack]]] = {
     )
 }  # fmt: skip
 STREAMING: Final[dict[str, type[Streaming]]] = {cls.name: cls for cls in (Kaczmarz, SigmoidSGD)}
+UNITS = 2_500  # groups up to which the posterior of values on a grid is computed
 MANY = 1500  # groups above which box least squares by L-BFGS is quicker than a dozen factorisations
 METHODS: Final[tuple[str, ...]] = (*BATCH, *STREAMING)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A method, why it was taken, and how many rows (answers and known values) it had."""
+    """A method, why it was taken, how many rows (answers and known values) it had, what was found of their noise."""
 
     method: str
     why: str
     rows: int
+    noise: tuple[str, ...] = ()
 
 
 def choose(problem: Problem) -> Choice:
@@ -65,7 +69,7 @@ def choose(problem: Problem) -> Choice:
 def _method(problem: Problem) -> tuple[str, str]:
     """Its name, and why."""
     size = f"{problem.m} answers about {problem.target.n} records in {problem.K} groups"
-    noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN))
+    noisy = ~np.isin(problem.law, (NoiseLaw.EXACT, NoiseLaw.INTERVAL))
     interval = (problem.law == NoiseLaw.INTERVAL).any()
     limited = ((problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale)).any()
     laws = "noise of a known law" if noisy.any() else "answers within stated limits" if limited else "no noise"
@@ -75,15 +79,10 @@ def _method(problem: Problem) -> tuple[str, str]:
         if problem.wishes:
             return ("lbfgs", f"{size}: too large for a dense matrix, and bounds are known")
         return ("conjugate-gradient", f"{size}: too large for a dense matrix")
-    if problem.target.categories is not None:
-        return ("integer", f"{size}: categories, so whole records are counted")
-    if problem.target.levels is not None and problem.plain:
-        states = problem.sizes * (problem.target.levels - 1) + 1
-        grid = f"values on a grid of {problem.target.levels}"
-        if noisy.all() and states.max() <= STATES_LIMIT and 2000 * problem.m * states.sum() <= WORK_LIMIT:
-            return ("integer", f"{size}: {grid} and known noise, so each record's posterior can be computed")
-        if not noisy.any() and problem.m * problem.p <= MODEL_LIMIT:
-            return ("integer", f"{size}: {grid} and {laws}, so whole tables can be searched")
+    finite = problem.target.categories is not None or 0 < (problem.target.levels or 0) <= EVERY_VALUE
+    if finite and (problem.target.categories is not None or problem.p <= UNITS):
+        kind = "categories" if problem.target.levels is None else f"values on a grid of {problem.target.levels}"
+        return ("integer", f"{size}, {laws}: {kind}, so each record's posterior can be computed")
     smooth = not interval and not (problem.law == NoiseLaw.LAPLACE).any() and problem.plain
     if problem.wishes and smooth and problem.p > MANY:
         return ("lbfgs", f"{size}, {laws}, bounds or facts: at this size quicker than factorising a matrix")
@@ -103,9 +102,16 @@ def _method(problem: Problem) -> tuple[str, str]:
 
 
 def run(
-    method: str, target: Target, evidence: Evidence, *, watch: Watch | None = None
+    method: str,
+    target: Target,
+    evidence: Evidence,
+    *,
+    watch: Watch | None = None,
+    unstated: frozenset[str] = frozenset(),
 ) -> tuple[Choice, Reconstruction]:
     """Attack with a method by name (`auto` chooses), iterative ones until the residual stops falling.
+
+    `unstated` are the statements whose noise is to be estimated from the answers; other noise is tested against them.
 
     >>> from keyhole.attack.arrays import from_arrays
     >>> e = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
@@ -116,7 +122,11 @@ def run(
     if evidence.contradictions:
         raise ContradictionError("; ".join(c.reason for c in evidence.contradictions[:5]))
     problem = assemble(target, evidence)
+    marked = np.array([name.partition(".")[0] in unstated for name in problem.numbers], dtype=bool)
+    fit = fit_noise(problem, marked)
+    problem = fit.problem
     choice = choose(problem) if method == "auto" else Choice(method, "asked for", problem.m)
+    choice = replace(choice, noise=fit.messages)
     if choice.method in BATCH:
         attack = BATCH[choice.method](target)
         attack.watch = watch

@@ -11,19 +11,17 @@ from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
 from math import prod
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
-from keyhole.basis.partition import refine
 from keyhole.cells import Cell
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, LogError
 from keyhole.evidence import Constraint, Evidence, System
 from keyhole.forms import Feature
 from keyhole.solve.decode.bitrows import Words, pack, unpack
-from keyhole.transcript import Answer
+from keyhole.transcript import Answer, Noise
 
 
 class NoiseLaw(IntEnum):
@@ -33,6 +31,13 @@ class NoiseLaw(IntEnum):
     LAPLACE = 1
     GAUSSIAN = 2
     INTERVAL = 3  # rounded, uniform, suppressed or one-sided: the truth lies in [lo, hi], nothing else is known
+    LAPLACE_BETWEEN = 4  # clamped or suppressed after the noise: the truth with its noise lies in [lo, hi]
+    GAUSSIAN_BETWEEN = 5
+
+
+NOISY = (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)
+BETWEEN = {NoiseLaw.LAPLACE: NoiseLaw.LAPLACE_BETWEEN, NoiseLaw.GAUSSIAN: NoiseLaw.GAUSSIAN_BETWEEN}
+_SURELY = {NoiseLaw.LAPLACE_BETWEEN: 16.0, NoiseLaw.GAUSSIAN_BETWEEN: 6.0}  # scales that noise does not pass
 
 
 # On its grid a discrete law is proportional to the continuous density of the same scale, so the likelihood of values
@@ -106,13 +111,27 @@ class Problem:
 
     def residuals(self, fitted: Floats) -> Floats:
         """By how much fitted row values miss the answers (0 inside an interval)."""
-        inside = self.law == NoiseLaw.INTERVAL
+        inside = np.isin(self.law, (NoiseLaw.INTERVAL, *BETWEEN.values()))
         missed = np.where(fitted < self.lo, self.lo - fitted, np.where(fitted > self.hi, self.hi - fitted, 0.0))
         return np.asarray(np.where(inside, missed, self.y - fitted))
 
     def residual(self, fitted: Floats) -> float:
         """Root mean square of `residuals`."""
         return float(np.sqrt(np.mean(self.residuals(fitted) ** 2))) if self.m else 0.0
+
+
+def loosened(problem: Problem) -> Problem:
+    """The same for methods that know no clamping: such an answer is an interval that the noise surely does not pass."""
+    lo, hi, law = problem.lo.copy(), problem.hi.copy(), problem.law.copy()
+    for kind, scales in _SURELY.items():
+        held = problem.law == kind
+        lo[held] -= scales * problem.scale[held]
+        hi[held] += scales * problem.scale[held]
+        law[held] = NoiseLaw.INTERVAL
+    if np.array_equal(law, problem.law):
+        return problem
+    width = np.where(law != problem.law, hi - lo, problem.scale)
+    return replace(problem, lo=lo, hi=hi, law=law, scale=width)
 
 
 def assemble(target: Target, evidence: Evidence) -> Problem:
@@ -183,10 +202,10 @@ def _equalities(problem: Problem, system: System, answers: dict[str, Answer | No
             rows.append(row)
             totals.append(value * problem.sizes[k])
             names.append(name)
-    return _stacked(problem, np.array(rows), np.array(totals), names)
+    return stacked(problem, np.array(rows), np.array(totals), names)
 
 
-def _stacked(problem: Problem, rows: Floats, y: Floats, names: list[str]) -> Problem:
+def stacked(problem: Problem, rows: Floats, y: Floats, names: list[str]) -> Problem:
     """The problem with these equations after its rows."""
     none = np.zeros(len(y))
     packed = problem.bits is not None and len(problem.features) == 1
@@ -229,7 +248,9 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
     """(y, lo, hi, scale, law) of a row."""
     noise = row.noise if row.noise is not None else (answer.noise if answer is not None else None)
     if noise is not None and noise.kind in LAWS and answer is not None:
-        y = float(Fraction(answer.value or 0) * row.scale - row.offset)
+        if answer.value is None:
+            return _between(row, answer, noise)
+        y = float(Fraction(answer.value) * row.scale - row.offset)
         if noise.scale == 0:
             return y, y, y, 0.0, NoiseLaw.EXACT
         return y, -np.inf, np.inf, float(noise.scale * abs(row.scale)), LAWS[noise.kind]
@@ -240,6 +261,18 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
         return middle, middle, middle, hi - lo, NoiseLaw.EXACT
     middle = (lo + hi) / 2 if np.isfinite(lo) and np.isfinite(hi) else lo if np.isfinite(lo) else hi
     return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
+
+
+def _between(row: Constraint, answer: Answer, noise: Noise) -> tuple[float, float, float, float, int]:
+    """A noisy answer that is only shown as a range (suppressed): the truth with its noise lies there."""
+    ends = [None if end is None else float(end * row.scale - row.offset) for end in (answer.lo, answer.hi)]
+    if row.scale < 0:
+        ends.reverse()
+    lo, hi = -np.inf if ends[0] is None else ends[0], np.inf if ends[1] is None else ends[1]
+    middle = (lo + hi) / 2 if np.isfinite(lo) and np.isfinite(hi) else lo if np.isfinite(lo) else hi
+    if noise.scale == 0:
+        return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
+    return middle, lo, hi, float(noise.scale * abs(row.scale)), BETWEEN[LAWS[noise.kind]]
 
 
 def _bounds(
@@ -289,86 +322,3 @@ def feature_range(target: Target, feature: Feature) -> tuple[float, float]:
         top = max(lo * lo, hi * hi)
         lo, hi = (0.0 if lo <= 0 <= hi else min(lo * lo, hi * hi)), top
     return (lo, hi) if not feature.cells else (min(lo, 0.0), max(hi, 0.0))
-
-
-def join(a: Problem, b: Problem) -> Problem:
-    """Both blocks as one problem: atoms are refined so that every row of either is constant on them.
-
-    Blocks of one `Evidence` share their atoms and only stack. Blocks whose private conditions differ cannot be joined
-    after the fact (their cells differ): gather the whole log at once instead.
-    """
-    if not b.m and b.K == 1 and not b.wishes:
-        return a
-    if not a.m and a.K == 1 and not a.wishes:
-        return b
-    if a.features != b.features:
-        raise CannotHonour("the blocks split the private column into different cells: observe the whole log at once")
-    if not np.array_equal(a.of, b.of):
-        finer = refine(a.of, b.of)
-        made = (over(p, finer.of, finer.sizes, up) for p, up in ((a, finer.left), (b, finer.right)))
-        a, b = map(_every_atom, made)
-    seen = {name for name in a.numbers if name.startswith("fact ")}
-    keep = np.array([name not in seen for name in b.numbers], dtype=bool)
-    bits = dense = None
-    if a.bits is not None and b.bits is not None:
-        bits = np.concatenate([a.bits, b.bits[keep]])
-    else:
-        dense = np.concatenate([a.totals(), b.totals()[keep]])
-    return replace(
-        a,
-        bits=bits,
-        dense=dense,
-        y=np.concatenate([a.y, b.y[keep]]),
-        lo=np.concatenate([a.lo, b.lo[keep]]),
-        hi=np.concatenate([a.hi, b.hi[keep]]),
-        scale=np.concatenate([a.scale, b.scale[keep]]),
-        law=np.concatenate([a.law, b.law[keep]]),
-        numbers=a.numbers + tuple(name for name, k in zip(b.numbers, keep, strict=True) if k),
-        lower=np.maximum(a.lower, b.lower),
-        upper=np.minimum(a.upper, b.upper),
-        absent=a.absent | b.absent,
-        wishes=a.wishes | b.wishes,
-        least=None if a.least is None or b.least is None else np.maximum(a.least, b.least),
-        most=None if a.most is None or b.most is None else np.minimum(a.most, b.most),
-    )
-
-
-def _every_atom(p: Problem) -> Problem:
-    """A fact that gives values gives every record its own: one equation for each of the finer atoms."""
-    low, high = (p.lower, p.upper) if p.least is None or p.most is None else (p.least, p.most)
-    told = [j for j, name in enumerate(p.numbers) if name.startswith("fact ") and p.law[j] == NoiseLaw.EXACT]
-    totals = p.totals() if told else np.zeros((0, p.p))
-    split, names, y, rows = np.zeros(p.m, dtype=bool), [], [], []
-    for j in told:
-        atoms = np.unique(np.flatnonzero(totals[j]) % p.K)
-        if len(atoms) < 2 or not np.array_equal(low[atoms], high[atoms]):
-            continue  # of one atom already, or about a sum
-        split[j] = True
-        for k in atoms:
-            names.append(p.numbers[j])
-            rows.append(np.where(np.arange(p.p) % p.K == k, totals[j], 0.0))
-            y.append(low[k] * p.sizes[k])
-    if not split.any():
-        return p
-    rest = replace(
-        p, bits=None if p.bits is None else p.bits[~split], dense=None if p.dense is None else p.dense[~split],
-        y=p.y[~split], lo=p.lo[~split], hi=p.hi[~split], scale=p.scale[~split], law=p.law[~split],
-        numbers=tuple(name for name, gone in zip(p.numbers, split, strict=True) if not gone),
-    )  # fmt: skip
-    return _stacked(rest, np.array(rows), np.array(y), names)
-
-
-def over(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64], parent: NDArray[Any]) -> Problem:
-    """The same rows over finer atoms: atom k is a part of p's atom `parent[k]`."""
-    F = p.p // p.K
-    columns = (np.arange(F)[:, None] * p.K + parent[None, :]).ravel()
-    bits = dense = None
-    if p.bits is not None:
-        bits = pack(unpack(p.bits, p.K)[:, parent]) if p.m else np.zeros((0, (len(parent) + 63) // 64), dtype=np.uint64)
-    else:
-        dense = p.totals()[:, columns]
-    return replace(
-        p, of=of, sizes=sizes.astype(np.float64), bits=bits, dense=dense,
-        lower=p.lower[columns], upper=p.upper[columns], absent=p.absent[parent],
-        least=None if p.least is None else p.least[parent], most=None if p.most is None else p.most[parent],
-    )  # fmt: skip

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Measure
 from keyhole.attack.decoding_problem import Problem
-from keyhole.cells import Cell
+from keyhole.cells import Cell, Piece
 
 _GRID = 100_000  # grid values up to which a cell is read by those it holds
 
@@ -101,6 +101,37 @@ def _ends(cell: Cell, problem: Problem) -> tuple[float, float]:
     lo = min(target.lower if p.lo is None else float(str(p.lo)) for p in cell.pieces)
     hi = max(target.upper if p.hi is None else float(str(p.hi)) for p in cell.pieces)
     return lo, hi
+
+
+def holds_value(cell: Cell, value: object) -> bool:
+    """Is a declared value (text, or a number of the grid) in a cell?
+
+    >>> from keyhole.cells import Piece
+    >>> five_up = Cell("x", (Piece(Decimal(5), None),), (True,))
+    >>> holds_value(five_up, 7.0), holds_value(five_up, 5.0)
+    (True, False)
+    """
+    for piece in cell.pieces:
+        if piece.other or isinstance(value, str):
+            if piece.other or piece.point == value or (piece.point is None and _text_between(piece, value)):
+                return True
+            continue
+        number = float(str(value))
+        near = 1e-9 * (1 + abs(number))
+        if piece.point is not None:
+            met = abs(number - float(piece.point if isinstance(piece.point, bool) else str(piece.point))) <= near
+        else:
+            above = -np.inf if piece.lo is None else float(str(piece.lo))
+            below = np.inf if piece.hi is None else float(str(piece.hi))
+            met = above + near < number < below - near
+        if met:
+            return True
+    return False
+
+
+def _text_between(piece: Piece, value: object) -> bool:
+    text = str(value)
+    return (piece.lo is None or str(piece.lo) < text) and (piece.hi is None or text < str(piece.hi))
 
 
 def _held(cell: Cell, problem: Problem) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats
-from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.decoding_problem import NoiseLaw, Problem, loosened
 from keyhole.attack.matrix_free import row_noise
 from keyhole.errors import CannotHonour
 from keyhole.solve.decode.bitrows import Words, pack, unpack, words_for
@@ -56,6 +56,7 @@ def record_blocks(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
         raise CannotHonour(
             f"{name} works on one number per record, but the log has private conditions: take bounded, l1 or integer"
         )
+    p = loosened(p)
     width = 64 * words_for(p.target.n)
     interval = p.law == NoiseLaw.INTERVAL
     lo, hi = np.where(interval, p.lo, p.y), np.where(interval, p.hi, p.y)

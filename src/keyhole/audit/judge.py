@@ -140,5 +140,5 @@ def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: {NOT_LINEAR}")
         for fact in system.order:
             reason = _REASONS.get(fact.query.aggregate) or unused(fact)
-            if reason:
+            if reason and fact.number not in known.put_in:
                 yield Unjudged(fact.number, evidence.sql_of(fact.number), reason)

@@ -80,9 +80,24 @@ def replay(
     except (OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"cannot read the verdict: {error}") from None
     engine = Engine(data, read.source, table=table, view=view)
+    _same_columns(read, engine)
     texts = statements(log) if log is not None else {}
     checker = Checker(read, engine, texts, bits, DealtTables(data, engine.private))
     return Replay(tuple(checker.checked()), read.contradictions)
+
+
+def _same_columns(verdict: Claims, engine: Engine) -> None:
+    """Data that are read in another way than they were audited prove nothing, right or wrong."""
+    source = verdict.source
+    secret = {*(source.get("private") or ()), *(source.get("hidden") or ())}
+    named = [*(source.get("id") or ()), *(n for n in source.get("kinds") or () if n not in secret and "." not in n)]
+    lost = [str(name) for name in named if name not in engine.columns]
+    if lost and engine.columns:
+        listed = ", ".join(repr(name) for name in lost[:3])
+        raise Unreadable(
+            f"the data has no column {listed} that the verdict names: if the audit had settings (how the file is "
+            "written, a view, other tables), give them here too, -c keyhole.toml"
+        )
 
 
 class Checker:

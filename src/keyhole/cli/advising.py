@@ -129,7 +129,8 @@ def suggestion_lines(found: Suggestion) -> Lines:
 
     yield "", ""
     shown = len(found.after.hidden.publication.values) + (0 if found.remedy.stopped else len(found.cells))
-    yield sentence(found.remedy, "Suppress", "shown cells", shown, "no suppressed cell is recovered"), "bold"
+    clean = "no suppressed cell is recovered" + (", nor in too narrow a range" if found.protects else "")
+    yield sentence(found.remedy, "Suppress", "shown cells", shown, clean), "bold"
     yield from ((f"  {label(key)}", "") for key in found.cells[:SHOWN])
     if len(found.cells) > SHOWN:
         yield f"  ... and {len(found.cells) - SHOWN} more (--format json lists all)", ""

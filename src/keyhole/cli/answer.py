@@ -29,6 +29,8 @@ class MechanismName(StrEnum):
     ONLINE_IC_MEDIAN = "online-ic-median"
     ONLINE_IC_PERCEPTRON = "online-ic-perceptron"
     ITERATIVE = "iterative"
+    ITERATIVE_MEDIAN = "iterative-median"
+    ITERATIVE_PERCEPTRON = "iterative-perceptron"
 
 
 HELP = """Answer COUNT, SUM and AVG with differential privacy.

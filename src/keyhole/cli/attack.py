@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli import options
-from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, attack_oracle
+from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
 from keyhole.cli.terminal import check_out, emit, emit_json, printed, warn
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from keyhole.attack.score import Score
+    from keyhole.logs.open import Log
     from keyhole.settings import Settings
     from keyhole.verbs.attack import Attacked
     from keyhole.verbs.compare import AttackComparison
@@ -66,7 +67,9 @@ Examples
 \b
 With --oracle the target is alive and says only whether its answer to a query is above a threshold: a web address that
 takes {"query": [...], "threshold": t} and says {"above": true}, a statement with {threshold} and {ids} on --data, or a
-Python function. Its noise is measured unless --noise says none, gaussian:SD or uniform:HALF-WIDTH.
+Python function. Its noise is measured unless --noise says none, gaussian:SD, laplace:SCALE, uniform:HALF-WIDTH,
+uniform:LOW..HIGH (an edge known to an interval, for --learner edge) or triangular:HALF-WIDTH. With --levels K it is
+sent "thresholds" and says {"level": 0..K-1}. What was asked, what is certain and what was not asked is in the report.
 
 \b
 Exit code
@@ -97,6 +100,11 @@ def attack(
     rate: float | None,
     record: Path | None,
     bounds: str,
+    learner: LearnerWord,
+    basis: str,
+    levels: int,
+    calibrate: int | None,
+    test: Path | None,
     compare: bool,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
@@ -105,7 +113,6 @@ def attack(
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.settings import settings, with_private
     from keyhole.sql import Dialect
-    from keyhole.verbs.attack import attacked
 
     where, told = options.either(data, roster), options.one_of(config, knowledge)
 
@@ -113,7 +120,7 @@ def attack(
         return with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
 
     if oracle is not None:
-        terms = AskingTerms(noise or "auto", budget, rate, record, bounds)
+        terms = AskingTerms(noise or "auto", budget, rate, record, bounds, learner, basis, levels, calibrate, test)
         attack_oracle(oracle, queries, merged, terms, format=format, out=out)
         return
     if transcript is None:
@@ -124,16 +131,27 @@ def attack(
     check_out(out)
     if compare and truth is None:
         raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")
-    terms_of_attack: dict[str, Any] = {"noise": noise, "truth": truth, "tolerance": tolerance}
+    _show(
+        *_played(log, given, str(method), compare, {"noise": noise, "truth": truth, "tolerance": tolerance}),
+        format,
+        out,
+    )
+
+
+def _played(
+    log: Log, given: Settings, method: str, compare: bool, terms: dict[str, Any]
+) -> tuple[Attacked, AttackComparison | None]:
+    """The attack, and other methods beside it if asked for."""
+    from keyhole.verbs.attack import attacked
+
     with progress_on_stderr() as progress:
         ways: dict[str, Any] = {"progress": progress, "interruptible": _interruptible}
-        found = attacked(log, given, method=str(method), **terms_of_attack, **ways)
-        beside = None
-        if compare:
-            from keyhole.verbs.compare import compare as compared
+        found = attacked(log, given, method=method, **terms, **ways)
+        if not compare:
+            return found, None
+        from keyhole.verbs.compare import compare as compared
 
-            beside = compared(log, given, found, **terms_of_attack)
-    _show(found, beside, format, out)
+        return found, compared(log, given, found, **terms)
 
 
 def _show(found: Attacked, beside: AttackComparison | None, format: Format, out: Path | None) -> None:  # noqa: A002

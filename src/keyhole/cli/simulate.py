@@ -13,6 +13,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
+from keyhole.cli.simulate_attack import command as attack_command
 from keyhole.cli.simulate_release import command as release_command
 from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
 from keyhole.errors import ConfigError
@@ -215,5 +216,6 @@ command = click.Group(
             ],
         ),
         release_command,
+        attack_command,
     ],
 )

@@ -44,6 +44,10 @@ SUGGEST = flag(
     "--suggest",
     "Also the fewest further cells to suppress so that none is recovered, verified, and what else would do.",
 )
+PROTECT = flag(
+    "--protect",
+    "With --suggest: until each sensitive cell has a range as wide as its rule (p, dominance) asks for, too.",
+)
 CELLS = click.Option(
     ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
 )

@@ -83,6 +83,7 @@ def tables(
     time_limit: float | None,
     cells: Path | None,
     suggest: bool,
+    protect: bool,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
@@ -92,6 +93,8 @@ def tables(
 
     if value is None:
         raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
+    if protect and not suggest:
+        raise ConfigError("--protect says how far --suggest goes: give both")
     check_out(out)
     check_out(cells)
     words = TableWords(
@@ -112,17 +115,19 @@ def tables(
     with progress_on_stderr() as progress:
         drawn = drawn_from(tables, words)
         found = judge(drawn, within=within, time_limit=time_limit, progress=progress)
-        repair = _suggested(drawn, found, within, time_limit) if suggest else None
+        repair = _suggested(drawn, found, within, time_limit, protects=protect) if suggest else None
     if cells is not None:
         emit(found.hidden.csv(found.hidden.publication.truth), cells)
     _show(found, repair, format, out)
     end(found.exit_code)
 
 
-def _suggested(drawn: Drawn, found: TablesVerdict, within: str | None, time_limit: float | None) -> Suggestion:
+def _suggested(
+    drawn: Drawn, found: TablesVerdict, within: str | None, time_limit: float | None, *, protects: bool
+) -> Suggestion:
     from keyhole.verbs.suggest import TableRepair
 
-    return TableRepair(drawn, found, within, time_limit).suggestion()
+    return TableRepair(drawn, found, within, time_limit, protects=protects).suggestion()
 
 
 def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Path | None) -> None:
@@ -157,6 +162,7 @@ command = click.Command(
         options.TIME_LIMIT,
         table_options.CELLS,
         table_options.SUGGEST,
+        table_options.PROTECT,
         options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],

@@ -81,4 +81,5 @@ def protection_intervals(
         cell = known.get(each.key)
         level = None if cell is None or each.key not in gone else protection_level(each.rule, cell)
         if cell is not None and level:
-            yield ProtectionInterval(each.key, each.rule, cell.total - level, cell.total + level)
+            middle = cell.total if cell.net is None else cell.net
+            yield ProtectionInterval(each.key, each.rule, middle - level, middle + level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
@@ -26,6 +27,7 @@ class PrivateColumn(TomlTable):
     kind: KindName | None = None
     cuts: tuple[Number, ...] = field(default=(), repr=False)  # where private answers may cut it
     missing: Missing = field(default=None, repr=False)  # what NULL and undeclared values count as in private answers
+    prior: dict[str, Number] = field(default_factory=dict, repr=False, hash=False)  # base rates, for attacks
 
     def __post_init__(self) -> None:
         _exact(self, "min", "max", "step", "width")
@@ -38,10 +40,12 @@ class PrivateColumn(TomlTable):
         if self.values is not None and len(set(self.values)) != len(self.values):
             raise ValueError("values has a repeated entry")
         _missing(self.values, self.missing)
+        if self.prior:
+            _rates(self.prior, self.known())
 
-    def prior(self) -> Prior:
+    def known(self) -> Prior:
         """As what the attacker knows."""
-        return Prior(self.min, self.max, self.step, self.values)
+        return Prior(self.min, self.max, self.step, self.values, tuple(self.prior.items()))
 
     def implied(self) -> KindName:
         """The kind that was declared, or else follows from the declaration: no value is looked at.
@@ -50,6 +54,29 @@ class PrivateColumn(TomlTable):
         ('text', 'integer', 'decimal')
         """
         return self.kind or ("text" if self.values is not None else _number_kind(self.min, self.max, self.step))
+
+
+def _rates(rates: Mapping[str, Decimal], prior: Prior) -> None:
+    """Base rates are of values the column can have, and leave something for those that are not named."""
+    bounded = prior.lo is not None and prior.hi is not None and prior.step is not None
+    if prior.values is None and not bounded:
+        raise ValueError("prior = {...} needs values = [...], or min, max and step: it says how common each value is")
+    for name, rate in rates.items():
+        number = as_number(name)
+        admitted = name in prior.values if prior.values is not None else number is not None and prior.admits(number)
+        if not admitted:
+            raise ValueError(f"prior names {name!r}, which is not among the values of the column")
+        if not (rate.is_finite() and rate > 0):
+            raise ValueError(f"prior gives {name!r} the share {rate}: write a positive number")
+    if prior.values is not None:
+        every = len(prior.values)
+    else:
+        assert prior.lo is not None
+        assert prior.hi is not None
+        assert prior.step is not None
+        every = int((prior.hi - prior.lo) / prior.step) + 1
+    if len(rates) < every and sum(rates.values()) >= 1:
+        raise ValueError(f"prior names {len(rates)} of {every} values and leaves nothing for the others: add them")
 
 
 @dataclass(frozen=True, slots=True)

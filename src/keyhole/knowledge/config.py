@@ -50,7 +50,9 @@ class BudgetTable(TomlTable):
     """[budget]: what may be spent on private answers. `accuracy` is what a question costs if it does not say.
 
     `unit` None: rho (zCDP) for the planner where delta is above 0, else epsilon. With delta, epsilon and delta are what
-    is promised in the end, also where rho is counted; without, the number given is the rho.
+    is promised in the end, also where rho is counted; without, the number given is the rho. `rows_per_person` is how
+    many rows of a person count where an id is repeated; None: every row has an id of its own. `delta_for_keys` is how
+    much of delta may go to GROUP BY over keys that nobody declared.
     """
 
     epsilon: Number | None = None
@@ -60,6 +62,8 @@ class BudgetTable(TomlTable):
     ledger: str | None = None
     accuracy: Number | None = None
     mechanism: str | None = None
+    rows_per_person: int | None = None
+    delta_for_keys: Number = Decimal(0)
     analysts: dict[str, Number] = field(default_factory=dict)
 
 
@@ -148,7 +152,7 @@ class Config(TomlTable):
                 )
             lo, hi = (f.equals, f.equals) if f.equals is not None else (f.min, f.max)
             facts.append(Fact(f.where, column, lo, hi, f.sum_min, f.sum_max))
-        return Knowledge({name: c.prior() for name, c in self.columns.private.items()}, tuple(facts))
+        return Knowledge({name: c.known() for name, c in self.columns.private.items()}, tuple(facts))
 
 
 def home(path: str | Path) -> Path:

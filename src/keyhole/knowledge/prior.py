@@ -14,6 +14,7 @@ class Prior:
     hi: Decimal | None = None
     step: Decimal | None = None
     values: tuple[str, ...] | None = None
+    rates: tuple[tuple[str, Decimal], ...] = field(default=(), compare=False)  # how common single values are
 
     def admits(self, value: Decimal) -> bool:
         """True if a number lies in the range and on the grid."""

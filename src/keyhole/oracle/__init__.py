@@ -25,6 +25,7 @@ from keyhole.oracle.oracle_off import OracleOff
 from keyhole.oracle.sequential import SequentialBisection
 from keyhole.oracle.streams import Around, Concentrated, Scaled, Spread, Stream
 from keyhole.oracle.subspace import Subspace
+from keyhole.oracle.uniform_between import UniformBetween
 
 __all__ = [
     "Around",
@@ -61,6 +62,7 @@ __all__ = [
     "ThresholdAttack",
     "ThresholdOracle",
     "TriangularNoise",
+    "UniformBetween",
     "UniformNoise",
     "YesNoOracle",
     "asking",

@@ -60,6 +60,8 @@ class Quadratic:
 class LikelihoodRegion:
     """Holds w with probability 1 - delta, for all t at once. Conditions: w in the stated box, the noise law as stated.
 
+    Where nothing is left in it, `refuted` says so: a condition does not hold (or the chance delta came true).
+
     The distance of any point from w is bounded by `radius`, about sqrt(2 + 2 log(1/delta) / d) times the deviation of
     the best estimate and some log factors; single coordinates by `box`, sqrt(2 log(1/delta) + 2 d) times or so.
     Gaussian and uniform noise (for Laplace noise -log p is straight on one side: no quadratic from one bit).
@@ -88,6 +90,7 @@ class LikelihoodRegion:
         self.subspace, self.noise, self.delta = subspace, noise, delta
         self.x, self.y = subspace.initial_box()
         self.answers = 0
+        self.refuted = False  # no vector in the stated box explains the bits: has probability at most delta
         self._base = (self.x + self.y) / 2  # coordinates are kept relative to it
         nothing = Quadratic(0.0, np.zeros(subspace.d), np.zeros((subspace.d, subspace.d)))
         self._sum = nothing
@@ -145,6 +148,7 @@ class LikelihoodRegion:
             self._inverse = None
         shape = self._sum.below(math.log(2 / self.delta), self._inverse)
         self._inverse = None if shape is None else shape[1]
+        self.refuted |= shape is not None and shape[2] <= 0
         return shape
 
     def _shapes(self) -> list[tuple[Floats, Floats, float]]:
@@ -169,11 +173,14 @@ class LikelihoodRegion:
                 (shape[2] * float(np.trace(shape[1])), k) for k, shape in enumerate(late) if shape and shape[2] > 0
             ]
             self._late = late[min(sizes)[1]] if sizes else None
+            self.refuted |= any(shape is not None and shape[2] <= 0 for shape in late)
         for step, inverse, squared in self._shapes():
             half = np.sqrt(np.maximum(0.0, squared * np.diag(inverse)))
             x, y = np.maximum(self.x, self._base + step - half), np.minimum(self.y, self._base + step + half)
             if np.all(x <= y):
                 self.x, self.y = x, y
+            else:
+                self.refuted = True
 
     def radius(self, guess: Floats) -> float:
         """No vector in the region is further than this from `guess` (of length D), in the subspace."""

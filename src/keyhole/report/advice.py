@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -77,6 +78,8 @@ def others(found: Alternatives) -> Iterator[str]:
 
 def left(effect: Effect, what: str = "people") -> str:
     """What is left after a measure."""
+    if not effect.complete:
+        return f"as far as is proved, {left(replace(effect, complete=True), what)}"
     if effect.clean:
         return "nobody is exposed or narrowed down" if what == "people" else "no cell is recovered"
     noun = what if effect.exposed + effect.inferred > 1 else {"people": "person", "cells": "cell"}[what]
@@ -108,7 +111,12 @@ def effect_data(effect: Effect) -> dict[str, Any]:
     """An effect as data."""
     width = effect.narrowest
     narrowest = None if width is None else number(simplest_decimal(width, width))
-    return {"exposed": effect.exposed, "inferred": effect.inferred, "narrowest": narrowest}
+    return {
+        "exposed": effect.exposed,
+        "inferred": effect.inferred,
+        "narrowest": narrowest,
+        "complete": effect.complete,
+    }
 
 
 def alternatives_data(found: Alternatives) -> dict[str, Any]:

@@ -212,7 +212,13 @@ class Certifier:
     def _tables(self, system: System, proof: Proof) -> dict[str, Any]:
         """All tables on the grid: what was declared of the columns; `every`: people cannot be split one by one."""
         declared = {name: self._said(name) for name in system.columns}
-        found = {"kind": "cases", "declared": {name: said for name, said in declared.items() if said}}
+        found: dict[str, Any] = {"kind": "cases", "declared": {name: said for name, said in declared.items() if said}}
+        facts = [
+            {"column": fact.column, "where": fact.where, "min": fact.lo, "max": fact.hi}
+            for number, fact in enumerate(self._exposure.evidence.knowledge.facts, 1)
+            if f"fact {number}" in proof.weights and fact.column in system.columns
+        ]
+        found |= {"stated": facts} if facts else {}
         return found | ({} if proof.tables == "sums" else {"every": True})
 
     def _step(self, system: System) -> Any:

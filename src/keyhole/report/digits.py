@@ -45,7 +45,7 @@ def with_bar(value: float | Fraction, bar: float | Fraction) -> tuple[str, str]:
     with what the cut took. What is shown says no more than what is known.
 
     >>> with_bar(21842, 109.26), with_bar(5.84213, 0.0631), with_bar(7, 0), with_bar(0.5, 12)
-    (('21842', '110'), ('5.842', '0.064'), ('7', '0'), ('0.5', '13'))
+    (('21842', '110'), ('5.8421', '0.064'), ('7', '0'), ('0.5', '12'))
     """
     exact, wide = Fraction(value), Fraction(bar)
     if not wide:

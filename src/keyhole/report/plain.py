@@ -190,8 +190,8 @@ class Plain:
     contradictions: tuple[Contradiction, ...]
     ranges: tuple[Case, ...] = ()  # those who stay open, in a narrower range than was declared
     grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
-    disputed: Mapping[str, str] = field(default_factory=dict)  # the statements of contradictions, by their numbers
     limited: frozenset[tuple[int, str]] = frozenset()  # (row, column) of whom a limit ended the search too early
+    disputed: Mapping[str, str] = field(default_factory=dict)  # the statements of contradictions, by their numbers
 
     @property
     def narrowed(self) -> tuple[Case, ...]:
@@ -242,8 +242,8 @@ def plain(exposure: Exposure) -> Plain:
         contradictions=exposure.contradictions,
         ranges=tuple(_person(f, cites) for f in exposure.ranges),
         grades=exposure.grades,
-        disputed=_disputed(exposure),
         limited=frozenset((row + 1, name) for row, name in exposure.limited),
+        disputed=_disputed(exposure),
     )
 
 

@@ -49,7 +49,7 @@ class Planned:
     changed: int = 0
     played: tuple[PlayedPlan, ...] = ()
     categories: tuple[Scalar, ...] = ()  # of a column that holds some: each answer has a number for each of them
-    by_luck: str = ""  # which answers would tell more than their sums do
+    by_luck: str = ""  # what answers may tell beyond their sums
 
     @property
     def formula(self) -> str:
@@ -104,7 +104,8 @@ def plan_json(plan: Planned) -> dict[str, Any]:
     if plan.categories:
         found["categories"] = plainly(list(plan.categories))
     if not plan.queries:
-        found["impossible"] = not plan.found.how.exposed and plan.found.how is not How.UNDECIDED
+        decided = not plan.found.how.exposed and plan.found.how is not How.UNDECIDED
+        found["impossible"] = decided and not plan.by_luck
         found["reason"] = why_not(plan)
         found["by_luck"] = plan.by_luck
         found["shared"] = [_label(who) for who in plan.shared]
@@ -117,14 +118,15 @@ def plan_lines(plan: Planned, most: int) -> Iterator[str]:
     """For people."""
     who = _name(plan.target)
     if not plan.queries:
-        word = "is not decided" if plan.found.how is How.UNDECIDED else "cannot be found out"
+        sums = "does not follow from sums of answers to" if plan.by_luck else "cannot be found out by"
+        word = "is not decided by" if plan.found.how is How.UNDECIDED else sums
         wide = "any questions" if plan.found.at_large else "allowed questions"
-        yield f"{who}'s {plan.column} {word} by {wide} about at most {most} columns: {why_not(plan)}."
+        yield f"{who}'s {plan.column} {word} {wide} about at most {most} columns: {why_not(plan)}."
         yield from (f"  {_name(other)}" for other in plan.shared[:SHOWN])
         if len(plan.shared) > SHOWN:
             yield f"  ... and {len(plan.shared) - SHOWN} more (--format json lists all)"
         if plan.by_luck:
-            yield f"It holds for all answers but extreme ones: {plan.by_luck}."
+            yield f"That is proved for numbers of any size; {plan.by_luck}. `keyhole audit` judges the answers."
         return
     count = len(plan.queries)
     few = "; no fewer can do it" if plan.found.fewest else ""
@@ -203,7 +205,7 @@ def overview_lines(seen: Overview) -> Iterator[str]:
     else:
         yield "Nobody is undecided: everybody else is proved to be out of reach of such questions."
     if seen.by_luck and exposed < n:
-        yield f"That holds for all answers but extreme ones: {seen.by_luck}."
+        yield f"Out of reach is proved for numbers of any size; {seen.by_luck}."
 
 
 def _share(part: int, n: int) -> str:

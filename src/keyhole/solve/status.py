@@ -18,7 +18,7 @@ class SolverStatus(Enum):
     CONVERGED = "converged"
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
-    ROUNDED = "rounded"
+    APPROXIMATED = "approximated"
     SAMPLED = "sampled"
     STREAMING = "streaming"
     ITERATION_LIMIT = "iteration limit"
@@ -37,7 +37,7 @@ _CURES = {
     SolverStatus.CONVERGED: "the solver met its tolerance",
     SolverStatus.OPTIMAL: "the solver proved that no better answer exists",
     SolverStatus.FEASIBLE: "every answer is met, but another table may meet them too",
-    SolverStatus.ROUNDED: "the exact search did not fit its limits: a relaxed solution was rounded to the grid",
+    SolverStatus.APPROXIMATED: "too large to look at tables: probabilities of a Gaussian approximation",
     SolverStatus.SAMPLED: "values and probabilities come from a seeded sample of the posterior",
     SolverStatus.STREAMING: "one pass so far: replay the log to converge",
     SolverStatus.ITERATION_LIMIT: "allow more iterations or passes, or take a direct method",

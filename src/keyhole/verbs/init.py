@@ -128,9 +128,8 @@ def _lines(made: Proposal, at: Path) -> Iterator[str]:
 def _budget(rows: int) -> Iterator[str]:
     """What `keyhole ask` may spend: a delta well below one person's share."""
     delta = max(6, len(str(rows)) + 1)
-    yield "# What private answers may cost in all. With it `keyhole ask` answers with noise, an error bar and a price;"
-    yield "# a book beside this file keeps what was paid. Without it answers are exact, and denied where they expose"
-    yield "# anybody."
+    yield "# What private answers may cost in all. With it `keyhole ask` answers with noise, an error bar and a price,"
+    yield "# and a book beside this file keeps what was paid; without it answers are exact, or denied."
     yield "[budget]"
     yield "epsilon = 1.0"
     yield f"delta = 1e-{delta}"

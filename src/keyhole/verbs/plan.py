@@ -81,12 +81,12 @@ class Plans:
 
     @property
     def by_luck(self) -> str:
-        """Which answers would tell more than their sums do: the proof that nobody can is about all others."""
+        """What answers may tell beyond their sums: that somebody is out of reach is proved for numbers of any size."""
         if self.counts is not None:
-            return "a count of nobody, or of the whole group, tells more"
+            return "counts may tell more, as where nobody of a group has a category, or everybody"
         known = self.given.columns.private[self.column]
         ends = known.min is not None or known.max is not None
-        return "a sum as small or as large as the declared range allows tells more" if ends else ""
+        return "in the declared range sums may tell more, as where one is as small as it can be" if ends else ""
 
     def row(self, target: str) -> int:
         """The one record that a condition on id and public columns is about."""

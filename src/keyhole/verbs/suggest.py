@@ -35,20 +35,28 @@ class Suggestion:
     after: TablesVerdict
     coarser: tuple[tuple[str, int, Effect], ...] = ()  # what is left out, how many cells that costs
     rounded: tuple[tuple[Fraction, Effect], ...] = ()
+    protects: bool = False  # it was to leave each sensitive cell the range that its rule asks for, too
 
     @property
     def verified(self) -> bool:
-        """Does the audit of the repaired tables recover no cell?"""
-        return self.remedy.enough and not list(self.after)
+        """Does the audit of the repaired tables recover no cell, and is each protected where that was asked for?"""
+        return self.remedy.enough and not list(self.after) and not (self.protects and self.after.unprotected)
 
 
 class TableRepair:
-    """The search for a repair of some tables."""
+    """The search for a repair of some tables; with `protects` until rules have the ranges that they ask for."""
 
     def __init__(
-        self, drawn: Drawn, found: TablesVerdict, within: str | None = None, time_limit: float | None = None
+        self,
+        drawn: Drawn,
+        found: TablesVerdict,
+        within: str | None = None,
+        time_limit: float | None = None,
+        *,
+        protects: bool = False,
     ) -> None:
         self.drawn, self.found, self.within, self.time_limit = drawn, found, within, time_limit
+        self.protects = protects
         self.published = drawn.hidden.publication
         self.targets = self.published.hidden
         self.last: dict[frozenset[Key], TablesVerdict] = {}
@@ -58,10 +66,10 @@ class TableRepair:
         found = withhold(self.proofs, seconds=self.time_limit or SECONDS)
         cells = tuple(key for key in self.published.cells if key in found.units)
         if found.stopped:
-            return Suggestion(found, cells, self.found)
+            return Suggestion(found, cells, self.found, protects=self.protects)
         after = self.last.get(found.units) or self.audit(found.units)
         coarser, rounded = _until_stopped(self._coarser()), _until_stopped(self._rounded())
-        return Suggestion(found, cells, after, coarser, rounded)
+        return Suggestion(found, cells, after, coarser, rounded, self.protects)
 
     def audit(self, gone: frozenset[Key]) -> TablesVerdict:
         """The audit of the tables without some cells."""
@@ -79,7 +87,11 @@ class TableRepair:
         if quick:
             return list(quick.values())
         found = self.audit(gone)
-        return [self._used(found, case) for case in self._about(found)]
+        used = [self._used(found, case) for case in self._about(found)]
+        if used or not self.protects:
+            return used
+        narrow = {each.key for each in found.unprotected}
+        return [self._used(found, case) for case in found.ranges if found.cell(case) in narrow]
 
     def _about(self, found: TablesVerdict) -> Iterator[Case]:
         wanted = set(self.targets)
@@ -104,7 +116,7 @@ class TableRepair:
         narrow = [case for case in cases if case.status == INFERRED]
         ends = [(case.lo, case.hi) for case in narrow]
         widths = [Fraction(hi) - Fraction(lo) for lo, hi in ends if isinstance(lo, Decimal) and isinstance(hi, Decimal)]
-        return Effect(len(cases) - len(narrow), len(narrow), min(widths, default=None))
+        return Effect(len(cases) - len(narrow), len(narrow), min(widths, default=None), found.complete)
 
     def _coarser(self) -> Iterator[tuple[str, int, Effect]]:
         """Without one of several tables, or without one of several dimensions."""

@@ -11,7 +11,8 @@ import numpy as np
 from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.batch import BatchAttack, culprits, dense_design, midpoint, reconstruct
 from keyhole.attack.cell_constraints import cell_rows
-from keyhole.attack.decoding_problem import NoiseLaw, Problem, over
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.joined_blocks import over
 from keyhole.errors import CannotHonour, ContradictionError, MissingExtra
 from keyhole.solve.status import SolverStatus
 

@@ -19,6 +19,7 @@ from keyhole.defend.loss import Loss, Neighbours, Unit, rounded_down
 from keyhole.defend.noise import checked
 from keyhole.defend.planner.asks import Wanted
 from keyhole.defend.planner.columns import Partitions
+from keyhole.defend.planner.tree import tree_mark
 from keyhole.defend.workload import Estimate
 from keyhole.predicate import quote_name, to_sql
 
@@ -41,6 +42,12 @@ class BoughtQuantile:
     def ranks(self, beta: float) -> float:
         """How many people the rank is off at most, with probability 1 - beta: 2 ln(k / beta) / epsilon."""
         return 2 * math.log(self.candidates / beta) / float(self.epsilon)
+
+    def estimate(self, wanted: Wanted, columns: Partitions, beta: float) -> Estimate:
+        """The grid point as a number; its bar is in ranks, since one in values would look at the data."""
+        column = columns.number(wanted.column)
+        value = column.lo + self.point * column.step
+        return Estimate(value, None, ratio=True, ranks=math.ceil(self.ranks(beta)))
 
 
 def quantile_mark(wanted: Wanted) -> str:
@@ -124,7 +131,9 @@ def buy_quantile(buying: Buying, part: AskedPart, loss: Loss, analyst: str | Non
     column, neighbours = buying.columns.number(wanted.column), buying.margins.neighbours
     epsilon = epsilon_of(loss)
     scale = checked(2 * sensitivity(wanted.level, neighbours) / epsilon)
-    buying.ledger.spend(loss, analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}")
+    buying.ledger.spend(
+        buying.ledger.per_person(loss), analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}"
+    )
     charge = buying.ledger.charged[-1]
     kept = part.laid.count.dense() == 1
     points, counts = buying.margins.points(column, [axis.column for axis in part.laid.axes], kept)
@@ -141,14 +150,8 @@ def _packed(wanted: Wanted, column: Cuts, point: int, epsilon: Fraction, among: 
     sql = f"SELECT QUANTILE_CONT({name}, {float(wanted.level):g}) FROM {quote_name(table)} WHERE {to_sql(wanted.where)}"
     value = float(column.lo + point * column.step)
     line = json.dumps({"sql": sql, "answer": value, "noise": {"kind": "unknown"}}, ensure_ascii=False)
-    return {"kind": "quantile", "point": point, "epsilon": str(epsilon), "candidates": among, "lines": [line]}
-
-
-def quantile_estimate(found: BoughtQuantile, wanted: Wanted, columns: Partitions, beta: float) -> Estimate:
-    """The grid point as a number; its bar is in ranks, since one in values would look at the data."""
-    column = columns.number(wanted.column)
-    value = column.lo + found.point * column.step
-    return Estimate(value, None, ratio=True, ranks=math.ceil(found.ranks(beta)))
+    told = {"kind": "quantile", "point": point, "epsilon": str(epsilon), "candidates": among, "lines": [line]}
+    return told | {"tree": tree_mark(wanted)}
 
 
 def coarse_note(wanted: Wanted, columns: Partitions) -> str:

@@ -63,7 +63,7 @@ def bars(laid: Laid, generation: Generation, beta: float) -> dict[Quantity, floa
         if functional.empty or (quantity == COUNT and generation.n is not None and functional.whole):
             continue
         law = generation.law(quantity, functional)
-        scale = 2 * quantity.reach if quantity != COUNT else 1
+        scale = 1 if quantity.counts else 2 * quantity.reach
         found[quantity] = max(found.get(quantity, 0.0), law.bar(beta) / scale)
     return found
 
@@ -81,7 +81,7 @@ def cheapest_number(
         return None
     law, doses = LAWS[unit], []
     for quantity in needed(part, neighbours):
-        reach = target * (1 if quantity == COUNT else 2 * quantity.reach) - 0.5
+        reach = target * (1 if quantity.counts else 2 * quantity.reach) - 0.5
         if reach <= 0:
             return None
         doses.append(Dose(quantity, noise_within(reach, beta, law)))
@@ -120,7 +120,7 @@ def cheapest_table(
     def enough(made: Purchase) -> bool:
         trial = with_order(generation, made)
         for quantity in quantities:
-            limit = target * (1 if quantity == COUNT else 2 * quantity.reach)
+            limit = target * (1 if quantity.counts else 2 * quantity.reach)
             names = part.laid.names
             worst = [Functional.product(names, trial.of(quantity).worst(names))] if everything else []
             if any(trial.law(quantity, functional).bar(beta) > limit for functional in (*asked, *worst)):
@@ -138,7 +138,7 @@ def cheapest_table(
 
 def _width(quantity: Quantity, law: NoiseLaw) -> int:
     """A sum's target is a share of its whole range, two reaches wide."""
-    return 1 if quantity == COUNT else 4 if law == "gaussian" else 2
+    return 1 if quantity.counts else 4 if law == "gaussian" else 2
 
 
 def with_order(generation: Generation, order: Purchase) -> Generation:

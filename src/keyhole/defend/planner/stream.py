@@ -18,9 +18,10 @@ from keyhole.defend.planner.choice import Chooser, Keys
 from keyhole.defend.planner.columns import CutAxis
 from keyhole.defend.planner.laid import Laid, lay
 from keyhole.defend.planner.orders import Buying, Purchase, sized
-from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon
+from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon, quantile_mark
 from keyhole.defend.planner.single import LAWS
 from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.planner.tree import buy_tree
 from keyhole.defend.planner.ways import cuts_of
 from keyhole.defend.tables.bought import check_drawable, drawable
 from keyhole.defend.tables.generation import Generation
@@ -108,19 +109,26 @@ class StreamPlanner:
             raise BudgetExhausted(
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=total, requested=0
             )
+        total = rounded_down(total / self.chooser.holdings.ledger.times, 6)
         parts = [(wanted, keys) for q in questions for wanted, keys in q.parts]
-        quantiles = {w.label + repr(w.where): w for w, _ in parts if w.kind == "quantile"}
-        linear = [(w, keys) for w, keys in parts if w.kind != "quantile"]
-        reserve = total if not linear else min(total / 2, total * QUANTILE * len(quantiles))
-        for wanted in quantiles.values():
-            loss = loss_of_epsilon(
-                rounded_down(reserve / len(quantiles), 6), self.chooser.unit, self.chooser.neighbours
-            )
-            buy_quantile(self.buying, self.chooser.part(wanted, ()), loss, analyst, wanted.label)
+        quantiles = {quantile_mark(w): w for w, _ in parts if w.kind == "quantile"}
+        distinct = [q for q in questions if q.wanted[0].distinct]
+        linear = [(w, keys) for w, keys in parts if w.kind != "quantile" and not w.distinct]
+        alone = len(quantiles) + len(distinct)
+        reserve = total if not linear else min(total / 2, total * QUANTILE * alone)
+        each = rounded_down(reserve / max(1, alone), 6)
+        ranked = list(quantiles.values())
+        for many in self.chooser.trees(ranked):
+            loss = loss_of_epsilon(each * len(many), self.chooser.unit, self.chooser.neighbours)
+            buy = buy_tree if self.chooser.by_tree(many[0], ranked) else buy_quantile
+            buy(self.buying, self.chooser.part(many[0], ()), loss, analyst, many[0].label)
+        for question in distinct:
+            order = self.chooser.distinct(question, each)
+            self.buying.buy(order, self.chooser.holdings.latest, analyst, question.sql)
         if not linear:
             return
         self._cut(linear)
-        rest = total - (reserve if quantiles else 0)
+        rest = total - (reserve if alone else 0)
         laid = [(self._laid(w, keys), keys) for w, keys in linear]
         asked = [(each, keys) for each, keys in laid if each.axes or not self._public(each)]
         if not asked:

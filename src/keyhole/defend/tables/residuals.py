@@ -151,8 +151,8 @@ class Inference:
 
         >>> made = Inference(known=10.0)
         >>> made.add(("a", "b"), np.zeros((3, 4)), 1.0)
-        >>> [v.tolist() for v in made.worst(("a", "b"))]
-        [[1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0]]
+        >>> [v.tolist() for v in made.worst(("a", "b"))]  # half of the twelve cells
+        [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0]]
         """
         sizes = [self.sizes[name] for name in names]
         kept = [list(range(-(-size // 2), size + 1)) for size in sizes]

@@ -94,8 +94,8 @@ def gathered(terms: Iterable[tuple[float, int]], digits: int = 6) -> Terms:
 def largest(first: Terms, second: Terms) -> Terms:
     """The larger of the k-th largest scales of two lists, for every k.
 
-    >>> largest(((3.0, 1), (1.0, 2)), ((2.0, 2),))
-    ((3.0, 1), (2.0, 1), (1.0, 1))
+    >>> [(round(b, 9), k) for b, k in largest(((3.0, 1), (1.0, 2)), ((2.0, 2),))]
+    [(3.0, 1), (2.0, 1), (1.0, 1)]
     """
     left, right, found = [list(t) for t in first], [list(t) for t in second], []
     while left and right:

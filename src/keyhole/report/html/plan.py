@@ -20,6 +20,8 @@ def plan_page(found: Mapping[str, Any]) -> str:
         sentence = f"{ask} {who} away."
     elif found["impossible"]:
         sentence = f"{who}'s {column} cannot be found out by such questions."
+    elif found["by_luck"]:
+        sentence = f"{who}'s {column} does not follow from sums of answers."
     else:
         sentence = f"It is not decided whether {who}'s {column} can be found out."
     tiles = [Tile(str(len(queries)), "question" if len(queries) == 1 else "questions")]
@@ -49,7 +51,7 @@ def _why_not(found: Mapping[str, Any]) -> Iterator[Markup]:
     if found["shared"]:
         yield table(("shares all public columns",), [(_name(who),) for who in found["shared"][:LISTED]])
     if found.get("by_luck"):
-        yield tag("p", f"It holds for all answers but extreme ones: {found['by_luck']}.", class_="soft")
+        yield tag("p", f"That is proved for numbers of any size; {found['by_luck']}.", class_="soft")
 
 
 def _played(run: Mapping[str, Any]) -> Markup:
@@ -78,7 +80,7 @@ def _overview(found: Mapping[str, Any]) -> Iterator[Section]:
     rows = [(how, f"{count:,}", f"{100 * count / n:.1f} %") for how, count in found["counts"].items()]
     body = [table(("how, or why not", "people", ""), rows, numbers=(1, 2))]
     if found.get("by_luck"):
-        body.append(tag("p", f"What is out of reach is so for all answers but extreme ones: {found['by_luck']}."))
+        body.append(tag("p", f"Out of reach is proved for numbers of any size; {found['by_luck']}."))
     yield Section("How people are given away", tuple(body))
     listed = [(_name(p["record"]), p["how"], p["questions"] or "") for p in found["plans"][:LISTED]]
     more = len(found["plans"]) - len(listed)

@@ -50,7 +50,8 @@ def check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
             f"{who} stands in {twice[-1]} rows, but here one row is one person (`keyhole audit` takes them as records "
             f"of one): aggregate first, for example --view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY "
             f"{listed}'",
-            told="two rows have one id, but here one row is one person. Every row needs an id of its own",
+            told="two rows have one id, but here one row is one person. Every row needs an id of its own (or, for "
+            "private answers, rows_per_person = K under [budget])",
         )
     return twice is not None
 

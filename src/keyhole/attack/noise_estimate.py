@@ -1,0 +1,237 @@
+"""Noise as it is in the world: its scale and law from the answers themselves, clamping, sticky repeats, and a test.
+
+A box least-squares fit leaves residuals whose mean square over the degrees of freedom estimates the variance; rounding
+to whole numbers is part of it. Noise that was stated is tested against the same residuals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.attack.base import Floats
+from keyhole.attack.batch import DENSE_LIMIT
+from keyhole.attack.decode import decode
+from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem, loosened
+from keyhole.attack.matrix_free import plain_operator, solve_cg
+from keyhole.errors import ConfigError
+from keyhole.solve.decode.interior.method import RowTerm
+
+FEWEST = 8  # degrees of freedom below which nothing is estimated or tested
+SURE = 4.0  # standard deviations off which a stated scale is called wrong
+_CLAMPED = 3.0  # negative answers that must have been expected before their absence means clamping
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseFit:
+    """A problem whose noise laws fit its answers, and what was found, in words."""
+
+    problem: Problem
+    messages: tuple[str, ...]
+
+
+def fit_noise(problem: Problem, unstated: NDArray[np.bool_]) -> NoiseFit:
+    """Estimate the noise of the rows marked `unstated` (their scale then means a unit), test that of the others.
+
+    >>> from keyhole.attack.arrays import from_arrays
+    >>> from keyhole.attack.base import Target
+    >>> from keyhole.attack.decoding_problem import assemble
+    >>> from keyhole.transcript import Noise
+    >>> from fractions import Fraction
+    >>> rng = np.random.default_rng(0)
+    >>> A = rng.integers(0, 2, (400, 6))
+    >>> e = from_arrays(A, (A @ np.arange(6) + rng.normal(0, 2, 400)).tolist(), noise=Noise("gaussian", Fraction(1)))
+    >>> p = assemble(Target.of(e), e)
+    >>> float(fit_noise(p, np.ones(400, dtype=bool)).problem.scale[0].round(1))
+    2.0
+    """
+    problem, unstated, messages = _once(problem, unstated)
+    if unstated.any():
+        problem, found = _estimated(problem, unstated)
+        return NoiseFit(problem, (*messages, *found))
+    problem, found = _tested(problem)
+    return NoiseFit(problem, (*messages, *found))
+
+
+def _once(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, NDArray[np.bool_], tuple[str, ...]]:
+    """Sticky noise: where a repeated question mostly gets the same noisy answer again, repeats are left out."""
+    noisy = np.isin(problem.law, NOISY)
+    if not noisy.any():
+        return problem, unstated, ()
+    matrix = problem.bits if problem.bits is not None else problem.totals()
+    lines = np.ascontiguousarray(matrix).view(np.uint8).reshape(problem.m, -1)
+    question = np.unique(lines, axis=0, return_inverse=True)[1].ravel()
+    both = np.stack([question, np.unique(problem.y, return_inverse=True)[1].ravel()], axis=1)
+    seen_question: set[int] = set()
+    seen: set[tuple[int, int]] = set()
+    again = same = 0
+    repeat = np.zeros(problem.m, dtype=bool)
+    for j in np.flatnonzero(noisy):
+        key = (int(both[j, 0]), int(both[j, 1]))
+        if key[0] in seen_question:
+            again += 1
+            if key in seen:
+                same += 1
+                repeat[j] = True
+        seen_question.add(key[0])
+        seen.add(key)
+    if same < 0.5 * again or not same:
+        return problem, unstated, ()
+    message = f"{same} repeated question(s) got the same noisy answer again (sticky noise): each is used once"
+    return chosen_rows(problem, ~repeat), unstated[~repeat], (message,)
+
+
+def chosen_rows(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
+    """Some of the rows."""
+    return replace(
+        problem,
+        bits=None if problem.bits is None else problem.bits[keep],
+        dense=None if problem.dense is None else problem.dense[keep],
+        y=problem.y[keep], lo=problem.lo[keep], hi=problem.hi[keep], scale=problem.scale[keep], law=problem.law[keep],
+        numbers=tuple(name for name, kept in zip(problem.numbers, keep, strict=True) if kept),
+    )  # fmt: skip
+
+
+def _fit(problem: Problem, used: NDArray[np.bool_]) -> tuple[Floats, int]:
+    """Fitted values of every row after least squares (in the box) on the rows `used`, and the degrees of freedom."""
+    part = chosen_rows(problem, used)
+    calm = replace(part, law=np.where(np.isin(part.law, NOISY), NoiseLaw.GAUSSIAN, part.law).astype(np.int8))
+    calm = loosened(calm)
+    if calm.m * calm.p > DENSE_LIMIT:
+        u, _ = solve_cg(calm, calm.y)
+        return plain_operator(problem).apply(u), int(used.sum()) - calm.p
+    A = calm.design()
+    touched = np.asarray(A.any(axis=0), dtype=np.bool_)
+    small = _columns(calm, touched)
+    B = np.ascontiguousarray(A[:, touched])
+    term = np.array([RowTerm.ABSOLUTE, RowTerm.ABSOLUTE, RowTerm.QUADRATIC, RowTerm.INTERVAL], dtype=np.int8)[calm.law]
+    weight = np.where(term == RowTerm.QUADRATIC, 1 / np.where(calm.scale > 0, calm.scale, 1.0) ** 2, 1.0)
+    stiff = np.asarray(calm.law == NoiseLaw.EXACT)
+    found = decode(small, B, term, weight, stiff).u if small is not None else np.linalg.lstsq(B, calm.y, rcond=None)[0]
+    u = np.zeros(calm.p)
+    u[touched] = found
+    lower, upper = calm.lower[touched], calm.upper[touched]
+    inside = (found > lower + 1e-4 * (1 + np.abs(found))) & (found < upper - 1e-4 * (1 + np.abs(found)))
+    noisy = np.isin(calm.law, NOISY)
+    rank = min(int(inside.sum()), int(np.linalg.matrix_rank(B[noisy][:, inside])) if inside.any() else 0)
+    return np.asarray(problem.design() @ u), int(noisy.sum()) - rank
+
+
+def _columns(problem: Problem, touched: NDArray[np.bool_]) -> Problem | None:
+    """The problem over touched atoms alone; None where private cells tie several unknowns to an atom."""
+    if len(problem.features) > 1:
+        return None
+    return replace(
+        problem, sizes=problem.sizes[touched], bits=None, dense=problem.totals()[:, touched],
+        lower=problem.lower[touched], upper=problem.upper[touched], absent=problem.absent[touched],
+        least=None if problem.least is None else problem.least[touched],
+        most=None if problem.most is None else problem.most[touched],
+    )  # fmt: skip
+
+
+def _estimated(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, tuple[str, ...]]:
+    rows = unstated & np.isin(problem.law, NOISY)
+    if not rows.any():
+        return problem, ()
+    fitted, free = _fit(problem, np.ones(problem.m, dtype=bool))
+    if free < FEWEST:
+        raise ConfigError(
+            f"--noise auto cannot tell noise from values: {problem.m} answers leave {max(free, 0)} degrees of freedom "
+            f"about {problem.K} groups of records; state it (--noise gaussian:3), or collect more answers"
+        )
+    unit = problem.scale
+    residual = np.where(rows, (problem.y - fitted) / unit, 0.0)
+    deviation = float(np.sqrt((residual**2).sum() / free))
+    size = 1 + float(np.abs(problem.y[rows]).max())
+    if deviation < 1e-9 * size:
+        return _exact(problem, rows), ("the answers fit without any noise: they are taken as exact",)
+    whole = bool((problem.y[rows] == np.round(problem.y[rows])).all()) and bool((unit[rows] == 1).all())
+    shown = problem.y[rows] / unit[rows]
+    clamped = rows & (problem.y == 0)
+    expected = float(_below_zero(fitted[rows] / unit[rows], deviation).sum())
+    is_clamped = bool((shown >= 0).all()) and expected > _CLAMPED and bool(clamped.any())
+    if is_clamped:
+        fitted, free = _fit(problem, ~clamped)
+        held = rows & ~clamped
+        residual = np.where(held, (problem.y - fitted) / unit, 0.0)
+        deviation = float(np.sqrt((residual**2).sum() / max(free, FEWEST)))
+    kept = residual[rows & ~clamped] if is_clamped else residual[rows]
+    law, scale = _law(kept, deviation)
+    made = replace(
+        problem,
+        law=np.where(rows, law, problem.law).astype(np.int8),
+        scale=np.where(rows, scale * unit, problem.scale),
+    )
+    between = np.isin(problem.law, tuple(BETWEEN.values())) & unstated
+    made = replace(made, scale=np.where(between, scale * unit, made.scale))
+    if is_clamped:
+        made = replace(
+            made,
+            law=np.where(clamped, BETWEEN[law], made.law).astype(np.int8),
+            lo=np.where(clamped, -np.inf, made.lo),
+            hi=np.where(clamped, 0.5 if whole else 0.0, made.hi),
+        )
+    name = "gaussian" if law == NoiseLaw.GAUSSIAN else "laplace"
+    said = (
+        f"noise estimated from the answers: {name}:{scale:.3g} ({int(rows.sum())} answers, {free} degrees of freedom)"
+    )
+    said += ", rounded to whole numbers" if whole else ""
+    said += f", never below 0 ({int(clamped.sum())} answers clamped)" if is_clamped else ""
+    return made, (said,)
+
+
+def _below_zero(fitted: Floats, deviation: float) -> Floats:
+    """How likely each answer was to be negative (at most -1 once rounded)."""
+    from scipy.special import ndtr
+
+    return np.asarray(ndtr((-0.5 - np.maximum(fitted, 0.0)) / deviation))
+
+
+def _exact(problem: Problem, rows: NDArray[np.bool_]) -> Problem:
+    return replace(
+        problem, law=np.where(rows, NoiseLaw.EXACT, problem.law).astype(np.int8),
+        lo=np.where(rows, problem.y, problem.lo), hi=np.where(rows, problem.y, problem.hi),
+        scale=np.where(rows, 0.0, problem.scale),
+    )  # fmt: skip
+
+
+def _law(residual: Floats, deviation: float) -> tuple[NoiseLaw, float]:
+    """The law under which the residuals are likelier, with its scale: Gaussian unless Laplace is clearly so."""
+    spread = float(np.sqrt(np.mean(residual**2)))
+    mean = float(np.mean(np.abs(residual)))
+    gaussian = np.log(spread) + 0.5 * np.log(2 * np.pi) + 0.5
+    laplace = np.log(2 * mean) + 1
+    if (gaussian - laplace) * len(residual) > 3:
+        return NoiseLaw.LAPLACE, mean * deviation / spread
+    return NoiseLaw.GAUSSIAN, deviation
+
+
+def _tested(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
+    """Stated noise against the residuals; a scale that is too small is replaced by the one they show."""
+    rows = np.isin(problem.law, NOISY)
+    if not rows.any() or problem.m * problem.p > DENSE_LIMIT // 4:
+        return problem, ()
+    fitted, free = _fit(problem, np.ones(problem.m, dtype=bool))
+    if free < FEWEST:
+        return problem, ()
+    laplace = problem.law == NoiseLaw.LAPLACE
+    stated = np.where(laplace, np.sqrt(2), 1.0) * problem.scale
+    standard = ((problem.y - fitted) / np.where(rows, stated, 1.0))[rows]
+    ratio = float(np.sqrt((standard**2).sum() / free))
+    kurtosis = 5.0 if laplace[rows].any() else 2.0
+    off = (ratio**2 - 1) / np.sqrt(kurtosis / free)
+    if off > SURE and ratio > 1.15:
+        said = (
+            f"THE STATED NOISE DOES NOT FIT: the answers miss every table by {ratio:.3g} times its scale. "
+            f"{ratio:.3g} times the stated scale is used instead; --noise auto estimates scale and law"
+        )
+        return replace(problem, scale=np.where(rows, problem.scale * ratio, problem.scale)), (said,)
+    if off < -SURE and ratio < 0.85:
+        said = (
+            f"the answers lie nearer to a table than the stated noise allows ({ratio:.3g} times its scale): stated "
+            "errors are too wide; --noise auto estimates scale and law"
+        )
+        return problem, (said,)
+    return problem, ()

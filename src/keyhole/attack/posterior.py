@@ -1,0 +1,232 @@
+"""A decoding problem as discrete units, and their posterior as a declared value per record with its probability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from keyhole.attack.base import Floats
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.record_values import holds_value
+from keyhole.errors import ContradictionError
+from keyhole.solve.decode.posterior import RowLaw, Units
+
+COMPOSED = 300  # states up to which a group of records is one unit; larger ones are taken record by record
+TOTALS = 2_000  # totals up to which a group of numbers is one unit
+EVERY_VALUE = 20_000  # values a column may have
+
+LAWS = {
+    NoiseLaw.EXACT: RowLaw.HARD,
+    NoiseLaw.INTERVAL: RowLaw.HARD,
+    NoiseLaw.LAPLACE: RowLaw.LAPLACE,
+    NoiseLaw.GAUSSIAN: RowLaw.GAUSSIAN,
+    NoiseLaw.LAPLACE_BETWEEN: RowLaw.LAPLACE_BETWEEN,
+    NoiseLaw.GAUSSIAN_BETWEEN: RowLaw.GAUSSIAN_BETWEEN,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordReading:
+    """How the states of a unit stand for the values of one of its records.
+
+    `reading` (states, values): the chance that one of the records has a value, given the unit's state.
+    """
+
+    atom: int
+    reading: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Discrete:
+    """Units, the group behind each, and how many answers entered (those that tie other private columns do not)."""
+
+    units: Units
+    groups: tuple[RecordReading, ...]
+    rows: NDArray[np.int64]
+
+    def chances(self, problem: Problem, states: Floats) -> Floats:
+        """P(value of one record), (atoms, values), from P(state of a unit)."""
+        found = np.tile(problem.target.rates, (problem.K, 1)) * allowed(problem)
+        units = np.zeros(problem.K)
+        total = np.zeros_like(found)
+        for u, group in enumerate(self.groups):
+            total[group.atom] += states[self.units.of(u)] @ group.reading
+            units[group.atom] += 1
+        found = np.where(units[:, None] > 0, total / np.maximum(units, 1)[:, None], found)
+        return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def values_of(problem: Problem) -> NDArray[np.object_]:
+    """The values that the column can have, as declared."""
+    target = problem.target
+    listed = target.categories if target.categories is not None else target.grid or ()
+    found = np.empty(len(listed), dtype=object)
+    found[:] = listed
+    return found
+
+
+def allowed(problem: Problem) -> NDArray[np.bool_]:
+    """Which values the facts leave to the records of every atom, (atoms, values)."""
+    target = problem.target
+    if target.categories is not None:
+        return np.ones((problem.K, len(target.categories)), dtype=bool)
+    grid = np.array(target.grid)
+    least = problem.lower[: problem.K] if problem.least is None else problem.least
+    most = problem.upper[: problem.K] if problem.most is None else problem.most
+    near = 1e-9 * (1 + np.abs(grid))
+    found = (grid >= least[:, None] - near) & (grid <= most[:, None] + near)
+    if not found.any(axis=1).all():
+        raise ContradictionError(f"the facts leave no grid value of {target.column!r} for some record")
+    return np.asarray(found)
+
+
+def discrete(problem: Problem) -> Discrete:
+    """The units of a problem whose column has finitely many values.
+
+    Atoms that no answer touches make no unit: their records keep their prior. Answers that tie other private columns
+    to this one are left out, which loses what they say and claims nothing.
+    """
+    values, open_to, rates = values_of(problem), allowed(problem), problem.target.rates
+    phi, usable = features_of(problem, values)
+    totals = problem.totals().reshape(problem.m, -1, problem.K)
+    foreign = (totals[:, ~usable] != 0).any(axis=(1, 2)) if (~usable).any() else np.zeros(problem.m, dtype=bool)
+    rows = np.flatnonzero(~foreign)
+    totals, phi = totals[rows][:, usable], phi[usable]
+    by_atom = np.ascontiguousarray(totals.transpose(2, 0, 1))  # (atoms, rows, features)
+    made = _UnitsMade(len(phi))
+    plain = problem.plain and problem.target.grid is not None
+    for k in np.flatnonzero(by_atom.any(axis=(1, 2))):
+        if problem.absent[k]:
+            continue
+        size, chosen = int(problem.sizes[k]), np.flatnonzero(open_to[k])
+        prior = np.log(rates[chosen])
+        touched = np.flatnonzero(by_atom[k].any(axis=1))
+        columns = by_atom[k, touched]
+        if plain and size > 1 and size * (len(chosen) - 1) < TOTALS:
+            made.total(int(k), touched, columns, size, chosen, phi[0, chosen], prior, len(values))
+            continue
+        classes, of = np.unique(phi[:, chosen].T, axis=0, return_inverse=True)
+        made.composed(int(k), touched, columns, size, classes, of.ravel(), chosen, prior, len(values))
+    law = np.array([LAWS[NoiseLaw(code)] for code in problem.law[rows]], dtype=np.int8)
+    radius = np.where(problem.law[rows] == NoiseLaw.EXACT, problem.scale[rows] / 2, 0.0)
+    exact = problem.law[rows] == NoiseLaw.EXACT
+    lo = np.where(exact, problem.y[rows] - radius, problem.lo[rows])
+    hi = np.where(exact, problem.y[rows] + radius, problem.hi[rows])
+    return Discrete(made.units(law, problem.y[rows], lo, hi, problem.scale[rows]), tuple(made.groups), rows)
+
+
+def features_of(problem: Problem, values: NDArray[np.object_]) -> tuple[Floats, NDArray[np.bool_]]:
+    """phi (features, values): what a record with a value adds to each feature; and which features are of it alone."""
+    column = problem.target.column
+    phi, usable = np.zeros((len(problem.features), len(values))), np.ones(len(problem.features), dtype=bool)
+    for f, feature in enumerate(problem.features):
+        if feature.column not in (None, column) or any(c.column != column for joint in feature.cells for c in joint):
+            usable[f] = False
+            continue
+        inside = np.ones(len(values))
+        if feature.cells:
+            cells = [joint[0] for joint in feature.cells if not joint[0].null]
+            inside = np.array([float(any(holds_value(cell, value) for cell in cells)) for value in values])
+        own = inside if feature.column is None else inside * values.astype(np.float64) ** feature.power
+        phi[f] = own
+    return phi, usable
+
+
+class _UnitsMade:
+    """Collects units."""
+
+    def __init__(self, features: int) -> None:
+        self.F = features
+        self.groups: list[RecordReading] = []
+        self._rows: list[NDArray[np.int64]] = []
+        self._columns: list[Floats] = []
+        self._features: list[Floats] = []
+        self._prior: list[Floats] = []
+
+    def add(
+        self, atom: int, rows: NDArray[np.int64], columns: Floats, features: Floats, prior: Floats, reading: Floats
+    ) -> None:
+        """One unit: its entries, its states, and what they say of one record."""
+        self._rows.append(rows)
+        self._columns.append(columns)
+        self._features.append(features)
+        top = prior.max()
+        self._prior.append(prior - (top + np.log(np.exp(prior - top).sum())))
+        self.groups.append(RecordReading(atom, reading))
+
+    def total(
+        self, atom: int, rows: NDArray[np.int64], columns: Floats, size: int, chosen: NDArray[np.int64],
+        levels: Floats, prior: Floats, count: int,
+    ) -> None:  # fmt: skip
+        """A group of numbers on a grid: the state is their total, in steps above the least."""
+        rest, whole = log_ways(size - 1, prior), log_ways(size, prior)
+        reading = np.zeros((len(whole), count))
+        for v, value in enumerate(chosen):
+            with np.errstate(invalid="ignore"):
+                reading[v : v + len(rest), value] = np.exp(prior[v] + rest - whole[v : v + len(rest)])
+        step = levels[1] - levels[0] if len(levels) > 1 else 0.0
+        total = size * levels[0] + step * np.arange(len(whole))
+        self.add(atom, rows, columns, total[:, None], whole, reading)
+
+    def composed(
+        self, atom: int, rows: NDArray[np.int64], columns: Floats, size: int, classes: Floats, of: NDArray[np.int64],
+        chosen: NDArray[np.int64], prior: Floats, count: int,
+    ) -> None:  # fmt: skip
+        """A group of records, each in a class of values that no answer tells apart: how many are in which."""
+        T = len(classes)
+        mass = np.array([np.exp(prior[of == t]).sum() for t in range(T)])
+        value = np.zeros((T, count))
+        value[of, chosen] = np.exp(prior) / mass[of]
+        if size == 1 or comb(size + T - 1, T - 1) > COMPOSED:
+            for _ in range(size):
+                self.add(atom, rows, columns, classes, np.log(mass), value)
+            return
+        counts = _compositions(size, T)
+        ways = gammaln(size + 1) - gammaln(counts + 1).sum(axis=1) + counts @ np.log(mass)
+        self.add(atom, rows, columns, counts @ classes, ways, counts @ value / size)
+
+    def units(self, law: NDArray[np.int8], y: Floats, lo: Floats, hi: Floats, scale: Floats) -> Units:
+        """All of them, with the answers."""
+        sizes = np.array([len(r) for r in self._rows], dtype=np.int64)
+        states = np.array([len(p) for p in self._prior], dtype=np.int64)
+        none = np.zeros((0, self.F))
+        return Units(
+            np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            np.concatenate([*self._rows, np.zeros(0, dtype=np.int64)]).astype(np.int64),
+            np.concatenate([*self._columns, none]), np.concatenate([[0], np.cumsum(states)]).astype(np.int64),
+            np.concatenate([*self._features, none]), np.concatenate([*self._prior, np.zeros(0)]),
+            law, y, lo, hi, np.where(scale > 0, scale, 1.0),
+        )  # fmt: skip
+
+
+def _compositions(size: int, T: int) -> Floats:
+    """Every way to share `size` records among T classes, one a row.
+
+    >>> _compositions(2, 2).tolist()
+    [[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]]
+    """
+    bars = np.array(list(combinations(range(size + T - 1), T - 1)), dtype=np.float64).reshape(-1, T - 1)
+    ends = np.hstack([np.full((len(bars), 1), -1.0), bars, np.full((len(bars), 1), float(size + T - 1))])
+    return np.diff(ends, axis=1) - 1
+
+
+def log_ways(size: int, prior: Floats) -> Floats:
+    """log of the chance of each total of `size` records, whose levels 0.. have the log chances `prior`.
+
+    With a prior of zeros it counts the ways to make a total.
+
+    >>> np.exp(log_ways(2, np.zeros(2))).round().tolist()
+    [1.0, 2.0, 1.0]
+    """
+    total = np.zeros(1)
+    for _ in range(size):  # convolution in logs: counts overflow at a few hundred records
+        wider = np.full(len(total) + len(prior) - 1, -np.inf)
+        for v, chance in enumerate(prior):
+            wider[v : v + len(total)] = np.logaddexp(wider[v : v + len(total)], total + chance)
+        total = wider
+    return total

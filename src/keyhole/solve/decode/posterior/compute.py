@@ -1,0 +1,104 @@
+"""The marginal posterior of every unit, component by component, by the most exact way that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from keyhole.solve.decode.posterior.cavity import LARGEST, cavity_chances
+from keyhole.solve.decode.posterior.chains import CHAINS, sample_tables, work_of_a_sweep
+from keyhole.solve.decode.posterior.enumeration import enumerate_tables
+from keyhole.solve.decode.posterior.listing import listed_tables
+from keyhole.solve.decode.posterior.units import Floats, Ints, RowLaw, Units
+
+WORK = 6e8  # losses that chains may evaluate: a few seconds
+FEWEST_SWEEPS = 60
+SWEEPS = 500
+SEARCHED = 14.0  # entropy (of the approximate chances, in nats) up to which all tables are searched for
+AGREED = 0.08  # root mean square distance of a chain from the others up to which they are believed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Marginals:
+    """P(state), flat like `Units.features`, and how many units were computed in which way.
+
+    `impossible` are the rows of a component that no table meets.
+    """
+
+    chances: Floats
+    ways: dict[str, int]
+    apart: float = 0.0
+    tables: int = 1
+    impossible: Ints | None = None
+    stopped: bool = False
+
+
+def marginals(
+    units: Units, *, rng: np.random.Generator, seconds: float = 10.0, watch: Callable[[int, float], None] | None = None
+) -> Marginals:
+    """P(state of u | answers) for every unit.
+
+    Units that no answer touches keep their prior. Per component: every table where few are left (exact); all tables
+    that CP-SAT lists, without noise (exact); chains with swaps (a sample of tables, checked against one another);
+    expectation propagation (approximate). Interrupted, what was not computed keeps its prior.
+
+    >>> two = Units.of_columns([np.array([0]), np.array([], dtype=int)], [np.zeros(2)] * 2, 1)
+    >>> found = marginals(two, rng=np.random.default_rng(0))
+    >>> found.chances.tolist(), found.ways
+    ([1.0, 0.0, 0.5, 0.5], {'enumerated': 1, 'untouched': 1})
+    """
+    chances = np.exp(units.log_prior)
+    ways: dict[str, int] = {}
+    apart, tables = 0.0, 1
+    done = 0
+    for who, rows in units.components():
+        done += len(who)
+        if not len(rows):
+            ways["untouched"] = ways.get("untouched", 0) + len(who)
+            continue
+        part = units.part(who, rows)
+        try:
+            way, found, off, count = _component(part, rng, seconds)
+            if watch is not None:
+                watch(done, off)
+        except KeyboardInterrupt:
+            return Marginals(chances, ways, apart, tables, stopped=True)
+        if found is None:
+            return Marginals(chances, ways, impossible=rows)
+        ways[way] = ways.get(way, 0) + len(who)
+        apart, tables = max(apart, off), min(tables * max(count, 1), 10**12)
+        at = 0
+        for u in who:
+            size = units.of(int(u)).stop - units.of(int(u)).start
+            chances[units.of(int(u))] = found[at : at + size]
+            at += size
+    return Marginals(chances, ways, apart, tables)
+
+
+def _component(units: Units, rng: np.random.Generator, seconds: float) -> tuple[str, Floats | None, float, int]:
+    """(way, chances, disagreement of chains, tables); chances None: no table meets the hard answers."""
+    few = float(np.log(np.diff(units.states)).sum()) < np.log(3e7)
+    hard = units.law == RowLaw.HARD
+    if few or hard.any():
+        every = enumerate_tables(units, 1e9 if few else 3e7)
+        if every.complete:
+            return "enumerated", every.chances if every.tables else None, 0.0, every.tables
+    wide = units.count * units.F
+    if wide > LARGEST:
+        raise MemoryError(f"{wide} unknowns")
+    near = cavity_chances(units)
+    # chains meet tables that are few seldom, a search does: the approximate entropy says how many there are
+    if hard.all() and float(-(near * np.log(np.maximum(near, 1e-300))).sum()) < SEARCHED:
+        listed = listed_tables(units, seconds)
+        if listed is not None:
+            return "enumerated", listed.chances if listed.tables else None, 0.0, listed.tables
+    sweeps = int(min((3 if hard.any() else 1) * SWEEPS, WORK / (CHAINS * work_of_a_sweep(units))))
+    if sweeps >= FEWEST_SWEEPS:
+        first = np.array([int(np.argmax(near[units.of(u)])) for u in range(units.count)], dtype=np.int64)
+        for turns, agreed in ((sweeps // 4, AGREED / 4), (sweeps, AGREED)):  # short chains that agree are enough
+            sampled = sample_tables(units, rng=rng, sweeps=turns, first=first)
+            if sampled is not None and sampled.apart < agreed:
+                return "sampled", sampled.chances, sampled.apart, sampled.tables
+    return "approximated", near, 0.0, 1
