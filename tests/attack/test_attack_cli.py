@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -80,7 +81,10 @@ def test_json_is_the_contract(place: Path) -> None:
     assert jeremy["column"] == "Blood sugar"
     assert jeremy["value"] == pytest.approx(5.2)
     assert jeremy["confidence"] == pytest.approx(0)
-    assert reply["estimates"][2]["confidence"] is None
+    assert reply["estimates"][2]["confidence"] == pytest.approx(6.5 / 12**0.5)
+    ranges = [e["range"] for e in reply["estimates"]]
+    assert ranges == [[3, 5], [5.2, 5.2], [3, 9.5], [3, 9.5], [6.4, 8.4], [3, 9.5]]  # known answer 5
+    assert [e["value"] for e in reply["estimates"]] == pytest.approx([4, 5.2, 15.5 / 3, 15.5 / 3, 7.4, 15.5 / 3])
     assert reply["score"]["records"] == 6
     john = reply["estimates"][0]["value"]
     assert 3 <= john <= 5
@@ -153,6 +157,15 @@ def bad(place: Path, says: str, *options: str) -> None:
     assert found.stdout == ""
 
 
+def skipped(place: Path, says: str) -> None:
+    """One bad statement is listed and left out; the others are used."""
+    found = run(place, "--format", "json")
+    assert found.exit_code == 0, found.output
+    assert "statement 4 is not used" in " ".join(found.stderr.split())
+    assert says in " ".join(found.stderr.split())
+    assert json.loads(found.stdout)["estimates"][1]["value"] == pytest.approx(5.2)
+
+
 def test_contradicting_answers_say_which(place: Path) -> None:
     write(place, [{"sql": s, "answer": a} for s, a in [*LOG, (LOG[0][0], 99)]])
     bad(place, "query 1, query 4")
@@ -162,14 +175,14 @@ def test_contradicting_answers_say_which(place: Path) -> None:
 def test_a_line_that_is_not_json_says_where(place: Path) -> None:
     with (place / "log.jsonl").open("a") as file:
         file.write("{oops\n")
-    bad(place, "line 4")
+    skipped(place, "line 4")
 
 
 @pytest.mark.parametrize("answer", ["NaN", "Infinity"])
 def test_an_answer_that_is_no_number_says_where(place: Path, answer: str) -> None:
     with (place / "log.jsonl").open("a") as file:
         file.write(f'{{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people", "answer": {answer}}}\n')
-    bad(place, "line 4")
+    skipped(place, "line 4")
 
 
 def test_a_missing_answer_says_where(place: Path) -> None:
@@ -405,3 +418,60 @@ def test_the_problem_is_assembled_once_a_column(place: Path, monkeypatch: pytest
     found = run(place, "--method", method, "--private", "Blood sugar:3..10")
     assert found.exit_code == 0, found.output
     assert calls == ["Blood sugar"]
+
+
+COUNTS = "SELECT COUNT(*) FROM people WHERE status = 'C' AND client IN ({})"
+
+
+def counted(place: Path, seed: int, answers: int, *, sd: float = 1.0) -> list[str]:
+    """A roster of 40 clients, 12 of them asked about, and rounded noisy counts of one category."""
+    rng = np.random.default_rng(seed)
+    status = rng.choice(list("ABCD"), 40)
+    (place / "clients.csv").write_text("client\n" + "\n".join(map(str, range(40))) + "\n")
+    (place / "status.csv").write_text("client,status\n" + "\n".join(f"{i},{s}" for i, s in enumerate(status)) + "\n")
+    lines = []
+    for _ in range(answers):
+        who = np.flatnonzero(rng.random(12) < 0.5)
+        true = int((status[who] == "C").sum())
+        sql = COUNTS.format(", ".join(map(str, who)) or "-1")
+        lines.append({"sql": sql, "answer": int(np.round(true + rng.normal(0, sd)))})
+    write(place, lines)
+    return [str(s) for s in status]
+
+
+def test_counts_of_a_category_with_noise_that_nobody_stated(place: Path) -> None:
+    status = counted(place, 3, 150)
+    options = ("--private", "status=A,B,C,D", "--id", "client", "--noise", "auto", "--format", "json")
+    arguments = ["attack", str(place / "log.jsonl"), "--data", str(place / "clients.csv"), *options]
+    found = CliRunner().invoke(app, [*arguments, "--by", "confidence", "--truth", str(place / "status.csv")])
+    assert found.exit_code == 0, found.output
+    assert "noise estimated from" in found.stderr
+    reply = json.loads(found.stdout)
+    for estimate in reply["estimates"]:
+        client = int(estimate["record"]["client"])
+        assert estimate["value"] in "ABCD"
+        if client < 12 and status[client] == "C":
+            assert estimate["value"] == "C"
+            assert estimate["confidence"] > 0.9
+        elif client >= 12:
+            assert estimate["confidence"] == 0.25
+    sure = [e["confidence"] for e in reply["estimates"]]
+    assert sure == sorted(sure, reverse=True)
+    assert reply["score"]["control_records"] == 28
+    assert reply["score"]["precision"][-1][0] == 40
+    assert reply["score"]["exact_low"] < reply["score"]["exact"] < reply["score"]["exact_high"]
+    one = CliRunner().invoke(app, [*arguments, "--target", "client < 3"])
+    assert len(json.loads(one.stdout)["estimates"]) == 3
+    nobody = CliRunner().invoke(app, [*arguments, "--target", "client > 99"])
+    assert nobody.exit_code == 2
+    assert "matches nobody" in nobody.stderr
+
+
+def test_noise_that_does_not_fit_is_said_loudly(place: Path) -> None:
+    counted(place, 4, 150, sd=4.0)
+    options = ("--private", "status=A,B,C,D", "--id", "client", "--noise", "gaussian:0.7", "--format", "json")
+    found = CliRunner().invoke(
+        app, ["attack", str(place / "log.jsonl"), "--data", str(place / "clients.csv"), *options]
+    )
+    assert found.exit_code == 0, found.output
+    assert "THE STATED NOISE DOES NOT FIT" in found.stderr

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.attack.base import Reconstruction, Target, Watch, prior_reconstruction
 from keyhole.attack.batch import DENSE_LIMIT, BatchAttack, refuse_contradiction
@@ -31,6 +32,7 @@ from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError
 from keyhole.evidence import Evidence
+from keyhole.solve.decode.bitrows import unpack
 from keyhole.solve.status import SolverStatus
 
 BATCH: Final[dict[str, type[BatchAttack]]] = {
@@ -45,7 +47,7 @@ MANY = 1500  # groups above which box least squares by L-BFGS is quicker than a 
 METHODS: Final[tuple[str, ...]] = (*BATCH, *STREAMING)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """A method, why it was taken, how many rows (answers and known values) it had, what was found of their noise."""
 
@@ -53,6 +55,7 @@ class Choice:
     why: str
     rows: int
     noise: tuple[str, ...] = ()
+    asked: NDArray[np.bool_] | None = None  # the records that some answer is about
 
 
 def choose(problem: Problem) -> Choice:
@@ -126,7 +129,7 @@ def run(
     fit = fit_noise(problem, marked)
     problem = fit.problem
     choice = choose(problem) if method == "auto" else Choice(method, "asked for", problem.m)
-    choice = replace(choice, noise=fit.messages)
+    choice = replace(choice, noise=fit.messages, asked=_asked(problem))
     if choice.method in BATCH:
         attack = BATCH[choice.method](target)
         attack.watch = watch
@@ -143,6 +146,16 @@ def run(
         found = stream.estimate()
         del tape  # unmap the file before its folder goes
     return choice, _checked(choice.method, problem, found)
+
+
+def _asked(problem: Problem) -> NDArray[np.bool_]:
+    """The records that some row touches."""
+    if problem.bits is not None:
+        some = np.bitwise_or.reduce(problem.bits, axis=0) if problem.m else np.zeros(0, dtype=np.uint64)
+        held = unpack(some[None, :], problem.K)[0].astype(bool) if len(some) else np.zeros(problem.K, dtype=bool)
+    else:
+        held = problem.totals().reshape(problem.m, -1, problem.K).any(axis=(0, 1))
+    return np.asarray(held[problem.of])
 
 
 def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruction:

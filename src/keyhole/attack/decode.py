@@ -11,6 +11,7 @@ from keyhole.attack.base import Floats, Watch
 from keyhole.attack.batch import midpoint
 from keyhole.attack.cell_constraints import cell_rows
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.standard_errors import carried
 from keyhole.solve.decode.bitrows import overlaps, transpose
 from keyhole.solve.decode.interior.method import Rows, RowTerm, Solution, minimise
 from keyhole.solve.status import SolverStatus
@@ -96,12 +97,15 @@ def decode(
 
 
 def _nearest_to_middle(problem: Problem, rows: Rows, found: Solution) -> Solution:
-    """Of all points that meet exact answers, the one nearest to the prior's middle, in the norm of records.
+    """Of all points that meet exact answers, the one nearest to the middle of what they leave, in the norm of records.
 
     Without noise they are all equally likely; this one does not hang on the solver's path. Should the second solve not
     meet the answers as well as the first, the first stands.
     """
+    lower, upper = carried(problem, rows.A[: problem.m])
+    both = np.isfinite(lower) & np.isfinite(upper) & (lower <= upper)
     centre = midpoint(problem)
+    centre[both] = (lower[both] + upper[both]) / 2
     size = 1.0 + float(np.max(np.abs(centre), initial=0.0)) + float(np.max(np.abs(problem.y), initial=0.0))
     ridge = problem.weights() / (size * float(problem.weights().max()))  # scaled so that its pull is about 1
     stiffer = replace(rows, weight=np.full(len(rows.weight), _STIFFER))

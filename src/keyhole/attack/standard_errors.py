@@ -29,18 +29,32 @@ def information(problem: Problem, unit: float, excess: float = 2.0) -> Floats:
     )
 
 
+def prior_deviation(problem: Problem) -> Floats:
+    """Standard deviation of one record behind every unknown beforehand: even over its grid or range; inf if open.
+
+    A bit has 1/2, an indicator too: the even law over two values is as wide as any on [0, 1].
+    """
+    width, step = problem.upper - problem.lower, np.zeros(problem.p)
+    for f, feature in enumerate(problem.features):
+        part = slice(f * problem.K, (f + 1) * problem.K)
+        if feature.column is None:
+            step[part] = 1.0
+        elif problem.plain and problem.target.prior.step is not None:
+            step[part] = float(problem.target.prior.step)
+    even = np.where(np.isfinite(width), np.sqrt(np.maximum(width * (width + 2 * step), 0.0) / 12), np.inf)
+    return np.minimum(even, problem.target.deviation) if problem.plain else np.asarray(even)
+
+
 def standard_errors(problem: Problem, A: Floats) -> Floats:
     """A standard error per unknown, as that of one record behind it; inf where nothing bounds it.
 
     The linear-Gaussian posterior with the prior's spread; an unknown spread is taken as 100 times the largest known
     one, and what stays near it is called infinite.
     """
-    weights, width = problem.weights(), problem.upper - problem.lower
+    weights = problem.weights()
     if problem.p > SPREAD_LIMIT:
         return np.full(problem.p, problem.target.deviation)
-    deviation = np.where(np.isfinite(width), width / np.sqrt(12), np.inf)
-    if np.isfinite(problem.target.deviation):
-        deviation = np.minimum(deviation, problem.target.deviation)
+    deviation = prior_deviation(problem)
     noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN))
     known = np.isfinite(deviation)
     largest = max(float(np.max(deviation[known], initial=0.0)), float(np.max(problem.scale[noisy], initial=0.0)))
@@ -82,12 +96,11 @@ def _excess(answers: float) -> float:
     return float(np.clip(1 + 1.8 / np.sqrt(max(answers, 1e-9)), 1.0, 2.0))
 
 
-def feasible_width(problem: Problem, A: Floats, *, rounds: int = 8) -> Floats:
-    """Width of the range that exact and interval answers and bounds leave one record of every unknown; never too small.
+def carried(problem: Problem, A: Floats, *, rounds: int = 8) -> tuple[Floats, Floats]:
+    """Bounds of every unknown (a mean over its records) that exact and interval answers leave; never too narrow.
 
     Bounds are carried through the rows: in lo <= a u <= hi what the other unknowns can add at most is the least that is
-    left for one. With s records behind a mean between l and h, one of them lies above s l less the most the others can
-    have. Cost: O(m p) a round.
+    left for one. Cost: O(m p) a round.
     """
     hard = np.isin(problem.law, (NoiseLaw.EXACT, NoiseLaw.INTERVAL))
     lower, upper = problem.lower.copy(), problem.upper.copy()
@@ -101,6 +114,15 @@ def feasible_width(problem: Problem, A: Floats, *, rounds: int = 8) -> Floats:
         lower, upper = _carry(B, lo, hi, lower, upper)
         if np.allclose(before[0], lower, atol=0) and np.allclose(before[1], upper, atol=0):
             break
+    return lower, upper
+
+
+def feasible_width(problem: Problem, A: Floats) -> Floats:
+    """Width of the range that exact and interval answers and bounds leave one record of every unknown; never too small.
+
+    With s records behind a mean between l and h, one of them lies above s l less the most the others can have.
+    """
+    lower, upper = carried(problem, A)
     size, least, most = problem.weights(), problem.lower, problem.upper
     with np.errstate(invalid="ignore"):
         low = np.where(size > 1, size * lower - (size - 1) * most, lower)

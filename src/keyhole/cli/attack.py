@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from keyhole.attack.score import Score
     from keyhole.logs.open import Log
     from keyhole.settings import Settings
-    from keyhole.verbs.attack import Attacked
+    from keyhole.verbs.attack import Attacked, AttackTerms
     from keyhole.verbs.compare import AttackComparison
 
 SHOWN = 40  # records printed as text; JSON has them all
@@ -50,6 +50,13 @@ class Method(StrEnum):
     SGD = "sgd"
 
 
+class Listing(StrEnum):
+    """In which order people are listed."""
+
+    RECORD = "record"
+    CONFIDENCE = "confidence"
+
+
 HELP = """Rebuild private values from a transcript of questions and answers.
 
 TRANSCRIPT is JSONL, one {"sql": ..., "answer": ..., "noise": ...} a line. The data is the public half of the
@@ -62,6 +69,7 @@ Examples
   keyhole attack transcript.jsonl --data roster.csv --private "Blood sugar:3..10:0.1" --id Name \\
     --truth people.csv --compare --format html --out attack.html
   keyhole attack noisy.jsonl --data roster.csv --id Name --private smoker:0..1:1 --noise laplace:2 --format json
+  keyhole attack counts.jsonl --data roster.csv --id client --private status=A,B,C,D --noise auto --by confidence
   keyhole attack --oracle http://localhost:8000/above --queries queries.csv --record answers.jsonl --budget 5000
 
 \b
@@ -94,6 +102,8 @@ def attack(
     method: Method,
     truth: Path | None,
     tolerance: float | None,
+    target: str | None,
+    by: Listing,
     oracle: str | None,
     queries: Path | None,
     budget: int | None,
@@ -113,6 +123,7 @@ def attack(
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.settings import settings, with_private
     from keyhole.sql import Dialect
+    from keyhole.verbs.attack import AttackTerms
 
     where, told = options.either(data, roster), options.one_of(config, knowledge)
 
@@ -120,8 +131,8 @@ def attack(
         return with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
 
     if oracle is not None:
-        terms = AskingTerms(noise or "auto", budget, rate, record, bounds, learner, basis, levels, calibrate, test)
-        attack_oracle(oracle, queries, merged, terms, format=format, out=out)
+        asking = AskingTerms(noise or "auto", budget, rate, record, bounds, learner, basis, levels, calibrate, test)
+        attack_oracle(oracle, queries, merged, asking, format=format, out=out)
         return
     if transcript is None:
         raise ConfigError("nothing to attack: give a TRANSCRIPT, or --oracle with --queries")
@@ -131,27 +142,21 @@ def attack(
     check_out(out)
     if compare and truth is None:
         raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")
-    _show(
-        *_played(log, given, str(method), compare, {"noise": noise, "truth": truth, "tolerance": tolerance}),
-        format,
-        out,
-    )
+    terms = AttackTerms(noise, str(method), truth, tolerance, target, str(by))
+    _show(*_played(log, given, terms, compare), format, out)
 
 
-def _played(
-    log: Log, given: Settings, method: str, compare: bool, terms: dict[str, Any]
-) -> tuple[Attacked, AttackComparison | None]:
+def _played(log: Log, given: Settings, terms: AttackTerms, compare: bool) -> tuple[Attacked, AttackComparison | None]:
     """The attack, and other methods beside it if asked for."""
     from keyhole.verbs.attack import attacked
 
     with progress_on_stderr() as progress:
-        ways: dict[str, Any] = {"progress": progress, "interruptible": _interruptible}
-        found = attacked(log, given, method=method, **terms, **ways)
+        found = attacked(log, given, terms, progress=progress, interruptible=_interruptible)
         if not compare:
             return found, None
         from keyhole.verbs.compare import compare as compared
 
-        return found, compared(log, given, found, **terms)
+        return found, compared(log, given, found, terms)
 
 
 def _show(found: Attacked, beside: AttackComparison | None, format: Format, out: Path | None) -> None:  # noqa: A002
@@ -191,6 +196,7 @@ def _interruptible() -> Iterator[Any]:
 
 
 def _print(console: Console, found: Attacked, beside: AttackComparison | None) -> None:
+    import numpy as np
     from rich.markup import escape
     from rich.table import Table
 
@@ -204,9 +210,15 @@ def _print(console: Console, found: Attacked, beside: AttackComparison | None) -
         console.print(f"{result.status.value}: {result.status.cure}{note}; residual {_residual(result.residual)}")
         right = result.measure is Measure.PROBABILITY
         grid = Table("record", "estimate", "probability" if right else "+-", box=None, pad_edge=False)
-        for label, value, sure in list(zip(labels, tidy(result.values), result.confidence, strict=True))[:SHOWN]:
+        ends = found.ranges.get(target.column)
+        ends = ends if ends is not None and (np.isfinite(ends[0]) | np.isfinite(ends[1])).any() else None
+        if ends is not None:
+            grid.add_column("range")
+        listed = list(zip(labels, tidy(result.values), result.confidence, strict=True))[:SHOWN]
+        for at, (label, value, sure) in enumerate(listed):
             name = ", ".join(str(v) for v in label.values())
-            grid.add_row(escape(name), _shown(value, float(sure), right), _confidence(float(sure), right))
+            shown = (escape(name), _shown(value, float(sure), right), _confidence(float(sure), right))
+            grid.add_row(*shown, *(() if ends is None else (_range(float(ends[0][at]), float(ends[1][at])),)))
         console.print(grid)
         if len(labels) > SHOWN:
             console.print(f"... and {len(labels) - SHOWN} more; --format json has them all")
@@ -232,6 +244,15 @@ def _print_compared(console: Console, beside: AttackComparison) -> None:
     for p in beside.methods:
         if p.cannot:
             console.print(f"not by {p.method}: {escape(p.cannot)}")
+
+
+def _range(lo: float, hi: float) -> str:
+    """What is proved of a value: [3, 5], or an end alone."""
+    if math.isinf(lo) and math.isinf(hi):
+        return "any"
+    if lo == hi:
+        return f"{lo:g}"
+    return f">= {lo:.6g}" if math.isinf(hi) else f"<= {hi:.6g}" if math.isinf(lo) else f"\\[{lo:.6g}, {hi:.6g}]"
 
 
 def _residual(value: float) -> str:
@@ -261,6 +282,12 @@ def _print_score(console: Console, s: Score) -> None:
         f"commonest value {100 * s.majority_exact:.1f} %); within {s.tolerance:g}: {100 * s.within:.1f} % "
         f"(prior {100 * s.prior_within:.1f} %)"
     )
+    console.print(f"95 % interval of the share exact: {100 * s.exact_low:.1f} to {100 * s.exact_high:.1f} %")
+    if s.control_exact is not None:
+        count = s.control_records
+        console.print(f"control group, whom no answer touches: {100 * s.control_exact:.1f} % of {count} exact")
+    if s.precision:
+        console.print("right among the surest: " + ", ".join(f"{100 * share:.1f} % of {k}" for k, share in s.precision))
     if s.error is not None:
         console.print(f"mean absolute error {s.error:.4g} (prior {s.prior_error:.4g})")
 
@@ -282,6 +309,14 @@ command = click.Command(
         options.TRUTH,
         options.TOLERANCE,
         options.flag("--compare", "Also attack less of the log, and by other methods (needs --truth)."),
+        click.Option(
+            ["--target"],
+            metavar="WHERE",
+            help="Report and score only these people: a condition on public columns and ids.",
+        ),
+        options.words(
+            "--by", Listing.RECORD, "How people are listed; confidence puts the surest first, and scores them so."
+        ),
         options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],

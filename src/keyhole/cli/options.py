@@ -251,7 +251,9 @@ ROSTER = click.Option(
 )
 KNOWLEDGE = click.Option(["-k", "--knowledge"], type=FILE, help="Another name of --config.")
 NOISE = click.Option(
-    ["--noise"], metavar="KIND:SCALE", help="Noise of answers that state none, such as laplace:2 or gaussian:0.5."
+    ["--noise"],
+    metavar="KIND:SCALE|auto",
+    help="Noise of answers that state none: laplace:2, gaussian:0.5; auto: estimated.",
 )
 TRUTH = click.Option(["--truth"], type=FILE, help="The whole table, to score the guesses against.")
 TOLERANCE = click.Option(["--tolerance"], type=float, help="A guess this near counts as within tolerance.")

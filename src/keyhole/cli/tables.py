@@ -99,6 +99,9 @@ def tables(
     check_out(cells)
     words = TableWords(
         value=value,
+        by=along,
+        across=across,
+        rounding=rounding,
         total=total,
         suppressed=suppressed,
         nested=nested,
@@ -108,9 +111,6 @@ def tables(
         count=count,
         largest=largest,
         second=second,
-        by=along,
-        across=across,
-        rounding=rounding,
     )
     with progress_on_stderr() as progress:
         drawn = drawn_from(tables, words)

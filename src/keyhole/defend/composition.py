@@ -11,6 +11,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 SLACK = 1 + 1e-6  # more than what is lost in double arithmetic
 STEPS = 200
@@ -32,9 +33,10 @@ def bundle_delta(each: float, times: int, epsilon: float) -> float:
     return min(1.0, float(parts.sum()) * SLACK + 1e-18)
 
 
-def _log_choose(times: int) -> np.ndarray:  # type: ignore[type-arg]
+def _log_choose(times: int) -> NDArray[np.float64]:
     logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, times + 1, dtype=np.float64)))])
-    return logs[-1] - logs - logs[::-1]
+    found: NDArray[np.float64] = logs[-1] - logs - logs[::-1]
+    return found
 
 
 def bundle_epsilon(each: Fraction, times: int, delta: Fraction) -> Fraction:

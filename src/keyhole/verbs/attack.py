@@ -6,29 +6,33 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Reconstruction, Target
+from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.attack.choose import Choice, run
-from keyhole.attack.score import Score, score
-from keyhole.errors import ConfigError, DataError, LogError
+from keyhole.attack.score import Score, ranked, right_of, score
+from keyhole.errors import ConfigError, DataError, LogError, QueryError
 from keyhole.evidence import Evidence
-from keyhole.gather import gather, transcribe
-from keyhole.knowledge import Config, Knowledge
+from keyhole.knowledge import Config
 from keyhole.logs.open import Log, as_log
-from keyhole.predicate import IsNull, leaves
-from keyhole.query import DOUBTFUL
+from keyhole.predicate import quote_name
 from keyhole.settings import Names, Settings, settings, with_private
+from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Use, open_table, read_columns
-from keyhole.transcript import ABSENT, Noise, Transcript
+from keyhole.transcript import Noise
+from keyhole.verbs.attack_log import evidence_of_log
+from keyhole.verbs.proved_ranges import proved_ranges
 
 Progress = Callable[[str, int, int], None]
 Stop = Callable[[], None]
+AUTO = "auto"  # noise that is estimated
+DOUBTING = ("l1", "extended-kaczmarz")  # methods for answers that may be wrong: nothing is proved by such
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -40,6 +44,7 @@ class Attacked:
     scores: Mapping[str, Score]
     warnings: tuple[str, ...]
     truths: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)  # proved
 
     def __repr__(self) -> str:
         made = ", ".join(f"{target.column} by {choice.method}" for target, choice, _ in self.found)
@@ -66,9 +71,12 @@ class Attacked:
                 "column": target.column,
                 "value": _number(value),
                 "confidence": _number(sure),
+                **self._range(target.column, at),
             }
             for target, _, result in self.found
-            for label, value, sure in zip(self.labels, tidy(result.values), result.confidence, strict=True)
+            for at, (label, value, sure) in enumerate(
+                zip(self.labels, tidy(result.values), result.confidence, strict=True)
+            )
         ]
         first = self.found[0]
         reply: dict[str, Any] = {
@@ -86,6 +94,12 @@ class Attacked:
             reply["score"] = whole[first[0].column] if len(whole) == 1 else whole
         return reply
 
+    def _range(self, column: str, at: int) -> dict[str, Any]:
+        if column not in self.ranges:
+            return {}
+        lo, hi = self.ranges[column]
+        return {"range": [_number(lo[at]), _number(hi[at])]}
+
 
 def attack(
     log: str | Path | Log | Sequence[str | Mapping[str, Any] | tuple[str, Any]],
@@ -102,13 +116,16 @@ def attack(
     truth: object = None,
     tolerance: float | None = None,
     dialect: str | None = None,
+    target: str | None = None,
+    by: str | None = None,
 ) -> Attacked:
     """Guess private values from questions and their answers, as somebody who has seen nothing else of them.
 
     `log` is a .jsonl transcript, a `Log`, or a list of (statement, answer); `data` the public half of the table. A
     private column in the data is not read. `truth` (a path or a frame) is the whole table, to score against. `noise`
-    ("laplace:2") is the law of answers that state none, `dialect` what the statements were written for (default: what
-    the log says, else DuckDB).
+    ("laplace:2"; "auto": estimated from the answers) is the law of answers that state none, `dialect` what the
+    statements were written for (default: what the log says, else DuckDB). `target`, a condition on public columns and
+    ids, says of whom to report; `by` "confidence" puts the surest first.
 
     >>> import pyarrow as pa
     >>> asked = [("SELECT SUM(pay) FROM t", 60), ("SELECT SUM(pay) FROM t WHERE team = 'a'", 30)]
@@ -117,29 +134,45 @@ def attack(
     [15.0, 15.0, 30.0]
     """
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
-    return attacked(as_log(log, dialect), given, noise=noise, method=method, truth=truth, tolerance=tolerance)
+    terms = AttackTerms(noise, method, truth, tolerance, target, by)
+    return attacked(as_log(log, dialect), given, terms)
+
+
+@dataclass(frozen=True, slots=True)
+class AttackTerms:
+    """How a log is attacked, what it is scored against, and of whom to report in which order."""
+
+    noise: str | None = None
+    method: str = "auto"
+    truth: object = None
+    tolerance: float | None = None
+    target: str | None = None
+    by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.tolerance is not None and not (math.isfinite(self.tolerance) and self.tolerance >= 0):
+            raise ConfigError(f"--tolerance {self.tolerance:g}: write a number that is not negative")
+        if self.by not in (None, "record", "confidence"):
+            raise ConfigError(f"--by {self.by!r}: write record or confidence")
 
 
 def attacked(
     log: Log,
     given: Settings,
+    terms: AttackTerms,
     *,
-    noise: str | None = None,
-    method: str = "auto",
-    truth: object = None,
-    tolerance: float | None = None,
     progress: Progress | None = None,
     interruptible: Callable[[], AbstractContextManager[Stop]] = lambda: nullcontext(lambda: None),
 ) -> Attacked:
     """The attack on merged settings. `interruptible` gives what a solver calls at each step, to be stopped there."""
-    if tolerance is not None and not (math.isfinite(tolerance) and tolerance >= 0):
-        raise ConfigError(f"--tolerance {tolerance:g}: write a number that is not negative")
-    law = _noise(noise)
+    law = _noise(terms.noise)
     warnings: list[str] = []
     people = _roster(given, warnings)
     known = given.knowledge()
-    evidence = _evidence(log, people, known, law, warnings)
-    found = []
+    wanted = _wanted(terms.target, people)
+    evidence, unstated = evidence_of_log(log, people, known, law, warnings)
+    unstated = unstated if terms.noise == AUTO else frozenset()
+    found, ranges = [], {}
     for column in given.asked:
         target = Target(column, people.n, known.prior(column))
         with interruptible() as stop:
@@ -149,22 +182,116 @@ def attacked(
                     progress(f"{column}: step {step}, residual {residual:.3g}", 0, 0)
                 stop()
 
-            choice, guess = run(method, target, evidence, watch=watch)
+            choice, guess = run(terms.method, target, evidence, watch=watch, unstated=unstated)
+            proved = None if choice.method in DOUBTING else _proved(evidence, people, target, stop)
+        if proved is not None:
+            ranges[column] = proved
+            guess = _inside(guess, *proved)
         found.append((target, choice, guess))
-        if evidence.transcript.entries and not choice.rows:
+        warnings.extend(choice.noise)
+        if evidence.transcript.entries and not choice.rows and proved is None:
             warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
-    truths = {t.column: _true_values(t, r, truth, people, given, warnings) for t, _, r in found if truth is not None}
-    scores = {t.column: score(r, truths[t.column], t, tolerance=tolerance) for t, _, r in found if t.column in truths}
-    known_truths = {column: values.tolist() for column, values in truths.items()}
-    return Attacked(tuple(found), tuple(people.labels(np.arange(people.n))), scores, tuple(warnings), known_truths)
+    whole = _Whole(tuple(found), ranges, people, given, terms, warnings)
+    return whole.reported(wanted)
+
+
+def _proved(
+    evidence: Evidence, people: DuckDBRoster, target: Target, stop: Stop
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Proved ranges; none if the user has had enough."""
+    try:
+        stop()
+        return proved_ranges(evidence, people, target)
+    except KeyboardInterrupt:
+        return None
+
+
+def _inside(found: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> Reconstruction:
+    """The guess within what is proved; an error of 0 only where one value is left."""
+    if found.values.dtype == object:
+        return found
+    values = np.clip(found.values, lo, hi)
+    if found.measure is not Measure.STANDARD_ERROR:
+        sure = np.where((values != found.values) & (lo < hi), 0.0, found.confidence)
+        return replace(found, values=values, confidence=np.where(lo == hi, 1.0, sure))
+    width = hi - lo
+    near = 1e-9 * (1 + np.abs(values))
+    spread = np.where(width <= near, 0.0, np.where(np.isfinite(width), width / math.sqrt(12), math.inf))
+    unearned = ((found.confidence == 0) | np.isinf(found.confidence)) & (width > near)
+    return replace(found, values=values, confidence=np.where((width <= near) | unearned, spread, found.confidence))
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """What was found of everybody; `reported` is about those who are wanted, in the order that is."""
+
+    found: tuple[tuple[Target, Choice, Reconstruction], ...]
+    ranges: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+    people: DuckDBRoster
+    given: Settings
+    terms: AttackTerms
+    warnings: list[str]
+
+    def reported(self, wanted: NDArray[np.int64]) -> Attacked:
+        """Guesses, scores and ranges of these records."""
+        rows = self._ordered(wanted)
+        truths: dict[str, NDArray[Any]] = {}
+        scores: dict[str, Score] = {}
+        for target, choice, result in self.found if self.terms.truth is not None else ():
+            real = _true_values(target, result, self.terms.truth, self.people, self.given, self.warnings)
+            truths[target.column] = real[rows]
+            scores[target.column] = self._scored(target, choice, result, real, rows)
+        found = tuple(
+            (t, c, replace(r, values=r.values[rows], confidence=r.confidence[rows])) for t, c, r in self.found
+        )
+        labels = tuple(self.people.labels(np.arange(self.people.n)))
+        ranges = {column: (lo[rows], hi[rows]) for column, (lo, hi) in self.ranges.items()}
+        known = {column: values.tolist() for column, values in truths.items()}
+        return Attacked(found, tuple(labels[r] for r in rows), scores, tuple(self.warnings), known, ranges)
+
+    def _ordered(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self.terms.by != "confidence" or not self.found:
+            return wanted
+        first = self.found[0][2]
+        sure = first.confidence[wanted]
+        return wanted[np.argsort(-sure if first.measure is Measure.PROBABILITY else sure, kind="stable")]
+
+    def _scored(
+        self, target: Target, choice: Choice, result: Reconstruction, real: NDArray[Any], rows: NDArray[np.int64]
+    ) -> Score:
+        picked = replace(result, values=result.values[rows], confidence=result.confidence[rows])
+        made = score(picked, real[rows], replace(target, n=len(rows)), tolerance=self.terms.tolerance)
+        right = right_of(result, real, target)
+        control = np.flatnonzero(~choice.asked) if choice.asked is not None else np.zeros(0, dtype=np.int64)
+        if len(control):
+            made = replace(made, control_records=len(control), control_exact=float(right[control].mean()))
+        if self.terms.by == "confidence":
+            made = replace(made, precision=ranked(right[rows]))
+        return made
+
+
+def _wanted(where: str | None, people: DuckDBRoster) -> NDArray[np.int64]:
+    """The records that `--target` names; everybody without it."""
+    if where is None:
+        return np.arange(people.n)
+    try:
+        asked = lower(f"SELECT COUNT(*) FROM {quote_name(people.schema.table)} WHERE {where}", people.schema)
+        rows = people.support(asked.queries[0])
+    except QueryError as error:
+        raise ConfigError(f"--target {where!r}: {error}") from None
+    if not len(rows):
+        raise ConfigError(f"--target {where!r} matches nobody of the roster")
+    return np.asarray(rows, dtype=np.int64)
 
 
 def _noise(text: str | None) -> Noise | None:
     if text is None:
         return None
+    if text == AUTO:  # a unit, which the estimate replaces
+        return Noise("gaussian", Fraction(1))
     kind, _, scale = text.partition(":")
     if not scale:
-        raise ConfigError(f"--noise {text!r}: write kind:scale, such as laplace:2 or gaussian:0.5")
+        raise ConfigError(f"--noise {text!r}: write kind:scale, such as laplace:2 or gaussian:0.5, or auto")
     try:
         return Noise.parse(kind, scale)
     except LogError as error:
@@ -178,62 +305,6 @@ def _roster(given: Settings, warnings: list[str]) -> DuckDBRoster:
         shown = ", ".join(repr(name) for name in sorted(opened.left_out))
         warnings.append(f"the roster has the private column {shown}: an attacker would not have it; it is not read")
     return opened.roster
-
-
-def _evidence(log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | None, warnings: list[str]) -> Evidence:
-    for refusal in (*log.refused, *log.unjudged):
-        raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
-    lines = log.lines
-    for line in lines:
-        if line.answer is ABSENT:
-            raise LogError(f'line {line.at}: "answer" is missing; an attack needs the answers, null for SQL NULL')
-    if not lines:
-        warnings.append("the transcript is empty: the prior is the answer")
-    transcript = transcribe(lines, people, noise=law)
-    for refusal in transcript.refused:
-        raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
-    for number in dict.fromkeys(e.number.partition(".")[0] for e in transcript.entries if e.certainty in DOUBTFUL):
-        warnings.append(f"query {number} is used as far as its rows are listed: the rest may not have been shown")
-    transcript = replace(transcript, entries=tuple(e for e in transcript.entries if e.certainty not in DOUBTFUL))
-    transcript = _without_unknown_nulls(transcript, people, warnings)
-    evidence = gather(transcript, people, known)
-    for refusal in evidence.transcript.refused:
-        raise LogError(f"statement {refusal.number} cannot be used: {refusal.error}")
-    if evidence.contradictions:
-        _refuse_unknown_groups(transcript, people)
-    answers = [e.answer for e in transcript.entries if e.answer is not None and e.answer.noise is not None]
-    lawless = sum(a.noise is not None and a.noise.kind == "unknown" for a in answers)
-    if lawless:
-        said = "1 answer states" if lawless == 1 else f"{lawless} answers state"
-        warnings.append(f"{said} no law of noise: not used")
-    for unjudged in evidence.unjudged:
-        warnings.append(f"query {unjudged.number} is not used: {unjudged.reason}")
-    for system in evidence.systems:
-        for fact in system.order:
-            warnings.append(f"query {fact.number} is not used: {fact.query.aggregate} is no sum")
-    return evidence
-
-
-def _without_unknown_nulls(log: Transcript, people: DuckDBRoster, warnings: list[str]) -> Transcript:
-    """A roster without a private column does not know who has no value there: such answers are left out."""
-    private = {c.name for c in people.schema.columns if c.secret}
-    kept = []
-    for entry in log.entries:
-        asked = [leaf for t in (*entry.query.terms, *entry.query.per) for leaf in leaves(t.where)]
-        column = next((x.column for x in asked if isinstance(x, IsNull) and x.column in private), None)
-        if column is None:
-            kept.append(entry)
-        else:
-            warnings.append(f"query {entry.number} is not used: the roster does not say where {column!r} is NULL")
-    return replace(log, entries=tuple(kept))
-
-
-def _refuse_unknown_groups(log: Transcript, people: DuckDBRoster) -> None:
-    """A group answered for nobody leaves another one without its answer: name the first, the cause."""
-    for entry in log.entries:
-        group = "." in entry.number and entry.answer is not None and entry.answer.value is not None
-        if group and not len(people.support(entry.query)):
-            raise LogError(f"query {entry.number}: no such group in the roster (one of: {entry.sql})")
 
 
 def _true_values(

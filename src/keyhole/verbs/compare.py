@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from keyhole.errors import ConfigError, KeyholeError
 from keyhole.logs.open import Log
 from keyhole.settings import Settings
-from keyhole.verbs.attack import Attacked, attacked
+from keyhole.verbs.attack import Attacked, AttackTerms, attacked
 
 POINTS = 8  # prefixes of the log that are attacked
 METHODS = ("least-squares", "bounded", "l1", "integer")
@@ -42,8 +41,8 @@ class AttackComparison:
         return {"growth": [asdict(p) for p in self.growth], "methods": [asdict(p) for p in self.methods]}
 
 
-def compare(log: Log, given: Settings, found: Attacked, **options: Any) -> AttackComparison:
-    """Attack prefixes of the log, and the whole of it by other methods; `options` are those of the attack itself.
+def compare(log: Log, given: Settings, found: Attacked, terms: AttackTerms) -> AttackComparison:
+    """Attack prefixes of the log, and the whole of it by other methods; `terms` are those of the attack itself.
 
     Needs the truth. Cost: about twice the attack for the prefixes, and one attack a method.
     """
@@ -53,20 +52,24 @@ def compare(log: Log, given: Settings, found: Attacked, **options: Any) -> Attac
     total = len(log.lines)
     sizes = sorted({max(1, round(total ** (k / POINTS))) for k in range(1, POINTS + 1)} | {total})
     method = next(iter(chosen.values()))
-    growth = [p for size in sizes for p in _played(replace(log, lines=log.lines[:size]), given, method, options)]
+    growth = [
+        p for size in sizes for p in _played(replace(log, lines=log.lines[:size]), given, replace(terms, method=method))
+    ]
     names = dict.fromkeys((*chosen.values(), *METHODS))
-    methods = [p for name in names for p in _played(log, given, name, options)]
+    methods = [p for name in names for p in _played(log, given, replace(terms, method=name))]
     return AttackComparison(tuple(growth), tuple(methods))
 
 
-def _played(log: Log, given: Settings, method: str, options: Mapping[str, Any]) -> list[AttackRun]:
+def _played(log: Log, given: Settings, terms: AttackTerms) -> list[AttackRun]:
     start = time.perf_counter()
     try:
-        found = attacked(log, given, **{**options, "method": method})
+        found = attacked(log, given, terms)
     except KeyholeError as error:
-        return [AttackRun(name, method, len(log.lines), cannot=str(error).splitlines()[0]) for name in given.asked]
+        return [
+            AttackRun(name, terms.method, len(log.lines), cannot=str(error).splitlines()[0]) for name in given.asked
+        ]
     seconds = round(time.perf_counter() - start, 3)
     return [
-        AttackRun(column, method, len(log.lines), s.exact, s.within, s.error, seconds)
+        AttackRun(column, terms.method, len(log.lines), s.exact, s.within, s.error, seconds)
         for column, s in found.scores.items()
     ]

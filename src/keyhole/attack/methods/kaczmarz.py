@@ -55,6 +55,8 @@ class Kaczmarz(Streaming):
         self._X = np.stack([padded(np.full(target.n, target.mean)), *map(padded, self._drawn)])
         self._v = self._spread**2 if np.isfinite(target.deviation) else np.inf
         self._lower = self._upper = np.zeros(0)
+        self._expected = 0.0  # mean squared residual of the shadows, summed since the last pass began
+        self._bare = not shadows or not np.isfinite(target.deviation)
 
     def _walk(self, rows: RecordRows) -> Floats:
         norms = rows.norms()
@@ -84,9 +86,28 @@ class Kaczmarz(Streaming):
 
     def _step(self, rows: RecordRows, part: slice, lo: Floats, hi: Floats, softness: Floats) -> Floats:
         if rows.bits is not None:
-            return np.asarray(sweep(rows.bits[part], lo, hi, self._X, softness, self.relaxation)[0])
-        assert rows.dense is not None
-        return np.asarray(sweep_dense(rows.dense[part], lo, hi, self._X, softness, self.relaxation)[0])
+            met = sweep(rows.bits[part], lo, hi, self._X, softness, self.relaxation)
+        else:
+            assert rows.dense is not None
+            met = sweep_dense(rows.dense[part], lo, hi, self._X, softness, self.relaxation)
+        if self.shadows:
+            self._expected += float(np.mean(met[1:] ** 2, axis=0).sum())
+        return np.asarray(met[0])
+
+    def begin_pass(self) -> None:
+        """Forget the residuals of the pass before, and what the shadows led to expect of them."""
+        super().begin_pass()
+        self._expected = 0.0
+
+    def _surprise(self) -> float:
+        """How much larger the residuals are than those of the shadows, which meet the same rows: 1 if as expected.
+
+        Answers that contradict each other, noise above what was stated and a spread beyond the prior's all show here.
+        """
+        if self._bare or not self.met:
+            return 1.0
+        least = 1e-18 * (1 + float(np.mean(self._X[0] ** 2)))
+        return float(np.sqrt(max(1.0, (self.squares / self.met) / max(self._expected / self.met, least))))
 
     def _bound(self, rows: RecordRows) -> None:
         if np.isfinite(rows.lower[: self.target.n]).any() or np.isfinite(rows.upper[: self.target.n]).any():
@@ -111,6 +132,7 @@ class Kaczmarz(Streaming):
             error = pooled(errors, np.vstack([values, *known, (errors - self._drawn) / self._spread]))
             if not np.isfinite(self.target.deviation):  # no prior spread: what is left of it is unknown
                 error = np.where(error > 0.05 * self._spread, np.inf, error * float(np.sqrt(np.mean(values**2))))
+            error = np.minimum(error * self._surprise(), self.target.deviation)
         status = self.status if self.rows_seen else SolverStatus.PRIOR
         return Reconstruction(values, error, self.residual, status, note=f"{self.rows_seen} projections")
 
@@ -119,7 +141,7 @@ class Kaczmarz(Streaming):
         generator = json.dumps(self._rng.bit_generator.state)
         return self._counters() | {
             "X": self._X, "drawn": self._drawn, "v": np.array([self._v]), "lower": self._lower, "upper": self._upper,
-            "rng": np.array([generator], dtype=np.str_),
+            "expected": np.array([self._expected]), "rng": np.array([generator], dtype=np.str_),
         }  # fmt: skip
 
     def resume(self, state: State) -> None:
@@ -127,4 +149,5 @@ class Kaczmarz(Streaming):
         self._restore_counters(state)
         self._X, self._drawn, self._v = state["X"].copy(), state["drawn"].copy(), float(state["v"][0])
         self._lower, self._upper = state["lower"], state["upper"]
+        self._expected = float(state["expected"][0])
         self._rng.bit_generator.state = json.loads(str(state["rng"][0]))

@@ -1,0 +1,77 @@
+"""A log as the evidence of an attack: what cannot be read is listed and left out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from keyhole.errors import LogError
+from keyhole.evidence import Evidence
+from keyhole.gather import gather, transcribe
+from keyhole.knowledge import Knowledge
+from keyhole.logs.open import Log
+from keyhole.predicate import IsNull, leaves
+from keyhole.query import DOUBTFUL
+from keyhole.tables import DuckDBRoster
+from keyhole.transcript import ABSENT, Noise, Transcript
+
+
+def evidence_of_log(
+    log: Log, people: DuckDBRoster, known: Knowledge, law: Noise | None, warnings: list[str]
+) -> tuple[Evidence, frozenset[str]]:
+    """What the log says, and the statements that state no noise. What cannot be read is listed and left out."""
+    skipped = [*log.refused, *log.unjudged]
+    lines = log.lines
+    for line in lines:
+        if line.answer is ABSENT:
+            raise LogError(f'line {line.at}: "answer" is missing; an attack needs the answers, null for SQL NULL')
+    if not lines:
+        warnings.append("the transcript is empty: the prior is the answer")
+    transcript = transcribe(lines, people, noise=law)
+    skipped += [*transcript.refused, *transcript.unjudged]
+    if skipped and not transcript.entries:
+        raise LogError(f"statement {skipped[0].number} cannot be used: {skipped[0].error}")
+    for refusal in skipped:
+        warnings.append(f"statement {refusal.number} is not used: {refusal.error}")
+    for number in dict.fromkeys(e.number.partition(".")[0] for e in transcript.entries if e.certainty in DOUBTFUL):
+        warnings.append(f"query {number} is used as far as its rows are listed: the rest may not have been shown")
+    transcript = replace(transcript, entries=tuple(e for e in transcript.entries if e.certainty not in DOUBTFUL))
+    transcript = _without_unknown_nulls(transcript, people, warnings)
+    evidence = gather(transcript, people, known)
+    told = {refusal.number for refusal in skipped}
+    for refusal in (r for r in evidence.transcript.refused if r.number not in told):
+        warnings.append(f"statement {refusal.number} is not used: {refusal.error}")
+    if evidence.contradictions:
+        _refuse_unknown_groups(transcript, people)
+    answers = [e.answer for e in transcript.entries if e.answer is not None and e.answer.noise is not None]
+    lawless = sum(a.noise is not None and a.noise.kind == "unknown" for a in answers)
+    if lawless:
+        said = "1 answer states" if lawless == 1 else f"{lawless} answers state"
+        warnings.append(f"{said} no law of noise: not used")
+    for unjudged in evidence.unjudged:
+        warnings.append(f"query {unjudged.number} is not used: {unjudged.reason}")
+    for system in evidence.systems:
+        for fact in system.order:
+            warnings.append(f"query {fact.number} ({fact.query.aggregate}) is used for ranges only: it is no sum")
+    return evidence, frozenset(str(line.number) for line in lines if line.noise is None)
+
+
+def _without_unknown_nulls(log: Transcript, people: DuckDBRoster, warnings: list[str]) -> Transcript:
+    """A roster without a private column does not know who has no value there: such answers are left out."""
+    private = {c.name for c in people.schema.columns if c.secret}
+    kept = []
+    for entry in log.entries:
+        asked = [leaf for t in (*entry.query.terms, *entry.query.per) for leaf in leaves(t.where)]
+        column = next((x.column for x in asked if isinstance(x, IsNull) and x.column in private), None)
+        if column is None:
+            kept.append(entry)
+        else:
+            warnings.append(f"query {entry.number} is not used: the roster does not say where {column!r} is NULL")
+    return replace(log, entries=tuple(kept))
+
+
+def _refuse_unknown_groups(log: Transcript, people: DuckDBRoster) -> None:
+    """A group answered for nobody leaves another one without its answer: name the first, the cause."""
+    for entry in log.entries:
+        group = "." in entry.number and entry.answer is not None and entry.answer.value is not None
+        if group and not len(people.support(entry.query)):
+            raise LogError(f"query {entry.number}: no such group in the roster (one of: {entry.sql})")

@@ -1,0 +1,50 @@
+"""Ranges that the answers prove, for an attack to show beside its guesses: what the auditor leaves each record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from keyhole.attack.base import Floats, Target
+from keyhole.audit.judge import Judge
+from keyhole.audit.rules import RULES
+from keyhole.evidence import Evidence
+from keyhole.tables import DuckDBRoster
+
+LARGEST = 200_000  # rows times groups up to which ranges are searched
+
+
+def proved_ranges(evidence: Evidence, people: DuckDBRoster, target: Target) -> tuple[Floats, Floats] | None:
+    """[min, max] per record by the auditor's rules (sums, MIN and MAX, bounds); None where none was searched.
+
+    Only answers that are exact or within stated limits prove anything. Infinite ends are unknown.
+    """
+    systems = [s for s in evidence.systems if target.column in s.columns]
+    if target.categories is not None or not systems:
+        return None
+    rows = sum(len(s.constraints) + len(s.order) for s in systems)
+    hard = [c for s in systems for c in s.constraints if c.lo is not None or c.hi is not None]
+    order = [o for s in systems for o in s.order if o.lo is not None or o.hi is not None]
+    if not (hard or order) or rows * max(s.atoms.K for s in systems) > LARGEST:
+        return None
+    exposure = Judge(rules=RULES).examine(replace(evidence, systems=tuple(systems), counting=None), people)
+    if exposure.contradictions:  # from what cannot be true anything follows
+        return None
+    lo, hi = np.full(people.n, target.lower), np.full(people.n, target.upper)
+    for bound in (b for s in systems for b in s.bounds if b.column == target.column):
+        held = _held(systems[0].atoms.mask(bound.where), systems[0].atoms.of)
+        lo = np.where(held, np.maximum(lo, -np.inf if bound.lo is None else float(bound.lo)), lo)
+        hi = np.where(held, np.minimum(hi, np.inf if bound.hi is None else float(bound.hi)), hi)
+    for finding in (*exposure.findings, *exposure.ranges):
+        if finding.column != target.column or finding.form or finding.if_shown:
+            continue
+        row = finding.row
+        lo[row] = max(lo[row], -np.inf if finding.lo is None else float(finding.lo))
+        hi[row] = min(hi[row], np.inf if finding.hi is None else float(finding.hi))
+    return lo, hi
+
+
+def _held(mask: NDArray[np.bool_], of: NDArray[np.int32]) -> NDArray[np.bool_]:
+    return np.asarray(mask[of])
