@@ -46,8 +46,8 @@ quick: $(VENV)/.dev   ## under a minute: lint, layers, and the fast tests (all b
 test: check $(VENV)/.browser  ## everything CI runs: check, unit, laws, doctests, end to end; names its 20 slowest
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --durations=20
 
-soak: $(VENV)/.dev    ## the long statistical tests
-	$(BIN)/python -m pytest -m soak
+soak: $(VENV)/.dev    ## every test with all its examples, and the long statistical ones
+	KEYHOLE_EFFORT=full $(BIN)/python -m pytest
 
 bench: $(VENV)/.dev   ## every benchmark, ratios against a peer in the same run
 	$(BIN)/python -m benchmarks

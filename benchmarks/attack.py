@@ -152,7 +152,9 @@ def decoding(n: int = 1000, m: int = 4000, repeats: int = 3, patience: float = 2
     cap = patience * times["L1"]
 
     def textbook() -> None:
-        r = optimize.linprog(cost, A_ub=above, b_ub=np.r_[y, -y], bounds=bounds, options={"time_limit": cap})
+        r = optimize.linprog(
+            cost, A_ub=above, b_ub=np.r_[y, -y], bounds=bounds, method="highs-ipm", options={"time_limit": cap}
+        )
         if r.x is not None and r.status == 0:
             found["scipy linprog"] = r.x[:n]
 

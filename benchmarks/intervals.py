@@ -2,11 +2,14 @@
 
 small      214 x 20 and 755 x 30: every end by the exact walk, against one cold HiGHS program an end (20 ends sampled);
            the sampled ends must agree to 1e-6
+audit      81,307 people, 925 statements: the whole audit (reading, checking, atoms, rules) with and without a range
 wide       6,000 x 900 and 81,307 x 925: all outer ranges, by the interior rank test who has a second value, and which
            ends projected tables reach in floating point; beside them the rank test of the same rows (the audit itself)
-programs   6,000 x 900: the same ends by one HiGHS simplex kept warm from end to end, dual and primal (up to 20 ends)
+programs   6,000 x 900: the same ends by one HiGHS simplex kept warm from end to end, primal and dual (20 ends drawn)
 adult      the UCI Adult table (adult.data in FOLDER), 300 statements over SUM(hours), about one in seven with GROUP BY:
            the audit alone, and with real hours from 1 to 99; once more with HAVING COUNT(*) >= 3
+huge       120,000 people in 32 GROUP BYs over three of ten columns, HAVING COUNT(*) >= 5: 10^5 atoms, 10^4 rows,
+           within `--most` seconds of the clock
 
 CPU seconds of this process. Ranges of `wide` and `adult` are outer: how many ends a table reaches is printed as it is.
 """
@@ -34,22 +37,33 @@ from keyhole.solve.rowspace import RowSpace
 
 Report = dict[str, Any]
 CLOCK = 10  # seconds of the clock for one of the process, on a busy machine
-NAMES_OF_PARTS = ("small", "wide", "programs", "adult")
+NAMES_OF_PARTS = ("small", "audit", "wide", "programs", "adult", "huge")
 NAMES = "age workclass fnlwgt education years marital occupation relationship race sex gain loss hours country income"
+
+
+def ranges_asked(
+    rng: np.random.Generator, public: np.ndarray[Any, Any], m: int, levels: int
+) -> tuple[list[np.ndarray[Any, np.dtype[np.bool_]]], list[str]]:
+    """SUMs over one or two ranges of public columns with five people at least: who is in each, and its condition."""
+    masks: list[np.ndarray[Any, np.dtype[np.bool_]]] = []
+    conditions = []
+    while len(masks) < m:
+        inside, said = np.ones(len(public), dtype=np.bool_), []
+        for c in rng.choice(public.shape[1], rng.integers(1, 3), replace=False):
+            a, b = np.sort(rng.integers(0, levels, 2))
+            inside &= (public[:, c] >= a) & (public[:, c] <= b)
+            said.append(f"c{c} BETWEEN {a} AND {b}")
+        if inside.sum() >= 5:
+            masks.append(inside)
+            conditions.append(" AND ".join(said))
+    return masks, conditions
 
 
 def world(n: int, m: int, seed: int, columns: int = 6, levels: int = 60) -> tuple[Polytope, list[Fraction]]:
     """SUMs over one or two ranges of public columns, of people with whole numbers from 1 to 99."""
     rng = np.random.default_rng(seed)
     public = rng.integers(0, levels, (n, columns))
-    masks: list[np.ndarray[Any, np.dtype[np.bool_]]] = []
-    while len(masks) < m:
-        inside = np.ones(n, dtype=np.bool_)
-        for c in rng.choice(columns, rng.integers(1, 3), replace=False):
-            a, b = np.sort(rng.integers(0, levels, 2))
-            inside &= (public[:, c] >= a) & (public[:, c] <= b)
-        if inside.sum() >= 5:
-            masks.append(inside)
+    masks, _ = ranges_asked(rng, public, m, levels)
     packed = np.packbits(np.array(masks).T, axis=1)
     _, first, of, sizes = np.unique(packed, axis=0, return_index=True, return_inverse=True, return_counts=True)
     A = np.array(masks)[:, first]
@@ -165,6 +179,89 @@ def wide(scale: float) -> Report:
     return report
 
 
+def searched(kept: list[Ranges], stages: Stages) -> Any:
+    """`ranges` as the interval rule sees it, with what it found kept."""
+
+    def search(problem: RangeProblem, seconds: float | None = None, **more: Any) -> Ranges:
+        kept.append(stages.timed(problem, seconds=seconds, **more)[1])
+        return kept[-1]
+
+    return mock.patch.object(import_module("keyhole.audit.rules.interval"), "ranges", search)
+
+
+def audit(scale: float, most: float) -> Report:
+    """What ranges cost beside the audit that they are a part of."""
+    import pyarrow as pa
+
+    n, m, levels = int(81_307 * scale), 925, 60
+    rng = np.random.default_rng(1)
+    public = rng.integers(0, levels, (n, 6))
+    log = [f"SELECT SUM(x) FROM t WHERE {where}" for where in ranges_asked(rng, public, m, levels)[1]]
+    table = pa.table({**{f"c{c}": public[:, c] for c in range(6)}, "x": rng.integers(1, 100, n).astype(np.float64)})
+    start = time.process_time()
+    examine(log, data=table, private="x")
+    itself = time.process_time() - start
+    kept, stages, start = list[Ranges](), Stages(), time.process_time()
+    with searched(kept, stages):
+        found = examine(log, data=table, private="x:1..99", time_limit=most)
+    seconds = time.process_time() - start
+    return {
+        "people": n,
+        "statements": m,
+        "atoms": found.atoms,
+        "seconds of the audit alone": round(itself, 1),
+        "seconds with ranges": round(seconds, 1),
+        "ratio": round(seconds / itself, 2),
+        "ends reached": [round(reached(each), 6) for each in kept],
+        "promise": found.promise,
+    }
+
+
+def grouped(n: int, tables: int, least: int, seed: int = 1) -> RangeProblem:
+    """Whole numbers from 1 to 99 added up over the groups of three of ten columns each, groups of few left out."""
+    rng = np.random.default_rng(seed)
+    public = np.stack([rng.integers(0, levels, n) for levels in (2, 3, 4, 5, 6, 7, 8, 9, 10, 12)], axis=1)
+    sums, listed = list[int](), list[list[int]]()
+    values = rng.integers(1, 100, n)
+    labels = []
+    for _ in range(tables):
+        key = public[:, rng.choice(10, 3, replace=False)]
+        _, group, sizes = np.unique(key, axis=0, return_inverse=True, return_counts=True)
+        shown = np.flatnonzero(sizes >= least)
+        listed.append(list(range(len(sums), len(sums) + len(shown))))
+        place = np.full(len(sizes), -1)
+        place[shown] = listed[-1]
+        labels.append(place[group.ravel()])
+        sums += np.bincount(group.ravel(), weights=values)[shown].astype(int).tolist()
+    pattern, of, sizes = np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True, return_counts=True)
+    atom, _ = np.nonzero(pattern >= 0)
+    row = pattern[pattern >= 0]
+    order = np.lexsort((atom, row))
+    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(sums)))]).astype(np.int64)
+    said = tuple((Fraction(b), Fraction(b)) for b in sums)
+    records = ((Fraction(1), Fraction(99)),) * len(pattern)
+    P = Polytope(start, atom[order], np.ones(len(atom), dtype=np.int64), said, records, tuple(sizes.tolist()))
+    totals = np.bincount(of.ravel(), weights=values, minlength=len(pattern)).astype(int).tolist()
+    return RangeProblem(P, [Grid(None)] * P.K, tables=listed, truth=[Fraction(t) for t in totals])
+
+
+def huge(scale: float, most: float) -> Report:
+    """How far a log of many GROUP BYs over many people gets."""
+    problem, stages = grouped(int(120_000 * scale), 32, 5), Stages()
+    P = problem.polytope
+    seconds, found = stages.timed(problem, seconds=most)
+    return {
+        "atoms x rows": f"{P.K} x {P.m}, {len(P.columns)} entries",
+        "seconds of ranges and second tables": round(seconds, 1),
+        "seconds of projected tables": round(stages.projected, 1),
+        "records with an outer range": round(sum(r.lo is not None and r.hi is not None for r in found.of) / P.K, 4),
+        "ends narrowed": sum(bool(w) for r in found.of for w in r.weights.values()),
+        "shown to have a second value": round(sum(r.wider(Fraction(0)) for r in found.of) / P.K, 4),
+        "ends reached": round(reached(found), 4),
+        "stopped": found.stopped,
+    }
+
+
 def programs(scale: float, most: float = 60.0) -> Report:
     """Projected tables against a linear program an end, warm; about `most` seconds for either method."""
     warm, truth = world(1_500, 60, 1)
@@ -177,10 +274,11 @@ def programs(scale: float, most: float = 60.0) -> Report:
     each = stages.projected / max(ends, 1)
     report: Report = {"ends": ends, "left": sum(not r.reached(s) for r in found.of for s in (0, 1))}
     report["projected, seconds for all"] = round(stages.projected, 2)
-    for name, strategy in (("dual", 1), ("primal", 4)):
-        before = time.process_time()
-        taken, solved, worst = warm_programs(P, found, strategy, most)
-        report[f"first {name}, seconds"] = round(time.process_time() - before - taken, 1)
+    before = time.process_time()
+    warm_start = first_table(P)
+    report["first table by the interior point method, seconds"] = round(time.process_time() - before, 1)
+    for name, strategy in (("primal", 4), ("dual", 1)):
+        taken, solved, worst = warm_programs(P, found, warm_start, strategy, most)
         report[f"warm {name}"] = {
             "ends solved": solved,
             "seconds an end": round(taken / max(solved, 1), 3),
@@ -193,49 +291,59 @@ def programs(scale: float, most: float = 60.0) -> Report:
 
 def _at_least(taken: float, each: float) -> str:
     """What is said of a method that finished no end."""
-    return f"at least {round(taken / each)}: no end in time" if taken else "none: not even a first table in time"
+    return f"at least {round(taken / each)}: no end in time"
 
 
-def warm_programs(P: Polytope, found: Ranges, strategy: int, most: float) -> tuple[float, int, float]:
-    """CPU seconds, upper ends solved, and how far from those called reached; the first solve is not counted."""
+def first_table(P: Polytope) -> tuple[Any, Any, Any]:
+    """A HiGHS solver that stands on a vertex: the best one for random costs.
+
+    With no costs at all its simplex finds no table in minutes, and its interior point method says that there is none.
+    """
     import highspy as untyped
 
     highspy: Any = untyped
-
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = P.K, P.m
-    model.col_cost_ = np.zeros(P.K)
+    model.col_cost_ = np.random.default_rng(0).standard_normal(P.K)
     model.col_lower_, model.col_upper_ = (np.array([float(P.total(k)[s] or 0) for k in range(P.K)]) for s in (0, 1))
     model.row_lower_, model.row_upper_ = (np.array([float(ends[s] or 0) for ends in P.rows]) for s in (0, 1))
     model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     model.a_matrix_.start_, model.a_matrix_.index_ = P.start.astype(np.int32), P.columns.astype(np.int32)
     model.a_matrix_.value_ = P.entries.astype(np.float64)
     solver: Any = highspy.Highs()
-    for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("simplex_strategy", strategy)):
+    for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("solver", "ipm")):
         solver.setOptionValue(option, value)
     solver.passModel(model)
-    solver.setOptionValue("time_limit", CLOCK * most)  # of the clock, as all limits of the solver
-    solver.setOptionValue("solver", "ipm")  # the simplex finds no first table in a minute
     solver.run()
+    assert solver.getModelStatus() == highspy.HighsModelStatus.kOptimal, solver.getModelStatus()
     solver.setOptionValue("solver", "simplex")
+    solver.changeColsCost(P.K, np.arange(P.K, dtype=np.int32), np.zeros(P.K))
+    return solver, solver.getBasis(), highspy.HighsModelStatus.kOptimal
+
+
+def warm_programs(
+    P: Polytope, found: Ranges, warm_start: tuple[Any, Any, Any], strategy: int, most: float
+) -> tuple[float, int, float]:
+    """CPU seconds, upper ends solved (of 20 drawn), and how far from those called reached; each end from the last one.
+
+    Ends at which the solver stands already are counted too.
+    """
+    solver, basis, optimal = warm_start
+    solver.setOptionValue("simplex_strategy", strategy)
+    solver.setBasis(basis)
     start, solved, worst = time.process_time(), 0, 0.0
-    if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-        return 0.0, 0, 0.0  # no table yet: nothing to be warm from
     for k in np.random.default_rng(0).choice(P.K, 20, replace=False).tolist():
         solver.changeColCost(k, -1.0)
-        solver.setOptionValue("time_limit", solver.getRunTime() + CLOCK * most)
+        solver.setOptionValue("time_limit", solver.getRunTime() + CLOCK * most)  # of the clock, as all its limits
         solver.run()
-        if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal or time.process_time() - start > most:
+        if solver.getModelStatus() != optimal or time.process_time() - start > most:
             break
         solved += 1
         (low, high), r = P.records[k], found.of[k]
-        assert low is not None
-        assert high is not None
-        assert r.lo is not None
-        assert r.hi is not None
-        end = min(float(high), -solver.getObjectiveValue() - (P.sizes[k] - 1) * float(low))
+        assert None not in (low, high, r.lo, r.hi)
+        end = min(float(high or 0), -solver.getObjectiveValue() - (P.sizes[k] - 1) * float(low or 0))
         if r.near[1]:
-            worst = max(worst, abs(end - float(r.hi)) / float(r.hi - r.lo))
+            worst = max(worst, abs(end - float(r.hi or 0)) / float((r.hi or 0) - (r.lo or 0)))
         solver.changeColCost(k, 0.0)
     return time.process_time() - start, solved, worst
 
@@ -277,19 +385,8 @@ def adult(folder: Path, most: float, hidden: str | None) -> Report:
         examine(log, data=read, private="hours")
         itself = time.process_time() - start
         stages, kept = Stages(), list[Ranges]()
-
-        def search(
-            problem: RangeProblem,
-            seconds: float | None = None,
-            stages: Stages = stages,
-            kept: list[Ranges] = kept,
-            **more: Any,
-        ) -> Ranges:
-            kept.append(stages.timed(problem, seconds=seconds, **more)[1])
-            return kept[-1]
-
         start = time.process_time()
-        with mock.patch.object(import_module("keyhole.audit.rules.interval"), "ranges", search):
+        with searched(kept, stages):
             found = examine(log, data=read, private="hours:1..99", time_limit=most)
         seconds = time.process_time() - start
         report[f"{len(log)} statements{hides}"] = {
@@ -313,7 +410,7 @@ def main() -> None:
     parser.add_argument("--only", choices=NAMES_OF_PARTS)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--adult", type=Path, default=Path("adult"))
-    parser.add_argument("--most", type=float, default=600.0, help="seconds of the clock for the ranges of adult")
+    parser.add_argument("--most", type=float, default=600.0, help="seconds of the clock for ranges")
     parser.add_argument("--programs", type=float, default=60.0, help="CPU seconds for either method of programs")
     parser.add_argument("--hidden", help="only this HAVING of adult, such as '' or ' HAVING COUNT(*) >= 10'")
     given = parser.parse_args()
@@ -321,6 +418,8 @@ def main() -> None:
         if given.only in (None, name):
             if name == "adult":
                 part = adult(given.adult, given.most, given.hidden)
+            elif name in ("audit", "huge"):
+                part = {"audit": audit, "huge": huge}[name](given.scale, given.most)
             elif name == "programs":
                 part = programs(given.scale, given.programs)
             else:

@@ -29,6 +29,7 @@ from keyhole.oracle.levels import LevelNewton
 from keyhole.oracle.newton import OneBitNewton
 from keyhole.oracle.noise import GaussianNoise, LaplaceNoise, OracleNoise, UniformNoise, noise_of
 from keyhole.oracle.oracle_off import OracleOff
+from keyhole.oracle.phases import phase_level_error
 from keyhole.oracle.sequential import SequentialBisection
 from keyhole.oracle.simulate import OracleMethod, StreamKind, floor_of, play, play_many, stream_of
 from keyhole.oracle.streams import Concentrated, Spread, blocks
@@ -87,6 +88,24 @@ def cuts(_: Path | None) -> Rows:
                 )
                 made.append(attack.cuts)
             rows.append({"stream": str(kind), "T": T, "cuts": float(np.mean(made)), "side": attack.side})
+    return rows
+
+
+def slope(_: Path | None, seeds: int = 100) -> Rows:
+    """OnlineBisection phase by phase to T = 10^16: its average error and the local slope over two decades."""
+    rows: Rows = []
+    for u in (0.25, 1.0):
+        noise, before = noise_of("uniform", u, 4), math.nan
+        for decades in range(4, 17, 2):
+            runs = [phase_level_error(noise, SPACE, 10**decades, rng=np.random.default_rng(k)) for k in range(seeds)]
+            error = float(np.mean(runs))
+            rows.append(
+                {
+                    "noise": f"uniform:{u:g}", "T": f"10^{decades}", "average_error": error,
+                    "slope": math.log10(error / before) / 2,
+                }
+            )  # fmt: skip
+            before = error
     return rows
 
 
@@ -395,6 +414,7 @@ def _mean(traces: list[tuple[tuple[int, float], ...]]) -> list[tuple[float, floa
 SECTIONS: dict[str, Callable[[Path | None], Rows]] = {
     "published": published,
     "cuts": cuts,
+    "slope": slope,
     "hybrid": hybrid,
     "edge": edge,
     "promise": promise,

@@ -3,6 +3,8 @@
 python -m benchmarks.release adult [RUNS]        shares within 10 % of the truth, declared and not
 python -m benchmarks.release streams [QUERIES]   what each mechanism spends (covid, citibike)
 python -m benchmarks.release sum                 one sum against OpenDP's, one average against raw sum / count
+python -m benchmarks.release planner [QUERIES]   questions a second of the planner alone, against bare commits of SQLite
+python -m benchmarks.release seeds [RUNS]        as adult, declared, for five other sets of 100 statements
 """
 
 from __future__ import annotations
@@ -185,6 +187,51 @@ def show_sum(runs: int = 2000) -> None:
     print(f"AVG(hours), add-remove: rmse {mine:.4f}, raw sum / count {theirs:.4f}, ratio {mine / theirs:.3f}")
 
 
+def show_planner(queries: int) -> None:
+    """Forms in, 128 cells: bare commits and planned answers take turns on one machine; early and late questions."""
+    import statistics
+    import tempfile
+
+    from benchmarks.session import bare
+    from keyhole.defend.planner.rule import RulePlanner
+
+    work = workload("covid", queries, 0.0, 0)
+    asked = [(work.question(at), at) for at in work.stream.tolist()]
+    play = RulePlanner(Setup(0.05, 0.001, 0.0, 0).rule(work), work.sizes, work.truth,
+                       SeededNoise(np.random.default_rng(0)))  # fmt: skip
+    block, planned, commits = max(1, queries // 20), [], []
+    with tempfile.TemporaryDirectory() as folder:
+        commit = bare(Path(folder))
+        for first in range(0, queries, block):
+            start = time.perf_counter()
+            for question, at in asked[first : first + block]:
+                play.ask(question, at)
+            planned.append((time.perf_counter() - start) / block)
+            start = time.perf_counter()
+            for _ in range(50):
+                commit()
+            commits.append((time.perf_counter() - start) / 50)
+    mine, theirs = statistics.median(planned), statistics.median(commits)
+    late = statistics.median(planned[len(planned) // 2 :]) / statistics.median(planned[1 : len(planned) // 2])
+    print(f"{queries} questions, 128 cells: {1e3 * mine:.3f} ms each; a bare commit {1e3 * theirs:.3f} ms")
+    print(f"planner / bare commits: {theirs / mine:.2f} (>= 0.2); later half / first half: {late:.2f}")
+
+
+def show_seeds(runs: int) -> None:
+    """Other statements of the same generator: their spread is wide."""
+    print(f"{'seed':<8}" + "".join(f"{head:>9}" for head in ("COUNT", "GROUP", "AVG", "SUM", "MEDIAN", "bars")))
+    for statement_seed in range(1, 6):
+        world = Adult(statement_seed)
+        total: dict[str, list[tuple[bool, bool | None, bool]]] = defaultdict(list)
+        for seed in range(runs):
+            for kind, each in world.run("rho", seed, declared=True).items():
+                total[kind] += each
+        share = [100 * np.mean([right for right, _, _ in total[kind]]) for kind in ("COUNT", "GROUP", "AVG", "SUM",
+                                                                                 "MEDIAN")]  # fmt: skip
+        bars = 100 * np.mean([bar for v in total.values() for _, bar, _ in v if bar is not None])
+        print(f"{statement_seed:<8}" + "".join(f"{cell:>9.1f}" for cell in (*share, bars)), flush=True)
+
+
 if __name__ == "__main__":
     what = sys.argv[1] if len(sys.argv) > 1 else "adult"
     given = int(sys.argv[2]) if len(sys.argv) > 2 else 0
@@ -192,5 +239,9 @@ if __name__ == "__main__":
         show_sum()
     elif what == "streams":
         show_streams(given or 70_000)
+    elif what == "planner":
+        show_planner(given or 20_000)
+    elif what == "seeds":
+        show_seeds(given or 20)
     else:
         show_adult(given or 20)

@@ -8,8 +8,9 @@ A block that is to be kept true is preceded by a comment that names its command:
     ...
     ```
 
-The command runs in a folder that holds the files of `keyhole demo`; what it prints replaces the block. A page with the
-comment `needs: KEYHOLE_DATA` shows third-party data: it is left as it is where that variable names no folder.
+A command may have several lines. It runs in a folder that holds the files of `keyhole demo`; what it prints replaces
+the block. A page with the comment `needs: KEYHOLE_DATA` shows third-party data: it is left as it is where that variable
+names no folder.
 """
 
 from __future__ import annotations

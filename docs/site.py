@@ -7,34 +7,44 @@ from __future__ import annotations
 
 import re
 import sys
+import tempfile
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 
+from docs.refresh import printed, refreshed
 from keyhole.report.html.page import POLICY, style
 
 ROOT = Path(__file__).resolve().parent.parent
 PARTS = {
-    "Start": ("README.md", "install.md", "first-hour.md"),
-    "Audit": (
+    "Tutorial": ("README.md", "install.md", "first-hour.md"),
+    "How to": (
         "audit.md",
-        "sql.md",
-        "dialects.md",
+        "people.md",
         "importers.md",
         "logs.md",
-        "people.md",
-        "inference.md",
-        "order.md",
         "online.md",
+        "book.md",
+        "epochs.md",
+        "defend.md",
+        "tables.md",
+        "advice.md",
+        "plan.md",
+        "attack.md",
+        "reconstruct.md",
+        "verify.md",
+        "report.md",
+        "ci.md",
+        "pipelines.md",
+        "operator.md",
     ),
-    "Ask and answer": ("book.md", "epochs.md", "defend.md", "planner.md"),
-    "Attack": ("attack.md", "oracle.md", "plan.md"),
-    "Publish": ("tables.md", "advice.md", "reconstruct.md"),
-    "Decide and sign": ("report.md", "pipelines.md", "verify.md"),
-    "Reference": ("json.md", "reading.md", "scale.md", "atoms.md", "rowspace.md"),
+    "Reference": ("sql.md", "dialects.md", "json.md", "reading.md", "scale.md"),
+    "Theory": ("rowspace.md", "atoms.md", "inference.md", "order.md", "oracle.md", "planner.md"),
+    "Judge it": ("gallery.md", "peers.md", "threat-model.md", "limits.md"),
 }
+GALLERY = "gallery"
 EXTRA_STYLE = """
 .site { display: grid; grid-template-columns: 14rem minmax(0, 1fr); max-width: 80rem; margin: 0 auto; }
 .site nav { padding: 1.5rem 1rem; font-size: .92rem; }
@@ -161,10 +171,28 @@ def build(folder: Path) -> list[str]:
     return broken(pages)
 
 
+def build_gallery(folder: Path) -> list[Path]:
+    """Run the commands of gallery.md, put their pages into the site, and name them on its page."""
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as name:
+        printed("keyhole demo .", Path(name))
+        refreshed(text, Path(name))
+        made = sorted(Path(name, GALLERY).glob("*.html"))
+        (folder / GALLERY).mkdir(exist_ok=True)
+        for page in made:
+            (folder / GALLERY / page.name).write_bytes(page.read_bytes())
+    listed = "".join(f'<li><a href="{GALLERY}/{p.name}">{escape(p.stem)}</a></li>' for p in made)
+    page = folder / "gallery.html"
+    page.write_text(page.read_text(encoding="utf-8").replace("</main>", f"<ul>{listed}</ul></main>"), encoding="utf-8")
+    return made
+
+
 def main() -> int:
     """Build, and name what is broken."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site"
     wrong = build(folder)
+    if not build_gallery(folder):
+        wrong.append("gallery.md: its commands made no page")
     for line in wrong:
         sys.stderr.write(f"broken link: {line}\n")
     sys.stdout.write(f"{folder / 'index.html'}\n")

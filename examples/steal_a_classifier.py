@@ -1,10 +1,10 @@
 """Steal a linear classifier that returns nothing but labels, with randomised scores as its defence.
 
     python examples/steal_a_classifier.py            # a table
-    python examples/steal_a_classifier.py error.html # and a plot (.html, .svg or .png)
+    python examples/steal_a_classifier.py error.html # and a plot (.html or .svg)
 
 The model is a scikit-learn LogisticRegression on the breast cancer data that ships with scikit-learn: 30 features. The
-thief has unlabelled inputs and may ask for labels; thresholds are realised by shifting the input. Needs scikit-learn.
+thief has unlabelled inputs and may ask for labels at inputs that it makes up. Needs scikit-learn.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ def main() -> None:
         stolen = steal_classifier(
             lambda x, server=server: int(server.predict(x[None, :])[0]),  # type: ignore[misc]
             inputs[thief],
-            queries=40_000,
-            bound=20.0,
+            queries=20_000,
             noise_std=std or None,
             rng=np.random.default_rng(0),
         )

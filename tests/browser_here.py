@@ -1,4 +1,7 @@
-"""A headless browser for a test: Debian's Chromium, without a network, that notes whatever goes wrong."""
+"""A headless browser for tests: Debian's Chromium, without a network, that notes whatever goes wrong.
+
+One browser serves a whole module (fixture `browser`), since starting it takes longer than looking at a page.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -35,24 +38,31 @@ def program() -> str:
     return found
 
 
-@contextmanager
-def browser_page(file: Path, *, width: int = 1000, height: int = 900, dark: bool = False) -> Iterator[Looked]:
-    """The file opened in a browser that is offline."""
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests of a module."""
     with sync_playwright() as tool:
-        browser = tool.chromium.launch(executable_path=program(), args=["--no-sandbox", "--disable-gpu"])
-        try:
-            context = browser.new_context(
-                viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", offline=True
-            )
-            page = context.new_page()
-            seen = Looked(page)
-            page.on(
-                "console", lambda said: seen.errors.append(said.text) if said.type in ("error", "warning") else None
-            )
-            page.on("pageerror", lambda error: seen.errors.append(str(error)))
-            page.on("request", lambda asked: seen.requests.append(asked.url))
-            page.goto(file.as_uri())
-            seen.requests[:] = [url for url in seen.requests if url != file.as_uri()]
-            yield seen
-        finally:
-            browser.close()
+        opened = tool.chromium.launch(executable_path=program(), args=["--no-sandbox", "--disable-gpu"])
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def browser_page(
+    browser: Browser, file: Path, *, width: int = 1000, height: int = 900, dark: bool = False
+) -> Iterator[Looked]:
+    """The file opened by itself, offline."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", offline=True
+    )
+    try:
+        page = context.new_page()
+        seen = Looked(page)
+        page.on("console", lambda said: seen.errors.append(said.text) if said.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: seen.errors.append(str(error)))
+        page.on("request", lambda asked: seen.requests.append(asked.url))
+        page.goto(file.as_uri())
+        seen.requests[:] = [url for url in seen.requests if url != file.as_uri()]
+        yield seen
+    finally:
+        context.close()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.checks import mechanisms_liars as liars
 from keyhole.checks import online, updates
 from keyhole.checks.chernoff import COMPARISONS, LEVEL, SUITE_FALSE_ALARM
@@ -77,7 +78,7 @@ def adversaries(draw: st.DrawFn) -> updates.UpdateWorld:
 
 
 @pytest.mark.parametrize("specimen", updates.SPECIMENS, ids=lambda specimen: specimen.name)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60), deadline=None)
 @given(world=adversaries())
 def test_no_adversary_outlasts_the_limit(specimen: Specimen[updates.Factory], world: updates.UpdateWorld) -> None:
     updates.no_update_sequence_outlasts_its_limit(specimen.subject, [world])

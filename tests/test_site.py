@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from docs.site import PARTS, ROOT, all_pages, broken, build
-from tests.browser_here import browser_page
+from playwright.sync_api import Browser
+from tests.browser_here import browser, browser_page
+
+__all__ = ["browser"]
 
 
 def test_no_link_is_broken() -> None:
@@ -28,9 +31,9 @@ def test_every_page_of_the_docs_is_named_once() -> None:
     assert there <= set(names), "say in docs/site.py where it belongs"
 
 
-def test_a_browser_opens_the_site(tmp_path: Path) -> None:
+def test_a_browser_opens_the_site(tmp_path: Path, browser: Browser) -> None:
     assert build(tmp_path) == []
-    with browser_page(tmp_path / "index.html") as seen:
+    with browser_page(browser, tmp_path / "index.html") as seen:
         assert seen.page.locator("nav a").count() >= len(list((ROOT / "docs").glob("*.md")))
         assert not seen.errors
         assert not [url for url in seen.requests if not url.startswith(tmp_path.as_uri())]

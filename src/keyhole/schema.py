@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 _FOLD = {ord(c): ord(c) + 32 for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
@@ -104,6 +105,8 @@ class Schema:
     related: tuple[Related, ...] = ()  # other tables, by their keys
     unread: tuple[str, ...] = ()  # declared tables with rows of people that this use does not look at
     repeated: bool = False  # True: several rows have one id, and are records of one person
+    # the values of public columns of text, where they were looked up
+    spelt: Mapping[str, frozenset[str]] = field(default_factory=dict, compare=False)
 
     @property
     def people(self) -> bool:

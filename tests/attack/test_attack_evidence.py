@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.attack.arrays import blocks, from_arrays
 from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.choose import choose, run
@@ -139,7 +140,7 @@ ASKED = ["SUM(x)", "COUNT(*)", "AVG(x)", "SUM(x) > 12", "ROUND(SUM(x), -1)"]
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_true_answers_never_contradict_whatever_is_asked(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 9))
@@ -235,7 +236,7 @@ def test_a_share_of_wrong_answers_is_outvoted() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 7))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_blocks_with_other_atoms_join_to_the_same_problem(seed: int, cut: int) -> None:
     rng = np.random.default_rng(seed)
     A, x = rng.integers(0, 2, (8, 9)), rng.integers(0, 5, 9)

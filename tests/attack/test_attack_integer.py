@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.methods.integer import Integer
@@ -25,7 +26,7 @@ BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
 
 
 @given(st.integers(1, 5), st.integers(1, 3))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=effort(15), deadline=None)
 def test_ways_to_make_a_total(size: int, top: int) -> None:
     counts = np.zeros(size * top + 1)
     for values in product(range(top + 1), repeat=size):
@@ -99,7 +100,7 @@ def test_answers_off_the_grid_contradict() -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_probabilities_without_noise_are_those_of_every_table(seed: int) -> None:
     """Each table of records that meets the answers is as likely as any other: counted by brute force."""
     rng = np.random.default_rng(seed)

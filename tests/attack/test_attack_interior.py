@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, lsq_linear
 
+from effort import effort
 from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise
 from keyhole.solve.status import SolverStatus
 
@@ -43,7 +44,7 @@ def _l1_by_linprog(
 
 
 @given(st.integers(1, 12), st.integers(1, 8), st.integers(0, 2**32 - 1), st.sampled_from(["box", "half", "free"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60), deadline=None)
 def test_l1_decoding_is_the_linear_program(m: int, n: int, seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
     A, y, w = rng.integers(0, 2, (m, n)).astype(float), rng.normal(size=m) * 2, rng.random(m) + 0.2
@@ -56,7 +57,7 @@ def test_l1_decoding_is_the_linear_program(m: int, n: int, seed: int, kind: str)
 
 
 @given(st.integers(2, 10), st.integers(2, 8), st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=effort(30), deadline=None)
 def test_intervals_and_a_lasso_are_honoured(m: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     A, y = rng.integers(0, 2, (m, n)).astype(float), rng.normal(size=m) * 2
@@ -76,7 +77,7 @@ def test_intervals_and_a_lasso_are_honoured(m: int, n: int, seed: int) -> None:
 
 
 @given(st.integers(1, 14), st.integers(1, 9), st.integers(0, 2**32 - 1))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort(40), deadline=None)
 def test_quadratic_rows_are_box_least_squares(m: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     A, y = rng.normal(size=(m, n)), rng.normal(size=m) * 2

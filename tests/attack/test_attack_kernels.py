@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.methods.kaczmarz import Kaczmarz
@@ -26,7 +27,7 @@ sizes = st.tuples(st.integers(1, 9), st.integers(1, 150), st.integers(0, 2**32 -
 
 
 @given(sizes)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort(40), deadline=None)
 def test_bit_passes_are_matrix_products(size: tuple[int, int, int]) -> None:
     m, n, seed = size
     rng = np.random.default_rng(seed)
@@ -55,7 +56,7 @@ def _one_by_one(A: np.ndarray, lo: np.ndarray, hi: np.ndarray, x: np.ndarray, so
 
 
 @given(sizes)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=effort(30), deadline=None)
 def test_a_block_of_projections_is_what_single_ones_give(size: tuple[int, int, int]) -> None:
     m, n, seed = size
     rng = np.random.default_rng(seed)
@@ -75,7 +76,7 @@ def test_a_block_of_projections_is_what_single_ones_give(size: tuple[int, int, i
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=effort(20), deadline=None)
 def test_sigmoid_steps_on_bits_are_those_on_numbers_and_stay_in_the_box(seed: int) -> None:
     rng = np.random.default_rng(seed)
     A = (rng.random((6, 70)) < 0.4).astype(float)
@@ -99,7 +100,7 @@ def test_sigmoid_steps_on_bits_are_those_on_numbers_and_stay_in_the_box(seed: in
 
 
 @given(sizes)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=effort(30), deadline=None)
 def test_minimum_norm_and_conjugate_gradients_are_the_pseudoinverse(size: tuple[int, int, int]) -> None:
     m, n, seed = size
     n = min(n, 20)
@@ -125,7 +126,7 @@ def test_exact_rows_come_before_noisy_ones() -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=effort(15), deadline=None)
 def test_projected_jacobi_is_box_least_squares(seed: int) -> None:
     from scipy.optimize import lsq_linear
 

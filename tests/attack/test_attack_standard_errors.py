@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from effort import effort
 from keyhole.attack.arrays import from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.batch import BatchAttack
@@ -27,7 +28,7 @@ UNIT = Prior(Decimal(0), Decimal(1))
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=effort(20), deadline=None)
 def test_the_width_is_never_below_what_a_linear_program_leaves(seed: int) -> None:
     rng = np.random.default_rng(seed)
     A, x = rng.integers(-1, 3, (3, 6)), rng.choice([0.0, 0.25, 1.0], 6)

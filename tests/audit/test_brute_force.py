@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from effort import effort
 from keyhole.audit import Exposure, Judge, Status
 from keyhole.checks.auditors import only
 from keyhole.gather import gather, transcribe
@@ -227,7 +228,7 @@ def audit(source: DuckDBSource, log: list[str]) -> Exposure:
 
 
 @pytest.mark.parametrize("private", [False, True], ids=["public conditions", "private conditions"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(effort(10)))
 def test_exposure_equals_brute_force(seed: int, private: bool, tmp_path: Path) -> None:
     rng = random.Random(1000 * seed + private)
     seen = 0

@@ -14,6 +14,7 @@ import pyarrow.csv
 import pytest
 
 import keyhole
+from effort import effort
 from keyhole.audit import Status
 from keyhole.checker import Outcome, replay
 from keyhole.report.verdict import Verdict
@@ -94,10 +95,10 @@ def judged(seeds: range, folder: Path, *, replayed: int) -> Counter[str]:
 
 
 def test_mixed_logs_on_small_worlds(tmp_path: Path) -> None:
-    seen = judged(range(60), tmp_path, replayed=1)
-    assert min(seen[s] for s in ("exposed", "inferred", "open", "complete", "replayed range", "replayed order")) > 2, (
-        seen
-    )
+    seen = judged(range(effort(120)), tmp_path, replayed=1)
+    assert min(
+        seen[s] for s in ("exposed", "inferred", "open", "complete", "replayed range", "replayed order")
+    ) > effort(5), seen
 
 
 @pytest.mark.soak

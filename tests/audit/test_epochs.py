@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from effort import effort
 from keyhole.audit.admission import Admission, Permission
 from keyhole.audit.epochs import Changes, Epochs, ToldRow
 from keyhole.audit.online import OnlineAuditor
@@ -292,7 +293,7 @@ def test_rows_of_every_kind_come_back() -> None:
 @pytest.mark.parametrize("insiders", [0, 1])
 def test_decisions_equal_brute_force(changes: Changes, insiders: int) -> None:
     keeper = next(s.subject for s in laws.SPECIMENS if s.subject.changes is changes)
-    count, wanted = 0, 1000 if changes is Changes.PUBLIC else 300
+    count, wanted = 0, effort(1500) if changes is Changes.PUBLIC else effort(500)
     for seed in range(1000, 1200):
         count += laws.compared(keeper, seed, insiders)
         if count >= wanted:

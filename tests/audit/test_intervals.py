@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import keyhole
+from effort import effort
 from keyhole.audit import Status
 from keyhole.checker import Outcome, replay
 from keyhole.errors import ConfigError
@@ -296,10 +297,10 @@ def check(seed: int, folder: Path, *, replayed: bool = True) -> tuple[int, int, 
 
 
 def test_ranges_against_all_tables(tmp_path: Path) -> None:
-    found = [check(seed, tmp_path, replayed=seed % 3 == 0) for seed in range(21)]
-    assert sum(one for one, _, _ in found) > 15
-    assert sum(tight for _, tight, _ in found) > 10
-    assert sum(complete for _, _, complete in found) > 10
+    found = [check(seed, tmp_path, replayed=seed % 3 == 0) for seed in range(effort(40))]
+    assert sum(one for one, _, _ in found) > effort(25)
+    assert sum(tight for _, tight, _ in found) > effort(15)
+    assert sum(complete for _, _, complete in found) > effort(15)
 
 
 @pytest.mark.soak

@@ -98,3 +98,14 @@ def test_one_judged_statement_is_enough_and_public_ones_count() -> None:
         assert sentence(verdict.plain) == "Nobody of 3 people is exposed by 1 statement."
     mixed = examine(f"{SESSION} SELECT SUM(pay) FROM t", data=pa.table(PEOPLE), private=["pay"], id="name")
     assert (mixed.exit_code, mixed.judged) == (0, 1)  # what steers a session is in no count
+
+
+def test_a_count_of_nobody_warns_as_a_sum_does(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("name,dept,pay\nAnn,a,10\nBob,b,20\n")
+    log = [
+        "SELECT COUNT(*) FROM s WHERE dept = 'zzz'",
+        "SELECT dept, COUNT(*) FROM s GROUP BY dept",
+        "SELECT SUM(pay) FROM s",
+    ]
+    found = examine(log, data=tmp_path / "s.csv", id="name", private=["pay"])
+    assert [each["query"] for each in found.to_json()["warnings"]] == ["1"]

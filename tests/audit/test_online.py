@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from effort import effort
 from keyhole.audit.disclosed import People, objection
 from keyhole.audit.examine import examine
 from keyhole.audit.online import Admission, OnlineAuditor, Permission
@@ -103,7 +104,7 @@ def offline(asks: list[Ask]) -> set[str]:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=effort(8), deadline=None)
 def test_online_equals_offline(seed: int) -> None:
     auditor = OnlineAuditor(roster())
     answered: list[Ask] = []
@@ -159,7 +160,7 @@ class Twin:
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_equal_to_the_twin(seed: int) -> None:
     fast, slow = OnlineAuditor(roster()), OnlineAuditor(roster(), space=Twin)
     for one in stream(seed, 12):
@@ -171,7 +172,7 @@ def test_equal_to_the_twin(seed: int) -> None:
 
 
 @given(st.integers(0, 10**6), st.integers(0, 1))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_the_decision_does_not_depend_on_its_proof(seed: int, insiders: int) -> None:
     proved, plain = (OnlineAuditor(roster(), insiders=insiders) for _ in range(2))
     for one in stream(seed, 10):
@@ -341,7 +342,7 @@ RECORDS = People(roster()).records
 
 
 @given(PREDICATES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60), deadline=None)
 def test_kept_conditions_mean_what_the_engine_says(predicate: Predicate) -> None:
     people = roster()
     direct = people.support(Query(Aggregate.SUM, (Term(None, predicate),)))

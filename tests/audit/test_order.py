@@ -23,6 +23,7 @@ import numpy as np
 import pytest
 
 import keyhole
+from effort import effort
 from keyhole.audit import Status
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules import order
@@ -153,20 +154,20 @@ def tried(items: tuple[str, ...], seeds: range) -> Counter[str]:
 
 
 def test_the_largest_values_alone_are_judged_completely() -> None:
-    tally = tried(("MAX(x)",), range(60))
+    tally = tried(("MAX(x)",), range(effort(120)))
     assert tally["shown"] == tally["worlds"]
-    assert tally["exposed"] > 20
+    assert tally["exposed"] > effort(40)
 
 
 def test_least_and_greatest_values_are_mostly_judged_completely() -> None:
-    tally = tried(EXTREMES, range(1000, 1080))
+    tally = tried(EXTREMES, range(1000, 1000 + effort(120)))
     assert tally["shown"] > tally["worlds"] * 0.8
-    assert tally["exposed"] > 20
+    assert tally["exposed"] > effort(40)
 
 
 def test_quantiles_are_judged_soundly() -> None:
-    tally = tried(MIXED, range(2000, 2060))
-    assert tally["exposed"] > 20
+    tally = tried(MIXED, range(2000, 2000 + effort(120)))
+    assert tally["exposed"] > effort(40)
 
 
 @pytest.mark.soak
@@ -262,7 +263,8 @@ def test_an_order_statistic_over_nobody_is_null(staff: Path) -> None:
 
 def test_a_private_condition_is_not_judged(staff: Path) -> None:
     found = told("SELECT MAX(pay) FROM t WHERE pay < 50", staff)
-    assert [u.reason for u in found.exposure.unjudged] == ["MAX under a condition on private values is not judged"]
+    (said,) = found.exposure.unjudged
+    assert said.reason.startswith("MAX under a condition on private values is not judged unless its column has few")
     assert found.exit_code == 3
 
 

@@ -58,10 +58,10 @@ def test_one_persons_records_are_not_cleared_by_rules_that_miss_them(tmp_path: P
 
 
 def test_a_part_of_the_records_is_not_called_the_total(tmp_path: Path) -> None:
-    parts = ("cost > 4000", "ill = 'HIV'")
-    for condition in parts:
+    parts = {"cost > 4000": '"cost" > 4000', "ill = 'HIV'": "\"ill\" = 'HIV'"}
+    for condition, quoted in parts.items():
         found = visits(tmp_path, f"SELECT SUM(cost) FROM v WHERE {condition} AND p = 'Ann'")
-        assert not [f for f in found.exposed if f.column == "cost"]
+        assert [f.form for f in found.exposed if f.column == "cost"] == [f"total cost of 2 records with {quoted}"]
 
 
 def test_a_rounded_total_is_a_range(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -16,13 +15,14 @@ from tests.third_party import folder
 import keyhole
 from keyhole.audit.advise import LogAdvice, rounded, without
 from keyhole.audit.withhold import withhold
-from keyhole.crosstab.words import layout_of
+from keyhole.crosstab.words import TableWords
 from keyhole.logs.open import Log, as_log
+from keyhole.report.advice import sentence
 from keyhole.report.verdict import Verdict
 from keyhole.solve.hitting import smallest_hitting_set
 from keyhole.verbs.advise import advise
 from keyhole.verbs.suggest import TableRepair
-from keyhole.verbs.tables import draw, judge
+from keyhole.verbs.tables import drawn_from, judge
 
 HERE = Path(__file__).parents[1] / "crosstab"
 
@@ -191,8 +191,8 @@ def test_evidence_without_a_statement_is_that_of_the_shorter_log() -> None:
 
 def test_the_linked_tables_need_one_more_cell() -> None:
     nested = ["town:county", "town:size"]
-    layout = layout_of("n", "Total", ["x"], nested)
-    drawn = draw([HERE / "towns.csv", HERE / "sizes.csv"], layout, nested, [], None, None, None)
+    words = TableWords("n", suppressed=["x"], nested=nested)
+    drawn = drawn_from([HERE / "towns.csv", HERE / "sizes.csv"], words)
     found = TableRepair(drawn, judge(drawn)).suggestion()
     assert [dict(key) for key in found.cells] == [{"town": "N"}]  # what sdcTable suppresses too
     assert (found.verified, found.remedy.smallest, found.after.exit_code) == (True, True, 0)
@@ -221,8 +221,7 @@ def test_as_few_further_cells_as_brute_force_says(seed: int, tmp_path: Path) -> 
 
     shown = [k for k in keys if k not in hidden]
     least = next(n for n in range(len(shown)) if any(not given_away(hidden | set(c)) for c in combinations(shown, n)))
-    layout = layout_of("n", "Total", ["x"], [])
-    drawn = draw([file], layout, [], [], None, "none", None)  # no bounds, so the rank decides
+    drawn = drawn_from([file], TableWords("n", suppressed=["x"], min="none"))  # no bounds, so the rank decides
     repair = TableRepair(drawn, judge(drawn))
     found = withhold(repair.proofs)
     assert (len(found.units), found.smallest) == (least, True)
@@ -232,11 +231,30 @@ def test_as_few_further_cells_as_brute_force_says(seed: int, tmp_path: Path) -> 
 def test_the_business_tables_need_eighty_more_cells() -> None:
     data = folder("business")
     nested = [f"ACTIVITY:{HERE / 'nace.csv'}"]
-    layout = layout_of("TOT", "Total", [], nested)
     files = [data / "turnover_act_cj.csv", data / "turnover_act_size.csv"]
-    layout = replace(layout, count="N_OBS", largest="MAX")
-    drawn = draw(files, layout, nested, ["N<3", "dominance 85%"], None, None, None)
+    rules = ["N<3", "dominance 85%"]
+    drawn = drawn_from(files, TableWords("TOT", nested=nested, rule=rules, count="N_OBS", largest="MAX"))
     repair = TableRepair(drawn, judge(drawn))
     found = withhold(repair.proofs, seconds=60)
     assert (len(found.units), found.smallest) == (80, True)
-    assert (repair.audit(found.units).exit_code, repair.audit(found.units).complete) == (0, True)
+    after = repair.audit(found.units)
+    assert (list(after), after.complete) == ([], True)
+    assert after.unprotected  # not recovered, and yet in a narrower range than dominance asks for
+
+
+def test_ctrl_c_keeps_the_best_so_far() -> None:
+    """What breaks every proof found so far is told, and that it may not be enough."""
+    asked = []
+
+    def expose(gone: frozenset[str]) -> list[frozenset[str]]:
+        asked.append(gone)
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return [each for each in (frozenset("ab"), frozenset("cd")) if not each & gone][:1]
+
+    found = withhold(expose)
+    assert (found.stopped, found.enough, len(found.units), found.bound) == (True, False, 2, 2)
+    assert sentence(found, "Withhold", "statements", 9, "nobody is exposed") == (
+        "Stopped (Ctrl-C) before a remedy was found: leaving out 2 of 9 statements breaks every proof found so far, "
+        "which may not be all. At least 2 must go."
+    )

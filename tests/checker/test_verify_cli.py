@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import keyhole
 from keyhole.cli import app
 
 LOG = """SELECT SUM(pay) FROM staff;
@@ -90,3 +91,19 @@ def test_nothing_claimed_is_nothing_to_replay(folder: Path) -> None:
     CliRunner().invoke(app, ["audit", str(folder / "log.sql"), *options, "--out", str(folder / "verdict.json")])
     code, text = verify(folder)
     assert (code, text.splitlines()[0]) == (0, "The verdict claims nothing of anybody: there is no proof to replay.")
+
+
+def test_data_read_without_the_settings_of_the_audit_is_said_and_proves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "plain.data").write_text("Ann,51\nBob,64\n")
+    settings = tmp_path / "k.toml"
+    settings.write_text(
+        '[source]\ndata = "plain.data"\ncolumns = ["name", "pay"]\n[columns]\nid = ["name"]\n[columns.private.pay]\n'
+    )
+    found = keyhole.examine(["SELECT SUM(pay) FROM t WHERE name = 'Ann'"], config=settings)
+    verdict = tmp_path / "v.json"
+    verdict.write_text(found.dumps())
+    (tmp_path / "plain.csv").write_text("Ann,51\nBob,64\n")
+    without = CliRunner().invoke(app, ["verify", str(verdict), "--data", str(tmp_path / "plain.csv")])
+    assert without.exit_code == 2
+    assert "-c keyhole.toml" in without.output
+    assert CliRunner().invoke(app, ["verify", str(verdict), "-c", str(settings)]).exit_code == 0

@@ -134,12 +134,12 @@ def test_a_bug_does_not_look_like_a_verdict(folder: Path, monkeypatch: pytest.Mo
     assert "internal error" in err
 
 
-def test_ten_thousand_statements_one_bad(folder: Path) -> None:
-    lines = [f'SELECT SUM("Blood sugar") FROM people WHERE ZIP > {z};' for z in range(20000, 29999)]
-    (folder / "long.sql").write_text("\n".join([*lines[:5000], "SELECT FROM WHERE;", *lines[5000:]]))
+def test_two_thousand_statements_one_bad(folder: Path) -> None:
+    lines = [f'SELECT SUM("Blood sugar") FROM people WHERE ZIP > {z};' for z in range(20000, 29999, 5)]
+    (folder / "long.sql").write_text("\n".join([*lines[:1000], "SELECT FROM WHERE;", *lines[1000:]]))
     code, out, _ = audit(folder, "long.sql", "-c", "keyhole.toml", "--format", "json")
     verdict = json.loads(out)
-    assert [r["query"] for r in verdict["refused"]] == ["5001"]
+    assert [r["query"] for r in verdict["refused"]] == ["1001"]
     assert (code, [e["record"]["Name"] for e in verdict["exposed"]]) == (1, ["Alison Moon"])
 
 

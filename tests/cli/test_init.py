@@ -315,3 +315,13 @@ def test_settings_of_several_tables_can_be_audited(folder: Path) -> None:
     audited = called("audit", "q.sql", "-c", "keyhole.toml")
     assert audited.exit_code == 1, audited.output
     assert "ß" in audited.output
+
+
+def test_numbers_with_signs_are_no_names_and_nothing_private_is_said(folder: Path) -> None:
+    (folder / "pay.csv").write_text("id,Gehalt\n" + "".join(f'{i},"{i}.{i}34,50 €"\n' for i in range(1, 10)))
+    done = called("init", "pay.csv", "--yes", "--out", "pay.toml")
+    assert "private  numbers written as text" in done.output
+    (folder / "bare.csv").write_text("name,dept\nAnn,a\nBob,b\n")
+    bare = called("init", "bare.csv", "--yes", "--out", "bare.toml")
+    assert "No column looks private" in bare.output
+    assert "No column looks private" not in done.output

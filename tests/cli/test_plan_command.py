@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
@@ -135,9 +138,48 @@ def test_bad_input_is_one_sentence(people: Path, target: str, more: tuple[str, .
     assert said in str(done.exception)
 
 
-def test_categories_are_refused(people: Path) -> None:
-    done = CliRunner().invoke(command, ["--data", str(people), "--private", "Gender=Male,Female", "--target", "all"])
-    assert "holds categories" in str(done.exception)
+ILL = "name,team,sex,ill\nAnn,a,f,flu\nBob,b,m,cold\nCyd,b,f,flu\nDan,b,m,none\nEve,a,f,cold\n"
+
+
+def of_ill(folder: Path, *more: str) -> Result:
+    (folder / "ill.csv").write_text(ILL)
+    return CliRunner().invoke(
+        command, ["--data", str(folder / "ill.csv"), "--id", "name", "--private", "ill=flu,cold,none", *more]
+    )
+
+
+def test_a_category_is_found_out_by_counts(tmp_path: Path) -> None:
+    """As the engine counts: the formula is 1 for the target's category and 0 for the others."""
+    said = of_ill(tmp_path, "--target", "name = 'Cyd'", "--run").stdout
+    assert "ill of Cyd = the category for which Q1 - Q2 is 1" in said
+    assert "  ill of Cyd = flu\n" in said
+    assert "Q1 is refused: it has a condition on the private column 'ill'" in said
+    found = json.loads(of_ill(tmp_path, "--target", "name = 'Cyd'", "--format", "json").stdout)
+    con = duckdb.connect()
+    con.execute(f"CREATE TABLE ill AS FROM read_csv('{tmp_path / 'ill.csv'}')")
+    answers = [con.execute(sql).fetchall()[0] for sql in found["queries"]]
+    sums = [
+        sum(Fraction(w) * n for w, n in zip(found["weights"], each, strict=True)) for each in zip(*answers, strict=True)
+    ]
+    assert dict(zip(found["categories"], sums, strict=True)) == {"flu": 1, "cold": 0, "none": 0}
+
+
+def test_who_cannot_be_found_out_by_counts_may_be_by_luck(tmp_path: Path) -> None:
+    said = of_ill(tmp_path, "--target", "name = 'Ann'").stdout
+    assert "1 other person has the same values in every column" in said
+    assert "Ann's ill does not follow from sums of answers to any questions" in said
+    assert "That is proved for numbers of any size; counts may tell more, as where nobody of a group has" in said
+    assert "counts may tell more" in of_ill(tmp_path, "--target", "all").stdout
+    found = json.loads(of_ill(tmp_path, "--target", "name = 'Ann'", "--format", "json").stdout)
+    assert not found["impossible"]
+
+
+def test_pages_of_plans(tmp_path: Path) -> None:
+    page = of_ill(tmp_path, "--target", "all", "--format", "html").stdout
+    assert "1 of 5 people can be given away by allowed questions." in page
+    page = of_ill(tmp_path, "--target", "name = 'Ann'", "--format", "html").stdout
+    assert "Ann&#x27;s ill does not follow from sums of answers." in page
+    assert "fewest" not in page
 
 
 def test_a_plan_depends_on_the_roster_alone(people: Path, tmp_path: Path) -> None:
@@ -196,3 +238,39 @@ def test_adult_as_measured() -> None:
     found = adult(third_party("adult"), 20)
     assert (found["by two queries"], found["after peeling"], found["undecided"]) == ("23.7 %", "40.1 %", 0)
     assert found["sample"]["planned"] == found["sample"]["right when run as SQL"] > 3
+
+
+def category_plans_work(seed: int) -> int:
+    """Everybody of a random roster: each plan, run by the engine, gives 1 for the true category, 0 for the others."""
+    rng = random.Random(seed)
+    n, values = rng.randint(5, 9), ("p", "q", "r")
+    held = {
+        "who": [f"w{i}" for i in range(n)],
+        "team": [rng.choice("ab") for _ in range(n)],
+        "age": [rng.randint(1, 4) for _ in range(n)],
+        "ill": [rng.choice((*values, None)) for _ in range(n)],
+    }
+    table = pa.table(held)
+    con = duckdb.connect()
+    con.register("people", table)
+    given = settings(data=table, id="who", private="ill=p,q,r")
+    plans = Plans(given, Asking(least=rng.choice((1, 2, 3))))
+    found = 0
+    for row in range(n):
+        plan = plans.of(row)
+        if plan.queries:
+            answers = [con.execute(sql).fetchall()[0] for sql in plan.queries]
+            sums = [sum(w * v for w, v in zip(plan.weights, each, strict=True)) for each in zip(*answers, strict=True)]
+            assert dict(zip(values, sums, strict=True)) == {v: v == held["ill"][row] for v in values}, (seed, row)
+            found += 1
+    return found
+
+
+def test_category_plans_work_when_they_are_run() -> None:
+    assert sum(map(category_plans_work, range(2))) > 2
+
+
+@pytest.mark.soak
+def test_category_plans_work_when_they_are_run_for_fresh_seeds() -> None:
+    start = random.SystemRandom().randrange(10**9)
+    assert sum(map(category_plans_work, range(start, start + 100))) > 100

@@ -43,6 +43,15 @@ def test_rows_that_are_the_only_ones(tmp_path: Path) -> None:
     assert data["rows"] == [{"age": 2, "sex": "M"}, {"age": 5, "sex": "F"}]
 
 
+def test_a_page_of_rows(tmp_path: Path) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(TWO.replace("sum = { age = 7 }", "sum = { age = [7, 8] }"))
+    page = run(str(file), "--format", "html").output
+    assert "1 row is in all of them" in page
+    assert "In every set of rows with these statistics" in page
+    assert "<td>F</td>" in page
+
+
 def test_rows_that_are_not_the_only_ones(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     file.write_text(TWO.replace("sum = { age = 7 }", "sum = { age = [7, 8] }"))
@@ -69,9 +78,8 @@ def test_it_runs_beside_highspy(tmp_path: Path) -> None:
     file.write_text(TWO)
     script = tmp_path / "both.py"
     script.write_text(
-        "import sys, types\nsys.modules['highspy'] = types.ModuleType('highspy')\n"
-        "from keyhole.verbs.reconstruct import reconstruct\n"
-        "if __name__ == '__main__':\n    print(reconstruct(sys.argv[1]).unique, 'ortools' in sys.modules)\n"
+        "import sys\nfrom keyhole.verbs.reconstruct import reconstruct\n"
+        "print(reconstruct(sys.argv[1]).unique, 'ortools' in sys.modules)\nimport highspy\nhighspy.Highs()\n"
     )
     ended = subprocess.run([sys.executable, str(script), str(file)], capture_output=True, text=True, check=False)
     assert ended.stdout.split() == ["True", "False"], ended.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from fractions import Fraction
 from pathlib import Path
@@ -9,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from keyhole.crosstab.cells import GRAND
+from keyhole.crosstab.words import TableWords
 from keyhole.errors import KeyholeError
 from keyhole.report.published import TablesVerdict
-from keyhole.verbs.tables import tables
+from keyhole.verbs.suggest import TableRepair
+from keyhole.verbs.tables import drawn_from, judge, tables
 
 LONG = "sex,town,n\nf,A,x\nf,B,2\nm,A,4\nm,B,7\nf,Total,5\nm,Total,11\nTotal,A,7\nTotal,B,9\nTotal,Total,16\n"
 WIDE = "sex \\ town,A,B,Total\nf,x,2,5\nm,4,7,11\nTotal,7,9,16\n"
@@ -234,7 +237,7 @@ def test_counts_rounded_to_fives_are_whole(tmp_path: Path) -> None:
     found = judged(tmp_path, "town,n\nA,x\nB,10\nC,5\nTotal,20\n", rounding="5")
     assert found.hidden.publication.whole
     ((case),) = [*found, *found.ranges]
-    assert (case.lo, case.hi) == (0, 12)  # 5 +- 7.5, whole and not below 0
+    assert (case.lo, case.hi) == (0, 11)  # 22 - 8 - 3 at most, whole and not below 0
 
 
 @pytest.mark.parametrize("name", ["O'Brien", 'say "so"', "a; DROP TABLE cells", "Zürich\u2028", "1..3", "x,y"])
@@ -242,3 +245,55 @@ def test_odd_categories_are_only_names(name: str, tmp_path: Path) -> None:
     quoted = '"' + name.replace('"', '""') + '"'
     found = judged(tmp_path, f"town,n\n{quoted},x\nB,7\nTotal,9\n")
     assert [case.value for case in found] == [2]
+
+
+def test_a_split_of_one_town_says_nothing_of_the_others(tmp_path: Path) -> None:
+    """Sizes are shown for one town of three: the others have some too, and they do not count as 0."""
+    found = judged(tmp_path, "town,n\nA,12\nB,x\nC,x\nTotal,21\n", "town,size,n\nA,s,x\nA,l,x\nA,Total,12\n")
+    assert not found.contradictions
+    assert {case.who: (case.lo, case.hi) for case in found.ranges} == {
+        "town B": (0, 9),
+        "town C": (0, 9),
+        "size s, town A": (0, 12),
+        "size l, town A": (0, 12),
+    }
+    assert found.exit_code == 0
+
+
+def test_a_county_whose_towns_are_not_listed_is_no_gap(tmp_path: Path) -> None:
+    counties = "county,n\n1,20\n2,x\n3,8\nTotal,36\n"
+    towns = "county,town,n\n1,A,x\n1,B,x\n1,C,9\n1,Total,20\n"
+    found = judged(tmp_path, counties, towns, nested=["town:county"])
+    assert not found.contradictions
+    assert [(case.who, case.value) for case in found] == [("county 2", 8)]
+
+
+def test_a_sensitive_cell_needs_a_range_as_wide_as_its_rule(tmp_path: Path) -> None:
+    """A, of 90, 6 and 4, must reach 105 (p 10%) or 120 (dominance 75%); B and C leave it up to 100 + c."""
+    firms = tmp_path / "firms.csv"
+    firms.write_text("town,n\n" + "".join(f"A,{v}\n" for v in (90, 6, 4)) + "B,3\nB,2\nB,1\nC,40\nC,30\nC,30\n")
+    text = "town,n\nA,x\nB,x\nC,100\nTotal,206\n"
+    found = judged(tmp_path, text, rule=["p 10%", "dominance 75%"], contributors=firms)
+    short = [(dict(p.key), str(p.rule), *p.needs, p.lo, p.hi) for p in found.unprotected]
+    assert short == [({"town": "A"}, "dominance 1,75%", 80, 120, 0, 106)]
+    assert (found.exit_code, list(found)) == (1, [])
+    assert "town A: from 0 to 106, needed 80 to 120" in found.text()
+    assert found.to_json()["protection"][0]["needs"] == [80, 120]
+    assert judged(tmp_path, text, rule=["p 10%"], contributors=firms).exit_code == 0
+    words = TableWords("n", suppressed=["x"], rule=["dominance 75%"], contributors=firms)
+    drawn = drawn_from([tmp_path / "0t.csv"], words)
+    assert TableRepair(drawn, judge(drawn)).suggestion().cells == ()
+    repair = TableRepair(drawn, judge(drawn), protects=True).suggestion()
+    assert (len(repair.cells), repair.remedy.smallest, repair.verified) == (1, True, True)
+    assert not repair.after.unprotected
+
+
+def test_ctrl_c_keeps_what_was_proved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.modules["keyhole.audit.rules.interval"], "ranges", stopped)
+    found = judged(tmp_path, "town,n\nA,x\nB,4\nTotal,9\n", "sex,n\nf,x\nm,x\nTotal,9\n")
+    assert [(case.who, case.value) for case in found] == [("town A", 5)]
+    assert "the search was stopped (Ctrl-C)" in found.gap
+    assert judged(tmp_path, "sex,n\nf,x\nm,x\nTotal,9\n").exit_code == 3

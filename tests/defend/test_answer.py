@@ -230,14 +230,15 @@ def test_a_crash_before_anything_is_shown_costs_nothing(box: Box, monkeypatch: p
     assert sorted(a["cost"] for a in again["answers"] if "cost" in a) == [0, 0, 0, 300]
 
 
-def test_delta_buys_a_cheaper_run(box: Box) -> None:
-    options = ("--mechanism", "online-ic", "--accuracy", "0.2", "--epsilon", "100000", "--dry-run")
+@pytest.mark.parametrize("mechanism", ["online-ic", "iterative"])
+def test_delta_buys_a_cheaper_run(box: Box, mechanism: str) -> None:
+    options = ("--mechanism", mechanism, "--accuracy", "0.2", "--epsilon", "100000", "--dry-run")
     pure = sum(a.get("cost", 0) for a in box.json(*options)["answers"])
     approximate = sum(a.get("cost", 0) for a in box.json(*options, "--delta", "1e-6")["answers"])
     assert approximate < pure
 
 
-@pytest.mark.parametrize("mechanism", ["online-ic-perceptron", "iterative"])
+@pytest.mark.parametrize("mechanism", ["online-ic-perceptron", "iterative", "iterative-perceptron"])
 def test_other_mechanisms_answer_within_their_bars(box: Box, mechanism: str) -> None:
     box.data(0, 200_000)
     shown = box.json("--mechanism", mechanism, "--epsilon", "2000", "--beta", "0.001")
@@ -247,8 +248,9 @@ def test_other_mechanisms_answer_within_their_bars(box: Box, mechanism: str) -> 
     assert shown["spent"] == 2000
 
 
-def test_the_median_says_when_its_net_is_too_large(box: Box) -> None:
-    result = box.call("--mechanism", "online-ic-median", "--epsilon", "5000")
+@pytest.mark.parametrize("mechanism", ["online-ic-median", "iterative-median"])
+def test_the_median_says_when_its_net_is_too_large(box: Box, mechanism: str) -> None:
+    result = box.call("--mechanism", mechanism, "--epsilon", "5000")
     assert result.exit_code == 2
     assert "use multiplicative weights" in result.output
     assert box.json("--dry-run", "--epsilon", "5000")["spent"] == 0

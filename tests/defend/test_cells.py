@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.basis.cells.base import Cells
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.declared import FALSE, NULL, TRUE
@@ -370,7 +371,7 @@ CON.execute(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=effort(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(condition=CONDITIONS_DRAWN)
 def test_truth_sets_hold_what_every_record_says(condition: str) -> None:
     """For each record, DuckDB's truth is in the set of its cell; and an accepted condition selects exactly."""

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.basis.cells.categories import Categories
 from keyhole.basis.cells.domain import Domain
 from keyhole.basis.cells.ranges import Range
@@ -111,7 +112,7 @@ def placed(draw: st.DrawFn) -> list[LinearQuery]:
     return made
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=effort(300), deadline=None)
 @given(queries=placed(), seed=st.integers(0, 100))
 def test_compact_equals_dense(queries: list[LinearQuery], seed: int) -> None:
     dense = [_dense(q) for q in queries]

@@ -17,7 +17,7 @@ import keyhole
 from keyhole.cli import app
 from keyhole.errors import ConfigError
 from keyhole.logs.open import IMPORTERS, LogFormat, open_log
-from keyhole.schema import Column, Kind, Schema
+from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.sql import Dialect, carried
 
 # Bob's pay is the difference of what PostgreSQL answers to W2 (21 / 2 is 10 there), and nobody's in DuckDB.
@@ -369,3 +369,29 @@ def test_what_duckdb_cannot_parse_is_told_in_the_words_of_its_dialect(folder: Pa
     code, found = audited(folder, "SELECT SUM(pay) FROM `t` WHERE age DIV 2 > 3", "--dialect", "mysql")
     assert code == 3
     assert "written for MySQL" in found["unjudged"][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("values", "constant", "judged"),
+    [
+        (("Legal", "IT"), "Legal", True),
+        (("Legal", "IT"), "HR", True),  # nobody there, in either engine
+        (("Legal", "IT"), "legal", False),  # matched there, not here
+        (("Legal", "legal"), "IT", False),  # one group there, two here
+        (("Legal", "Legal "), "IT", False),
+        (("Légal", "IT"), "IT", False),
+    ],
+)
+def test_texts_without_regard_to_case_are_judged_where_that_makes_no_difference(
+    values: tuple[str, ...], constant: str, judged: bool
+) -> None:
+    people = Schema(
+        "t",
+        (Column("dept", Kind.TEXT), Column("ill", Kind.TEXT, Role.PRIVATE), Column("pay", Kind.INTEGER, Role.PRIVATE)),
+        spelt={"dept": frozenset(values)},
+    )
+    for dialect in ("mysql", "tsql"):
+        asked = f"SELECT dept, SUM(pay) FROM t WHERE dept = '{constant}' GROUP BY dept"
+        assert (carried(asked, dialect, people).reason == "") is judged
+        for other in ("SELECT MAX(dept) FROM t", "SELECT COUNT(*) FROM t WHERE ill = 'flu'"):
+            assert carried(other, dialect, people).reason

@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from effort import effort
 from keyhole.errors import ModelError, PrivacyParameterError
 from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.oracle.base import ModelWarning, ThresholdOracle
@@ -29,11 +30,7 @@ from keyhole.oracle.bounds import (
 )
 from keyhole.oracle.classifier import (
     NoisyScores,
-    ShiftedOracle,
     angle,
-    find_direction,
-    noise_along,
-    refined,
     steal_classifier,
 )
 from keyhole.oracle.database import DatabaseOracle, NoisyDatabaseOracle, asking
@@ -90,7 +87,7 @@ def test_privacy_parameters_are_checked() -> None:
 
 # --- basis -------------------------------------------------------------------------------------------------------
 @given(seed=st.integers(0, 10_000), d=st.integers(1, 4))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_basis_is_found_with_its_dimension(seed: int, d: int) -> None:
     rng = np.random.default_rng(seed)
     space = Subspace(np.linalg.qr(rng.standard_normal((8, d)))[0].T, np.zeros(8), np.ones(8))
@@ -155,7 +152,7 @@ def test_levels_are_learnt_from() -> None:
 
 # --- no noise ----------------------------------------------------------------------------------------------------
 @given(seed=st.integers(0, 10_000), D=st.integers(1, 6))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=effort(25), deadline=None)
 def test_ellipsoid_always_holds_the_truth(seed: int, D: int) -> None:
     """Any directions, any thresholds: (w - c)^T A^-1 (w - c) <= 1 throughout."""
     rng = np.random.default_rng(seed)
@@ -275,15 +272,15 @@ def test_a_classifier_is_stolen_through_labels(
         lambda x: int(server.predict(x[None, :])[0]),
         inputs[400:],
         queries=5_000,
-        bound=20.0,
         noise_std=std or None,
         rng=np.random.default_rng(0),
     )
     assert angle(stolen.weights, w) < degrees
     assert np.mean(stolen.predict(inputs) == (inputs @ w + b > 0)) > 0.97
     assert stolen.queries <= 5_000
+    assert stolen.method == ("probit" if std else "line search")
     first, last = stolen.trace[0], stolen.trace[-1]
-    assert angle(first[1], w) > angle(last[1], w)
+    assert not std or angle(first[1], w) > angle(last[1], w)
     if std:
         assert stolen.scale is not None
         assert abs(stolen.scale * np.linalg.norm(stolen.weights) / np.linalg.norm(w) - 1) < 0.2
@@ -298,42 +295,7 @@ def test_scale_is_claimed_only_when_the_noise_is_known(served: tuple[Floats, Flo
         lambda x: int(server.predict(x[None, :])[0]),
         inputs,
         queries=1_500,
-        bound=20.0,
         noise_std=None,
         rng=np.random.default_rng(0),
     )
     assert stolen.scale is None
-
-
-def test_shifts_realise_thresholds() -> None:
-    """The label of x - t v is the answer to w'.x + b' > t, with w' = w / w.v."""
-    rng = np.random.default_rng(0)
-    w, b, v = rng.standard_normal(3), 0.3, rng.standard_normal(3)
-    v = v if w @ v > 0 else -v
-    oracle = ShiftedOracle(lambda x: int(w @ x + b > 0), v)
-    for _ in range(50):
-        x, t = rng.standard_normal(3), float(rng.standard_normal())
-        assert oracle.above(np.append(x, 1.0), t) == int((w @ x + b) / (w @ v) > t)
-    assert oracle.asked == 50
-    with pytest.raises(ModelError, match="label"):
-        ShiftedOracle(lambda x: 7, v).above(np.ones(4), 0.0)
-
-
-def test_noise_is_measured_along_the_shift() -> None:
-    rng = np.random.default_rng(3)
-    w = np.array([2.0, 0.0])
-    server = NoisyScores(w, 0.0, 0.5, rng=rng)
-
-    def label(x: Floats) -> int:
-        return int(server.predict(x[None, :])[0])
-
-    middle, direction = find_direction(label, rng.standard_normal((50, 2)), repeats=8)
-    expected = 0.5 / float(w @ direction)
-    rough = noise_along(label, middle, direction, samples=400, rng=rng)
-    assert 0.5 < rough / expected < 2
-    crossing = middle - float(w @ middle) / float(w @ direction) * direction
-    assert abs(refined(label, crossing, direction, rough, samples=4_000) / expected - 1) < 0.1
-    with pytest.raises(ModelError, match="same label"):
-        find_direction(lambda x: 1, np.ones((5, 2)), repeats=2)
-    with pytest.raises(ModelError, match="at least two"):
-        steal_classifier(label, np.ones((1, 2)), queries=10, bound=1.0, noise_std=None, rng=rng)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.errors import ModelError
 from keyhole.oracle.base import ModelWarning, ThresholdOracle
 from keyhole.oracle.bounds import average_error_floor, one_bit_deviation
@@ -128,7 +129,7 @@ def test_threshold_is_the_middle_of_the_range() -> None:
 
 
 @given(seed=st.integers(0, 10_000), keep=st.floats(0.55, 0.95))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60), deadline=None)
 def test_a_query_is_asked_exactly_when_the_ends_are_apart(seed: int, keep: float) -> None:
     rng = np.random.default_rng(seed)
     d = int(rng.integers(1, 5))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracle.newton import smoothed_density
 from keyhole.oracle.noise import (
@@ -57,7 +58,7 @@ def test_density_at_zero_is_the_slope_of_the_cdf(name: str) -> None:
 
 @pytest.mark.parametrize("name", LAWS)
 @given(x=st.floats(-5, 5) | st.floats(-0.05, 0.05))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60), deadline=None)
 def test_compiled_tail_brackets_the_true_one(name: str, x: float) -> None:
     noise = LAWS[name]
     lower, upper = tail(noise.law, noise.knots, noise.tails, x)

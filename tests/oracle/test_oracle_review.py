@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.cli import app
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracle.base import DOUBT, ModelWarning, ThresholdOracle
@@ -90,7 +91,7 @@ def test_noisy_answers_are_noticed_at_the_end_of_a_run() -> None:
 
 
 @given(seed=st.integers(0, 10_000), D=st.integers(1, 6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=effort(15), deadline=None)
 def test_exact_answers_are_always_explained(seed: int, D: int) -> None:
     rng = R(seed)
     w = rng.integers(0, 2, D).astype(float) if seed % 2 else rng.random(D)
@@ -114,16 +115,17 @@ def test_calibration_notices_a_misstated_scale(method: type[SequentialBisection]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
             attack.run(stream.block(20_000, R(seed)), oracle)
-        if factor == 1.0:
-            assert not caught
+        doubted = bool(caught)
+        assert not (doubted and factor == 1.0)
         box, asked = attack.box(), oracle.asked
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", ModelWarning)
             probes = calibrate(attack, stream.block(6000, R([seed, 3])), oracle)
-        assert all(probe.believable for probe in probes) == (factor == 1.0) == (not caught)
+        assert all(probe.believable for probe in probes) == (not caught)
+        assert (bool(caught) or (doubted and method is EdgeBisection)) == (factor != 1.0)  # its box stays wide
         assert oracle.asked == asked + 6000 == asked + sum(probe.answers for probe in probes)
         assert np.array_equal(box, attack.box())
-    with pytest.raises(ModelError, match="at least 3"):
+    with pytest.raises(ModelError, match="at least 5"):
         calibrate(attack, SPACE.basis, oracle)
 
 
@@ -162,15 +164,13 @@ class Counting:
 
 
 @pytest.mark.parametrize("std", [0.0, 0.5])
-@pytest.mark.parametrize("queries", [0, 10, 300, 440, 480, 500, 560, 800, 2000])
+@pytest.mark.parametrize("queries", [0, 7, 8, 30, 300, 2000])
 def test_a_theft_never_exceeds_its_budget(std: float, queries: int) -> None:
     label = Counting(std)
     try:
-        stolen = steal_classifier(
-            label, INPUTS, queries=queries, bound=20.0, noise_std=std or None, rng=R(0), checkpoints=1
-        )
+        stolen = steal_classifier(label, INPUTS, queries=queries, noise_std=std or None, rng=R(0), checkpoints=1)
     except ModelError:
-        assert queries < 800
+        assert queries < 30
     else:
         assert stolen.queries == label.asked
         assert np.any(stolen.weights != 0)
@@ -181,37 +181,34 @@ def test_a_theft_never_exceeds_its_budget(std: float, queries: int) -> None:
 
 
 def test_a_theft_says_the_least_it_needs_and_that_suffices() -> None:
-    with pytest.raises(ModelError, match=r"at least 436, of which 432"):
-        steal_classifier(Counting(0.0), INPUTS, queries=10, bound=20.0, noise_std=None, rng=R(0))
-    rare = np.concatenate([np.tile([-2.0, 2.0, 0.0], (80, 1)), [[2.0, -2.0, 0.0]]])
-    label = Counting(0.0)
-    with pytest.raises(ModelError, match="at least"):
-        steal_classifier(label, rare, queries=450, bound=20.0, noise_std=None, rng=R(0))
-    assert label.asked <= 450
+    with pytest.raises(ModelError, match=r"at least 8"):
+        steal_classifier(Counting(0.0), INPUTS, queries=7, noise_std=None, rng=R(0))
+    assert steal_classifier(Counting(0.0), INPUTS, queries=8, noise_std=None, rng=R(0)).queries <= 8
+    one_sided = np.tile([-2.0, 2.0, 0.0], (80, 1)) + 0.01 * INPUTS[:80]
+    with pytest.raises(ModelError, match="got the same label"):
+        steal_classifier(label := Counting(0.0), one_sided, queries=100, noise_std=None, rng=R(0))
+    assert label.asked <= 100
 
 
 @pytest.mark.parametrize(
-    ("noise_std", "bound", "checkpoints", "words"),
+    ("noise_std", "checkpoints", "words"),
     [
-        (-1.0, 20.0, 12, "noise_std"),
-        (0.0, 20.0, 12, "noise_std"),
-        (math.nan, 20.0, 12, "noise_std"),
-        (None, 20.0, 0, "checkpoints"),
-        (None, -1.0, 12, "bound"),
+        (-1.0, 12, "noise_std"),
+        (0.0, 12, "noise_std"),
+        (math.nan, 12, "noise_std"),
+        (None, 0, "checkpoints"),
     ],
 )
-def test_a_theft_refuses_nonsense(noise_std: float | None, bound: float, checkpoints: int, words: str) -> None:
+def test_a_theft_refuses_nonsense(noise_std: float | None, checkpoints: int, words: str) -> None:
     label = Counting(0.0)
     with pytest.raises(ModelError, match=words):
-        steal_classifier(
-            label, INPUTS, queries=900, bound=bound, noise_std=noise_std, rng=R(0), checkpoints=checkpoints
-        )
+        steal_classifier(label, INPUTS, queries=900, noise_std=noise_std, rng=R(0), checkpoints=checkpoints)
     assert label.asked == 0
 
 
 def test_a_theft_says_why_it_claims_no_length() -> None:
     def steal(std: float, noise_std: float | None) -> tuple[float | None, str]:
-        stolen = steal_classifier(Counting(std), INPUTS, queries=900, bound=20.0, noise_std=noise_std, rng=R(0))
+        stolen = steal_classifier(Counting(std), INPUTS, queries=900, noise_std=noise_std, rng=R(0))
         return stolen.scale, stolen.no_scale
 
     assert "not given" in steal(0.5, None)[1]

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.errors import ModelError
 from keyhole.oracle.subspace import Subspace
 
@@ -21,7 +22,7 @@ def random_space(seed: int, D: int, d: int, neighbourhood: float = 0.0) -> Subsp
 
 
 @given(seed=st.integers(0, 10_000), D=st.integers(1, 6), data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort(40), deadline=None)
 def test_initial_box_is_the_range_over_the_corners(seed: int, D: int, data: st.DataObject) -> None:
     d = data.draw(st.integers(1, D))
     space = random_space(seed, D, d)
@@ -33,7 +34,7 @@ def test_initial_box_is_the_range_over_the_corners(seed: int, D: int, data: st.D
 
 
 @given(seed=st.integers(0, 10_000), off=st.floats(0.0, 0.3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort(40), deadline=None)
 def test_slack_covers_what_lies_off_the_subspace(seed: int, off: float) -> None:
     space = random_space(seed, 6, 2, 0.35)
     rng = np.random.default_rng(seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import xml.etree.ElementTree
 from pathlib import Path
 
 import pytest
@@ -64,28 +65,22 @@ def test_text_shows_every_seed_and_the_floor() -> None:
 def test_theory_is_printed_beside_the_measurement() -> None:
     out = invoke("--queries", "1000", "--seeds", "1", "--method", "online-bisection")[1]
     assert "loses w with probability at most" in out
-    assert "once the stop side is reached" in out
+    assert "once the stop side is reached, which cannot be" in out
     assert "minimax" not in out  # uniform noise: faster than 1/sqrt(T) is possible
     assert "minimax: no method" in invoke("--queries", "1000", "--seeds", "1", "--noise", "gaussian:0.25")[1]
 
 
-@pytest.mark.parametrize("suffix", ["html", "svg", "png"])
+@pytest.mark.parametrize("suffix", ["html", "svg"])
 def test_plot_is_one_file_that_needs_no_network(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"error.{suffix}"
     code, _, err = invoke("--queries", "2000", "--seeds", "1", "--plot", str(path))
     assert code == 0, err
-    content = path.read_bytes()
-    if suffix == "png":
-        assert content.startswith(b"\x89PNG")
-        return
-    text = content.decode()
+    text = path.read_text(encoding="utf-8")
     assert "newton" in text
+    assert not re.search(r'(?:src|href)\s*=\s*"(?:https?:)?//', text)
+    assert "<path" in text
     if suffix == "svg":
-        assert text.lstrip().startswith("<svg")
-    else:
-        assert not re.search(r'(?:src|href)\s*=\s*"(?:https?:)?//', text)
-        assert text.count("<script") == text.count("</script>") == 1
-        assert "window.embed(" in text
+        assert xml.etree.ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
 
 
 @pytest.mark.parametrize(
@@ -96,6 +91,7 @@ def test_plot_is_one_file_that_needs_no_network(tmp_path: Path, suffix: str) -> 
         (["--subspace", "9"], "larger than"),
         (["--method", "edge", "--noise", "gaussian:1"], "edge"),
         (["--plot", "error.gif"], ".html"),
+        (["--plot", "error.png"], ".svg"),
         (["--delta", "2", "--method", "sequential"], "delta"),
         (["--method", "guess"], "guess"),
         (["--queries", "0"], "queries"),

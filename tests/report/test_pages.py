@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.browser_here import browser_page
 
 import keyhole
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
@@ -102,19 +100,3 @@ def test_an_axis_has_round_numbers_and_takes_one_value() -> None:
     assert Axis.of("x", []).ticks()
     assert Axis("x", 0, 3, whole=True).ticks() == [0, 1, 2, 3]
     assert Axis("x", -1e-9, 1e9).at(5e8, 0, 100) == 50
-
-
-@pytest.mark.parametrize(("dark", "width"), [(False, 1000), (True, 390)])
-def test_a_browser_without_a_network_draws_it(hospital: Verdict, tmp_path: Path, dark: bool, width: int) -> None:
-    file = tmp_path / "report.html"
-    file.write_text(hospital.to_html("log.sql"), encoding="utf-8")
-    with browser_page(file, width=width, dark=dark) as seen:
-        assert seen.page.locator("svg").count() == 3
-        assert all(
-            box is not None and box["height"] > 60 for box in (s.bounding_box() for s in seen.page.locator("svg").all())
-        )
-        assert seen.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        seen.page.emulate_media(media="print")
-        assert len(seen.page.pdf()) > 10_000
-        assert not seen.errors
-        assert not seen.requests

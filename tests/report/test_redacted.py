@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import re
 from pathlib import Path
@@ -83,3 +84,36 @@ def test_proofs_as_sql_are_not_written_beside_a_redacted_verdict(tmp_path: Path)
     assert code == 2
     assert "--proof-sql" in err
     assert not (tmp_path / "p.sql").exists()
+
+
+@pytest.mark.parametrize("how", ["text", "json", "html"])
+def test_what_goes_beside_a_verdict_is_redacted_too(tmp_path: Path, how: str) -> None:
+    """Advice, what each analyst sees, who completed a finding and when, and the digest of the log."""
+    story(tmp_path, 1)
+    asked = ["Town = 'Gnarfstadt'", "Town = 'Gnarfstadt' AND Name <> 'Vrimpel'", "ZIP < 98317"]
+    sql = [f"SELECT SUM(Pay) AS quibzalias FROM people WHERE {where}" for where in asked]
+    lines = [{"sql": s, "analyst": f"Krumm {k}", "time": f"2031-07-0{k + 1}T10:00:00"} for k, s in enumerate(sql)]
+    (tmp_path / "Krumm.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    options = ("--data", "Krumm people.csv", "--id", "Name", "--private", "Pay", "--by", "analyst", "--advise")
+    command = ("audit", "Krumm.jsonl", *options, "--format", how)
+    code, out, err = run_cli(tmp_path, *command, "--redact")
+    assert code == 1
+    told = (out + err).lower()
+    assert [w for w in (*CANARIES, *NUMBERS, "2031", "sha-256") if w.lower() in told] == []
+    assert "analyst 1" in told
+    shown = run_cli(tmp_path, *command)[1]
+    assert all(w in shown for w in ("Krumm 1", "Vrimpel", "quibzalias"))
+    hushed = run_cli(tmp_path, *command, "--no-values")[1]
+    assert "Vrimpel" in hushed
+    assert [w for w in ("73913", "48157", "122070", "100000", "10000 ") if w in hushed] == []  # nor how large they are
+
+
+@pytest.mark.parametrize("how", [*FORMATS, "baseline"])
+def test_a_waived_verdict_names_no_canary_either(tmp_path: Path, how: str) -> None:
+    command = story(tmp_path, 2)
+    run_cli(tmp_path, *command, "--format", "json", "--out", "v.json")
+    assert run_cli(tmp_path, "review", "v.json", "--signed-by", "A", "--why", "x", "--yes")[0] == 0
+    code, out, err = run_cli(tmp_path, *command, "--format", how, "--accept", "waivers.toml", "--redact")
+    assert code == 0
+    told = out + err + (tmp_path / "waivers.toml").read_text()
+    assert [word for word in (*CANARIES, *NUMBERS) if word.lower() in told.lower()] == []

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from session_world import COUNT, NOT_ANN, WHOLE, audited, call, listed, private, raw, staff
 
 import keyhole.book.book as book_module
+from effort import effort
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.errors import BookError, ConfigError, KeyholeError
 
@@ -155,7 +156,7 @@ def test_an_entry_made_up_by_who_knows_the_rule_is_noticed_by_the_witness(tmp_pa
 
 @given(at=st.integers(0, 10**9), value=st.integers(1, 255))
 @example(at=203_812, value=128)  # SQLite names a table in bytes that are no text
-@settings(max_examples=25)
+@settings(max_examples=effort(25))
 def test_a_changed_byte_is_noticed_or_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, at: int, value: int
 ) -> None:

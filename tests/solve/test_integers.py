@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import gzip
 import random
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import product
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from keyhole.errors import DataError
+from keyhole.solve.integers.apart import apart
 from keyhole.solve.integers.lp_file import parse_lp, read_lp
 from keyhole.solve.integers.reduce import reduced
 from keyhole.solve.integers.search import irreducible, shared_values
@@ -70,13 +68,6 @@ def test_a_packed_file_is_read(tmp_path: Path) -> None:
         read_lp(tmp_path / "none.lp")
 
 
-@pytest.fixture(scope="module")
-def child() -> Iterator[Executor]:
-    """Where CP-SAT is loaded: in the process of the tests it would be beside highspy."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        yield pool
-
-
 def slots(kinds: int, people: int, rows: list[tuple[list[int], int]]) -> str:
     """A model with a slot a person, each of one kind; rows count people of some kinds."""
     names = [[f"s{p}k{k}" for k in range(kinds)] for p in range(people)]
@@ -90,14 +81,14 @@ def slots(kinds: int, people: int, rows: list[tuple[list[int], int]]) -> str:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_slots_become_one_number_per_kind_with_the_same_solutions(child: Executor, seed: int) -> None:
+def test_slots_become_one_number_per_kind_with_the_same_solutions(seed: int) -> None:
     rng = random.Random(seed)
     kinds, people = rng.randint(2, 3), rng.randint(2, 4)
     who = [rng.randrange(kinds) for _ in range(people)]
     rows = [(chosen, sum(w in chosen for w in who)) for chosen in ([0], [0, 1], [1]) if rng.random() < 0.7]
     model = parse_lp(slots(kinds, people, rows))
     small = reduced(model.system)
-    found = child.submit(shared_values, small.system, 20).result()
+    found = apart(shared_values, small.system, 20)
     assert found.solution is not None
     spread = small.spread(found.solution)
     assert model.system.holds(spread)
@@ -131,15 +122,15 @@ def fits(rows: list[LinearRow], z: tuple[int, ...]) -> bool:
     )
 
 
-def compare(child: Executor, seed: int) -> None:
+def compare(seed: int) -> None:
     rows, lower, upper = random_system(random.Random(seed))
     truth = [z for z in product(*(range(top + 1) for top in upper)) if fits(rows, z)]
     system = of_rows(rows, lower, upper)
     small = reduced(system)
-    found = child.submit(shared_values, small.system, 20).result()
+    found = apart(shared_values, small.system, 20)
     if not truth:
         assert found.status is SolverStatus.INFEASIBLE, seed
-        groups, sure = child.submit(irreducible, system, 20).result()
+        groups, sure = apart(irreducible, system, 20)
         kept = [rows[k] for k in groups]
         grid = list(product(*(range(top + 1) for top in upper)))
         assert sure
@@ -156,12 +147,12 @@ def compare(child: Executor, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_all_solutions_share_is_what_enumeration_says(child: Executor, seed: int) -> None:
-    compare(child, seed)
+def test_what_all_solutions_share_is_what_enumeration_says(seed: int) -> None:
+    compare(seed)
 
 
 @pytest.mark.soak
-def test_what_all_solutions_share_for_fresh_seeds(child: Executor) -> None:
+def test_what_all_solutions_share_for_fresh_seeds() -> None:
     start = random.SystemRandom().randrange(10**9)
     for seed in range(start, start + 400):
-        compare(child, seed)
+        compare(seed)

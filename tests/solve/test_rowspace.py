@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.solve import modular
 from keyhole.solve.certify import Lifting, rational
 from keyhole.solve.modular import Echelon, Field, is_prime, random_prime
@@ -128,7 +129,7 @@ def rank_of_fractions(relations: list[dict[int, Fraction]], m: int) -> int:
 
 
 @pytest.mark.parametrize("path", PATHS)
-@settings(max_examples=700, deadline=None)
+@settings(max_examples=effort(700), deadline=None)
 @given(case=matrices(), seed=st.integers(0, 2**32 - 1))
 def test_equals_brute_force(path: str, case: tuple[Rows, int], seed: int) -> None:
     with PATHS[path]():
@@ -136,7 +137,7 @@ def test_equals_brute_force(path: str, case: tuple[Rows, int], seed: int) -> Non
 
 
 @pytest.mark.parametrize("path", PATHS)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=effort(300), deadline=None)
 @given(case=matrices(), data=st.data())
 def test_express_finds_weights_exactly_for_members(path: str, case: tuple[Rows, int], data: st.DataObject) -> None:
     rows, K = case
@@ -269,7 +270,7 @@ def test_repeated_and_empty_queries_give_sparse_dependencies(path: str) -> None:
     assert sorted(map(sorted, found)) == [[0, 2], [1, 4], [3]]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), m=st.integers(1, 90), K=st.integers(1, 200))
 def test_paths_agree_with_components_weights_and_differences(seed: int, m: int, K: int) -> None:
     """Block-diagonal logs with differencing pairs and weighted rows: both paths, same verdict, verified proofs."""
@@ -381,7 +382,7 @@ def test_verify_rejects_every_small_lie() -> None:
     assert verify(A, {}, {})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=effort(200), deadline=None)
 @given(case=matrices(), data=st.data())
 def test_verify_equals_fractions_on_both_paths(case: tuple[Rows, int], data: st.DataObject) -> None:
     rows, K = case
@@ -492,7 +493,7 @@ def test_progress_is_reported() -> None:
     assert all(0 <= done <= total for _, done, total in seen)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(60), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), m=st.integers(1, 60), K=st.integers(1, 60), rank_cap=st.integers(1, 60))
 def test_echelon_is_the_transform_on_both_fields(seed: int, m: int, K: int, rank_cap: int) -> None:
     from keyhole.solve.modular_kernels import CompiledField

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.solve.rowspace import online as rowspace_online
 from keyhole.solve.rowspace.online import OnlineRowSpace
 
@@ -90,7 +91,7 @@ def logs(draw: st.DrawFn) -> tuple[int, Rows]:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("careful", [True, False], ids=["refusing", "answering all"])
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=effort(90), deadline=None)
 @given(log=logs(), seed=st.integers(0, 2**32 - 1))
 def test_every_decision_equals_brute_force(path: str, careful: bool, log: tuple[int, Rows], seed: int) -> None:
     n, stream = log

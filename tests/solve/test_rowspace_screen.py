@@ -6,11 +6,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.solve.rowspace.screen import plausible
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=effort(150), deadline=None)
 @given(st.data())
 def test_screen_equals_express(data: st.DataObject) -> None:
     m, K = data.draw(st.integers(0, 5)), data.draw(st.integers(1, 8))

@@ -11,6 +11,7 @@ import pytest
 from dialect_fuzz import Random
 from dialect_world import SCHEMA, Engine, RealPostgres, RealSqlite, Translated, differences, exactly
 
+from effort import effort
 from keyhole.errors import QueryError
 from keyhole.predicate import to_sql
 from keyhole.sql import carried, lower
@@ -56,13 +57,13 @@ def read(expression: str, dialect: str, said: list[object], ours: Translated) ->
 
 
 def test_sqlite() -> None:
-    told = compared(RealSqlite(), 1, 400)
-    assert told["judged"] > 150, told
+    told = compared(RealSqlite(), 1, effort(750))
+    assert told["judged"] > effort(250), told
 
 
 def test_postgres(postgres: Postgres) -> None:
-    told = compared(RealPostgres(postgres), 1, 300)
-    assert told["judged"] > 100, told
+    told = compared(RealPostgres(postgres), 1, effort(750))
+    assert told["judged"] > effort(250), told
 
 
 @pytest.mark.soak

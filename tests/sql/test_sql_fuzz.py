@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sql_world import SCHEMA
 
+from effort import effort
 from keyhole.errors import QueryError
 from keyhole.predicate import Membership, Or
 from keyhole.sql import lower
@@ -40,13 +41,13 @@ def attempt(sql: str) -> None:
         assert str(error)  # noqa: PT017
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=effort(1000), deadline=None)
 @given(st.sampled_from(PLACES), SOUP)
 def test_token_soup(place: str, soup: str) -> None:
     attempt(place.replace("{}", soup))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=effort(400), deadline=None)
 @given(st.text(max_size=80))
 def test_any_text(text: str) -> None:
     attempt(text)
@@ -56,7 +57,7 @@ def test_any_text(text: str) -> None:
 STATEMENTS = re.findall(r"^sql = '+(.*?)'+$", (HERE / "judged.toml").read_text(encoding="utf-8"), re.MULTILINE)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=effort(600), deadline=None)
 @given(st.sampled_from(STATEMENTS), st.data())
 def test_damaged_statements(sql: str, data: st.DataObject) -> None:
     words = re.findall(r"\s+|\w+|'[^']*'|\S", sql)

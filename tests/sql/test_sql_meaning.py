@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sql_world import check, connect, fill
 
+from effort import effort
 from keyhole.errors import QueryError
 
 # the ways in which the grammar can leave what is judged
@@ -87,7 +88,7 @@ def statements(draw: st.DrawFn) -> str:
     return grow("statement", 0)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=effort(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(statements(), TABLES)
 def test_a_text_and_its_lowering_give_the_same_answers(
     con: duckdb.DuckDBPyConnection, sql: str, rows: list[tuple[object, ...]]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sql_world import SCHEMA
 from test_sql_meaning import statements
 
+from effort import effort
 from keyhole.errors import QueryError
 from keyhole.query import Statement
 from keyhole.sql import lower
@@ -27,7 +28,7 @@ def outcome(sql: str) -> Statement | tuple[str, str, int | None]:
         return type(error).__name__, error.message, error.position
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=effort(200), deadline=None, suppress_health_check=list(HealthCheck))
 @given(statements(), st.data())
 def test_a_shape_met_before_changes_nothing(first: str, data: st.DataObject) -> None:
     def other(match: re.Match[str]) -> str:

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import keyhole
+from effort import effort
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Config
 from keyhole.settings import File, settings
@@ -220,7 +221,7 @@ def checked(seed: int, folder: Path) -> None:
     assert found == [(n, t, p) for n, t, p in table], seed
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(effort(25)))
 def test_every_layout_is_the_same_table(tmp_path: Path, seed: int) -> None:
     checked(seed, tmp_path)
 

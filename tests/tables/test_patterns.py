@@ -14,6 +14,7 @@ from benchmarks.workload import people, table, workload
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from effort import effort
 from keyhole.basis import Atoms
 from keyhole.basis.atoms import kernels as kernels
 from keyhole.basis.bits import unpack
@@ -186,7 +187,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=effort(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(RECORDS, PREDICATES, WEIGHTS)
 def test_atoms_equal_direct_evaluation(
     way: str, records: list[tuple[object, ...]], predicates: list[Predicate], weights: list[str]

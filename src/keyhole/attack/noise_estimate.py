@@ -103,7 +103,7 @@ def _fit(problem: Problem, used: NDArray[np.bool_]) -> tuple[Floats, int]:
         u, _ = solve_cg(calm, calm.y)
         return plain_operator(problem).apply(u), int(used.sum()) - calm.p
     A = calm.design()
-    touched = A.any(axis=0)
+    touched = np.asarray(A.any(axis=0), dtype=np.bool_)
     small = _columns(calm, touched)
     B = np.ascontiguousarray(A[:, touched])
     term = np.array([RowTerm.ABSOLUTE, RowTerm.ABSOLUTE, RowTerm.QUADRATIC, RowTerm.INTERVAL], dtype=np.int8)[calm.law]

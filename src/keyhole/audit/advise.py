@@ -30,11 +30,15 @@ QUICK = RULES[:-2]  # all but the searches for ranges and tables
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What is left after a measure: how many people are exposed, how many narrowed down, and how narrowly at worst."""
+    """What is left after a measure: how many people are exposed, how many narrowed down, and how narrowly at worst.
+
+    `complete`: all others are shown to be open.
+    """
 
     exposed: int
     inferred: int
     narrowest: Fraction | None = None
+    complete: bool = True
 
     @property
     def clean(self) -> bool:

@@ -225,7 +225,6 @@ class Exposure:
     """What an audit proved, as plain data: iterate it for the findings. `keyhole.report` says it in words and files.
 
     `ranges` are those who stay open, and of whom a narrower range is proved than was known.
-
     `version` is that of the data, `dialect` the SQL that the log is written in; `index` finds the rows and the queries
     that a proof names. `log` is what was read, with repeats folded; `firsts` says which statement completed a finding.
     """
@@ -247,6 +246,7 @@ class Exposure:
     missed: tuple[str, ...] = ()  # what was not searched, as ends of a sentence
     grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
     domains: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)  # columns of which all was told but who
+    limited: frozenset[tuple[int, str]] = frozenset()  # (row, column) of whom a limit ended the search too early
     log: Log | None = None
     views: Mapping[str, Exposure] = field(default_factory=dict)  # analyst -> what he asked alone gives away
     firsts: Mapping[tuple[tuple[int, ...], str], First] = field(default_factory=dict)  # (rows, column) -> statement

@@ -84,8 +84,8 @@ def examine(
         given.knowledge(),
         _rounded(rounding, answered=answered),
         _moment(now),
-        Judge(rules_for(group_size, within, time_limit), progress, opened.source),
-        Judge(rules_for(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source),
+        Judge(rules_for(group_size, within, time_limit), progress, opened.source, within is None),
+        Judge(rules_for(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source, within is None),
     )
     found = asked.of(folded(read))
     views = {} if by is None else {who: asked.of(folded(part)) for who, part in apart(read, by).items()}

@@ -9,6 +9,7 @@ logs. What is left has the last statement of its own proof: by then at the lates
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -39,7 +40,10 @@ class First:
 
 def with_firsts(found: Exposure, again: Audit) -> Exposure:
     """The exposure, with the statement that completed each finding. `again` audits a part of its transcript."""
-    return replace(found, firsts=dict(_firsts(found, again))) if found.findings or found.groups else found
+    firsts = dict[Whom, First]()
+    with suppress(KeyboardInterrupt):  # what is proved stays; of the rest it is not said what completed it
+        firsts.update(_firsts(found, again))
+    return replace(found, firsts=firsts) if firsts else found
 
 
 def _firsts(found: Exposure, again: Audit) -> Iterator[tuple[Whom, First]]:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import product
 
+from keyhole.audit.alone import said_alone
 from keyhole.audit.base import Exposure, Finding, Status, query_order
+from keyhole.audit.exchange import Exchange
 from keyhole.audit.known import Known, Progress, Rules
+from keyhole.audit.limited import limited
 from keyhole.audit.people import shown_people
-from keyhole.audit.promise import records_gap
+from keyhole.audit.people_sums import PeopleSums, looks_at_secrets
+from keyhole.audit.promise import INTERRUPTED_GAP, RECORDS_GAP, records_gap
 from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
@@ -37,6 +42,7 @@ class Judge:
     rules: Rules = RULES
     progress: Progress | None = None
     source: Source | None = None
+    exchanges: bool = True  # may people be shown open by exchanging two of them, however near their values are?
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         """Who is exposed, and what is known of the others; the all-clear is for all that may have been shown."""
@@ -44,15 +50,18 @@ class Judge:
 
     def _examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         known = Known.prior(evidence, roster, self.progress, self.source)
-        while sum(known.learn(rule(system, known)) for system in evidence.systems for rule in self.rules):
-            pass  # until no rule narrows anything
-        for number in known.searched.keys() - known.shown:
-            look_for_second_tables(known.searched[number])
+        self._narrow(known)
         people = shown_people(evidence, known, roster, self.source)
         known.learn((*people.claims, *people.contradictions))
         findings = [*known.findings(roster, Status.EXPOSED, Status.INFERRED), *known.personal(roster), *people.findings]
+        sums = PeopleSums(evidence, roster) if roster.schema.people else None
+        findings += [] if sums is None else said_alone(sums, findings, known.missed)
         used = {q for f in findings if f.proof is not None for q in f.proof.weights}
         unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence, known) if u.number not in used))
+        missed = known.missed | people.missed | records_gap(evidence, roster.schema)
+        spoiled = bool(known.contradictions or people.contradictions or unjudged)
+        why = self._not_exchanged(sums) if missed and sums is not None and not spoiled else None
+        missed = set() if why == "" else missed - {RECORDS_GAP} | {why} if why and RECORDS_GAP in missed else missed
         listed, domains = without_domains(findings, evidence)
         return Exposure(
             evidence,
@@ -62,14 +71,40 @@ class Judge:
             known.rank,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
             (*known.contradictions, *_outside(findings, known)),
-            shown=frozenset(known.shown),
+            shown=frozenset(range(len(evidence.systems)) if why == "" else known.shown),
             ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
             split=known.split,
-            missed=tuple(sorted(known.missed | people.missed | records_gap(evidence, roster.schema))),
+            missed=tuple(sorted(missed)),
             grades=people.grades,
             domains=domains,
+            limited=limited(known),
         )
+
+    def _narrow(self, known: Known) -> None:
+        """All rules in a row, until none of them narrows anything; Ctrl-C keeps what the finished ones proved."""
+        systems, finished, news = known.evidence.systems, 0, True
+        try:
+            while news:
+                news = False
+                for system, rule in product(systems, self.rules):
+                    news |= known.learn(rule(system, known))
+                    finished += 1
+            for number in known.searched.keys() - known.shown:
+                look_for_second_tables(known.searched[number])
+        except KeyboardInterrupt:
+            if not finished:
+                raise
+            known.missed.add(INTERRUPTED_GAP)
+            known.limits |= set(range(len(systems)))
+
+    def _not_exchanged(self, sums: PeopleSums) -> str | None:
+        """Why not everybody is shown open by exchanging people in the true table; empty if so, None: not tried."""
+        entries = sums.evidence.transcript.entries
+        asked = {e.number for e in entries if looks_at_secrets(e.query, sums.secret)}
+        if not self.exchanges or asked != {e.number for e in sums.entries}:
+            return None
+        return Exchange(sums, self.source).gap()
 
 
 def _shown_reached(finding: Finding, evidence: Evidence) -> Finding:
@@ -83,8 +118,8 @@ def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradictio
     evidence = known.evidence
     for f in findings:
         prior = evidence.prior(f.column)
-        if f.status is not Status.EXPOSED or not isinstance(f.value, Decimal) or f.proof is None:
-            continue
+        if f.status is not Status.EXPOSED or not isinstance(f.value, Decimal) or f.proof is None or f.form:
+            continue  # a sum over several records is no value of the column
         low = prior.lo is not None and f.hi is not None and f.hi < prior.lo
         high = prior.hi is not None and f.lo is not None and f.lo > prior.hi
         if low or high:
@@ -105,5 +140,5 @@ def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:
                 yield Unjudged(c.number, evidence.sql_of(c.number), f"{c.judged_as}: {NOT_LINEAR}")
         for fact in system.order:
             reason = _REASONS.get(fact.query.aggregate) or unused(fact)
-            if reason:
+            if reason and fact.number not in known.put_in:
                 yield Unjudged(fact.number, evidence.sql_of(fact.number), reason)

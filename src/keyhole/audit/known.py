@@ -115,6 +115,8 @@ class Known:
         self.schema = schema
         self.roster = roster
         self.split: dict[int, str] = {}  # systems whose tables were looked at -> why not everybody is shown open
+        self.put_in: set[str] = set()  # queries whose answers entered the search over all tables
+        self.limits: set[int] = set()  # systems with more tables than are looked at
         self.progress = progress
         self._solved: dict[int, Solved] = {}
         self._claims: dict[tuple[int, str], Claim] = {}

@@ -23,7 +23,8 @@ SECONDS = 20.0
 class Remedy(Generic[Unit]):
     """What to withhold. `enough`: then nobody is exposed; `bound`: no remedy is smaller than so many.
 
-    `hopeless`: a proof rests on nothing that can be withheld.
+    `hopeless`: a proof rests on nothing that can be withheld. `stopped`: Ctrl-C ended the search; `units` meet every
+    proof that was found until then.
     """
 
     units: frozenset[Unit]
@@ -32,6 +33,7 @@ class Remedy(Generic[Unit]):
     circuits: int
     rounds: int
     hopeless: bool = False
+    stopped: bool = False
 
     @property
     def smallest(self) -> bool:
@@ -53,38 +55,54 @@ def withhold(
     >>> sorted(found.units), found.smallest
     (['b'], True)
     """
-    until = time.monotonic() + seconds
-    circuits: dict[frozenset[Unit], None] = dict.fromkeys(start)
-    gone: frozenset[Unit] = frozenset()
-    bound = rounds = 0
-    while True:
-        rounds += 1
-        left = list(expose(gone))
-        if not left:
-            return Remedy(gone, bound, True, len(circuits), rounds)
-        if any(not each for each in left):
-            return Remedy(gone, bound, False, len(circuits), rounds, hopeless=True)
-        circuits |= dict.fromkeys(left)
-        remaining = until - time.monotonic()
-        if remaining <= 0:
-            return _by_greed(expose, gone, circuits, bound, rounds)
-        found = smallest_hitting_set(circuits, costs or {}, remaining)
-        gone, bound = found.chosen, max(bound, found.bound)
+    search = _Search(expose, costs or {}, dict.fromkeys(start))
+    try:
+        search.run(time.monotonic() + seconds)
+    except KeyboardInterrupt:  # the best so far is the answer
+        return search.remedy(enough=False, stopped=True)
+    return search.remedy(enough=not search.left, hopeless=bool(search.left))
 
 
-def _by_greed(
-    expose: Callable[[frozenset[Unit]], Sequence[frozenset[Unit]]],
-    gone: frozenset[Unit],
-    circuits: Mapping[frozenset[Unit], None],
-    bound: int,
-    rounds: int,
-) -> Remedy[Unit]:
-    """The time is up: whatever is still exposed loses an answer each, until nobody is."""
-    while True:
-        rounds += 1
-        left = expose(gone)
-        if not left or any(not each for each in left):
-            return Remedy(gone, bound, not left, len(circuits), rounds, hopeless=bool(left))
-        for each in left:
-            if not each & gone:
-                gone |= {max(sorted(each, key=str), key=lambda u: sum(u in c for c in left))}
+class _Search(Generic[Unit]):
+    """The search, with what it knows so far."""
+
+    def __init__(
+        self,
+        expose: Callable[[frozenset[Unit]], Sequence[frozenset[Unit]]],
+        costs: Mapping[Unit, int],
+        circuits: dict[frozenset[Unit], None],
+    ) -> None:
+        self.expose, self.costs, self.circuits = expose, costs, circuits
+        self.gone: frozenset[Unit] = frozenset()
+        self.left: list[frozenset[Unit]] = []
+        self.bound = self.rounds = 0
+
+    def run(self, until: float) -> None:
+        """Smallest sets that meet all circuits so far, until nobody is exposed or a proof cannot be met."""
+        while self._exposed():
+            remaining = until - time.monotonic()
+            if remaining <= 0:
+                self._by_greed()
+                return
+            found = smallest_hitting_set(self.circuits, self.costs, remaining)
+            self.gone, self.bound = found.chosen, max(self.bound, found.bound)
+
+    def _exposed(self) -> bool:
+        """Is there a proof left, and can all of them be met?"""
+        self.rounds += 1
+        self.left = list(self.expose(self.gone))
+        self.circuits |= dict.fromkeys(each for each in self.left if each)
+        return bool(self.left) and all(self.left)
+
+    def _by_greed(self) -> None:
+        """The time is up: whatever is still exposed loses an answer each, until nobody is."""
+        more = True
+        while more:
+            for each in self.left:
+                if not each & self.gone:
+                    self.gone |= {max(sorted(each, key=str), key=lambda u: sum(u in c for c in self.left))}
+            more = self._exposed()
+
+    def remedy(self, *, enough: bool, hopeless: bool = False, stopped: bool = False) -> Remedy[Unit]:
+        """What came of it."""
+        return Remedy(self.gone, self.bound, enough, len(self.circuits), self.rounds, hopeless, stopped)

@@ -9,6 +9,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+UNSETTLED = ("open", "limit")  # statuses that say no more than a range, if that
+
 
 class Unreadable(Exception):
     """The verdict, the log or the data cannot be read: nothing was checked."""
@@ -97,7 +99,7 @@ def parse(text: str) -> Claims:
         raise Unreadable("this is no verdict: it has no list `exposed` (write one with keyhole audit --format json)")
     try:
         source = raw.get("source") or {}
-        intervals = [i for i in raw.get("intervals", ()) if i.get("status") != "open" or i.get("proof")]
+        intervals = [i for i in raw.get("intervals", ()) if i.get("status") not in UNSETTLED or i.get("proof")]
         priors = {str(i["column"]): (i["prior"][0], i["prior"][1]) for i in raw.get("intervals", ()) if i.get("prior")}
         groups = raw.get("groups", ())
         whole = [e for e in raw["exposed"] if not e.get("form")]

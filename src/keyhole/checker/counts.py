@@ -113,12 +113,19 @@ class Counts:
             return []
         return [self.one(replace(cited, answer=None), names, choices)[0]]
 
-    def start(self, names: Sequence[str], choices: Sequence[Choice]) -> list[set[int]]:
-        """Before any answer everything is possible; of those without a value one choice stands for all."""
+    def start(
+        self, names: Sequence[str], choices: Sequence[Choice], stated: Sequence[Mapping[str, Any]] = ()
+    ) -> list[set[int]]:
+        """Before any answer, all but what facts exclude; of those without a value one choice stands for all."""
+        told = [f for f in stated if f["column"] in names]
+        facts = [(names.index(f["column"]), f, set(self.engine.condition(f["where"]))) for f in told]
         found = []
         for r in range(self.engine.n):
             seen: dict[Choice, int] = {}
+            mine = [(at, f) for at, f, rows in facts if r in rows and r not in self.engine.null[names[at]]]
             for i, choice in enumerate(choices):
+                if not all(_inside(choice[at], f) for at, f in mine):
+                    continue
                 held = tuple(None if r in self.engine.null[n] else v for n, v in zip(names, choice, strict=True))
                 seen.setdefault(held, i)
             found.append(set(seen.values()))
@@ -285,3 +292,13 @@ def allows(claim: Claimed, value: Any) -> bool:
 
 def _same_text(said: Any, value: Any) -> bool:
     return isinstance(said, str) and said == str(value)
+
+
+def _inside(value: Any, fact: Mapping[str, Any]) -> bool:
+    """Does a value lie between the ends of a fact?
+
+    >>> _inside(3, {"min": 2, "max": None}), _inside(3, {"min": None, "max": 2})
+    (True, False)
+    """
+    held, low, high = number(value), number(fact.get("min")), number(fact.get("max"))
+    return held is not None and (low is None or held >= low) and (high is None or held <= high)

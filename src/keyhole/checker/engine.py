@@ -102,6 +102,7 @@ class Engine:
         self._con.execute("SET enable_external_access = false; SET lock_configuration = true")
 
     def _load(self, data: Path, kinds: Mapping[str, str], table: str | None, view: str | None) -> None:
+        data = _in_folder(data, table)
         if not data.is_file():
             raise Unreadable(f"there is no file {data}")
         suffix = data.suffix.lower()
@@ -322,6 +323,17 @@ class Engine:
                 shown = f"SELECT {listed} FROM {self._table}{only}"
                 self._con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {shown}")
                 self._views[name] = self._table
+
+
+def _in_folder(data: Path, table: str | None) -> Path:
+    """The file of a table in a folder of files, a table each; any other path as it is."""
+    if not data.is_dir():
+        return data
+    files = [p for p in sorted(data.iterdir()) if p.suffix.lower() in READERS]
+    found = [p for p in files if table is None or p.stem == table]
+    if len(found) != 1:
+        raise Unreadable(f"the folder {data.name} holds {len(files)} tables: choose the people's with --table")
+    return found[0]
 
 
 def _written(value: Any) -> str:

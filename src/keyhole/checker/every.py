@@ -36,7 +36,7 @@ class EveryTable:
             raise Fails("this proof is of a value, or of what a value is not")
         if row in self.counts.engine.null[claim.column]:
             raise Fails("somebody who has no value is said to have one")
-        key = repr((claim.proof, claim.certificate.get("declared")))
+        key = repr((claim.proof, claim.certificate.get("declared"), claim.certificate.get("stated")))
         if key not in self._left:
             self._left[key] = self._tables(claim)
         names, left = self._left[key]
@@ -52,13 +52,13 @@ class EveryTable:
 
     def _tables(self, claim: Claimed) -> tuple[list[str], list[tuple[Choice, ...]]]:
         """The tables that give all answers of the proof."""
-        if not all(c.query for c in claim.proof):
+        if not all(c.query or c.fact is not None for c in claim.proof):
             raise Cannot("more than answers is used")
         names, choices = self.counts.choices(claim, every=True, plain=False)
         declared = claim.certificate.get("declared") or {}
         if any(self.counts.cells_sampled(claim, name, declared.get(name) or {}) for name in names):
             raise Cannot("a column has values without end")
-        held = [sorted(each) for each in self.counts.start(names, choices)]
+        held = [sorted(each) for each in self.counts.start(names, choices, claim.certificate.get("stated") or ())]
         if prod(map(len, held)) > MOST_TABLES:
             raise Cannot(f"it takes more than {MOST_TABLES} tables")
         cited = [c for c in claim.proof if c.answered]

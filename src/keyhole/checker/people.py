@@ -9,26 +9,26 @@ by a second, plain program: a count that is reached leaves nobody else, one that
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from .claims import Addend, Claimed, number
-from .engine import READERS, Cannot, Fails, plain, quoted, text
+from .dealt import TRIALS, DealtTables
+from .engine import Cannot, Fails, quoted
 
-TRIALS = 6
 Literal = tuple[Any, bool]  # an instance of a condition, and whether it must hold
 
 
 class PeopleCounts:
-    """A database in memory with the table of the people, its dimensions joined, and the rows of other tables."""
+    """Replays counts of people on tables that are dealt out anew."""
 
-    def __init__(self, data: Path, private: Sequence[str]) -> None:
-        self.data, self.private = data, private
-        self._con: Any = None
+    def __init__(self, dealt: DealtTables) -> None:
+        self.dealt = dealt
         self._held: dict[Any, Any] = {}
         self._sound: set[str] = set()
-        self._main = ""
-        self._tables: list[Mapping[str, Any]] = []
+
+    @property
+    def _con(self) -> Any:
+        return self.dealt.con
 
     def check(self, claim: Claimed, rows: Sequence[int]) -> None:
         """The condition of the claim, on these rows, follows from its counts by propagation."""
@@ -46,7 +46,7 @@ class PeopleCounts:
             raise Cannot("it says something of a column of the record: such counts have no certificate yet")
         if claim.value is not None and bool(claim.value) != bool(condition["holds"]):
             raise Fails("the certificate shows something else")
-        self._open(told)
+        self.dealt.open(told)
         cited = {c.query: c for c in claim.proof if c.query}
         for count in told["counts"]:
             self._counts_that(count, cited)
@@ -64,76 +64,6 @@ class PeopleCounts:
         if any(true[r] != wanted for r in rows) and self._real(told, cited):
             raise Fails("it is not true of the data, while the answers are")
 
-    # the data
-
-    def _open(self, told: Mapping[str, Any]) -> None:
-        if self._con is not None:
-            return
-        import duckdb
-
-        self._con = duckdb.connect(":memory:")
-        names = [t["name"] for t in told["tables"]]
-        main = told["table"]
-        for name in (main, *names):
-            self._con.execute(f"CREATE TABLE {quoted('real ' + name)} AS SELECT * FROM {self._origin(name)}")
-        if self.data.is_file():
-            self._con.execute("DETACH file")
-        self._main, self._tables = main, list(told["tables"])
-        self._con.execute("SET threads = 1; SET enable_external_access = false; SET lock_configuration = true")
-        self._deal(shuffled=False)
-
-    def _origin(self, name: str) -> str:
-        if self.data.is_dir():
-            found = [p for p in sorted(self.data.iterdir()) if p.stem == name and p.suffix.lower() in READERS]
-            if not found:
-                raise Cannot(f"the folder has no file for the table {name}")
-            return READERS[found[0].suffix.lower()].format(text(str(found[0])), "")
-        if self.data.suffix.lower() not in (".duckdb", ".db"):
-            raise Cannot("the data holds one table, the verdict is about several")
-        if not self._held.get("attached"):
-            self._con.execute(f"ATTACH {text(str(self.data))} AS file (READ_ONLY)")
-            self._held["attached"] = True
-        return f"file.{quoted(name)}"
-
-    def _deal(self, *, shuffled: bool) -> None:
-        """The tables as they are, or with private columns and the owners of rows dealt out anew."""
-        real, main = quoted("real " + self._main), quoted(self._main)
-        columns = [str(row[0]) for row in self._con.execute(f"DESCRIBE {real}").fetchall()]
-        listed = [f"p.{quoted(c)}" if c not in self.private or not shuffled else f"q.{quoted(c)}" for c in columns]
-        first = f"SELECT *, row_number() OVER (ORDER BY rowid) AS keyhole_row FROM {real}"
-        drawn = f"SELECT *, random() AS keyhole_drawn FROM {real}"
-        other = f"SELECT *, row_number() OVER (ORDER BY keyhole_drawn) AS keyhole_row FROM ({drawn})"
-        made = f"SELECT {', '.join(listed)}, p.keyhole_row FROM ({first}) p JOIN ({other}) q USING (keyhole_row)"
-        joins, more = "", []
-        for t in self._tables:
-            name = quoted("keyhole " + t["name"])
-            self._con.execute(f"CREATE OR REPLACE TABLE {name} AS {self._rows(t, shuffled=shuffled)}")
-            self._con.execute(f"CREATE OR REPLACE TABLE {quoted(t['name'])} AS SELECT * FROM {name}")
-            if t["dimension"]:
-                own = [str(row[0]) for row in self._con.execute(f"DESCRIBE {name}").fetchall()]
-                same = " AND ".join(f"m.{quoted(b)} = {name}.{quoted(a)}" for a, b in t["keys"])
-                joins += f" LEFT JOIN {name} ON {same}"
-                more += [f"{name}.{quoted(c)} AS {quoted(t['name'] + '.' + c)}" for c in own]
-        wide = ", ".join(["m.*", *more])
-        self._con.execute(
-            f"CREATE OR REPLACE TABLE keyhole_people AS SELECT {wide} FROM ({made}) m{joins} ORDER BY keyhole_row"
-        )
-        self._con.execute(
-            f"CREATE OR REPLACE TABLE {main} AS SELECT {', '.join(map(quoted, columns))} FROM keyhole_people"
-        )
-
-    def _rows(self, t: Mapping[str, Any], *, shuffled: bool) -> str:
-        real = quoted("real " + t["name"])
-        if t["dimension"] or not shuffled:
-            return f"SELECT * FROM {real}"
-        keys = dict(t["keys"])
-        columns = [str(row[0]) for row in self._con.execute(f"DESCRIBE {real}").fetchall()]
-        listed = [f"q.{quoted(keys[c])} AS {quoted(c)}" if c in keys else f"p.{quoted(c)}" for c in columns]
-        n = f"(SELECT count(*) FROM {quoted('real ' + self._main)})"
-        dealt = f"SELECT *, 1 + floor(random() * {n} * 1.1)::BIGINT AS keyhole_row FROM {real} WHERE random() < 0.7"
-        owners = f"SELECT *, row_number() OVER () AS keyhole_row FROM {quoted('real ' + self._main)}"
-        return f"SELECT {', '.join(listed)} FROM ({dealt}) p LEFT JOIN ({owners}) q USING (keyhole_row)"
-
     # what a statement counts
 
     def _counts_that(self, count: Mapping[str, Any], cited: Mapping[str, Addend]) -> None:
@@ -147,23 +77,16 @@ class PeopleCounts:
         if key in self._sound:
             return
         for _ in range(TRIALS):
-            self._deal(shuffled=True)
+            self.dealt.deal(shuffled=True)
             if self._asked(one) != self._counted(count):
-                self._deal(shuffled=False)
+                self.dealt.deal(shuffled=False)
                 raise Fails("the statement does not count what the certificate says")
-        self._deal(shuffled=False)
+        self.dealt.deal(shuffled=False)
         self._sound.add(key)
 
     def _asked(self, one: Addend) -> int:
         """The cell of the answer now; 0 for a group that is not shown."""
-        result = self._con.execute(one.sql)
-        names = [str(d[0]).casefold() for d in result.description]
-        for row in result.fetchall():
-            named = {n: plain(v) for n, v in zip(names, row, strict=True)}
-            if all(named.get(str(k).casefold(), ...) == plain(v) for k, v in (one.key or {}).items()):
-                cell = row[(one.column or len(row)) - 1] if one.besides is None else 1
-                return int(cell or 0)
-        return 0
+        return int(self.dealt.cell(one) or 0)
 
     def _counted(self, count: Mapping[str, Any]) -> int:
         owner = count["owner"] or "keyhole_row"
@@ -177,15 +100,15 @@ class PeopleCounts:
         left, right = (f"({atoms[i]['sql']}) IS {'' if w else 'NOT '}TRUE" for i, w in ((a, holds), (b, then)))
         key = f"{left} -> {right}"
         for _ in range(TRIALS if key not in self._sound else 0):
-            self._deal(shuffled=True)
+            self.dealt.deal(shuffled=True)
             null = (
                 " AND ".join(f"{quoted(c)} IS NOT NULL" for i in (a, b) for c in (atoms[i].get("on") or [])) or "TRUE"
             )
             wrong = self._con.execute(f"SELECT 1 FROM keyhole_people WHERE {null} AND {left} AND NOT ({right}) LIMIT 1")
             if wrong.fetchall():
-                self._deal(shuffled=False)
+                self.dealt.deal(shuffled=False)
                 raise Fails("one condition does not imply the other")
-        self._deal(shuffled=False)
+        self.dealt.deal(shuffled=False)
         self._sound.add(key)
 
     # propagation

@@ -10,8 +10,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from .claims import Addend, Claimed, Claims, Unreadable, known_before, number, parse
+from .alone import AloneSums
+from .claims import UNSETTLED, Addend, Claimed, Claims, Unreadable, known_before, number, parse
 from .counts import Counts, allows
+from .dealt import DealtTables
 from .engine import Cannot, Engine, Fails
 from .every import EveryTable
 from .fillings import Maker
@@ -78,16 +80,31 @@ def replay(
     except (OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"cannot read the verdict: {error}") from None
     engine = Engine(data, read.source, table=table, view=view)
+    _same_columns(read, engine)
     texts = statements(log) if log is not None else {}
-    checker = Checker(read, engine, texts, bits, PeopleCounts(data, engine.private))
+    checker = Checker(read, engine, texts, bits, DealtTables(data, engine.private))
     return Replay(tuple(checker.checked()), read.contradictions)
+
+
+def _same_columns(verdict: Claims, engine: Engine) -> None:
+    """Data that are read in another way than they were audited prove nothing, right or wrong."""
+    source = verdict.source
+    secret = {*(source.get("private") or ()), *(source.get("hidden") or ())}
+    named = [*(source.get("id") or ()), *(n for n in source.get("kinds") or () if n not in secret and "." not in n)]
+    lost = [str(name) for name in named if name not in engine.columns]
+    if lost and engine.columns:
+        listed = ", ".join(repr(name) for name in lost[:3])
+        raise Unreadable(
+            f"the data has no column {listed} that the verdict names: if the audit had settings (how the file is "
+            "written, a view, other tables), give them here too, -c keyhole.toml"
+        )
 
 
 class Checker:
     """One verdict against one engine."""
 
     def __init__(
-        self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int, people: PeopleCounts
+        self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int, dealt: DealtTables
     ) -> None:
         self.verdict = verdict
         self.engine = engine
@@ -102,7 +119,7 @@ class Checker:
         thresholds = Thresholds(self.sums)
         self.rest = Rest(self.sums, thresholds)
         self.ranges = RangeProofs(self.sums, thresholds)
-        self.people = people
+        self.people, self.alone = PeopleCounts(dealt), AloneSums(dealt)
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:
@@ -139,7 +156,7 @@ class Checker:
         if self.verdict.records != self.engine.n:
             raise Cannot(f"the verdict is about {self.verdict.records} records, the data has {self.engine.n}")
         kind = claim.certificate.get("kind")
-        if claim.column not in self.engine.private and not (claim.rows and kind in ("none", "people")):
+        if claim.column not in self.engine.private and not (claim.rows and kind in ("none", "people", "alone")):
             raise Fails("the column is not private")
         found = []
         for record in claim.records:
@@ -169,11 +186,11 @@ class Checker:
             if claim.status != "exposed" and kind == "part":
                 raise Fails("a sum of answers proves a value or a total")
             self.sums.identity(claim, rows, part=kind == "part")
-        elif (claim.status == "group" or claim.rows) and kind not in ("none", "people"):
+        elif (claim.status == "group" or claim.rows) and kind not in ("none", "people", "alone"):
             raise Fails("a total is proved by a sum of answers alone")
         elif kind == "range":
             self.ranges.check(claim, rows[0], self._learned(claim))
-        elif claim.status == "open" and kind not in ("order", "rest", "both", "none"):
+        elif claim.status in UNSETTLED and kind not in ("order", "rest", "both", "none"):
             raise Fails("this proof says more than that somebody is open")
         elif kind == "square":
             self.sums.square(claim, rows[0])
@@ -189,6 +206,8 @@ class Checker:
             self.rest.left(claim, *self._both(claim, rows[0]))
         elif kind == "people":
             self.people.check(claim, rows)
+        elif kind == "alone":
+            self.alone.check(claim, rows)
         elif kind in ("equal", "zero", "roots"):
             self.moments.check(claim, rows[0])
         else:
@@ -231,7 +250,8 @@ class Checker:
     def _true_of_the_data(self, claim: Claimed, rows: list[int]) -> None:
         """Where the printed answers are those of the data, what is claimed must be true of the data."""
         if (
-            claim.column not in self.engine.private
+            claim.certificate.get("kind") == "alone"  # it is no value of one record, and was compared already
+            or claim.column not in self.engine.private
             or not self.engine.real
             or not self.sums.real(claim.proof, claim.column)
         ):

@@ -48,10 +48,9 @@ class Tables:
             raise Fails("there are tables with these answers and different values")
 
     def _possible(self, claim: Claimed, row: int) -> tuple[list[str], list[Choice], dict[int, set[int]]]:
-        key = repr((claim.proof, claim.certificate.get("declared")))
+        key = repr((claim.proof, claim.certificate.get("declared"), claim.certificate.get("stated")))
         if key not in self._left:
-            cited = [c for c in claim.proof if c.query]
-            if len(cited) < len(claim.proof):
+            if not all(c.query or c.fact is not None for c in claim.proof):
                 raise Cannot("more than answers is used")
             names, choices = self.counts.choices(claim, every=True)
             self._left[key] = (names, choices, {})
@@ -63,11 +62,15 @@ class Tables:
     def _of_one(self, claim: Claimed, row: int, names: Sequence[str], choices: Sequence[Choice]) -> set[int]:
         """The choices of one person that some table has."""
         sums, floors = [], []
-        for cited in claim.proof:
+        for cited in (c for c in claim.proof if c.query):
             added, empty, said = self.counts.one(cited, names, choices)
             sums.append((added, said - empty))
             floors += self._somebody(cited, names, choices)
-        start = self.counts.start(names, choices)
+        stated = claim.certificate.get("stated") or ()
+        declared = claim.certificate.get("declared") or {}
+        if any(self.counts.cells_sampled(claim, f["column"], declared.get(f["column"]) or {}) for f in stated):
+            raise Cannot("a fact about values that are on no finite grid")
+        start = self.counts.start(names, choices, stated)
         self._alike(claim, names, choices, [added for added, _ in (*sums, *((f, None) for f in floors))])
         options = [self._options(held, r, sums, floors) for r, held in enumerate(start)]
         target = tuple(told for _, told in sums)

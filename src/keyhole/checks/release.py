@@ -17,8 +17,6 @@ from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.conversion import epsilon_at
 from keyhole.defend.mechanisms.online_ic import plan_online
 from keyhole.defend.planner.rule import Rule, RulePlanner, declared_tables, most_noise
-from keyhole.defend.planner.ways import worst_product
-from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT
 from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
@@ -29,19 +27,25 @@ LARGEST_TABLE = 2**16
 LARGEST_HYPOTHESIS = 2**20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ReleaseOutcome:
     """What one mechanism spent on a stream, how many questions it answered, and how many of them within alpha.
 
-    `epsilon` is the pure epsilon, or that of its rho at delta. `within_alpha` None: it was priced, not played.
+    `epsilon` is the pure epsilon, or that of its rho at delta. `errors` are those of the
+    answers in units of the bar, alpha n; None: it was priced, not played.
     """
 
     mechanism: str
     epsilon: float
     answered: int
-    within_alpha: float | None
+    errors: NDArray[np.float64] | None
     seconds: float
     note: str = ""
+
+    @property
+    def within_alpha(self) -> float | None:
+        """The share of answers inside their bar."""
+        return None if self.errors is None else float((self.errors <= 1).mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +66,9 @@ def planner(work: Workload, setup: Setup) -> ReleaseOutcome:
     """The stream is not announced: ski rental, in pure epsilon."""
     rule, noise = setup.rule(work), SeededNoise(np.random.default_rng(setup.seed))
     play = RulePlanner(rule, work.sizes, work.truth, noise)
-    right = _answered(work, setup, lambda at: play.ask(work.question(at), at))
+    errors = _answered(work, setup, lambda at: play.ask(work.question(at), at))
     return ReleaseOutcome(
-        "planner", float(play.spent), len(work.stream), right, 0.0, f"{len(play.generation.tables)} tables"
+        "planner", float(play.spent), len(work.stream), errors, 0.0, f"{len(play.generation.tables)} tables"
     )
 
 
@@ -83,27 +87,26 @@ def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
             best = (paid, f"{len(found)} tables{told}", play.generation)
     assert best is not None
     paid, note, known = best
-    right = _answered(work, setup, lambda at: float(known.value(COUNT, work.question(at))))
-    return ReleaseOutcome("planner-declared", paid, len(work.stream), right, 0.0, note)
+    errors = _answered(work, setup, lambda at: float(known.value(COUNT, work.question(at))))
+    return ReleaseOutcome("planner-declared", paid, len(work.stream), errors, 0.0, note)
 
 
 def _candidates(work: Workload, unit: str) -> list[tuple[str, ...]]:
-    """Tables over the columns of questions (under Laplace noise the widest alone: narrower ones are never worth their
-    price there); where all columns together are few cells, also over any of them.
+    """Tables over the columns of questions (under Laplace noise those within no other: narrower ones are never worth
+    their price there); where all columns together are few cells, also over any of them.
     """
     asked = {q.names for q in work.shapes() if q.names}
-    widest = max(map(len, asked))
     if math.prod(work.sizes.values()) <= 4096:
         return [c for k in range(1, len(work.names) + 1) for c in combinations(work.names, k)]
-    return sorted(a for a in asked if unit == "rho" or len(a) == widest)
+    return sorted(a for a in asked if unit == "rho" or not any(set(a) < set(b) for b in asked))
 
 
 def laplace(work: Workload, setup: Setup) -> ReleaseOutcome:
     """Every question by itself, each time."""
     rule, rng = setup.rule(work), np.random.default_rng(setup.seed)
     cost = float(rule.number())
-    right = _answered(work, setup, lambda at: work.true(at) + rng.laplace(0, 1 / cost))
-    return ReleaseOutcome("laplace", cost * len(work.stream), len(work.stream), right, 0.0)
+    errors = _answered(work, setup, lambda at: work.true(at) + rng.laplace(0, 1 / cost))
+    return ReleaseOutcome("laplace", cost * len(work.stream), len(work.stream), errors, 0.0)
 
 
 def cache(work: Workload, setup: Setup) -> ReleaseOutcome:
@@ -116,8 +119,8 @@ def cache(work: Workload, setup: Setup) -> ReleaseOutcome:
             kept[at] = work.true(at) + rng.laplace(0, 1 / cost)
         return kept[at]
 
-    right = _answered(work, setup, ask)
-    return ReleaseOutcome("cache", cost * len(kept), len(work.stream), right, 0.0)
+    errors = _answered(work, setup, ask)
+    return ReleaseOutcome("cache", cost * len(kept), len(work.stream), errors, 0.0)
 
 
 def histogram(work: Workload, setup: Setup) -> ReleaseOutcome:
@@ -126,10 +129,9 @@ def histogram(work: Workload, setup: Setup) -> ReleaseOutcome:
     if math.prod(work.sizes.values()) > LARGEST_TABLE:
         return ReleaseOutcome("histogram", math.nan, 0, None, 0.0, "too many cells")
     play = RulePlanner(rule, work.sizes, work.truth, SeededNoise(np.random.default_rng(setup.seed)))
-    worst = Functional.product(work.names, worst_product(tuple(work.sizes.values()), True))
-    play.buy(work.names, most_noise(Generation(work.n), work.names, [worst], rule, work.sizes))
-    right = _answered(work, setup, lambda at: float(play.generation.value(COUNT, work.question(at))))
-    return ReleaseOutcome("histogram", float(play.spent), len(work.stream), right, 0.0)
+    play.buy(work.names, most_noise(Generation(work.n), work.names, [], rule, work.sizes, everything=True))
+    errors = _answered(work, setup, lambda at: float(play.generation.value(COUNT, work.question(at))))
+    return ReleaseOutcome("histogram", float(play.spent), len(work.stream), errors, 0.0)
 
 
 def weights(name: str, rate: float, *, bypass: bool = False) -> Callable[[Workload, Setup], ReleaseOutcome]:
@@ -179,8 +181,8 @@ def weights(name: str, rate: float, *, bypass: bool = False) -> Callable[[Worklo
             learn(mask, guessed, answer)
             return answer * work.n
 
-        right = _answered(work, setup, ask)
-        return ReleaseOutcome(name, spent, len(work.stream), right, 0.0, "firings counted when they happen")
+        errors = _answered(work, setup, ask)
+        return ReleaseOutcome(name, spent, len(work.stream), errors, 0.0, "firings counted when they happen")
 
     return play
 
@@ -217,16 +219,14 @@ def timed(name: str, work: Workload, setup: Setup) -> ReleaseOutcome:
     start = time.perf_counter()
     made = MECHANISMS[name](work, setup)
     return ReleaseOutcome(
-        made.mechanism, made.epsilon, made.answered, made.within_alpha, time.perf_counter() - start, made.note
+        made.mechanism, made.epsilon, made.answered, made.errors, time.perf_counter() - start, made.note
     )
 
 
-def _answered(work: Workload, setup: Setup, ask: Callable[[int], float]) -> float:
-    """The share of answers within alpha n."""
-    reach, right = setup.alpha * work.n, 0
-    for at in work.stream.tolist():
-        right += abs(ask(at) - work.true(at)) <= reach
-    return right / len(work.stream)
+def _answered(work: Workload, setup: Setup, ask: Callable[[int], float]) -> NDArray[np.float64]:
+    """The error of every answer, in units of its bar."""
+    reach = setup.alpha * work.n
+    return np.array([abs(ask(at) - work.true(at)) / reach for at in work.stream.tolist()])
 
 
 def _mask(work: Workload, at: int) -> Mask:

@@ -96,13 +96,12 @@ def _masks(
         vectors = {axis.column.name: v for axis, v in zip(laid.axes, laid.count.vectors, strict=True)}
         for group in np.ndindex(*(len(axes[name].column.keys()) for name in over)):
             at = dict(zip(over, group, strict=True))
-            masks = []
-            for name in names:
-                kept = (
-                    []
-                    if name not in vectors
-                    else [k for k, v in enumerate(vectors[name]) if v and at.get(name, k) == k]
-                )
-                masks.append(0 if name not in vectors or len(kept) == axes[name].size else sum(1 << k for k in kept))
-            found.append(tuple(masks))
+            kept = {name: [k for k, v in enumerate(vector) if v and at.get(name, k) == k]
+                    for name, vector in vectors.items()}  # fmt: skip
+            if not all(kept.values()):
+                continue  # what is about nobody is public
+            whole = {name for name, cells in kept.items() if len(cells) == axes[name].size}
+            found.append(
+                tuple(0 if name not in kept or name in whole else sum(1 << k for k in kept[name]) for name in names)
+            )
     return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keyhole.report.redacted import Withheld
     from keyhole.report.verdict import Verdict
     from keyhole.verbs.advise import Advice
     from keyhole.verbs.ruled import RuleCheck, RuledAnswer
@@ -22,6 +23,20 @@ class Besides:
 
     advice: Advice | None = None
     rules: tuple[RuleCheck, ...] = ()
+
+    def without(self, what: Withheld | None, names: Iterable[str]) -> Besides:
+        """As it may be passed on. The steps of rounding go too: they are as large as the values they are for."""
+        if what is None or self.advice is None:
+            return self
+        from keyhole.sql.redact import shape_of
+
+        advice, known = self.advice, tuple(names)
+        told = None if advice.alternatives is None else replace(advice.alternatives, rounding=())
+        after = None if advice.after is None else advice.after.without(what)
+        listed = advice.statements
+        if what == "all":
+            listed = tuple((q, shape_of(sql, known), times) for q, sql, times in listed)
+        return replace(self, advice=replace(advice, statements=listed, after=after, alternatives=told))
 
     def lines(self) -> Lines:
         """For people."""
@@ -81,7 +96,7 @@ def advice_lines(advice: Advice) -> Lines:
     for q, sql, times in advice.statements[:SHOWN]:
         often = "" if times == 1 else f" (asked {times} times)"
         yield f"  Q{q}{often}: {' '.join(sql.split())[:160]}", ""
-    if advice.statements:
+    if advice.statements and not remedy.stopped:
         yield f"  Audited again without {'it' if len(advice.statements) == 1 else 'them'}: {_again(advice.after)}", ""
     if advice.alternatives is not None:
         yield "Instead:", "bold"
@@ -102,7 +117,8 @@ def advice_data(advice: Advice) -> dict[str, Any]:
 
     listed = [{"query": q, "sql": sql, "times": times} for q, sql, times in advice.statements]
     other = None if advice.alternatives is None else alternatives_data(advice.alternatives)
-    return {"advice": as_data(advice.remedy, listed, advice.verified, {"alternatives": other})}
+    besides = {"of": advice.of, "after": _again(advice.after) if listed else "", "alternatives": other}
+    return {"advice": as_data(advice.remedy, listed, advice.verified, besides)}
 
 
 def suggestion_lines(found: Suggestion) -> Lines:
@@ -112,22 +128,24 @@ def suggestion_lines(found: Suggestion) -> Lines:
     from keyhole.report.published import shown_number
 
     yield "", ""
-    shown = len(found.after.hidden.publication.values) + len(found.cells)
-    yield sentence(found.remedy, "Suppress", "shown cells", shown, "no suppressed cell is recovered"), "bold"
+    shown = len(found.after.hidden.publication.values) + (0 if found.remedy.stopped else len(found.cells))
+    clean = "no suppressed cell is recovered" + (", nor in too narrow a range" if found.protects else "")
+    yield sentence(found.remedy, "Suppress", "shown cells", shown, clean), "bold"
     yield from ((f"  {label(key)}", "") for key in found.cells[:SHOWN])
     if len(found.cells) > SHOWN:
         yield f"  ... and {len(found.cells) - SHOWN} more (--format json lists all)", ""
-    if found.cells:
+    if found.cells and not found.remedy.stopped:
         told = "no suppressed cell is recovered" if found.verified else "some cell is still recovered"
+        short = len({p.key for p in found.after.unprotected})
         rest = "" if found.after.complete else f", but it is no all-clear: {found.after.gap}"
+        rest = f", but {short} in a narrower range than a rule asks for" if short else rest
         yield f"  Audited again without {'it' if len(found.cells) == 1 else 'them'}: {told}{rest}.", ""
     if found.coarser or found.rounded:
         yield "Instead:", "bold"
     for what, cost, effect in found.coarser:
         yield f"  {what} ({cost} cells fewer): {left(effect, 'cells')}", ""
     for step, effect in found.rounded:
-        proved = f"as far as is proved, {left(effect, 'cells')}"
-        yield f"  every number rounded to a multiple of {shown_number(step)}: {proved}", ""
+        yield f"  every number rounded to a multiple of {shown_number(step)}: {left(effect, 'cells')}", ""
 
 
 def suggestion_data(found: Suggestion) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import SOME_REFUSED, check_out, emit, emit_json, end, warn
+from keyhole.cli.terminal import SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class MechanismName(StrEnum):
     ONLINE_IC_MEDIAN = "online-ic-median"
     ONLINE_IC_PERCEPTRON = "online-ic-perceptron"
     ITERATIVE = "iterative"
+    ITERATIVE_MEDIAN = "iterative-median"
+    ITERATIVE_PERCEPTRON = "iterative-perceptron"
 
 
 HELP = """Answer COUNT, SUM and AVG with differential privacy.
@@ -78,6 +80,7 @@ def answer(
     from keyhole.settings import settings
     from keyhole.verbs.answer import answered
 
+    config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     chosen = None if mechanism is None else str(mechanism)
     terms = Terms(epsilon, delta, chosen, accuracy, beta, horizon, analyst, ledger, spend, anyway)
@@ -100,7 +103,7 @@ def answer(
 
         emit(answers_page(found.to_json()), out)
     else:
-        emit("\n".join(_prices(found) if dry_run else _lines(found)), out)
+        emit_text("\n".join(_prices(found) if dry_run else _lines(found)), out)
     end(SOME_REFUSED if found.refused else 0)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, end, warn
+from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
 from keyhole.errors import LogError
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ answered is in the book before it is shown, so asking again is free, and a kill 
 Examples
   keyhole ask -c keyhole.toml "SELECT AVG(pay) FROM staff WHERE dept = 'legal'"
   keyhole ask -c keyhole.toml --analyst ann --accuracy 0.01 "SELECT COUNT(*) FROM staff"
+  keyhole ask --clip pay
   keyhole ask -c keyhole.toml --dry-run --format json "SELECT SUM(pay) FROM staff"
 
 \b
@@ -50,48 +52,81 @@ def ask(
     analyst: str | None,
     horizon: int | None,
     anyway: bool,
+    clip: tuple[str, ...],
     explain: bool,
     dry_run: bool,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
     """Open the session, ask, show."""
-    from keyhole.report.as_json import dumps
     from keyhole.report.reply import reply_json, reply_lines
     from keyhole.session.open import Terms
     from keyhole.session.private import Private
     from keyhole.settings import settings
-    from keyhole.sql import split
     from keyhole.verbs.ask import asking, policy_of
 
+    config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     check_out(out)
-    texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
-    if not texts:
-        raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
+    texts = _texts(questions, clip)
     terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.name}")
         _noted(session)
+        advised = [_clipping(session, column, analyst, dry_run=dry_run) for column in clip]
         try:
             replies = [_asked(session, text, dialect, analyst) for text in texts]
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
-    more = {"unit": session.policy.unit} if isinstance(session.policy, Private) else {}
-    run = {"dry_run": True} if dry_run else {}
-    said = {"policy": policy_of(given), "replies": [reply_json(r, explain=explain) for r in replies], **more, **run}
+    noisy = session.policy if isinstance(session.policy, Private) else None
+    more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
+    listed = [reply_json(r, explain=explain, n=n) for r in replies]
+    said: dict[str, Any] = {"policy": policy_of(given), "replies": listed, **more}
+    said |= {"bounds": advised} if advised else {}
+    said |= {"dry_run": True} if dry_run else {}
+    written = (line for r in replies for line in reply_lines(r, explain=explain))
+    _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], format, out)
+    end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+
+
+def _show(said: Mapping[str, Any], lines: Sequence[str], format: Format, out: Path | None) -> None:  # noqa: A002
+    """The replies in the format that is wanted."""
     if format is Format.JSON:
+        from keyhole.report.as_json import dumps
+
         emit_json(dumps(said), out)
     elif format is Format.HTML:
         from keyhole.report.html.answers import answers_page
 
         emit(answers_page(said), out)
     else:
-        told = (line for r in replies for line in reply_lines(r, explain=explain))
-        emit("\n".join([*told, *(["nothing was kept: this was a dry run"] if dry_run else [])]), out)
-    end(0 if all(r.answered for r in replies) else SOME_REFUSED)
+        emit_text("\n".join(lines), out)
+
+
+def _texts(questions: tuple[str, ...], clip: tuple[str, ...]) -> list[str]:
+    """The statements: those given, and of `-` those on the standard input."""
+    from keyhole.sql import split
+
+    texts = [part.sql for text in questions for part in split(sys.stdin.read() if text == "-" else text)]
+    if not texts and not clip:
+        raise LogError('there is no question: give a statement, such as "SELECT COUNT(*) FROM people"')
+    return texts
+
+
+def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_run: bool) -> str:
+    """Bounds for a column that nobody declared, as lines for keyhole.toml."""
+    from keyhole.defend.planner.planning import Planning
+    from keyhole.errors import ConfigError
+    from keyhole.session.private import Private
+
+    answering = session.policy.answering if isinstance(session.policy, Private) else None
+    if not isinstance(answering, Planning) or dry_run:
+        raise ConfigError("--clip buys bounds with budget: it needs a [budget] with a delta, and is no dry run")
+    found = answering.clipping(column, analyst)
+    where = f"[columns.private.{found.column}]"
+    return f"{found}\n  cost {float(found.cost):g}; write them under {where}, wider if you know more"
 
 
 def _noted(session: Session[Any]) -> None:
@@ -122,7 +157,7 @@ command = click.Command(
     callback=ask,
     help=HELP,
     params=[
-        click.Argument(["questions"], nargs=-1, required=True, metavar="SQL..."),
+        click.Argument(["questions"], nargs=-1, metavar="SQL..."),
         *options.TABLE_OPTIONS,
         options.DIALECT,
         options.ACCURACY,
@@ -130,6 +165,9 @@ command = click.Command(
         options.ANALYST,
         options.HORIZON,
         options.ANYWAY,
+        click.Option(
+            ["--clip"], multiple=True, metavar="COL", help="Buy bounds for a column that has none. Repeatable."
+        ),
         options.EXPLAIN,
         options.DRY_RUN,
         options.formats(Format.TEXT, Format.JSON, Format.HTML),

@@ -14,18 +14,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli import options
-from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, attack_oracle
+from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
-from keyhole.cli.terminal import emit, emit_json, printed, warn
+from keyhole.cli.terminal import check_out, emit, emit_json, printed, warn
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from keyhole.attack.score import Score
+    from keyhole.logs.open import Log
     from keyhole.settings import Settings
-    from keyhole.verbs.attack import Attacked
+    from keyhole.verbs.attack import Attacked, AttackTerms
+    from keyhole.verbs.compare import AttackComparison
 
 SHOWN = 40  # records printed as text; JSON has them all
 
@@ -64,6 +66,8 @@ table: who there is, with the columns anybody may know; a private column in it i
 Examples
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar"
   keyhole attack transcript.jsonl --data roster.csv --id Name --private "Blood sugar:3..10:0.1" --truth people.csv
+  keyhole attack transcript.jsonl --data roster.csv --private "Blood sugar:3..10:0.1" --id Name \\
+    --truth people.csv --compare --format html --out attack.html
   keyhole attack noisy.jsonl --data roster.csv --id Name --private smoker:0..1:1 --noise laplace:2 --format json
   keyhole attack counts.jsonl --data roster.csv --id client --private status=A,B,C,D --noise auto --by confidence
   keyhole attack --oracle http://localhost:8000/above --queries queries.csv --record answers.jsonl --budget 5000
@@ -71,7 +75,9 @@ Examples
 \b
 With --oracle the target is alive and says only whether its answer to a query is above a threshold: a web address that
 takes {"query": [...], "threshold": t} and says {"above": true}, a statement with {threshold} and {ids} on --data, or a
-Python function. Its noise is measured unless --noise says none, gaussian:SD or uniform:HALF-WIDTH.
+Python function. Its noise is measured unless --noise says none, gaussian:SD, laplace:SCALE, uniform:HALF-WIDTH,
+uniform:LOW..HIGH (an edge known to an interval, for --learner edge) or triangular:HALF-WIDTH. With --levels K it is
+sent "thresholds" and says {"level": 0..K-1}. What was asked, what is certain and what was not asked is in the report.
 
 \b
 Exit code
@@ -104,6 +110,12 @@ def attack(
     rate: float | None,
     record: Path | None,
     bounds: str,
+    learner: LearnerWord,
+    basis: str,
+    levels: int,
+    calibrate: int | None,
+    test: Path | None,
+    compare: bool,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
@@ -111,7 +123,7 @@ def attack(
     from keyhole.logs.open import LogFormat, open_log
     from keyhole.settings import settings, with_private
     from keyhole.sql import Dialect
-    from keyhole.verbs.attack import AttackTerms, attacked
+    from keyhole.verbs.attack import AttackTerms
 
     where, told = options.either(data, roster), options.one_of(config, knowledge)
 
@@ -119,7 +131,7 @@ def attack(
         return with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
 
     if oracle is not None:
-        asking = AskingTerms(noise or "auto", budget, rate, record, bounds)
+        asking = AskingTerms(noise or "auto", budget, rate, record, bounds, learner, basis, levels, calibrate, test)
         attack_oracle(oracle, queries, merged, asking, format=format, out=out)
         return
     if transcript is None:
@@ -127,23 +139,38 @@ def attack(
     given = merged()
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
+    check_out(out)
+    if compare and truth is None:
+        raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")
+    terms = AttackTerms(noise, str(method), truth, tolerance, target, str(by))
+    _show(*_played(log, given, terms, compare), format, out)
+
+
+def _played(log: Log, given: Settings, terms: AttackTerms, compare: bool) -> tuple[Attacked, AttackComparison | None]:
+    """The attack, and other methods beside it if asked for."""
+    from keyhole.verbs.attack import attacked
+
     with progress_on_stderr() as progress:
-        terms = AttackTerms(noise, str(method), truth, tolerance, target, str(by))
         found = attacked(log, given, terms, progress=progress, interruptible=_interruptible)
-    _show(found, format, out)
+        if not compare:
+            return found, None
+        from keyhole.verbs.compare import compare as compared
+
+        return found, compared(log, given, found, terms)
 
 
-def _show(found: Attacked, format: Format, out: Path | None) -> None:  # noqa: A002 - the word of the option
+def _show(found: Attacked, beside: AttackComparison | None, format: Format, out: Path | None) -> None:  # noqa: A002
     for message in found.warnings:
         warn(message, "warning")
+    more = {} if beside is None else {"compared": beside.to_json()}
     if format is Format.JSON:
-        emit_json(json.dumps(found.to_json(), indent=2, default=str), out)
+        emit_json(json.dumps(found.to_json() | more, indent=2, default=str), out)
     elif format is Format.HTML:
         from keyhole.report.html.attack import attack_page
 
-        emit(attack_page({**found.to_json(), "truths": found.truths}), out)
+        emit(attack_page({**found.to_json(), **more, "truths": found.truths}), out)
     else:
-        printed(out, lambda console: _print(console, found))
+        printed(out, lambda console: _print(console, found, beside))
 
 
 @contextmanager
@@ -168,7 +195,7 @@ def _interruptible() -> Iterator[Any]:
         signal.signal(signal.SIGINT, before)
 
 
-def _print(console: Console, found: Attacked) -> None:
+def _print(console: Console, found: Attacked, beside: AttackComparison | None) -> None:
     import numpy as np
     from rich.markup import escape
     from rich.table import Table
@@ -197,6 +224,26 @@ def _print(console: Console, found: Attacked) -> None:
             console.print(f"... and {len(labels) - SHOWN} more; --format json has them all")
         if target.column in scores:
             _print_score(console, scores[target.column])
+
+    if beside is not None:
+        _print_compared(console, beside)
+
+
+def _print_compared(console: Console, beside: AttackComparison) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    grid = Table("method", "column", "statements", "exact", "mean error", "seconds", box=None, pad_edge=False)
+    for p in (*beside.growth, *beside.methods):
+        if p.exact is not None:
+            off = "" if p.error is None else f"{p.error:.3g}"
+            took = f"{p.seconds:.2f}"
+            grid.add_row(p.method, escape(p.column), str(p.statements), f"{100 * p.exact:.1f} %", off, took)
+    console.print("\n[bold]On less of the log, and by other methods:[/]")
+    console.print(grid)
+    for p in beside.methods:
+        if p.cannot:
+            console.print(f"not by {p.method}: {escape(p.cannot)}")
 
 
 def _range(lo: float, hi: float) -> str:
@@ -261,6 +308,7 @@ command = click.Command(
         *ORACLE_OPTIONS,
         options.TRUTH,
         options.TOLERANCE,
+        options.flag("--compare", "Also attack less of the log, and by other methods (needs --truth)."),
         click.Option(
             ["--target"],
             metavar="WHERE",

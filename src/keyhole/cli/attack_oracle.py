@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,14 +15,25 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json
+from keyhole.cli.terminal import check_out, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.oracle.real import Learnt
+    from keyhole.oracle.learnt import Learnt
     from keyhole.settings import Settings
 
 SHOWN = 40
+
+
+class LearnerWord(StrEnum):
+    """Which learner; tied to `keyhole.oracle.real.LearnerKind` by a test."""
+
+    AUTO = "auto"
+    NEWTON = "newton"
+    SEQUENTIAL = "sequential"
+    EDGE = "edge"
+    ONLINE_BISECTION = "online-bisection"
+
 
 ORACLE = click.Option(
     ["--oracle"],
@@ -41,18 +53,41 @@ RECORD = click.Option(
 BOUNDS = click.Option(
     ["--range", "bounds"], default="0..1", show_default=True, metavar="LOW..HIGH", help="Where the hidden numbers lie."
 )
-ORACLE_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS)
+LEARNER = options.words("--learner", LearnerWord.AUTO, "How a noisy oracle is learnt from; auto is newton.")
+BASIS = click.Option(
+    ["--basis"],
+    default="span",
+    show_default=True,
+    metavar="span|auto|NUMBER",
+    help="Learn in the span of the queries, or in their principal components: with a clear gap, or so many.",
+)
+LEVELS = click.Option(
+    ["--levels"], type=click.IntRange(min=2), default=2, help="The oracle answers from so many levels, not yes or no."
+)
+CALIBRATE = click.Option(
+    ["--calibrate"],
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Hold the noise against the last N queries (a tenth, at most 600, unless said).",
+)
+TEST = click.Option(["--test"], type=options.FILE, help="Queries to answer with what was learnt, without asking.")
+ORACLE_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS, LEARNER, BASIS, LEVELS, CALIBRATE, TEST)
 
 
 @dataclass(frozen=True, slots=True)
 class AskingTerms:
-    """How a target is asked: its noise, how often, how fast, where answers are kept, where its numbers lie."""
+    """How a target is asked and learnt from, as the options say it."""
 
     noise: str
     budget: int | None
     rate: float | None
     record: Path | None
     bounds: str
+    learner: LearnerWord
+    basis: str
+    levels: int
+    calibrate: int | None
+    test: Path | None
 
 
 def attack_oracle(
@@ -67,7 +102,7 @@ def attack_oracle(
     """Read the queries, ask, learn, report."""
     import numpy as np
 
-    from keyhole.oracle.real import learn_target
+    from keyhole.oracle.real import AskingPlan, LearnerKind, Questions, learn_levels, learn_target
     from keyhole.oracle.recorded import Recorded
     from keyhole.oracle.targets import target_of
 
@@ -75,19 +110,58 @@ def attack_oracle(
     if queries is None:
         raise ConfigError("--oracle needs --queries FILE: what to ask, one query a line")
     names, rows = read_queries(queries)
+    test = _test_queries(terms.test, names)
     low, high = _bounds(terms.bounds)
+    plan = AskingPlan(
+        terms.noise,
+        LearnerKind(terms.learner.value),
+        _basis(terms.basis, len(names)),
+        terms.levels,
+        _kept(terms, len(rows)),
+    )
     ask = _database(given(), names) if oracle.lstrip().upper().startswith("SELECT") else None
     target = target_of(oracle, names, ask)
     width = len(names)
     with Recorded(target, terms.record, budget=terms.budget, rate=terms.rate) as asked:
-        found = learn_target(
-            asked, np.array(rows, dtype=np.float64), np.full(width, low), np.full(width, high), noise=terms.noise
+        questions = Questions(
+            np.array(rows, dtype=np.float64),
+            np.full(width, low),
+            np.full(width, high),
+            np.array(test).reshape(-1, width),
         )
+        found = learn_target(asked, questions, plan) if plan.levels == 2 else learn_levels(asked, questions, plan)
         recalled = asked.recalled
     if format is Format.JSON:
         emit_json(json.dumps(_json(found, names, recalled), indent=2), out)
     else:
-        emit("\n".join(_lines(found, names, recalled)), out)
+        emit_text("\n".join(_lines(found, names, recalled)), out)
+
+
+def _test_queries(path: Path | None, names: list[str]) -> list[list[float]]:
+    if path is None:
+        return []
+    theirs, rows = read_queries(path)
+    if theirs != names:
+        raise ConfigError(
+            f"{path} has other entries than --queries: {', '.join(theirs[:5])}; give the same, in one order"
+        )
+    return rows
+
+
+def _kept(terms: AskingTerms, queries: int) -> int:
+    """Queries kept for the check of the noise."""
+    if terms.calibrate is not None:
+        return terms.calibrate
+    return min(600, queries // 10) if terms.levels == 2 and terms.noise != "none" else 0
+
+
+def _basis(text: str, width: int) -> int:
+    """0: the span; -1: principal components by their gap; else so many of them."""
+    if text in ("span", "auto"):
+        return 0 if text == "span" else -1
+    if not text.isdecimal() or not 1 <= int(text) <= width:
+        raise ConfigError(f"--basis {text!r}: write span, auto, or a number of dimensions from 1 to {width}")
+    return int(text)
 
 
 def read_queries(path: Path) -> tuple[list[str], list[list[float]]]:
@@ -101,6 +175,11 @@ def read_queries(path: Path) -> tuple[list[str], list[list[float]]]:
         raise ConfigError(f"{path} holds no query")
     if path.suffix.lower() == ".csv":
         header, *rest = [(number, next(csv.reader([line]))) for number, line in lines]
+        twice = [name for k, name in enumerate(header[1]) if name in header[1][:k]]
+        if twice:
+            raise ConfigError(f"{path}: {twice[0]!r} is named twice in the header; an entry stands for one")
+        if not rest:
+            raise ConfigError(f"{path} holds no query, only a header")
         return header[1], [_numbers(row, path, number, len(header[1])) for number, row in rest]
     rows: list[list[float]] = []
     for number, line in lines:
@@ -164,10 +243,14 @@ def _json(found: Learnt, names: list[str], recalled: int) -> dict[str, Any]:
         "asked": found.asked,
         "recalled": recalled,
         "not_asked": found.skipped,
+        "span": found.span,
+        "radius": found.radius if math.isfinite(found.radius) else None,
+        "delta": found.delta,
         "estimates": [
             {"entry": name, "value": float(v), "low": float(lo), "high": float(hi)}
             for name, v, lo, hi in zip(names, found.estimate, found.low, found.high, strict=True)
         ],
+        "predictions": [{"answer": one.answer, "low": one.low, "high": one.high} for one in found.predictions],
         "notes": list(found.notes),
     }
 
@@ -178,10 +261,31 @@ def _lines(found: Learnt, names: list[str], recalled: int) -> list[str]:
     left = "1 query was" if found.skipped == 1 else f"{found.skipped:,} queries were"
     made.append(f"{found.asked:,} answers{again}; {left} not asked")
     made += [f"note: {note}" for note in found.notes]
+    made.append(_sure(found, len(names)))
     wide = max(5, *(len(name) for name in names[:SHOWN]))
     made.append(f"{'entry':<{wide}}  {'estimate':>10}  certified range")
     for name, v, lo, hi in list(zip(names, found.estimate, found.low, found.high, strict=True))[:SHOWN]:
         made.append(f"{name:<{wide}}  {v:>10.5g}  {lo:.5g} .. {hi:.5g}")
     if len(names) > SHOWN:
         made.append(f"... and {len(names) - SHOWN} more; --format json has them all")
+    if found.predictions:
+        made.append(f"{'test':<{wide}}  {'answer':>10}  certified range")
+    for number, one in enumerate(found.predictions[:SHOWN], 1):
+        made.append(f"{number:<{wide}}  {one.answer:>10.5g}  {one.low:.5g} .. {one.high:.5g}")
+    if len(found.predictions) > SHOWN:
+        made.append(f"... and {len(found.predictions) - SHOWN} more; --format json has them all")
     return made
+
+
+def _sure(found: Learnt, width: int) -> str:
+    """What is certain, in a sentence."""
+    if not math.isfinite(found.radius):
+        return "certified: nothing beyond the stated range"
+    seen = "" if found.span == width else f", in the {found.span} of {width} dimensions that the queries span"
+    if not found.delta:
+        return f"certified: the estimate is within {found.radius:.3g} of the truth{seen}, if the oracle has no noise"
+    as_told = "as measured" if found.measured else "as stated"
+    return (
+        f"certified: with probability {100 * (1 - found.delta):g} % the estimate is within {found.radius:.3g} of the "
+        f"truth{seen}, if the noise is {as_told}"
+    )

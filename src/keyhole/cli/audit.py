@@ -13,6 +13,7 @@ from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.output import Output, Withholding
 from keyhole.cli.progress import Said, progress_on_stderr
+from keyhole.cli.review import read_key
 from keyhole.cli.signing import Signing
 from keyhole.cli.terminal import end
 from keyhole.errors import ConfigError, LogError
@@ -38,6 +39,7 @@ Examples
   keyhole audit postgresql.csv --data staff.parquet --private salary --log-format postgres-csvlog
   keyhole audit postgresql.csv -c keyhole.toml --by analyst --progress
   keyhole audit log.sql --data staff.csv --id name --private salary --advise --rule "N<3" --rule "dominance 85%"
+  keyhole audit log.sql -c keyhole.toml --advise --format html --out report.html
   keyhole audit log.sql -c keyhole.toml --baseline verdict.json --format sarif --out keyhole.sarif
 
 \b
@@ -85,10 +87,11 @@ def audit(
     from keyhole.verbs.examine import examine
 
     _shown_as(format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
-    if redact and (advise or rule):
-        raise ConfigError("--advise and --rule print statements: leave them away with --redact")
-    output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact))
-    signing = Signing.of(accept, fail_on, key, baseline)
+    if redact and rule:
+        raise ConfigError("--rule names groups of people: leave it away with --redact")
+    secret = read_key(key)
+    output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact), secret)
+    signing = Signing.of(accept, fail_on, secret, baseline, used=format is Format.BASELINE)
     with progress_on_stderr(progress) as said:
         read = _read(log, log_format, dialect, said)
         table_given: dict[str, Any] = {
@@ -105,14 +108,14 @@ def audit(
         verdict = examine(read, rounding=rounding, now=now, progress=said, by=by, **table_given, **limits)
         besides = _besides(read, verdict, again, table_given, limits, rule, advise=advise)
     counted = None if signing is None else signing.counted(verdict)
-    output.show(verdict, read, counted, besides)
+    output.show(verdict, read, counted, besides, None if log == "-" else Path(log))
     end(besides.exit_code(output.exit_code(verdict) if counted is None else counted.exit_code))
 
 
 def _shown_as(how: Format, asked: Mapping[str, bool]) -> None:
     for option, wanted in asked.items():
-        if wanted and how not in (Format.TEXT, Format.JSON):
-            raise ConfigError(f"{option} is shown as text or JSON, not as {how}")
+        if wanted and how not in (Format.TEXT, Format.JSON, Format.HTML):
+            raise ConfigError(f"{option} is shown as text, JSON or HTML, not as {how}")
 
 
 def _besides(
@@ -173,7 +176,7 @@ command = click.Command(
         options.TIME_LIMIT,
         options.KNOWLEDGE,
         options.BASELINE,
-        options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT, Format.HTML),
+        options.formats(Format.TEXT, Format.JSON, Format.SARIF, Format.JUNIT, Format.HTML, Format.BASELINE),
         options.OUT,
         options.PROOF_SQL,
         options.NO_VALUES,

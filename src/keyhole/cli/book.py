@@ -9,7 +9,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text, end
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,11 +39,15 @@ def show(path: Path, format: Format, out: Path | None) -> None:  # noqa: A002 - 
     from keyhole.report.book import as_plain, lines
 
     check_out(out)
-    with _opened(path) as book:
+    with opened_book(path) as book:
         if format is Format.JSON:
             emit_json(dumps(as_plain(book)), out)
+        elif format is Format.HTML:
+            from keyhole.report.html.book import book_page
+
+            emit(book_page(as_plain(book), path.name), out)
         else:
-            emit("\n".join(lines(book)), out)
+            emit_text("\n".join(lines(book)), out)
     end(0)
 
 
@@ -53,7 +57,7 @@ def verify(path: Path, witness: Path | None) -> None:
 
     if witness is not None and not witness.is_file():
         raise ConfigError(f"there is no witness {witness}: give the path where it is kept")
-    with _opened(path, witness) as book:
+    with opened_book(path, witness) as book:
         seen = "" if witness is None else ", and nothing is missing that the witness has seen"
         last = book.state.last
         assert last is not None
@@ -67,8 +71,8 @@ def export(path: Path, out: Path | None) -> None:
     from keyhole.logs.importers.book import transcript
 
     check_out(out)
-    with _opened(path) as book:
-        emit_lines(((line, "\n") for line in transcript(book)), out)
+    with opened_book(path) as book:
+        emit("\n".join(transcript(book)), out)
     end(0)
 
 
@@ -86,7 +90,7 @@ def take_in(path: Path, old: Path) -> None:
     end(0)
 
 
-def _opened(path: Path, witness: Path | None = None) -> Book:
+def opened_book(path: Path, witness: Path | None = None) -> Book:
     """A copy for reading: the file, and where it stands, are left as they are."""
     from keyhole.book import Book
 
@@ -106,7 +110,7 @@ command = click.Group(
     help=HELP,
     no_args_is_help=True,
     commands=[
-        _command("show", show, PATH, options.formats(Format.TEXT, Format.JSON), options.OUT),
+        _command("show", show, PATH, options.formats(Format.TEXT, Format.JSON, Format.HTML), options.OUT),
         _command("verify", verify, PATH, WITNESS),
         _command("export", export, PATH, options.OUT),
         _command("import", take_in, PATH, OLD),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +12,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json
+from keyhole.cli.terminal import check_out, emit_json, emit_text
 
 HELP = """Say what a word of the output means.
 
@@ -40,12 +42,15 @@ def explain(word: tuple[str, ...], format: Format, out: Path | None) -> None:  #
         emit_json(json.dumps({name: WORDS[name] for name in asked}, indent=2, ensure_ascii=False), out)
         return
 
+    narrow = out is None and sys.stdout is not None and sys.stdout.isatty()
+    wide = min(100, shutil.get_terminal_size().columns) if narrow else 100
+
     def lines() -> Iterator[str]:
         for name in asked:
             page = f" (docs/{PAGES[name]})" if name in PAGES else ""
-            yield from textwrap.wrap(f"{name}: {WORDS[name]}{page}", 100, subsequent_indent="  ")
+            yield from textwrap.wrap(f"{name}: {WORDS[name]}{page}", wide, subsequent_indent="  ")
 
-    emit("\n".join(lines()), out)
+    emit_text("\n".join(lines()), out)
 
 
 command = click.Command(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import time
@@ -11,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any
 
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import escaped, warn
+from keyhole.cli.telling import Telling
+from keyhole.cli.terminal import warn
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Following:
     beside: tuple[str, ...]
     how: Format
 
-    def into(self, session: Watch, stream: TextIO) -> bool:
+    def into(self, session: Watch, out: Telling) -> bool:
         """Until Ctrl-C or SIGTERM; True if all is in the book and exposes nobody."""
         from keyhole.session.follow import Follower
         from keyhole.sql import Dialect
@@ -44,13 +44,10 @@ class Following:
             raise ConfigError("--follow enters statements into a book: name one with --history FILE, or -c SETTINGS")
 
         def told(entered: Entered) -> None:
-            for line in shown(entered, self.how):
-                plain = escaped(line) if self.how is Format.JSON and stream is sys.stdout else line
-                stream.write(plain + "\n")
-            stream.flush()
+            out.tell(data_of(entered), lambda: text_of(entered))
 
         engine = None if self.dialect is None else Dialect(self.dialect)
-        with stopped_by_signals() as stopping:
+        with stopped_by_signals() as stopping, out:
             ways = (told, lambda: time.sleep(EVERY), stopping, warn)
             follower = Follower(session.auditing, self.log, *ways, self.kind, engine, self.beside)
             follower.run()
@@ -74,19 +71,21 @@ def stopped_by_signals() -> Iterator[Callable[[], bool]]:
             signal.signal(each, handler)
 
 
-def shown(entered: Entered, how: Format) -> Iterator[str]:
-    """A statement that is new in the book; whom it exposes, and the proof."""
+def data_of(entered: Entered) -> dict[str, Any]:
+    """A statement that is new in the book, for machines."""
+    said = entered.admission
+    fields: dict[str, Any] = {"query": entered.number, "sql": entered.sql}
+    fields |= {"verdict": str(entered.how), "reason": entered.reason}
+    fields |= {k: v for k, v in (("analyst", entered.analyst), ("time", entered.time)) if v is not None}
+    proof = {} if said is None else said.to_json(explain=True)
+    return fields | {k: proof[k] for k in ("who", "proof") if k in proof}
+
+
+def text_of(entered: Entered) -> Iterator[str]:
+    """The same for people; whom it exposes, and the proof."""
     from keyhole.report.admission import explained
 
     said = entered.admission
-    if how is Format.JSON:
-        fields = {"query": entered.number, "sql": entered.sql, "verdict": str(entered.how), "reason": entered.reason}
-        fields |= {k: v for k, v in (("analyst", entered.analyst), ("time", entered.time)) if v is not None}
-        proof = {} if said is None else said.to_json(explain=True)
-        yield json.dumps(
-            fields | {k: proof[k] for k in ("who", "proof") if k in proof}, ensure_ascii=False, default=str
-        )
-        return
     about = ", ".join(part for part in (entered.analyst, entered.time) if part)
     yield f"Q{entered.number} {entered.how}{f' ({about})' if about else ''}: {entered.reason}"
     if said is not None and said.who:

@@ -85,6 +85,7 @@ def init(
         write_whole(at, text)
         told = [(name, str(made.table.column(name).kind), p) for name, p in made.roles.items()]
         seen = made.table.rows
+        bare_of_secrets = not made.of(Role.PRIVATE) and len(survey.tables) == 1
     if format is Format.JSON:
         import json
 
@@ -96,6 +97,10 @@ def init(
     wide, kinds = max(len(n) for n, _, _ in told), max(len(k) for _, k, _ in told)
     lines = [f"{name:<{wide}}  {kind:<{kinds}}  {p.role!s:<7}  {p.why}" for name, kind, p in told]
     rest = f"written to {at}: read it through, then keyhole audit LOG.sql -c {at}"
+    if bare_of_secrets:
+        lines.append(
+            "No column looks private, and without one there is nothing to protect: name it with --private COL."
+        )
     emit("\n".join([f"{seen} rows, {len(told)} columns", *lines, rest]), None)
 
 

@@ -27,6 +27,7 @@ class Format(StrEnum):
     JUNIT = "junit"
     TRANSCRIPT = "transcript"
     HTML = "html"
+    BASELINE = "baseline"
 
 
 FORMATS = {
@@ -36,6 +37,7 @@ FORMATS = {
     Format.JUNIT: "JUnit XML for pipelines, without values",
     Format.TRANSCRIPT: "a transcript of what was released, for `keyhole attack`",
     Format.HTML: "one self-contained page, to look at",
+    Format.BASELINE: "fingerprints for --baseline, without names or values",
 }
 
 # What a log may be written by: the values of `gather.log.LogFormat` (tied by a test; that module is not light).
@@ -89,6 +91,12 @@ def formats(*accepted: Format) -> click.Option:
         show_default=str(accepted[0]),
         help=f"{told[0].upper()}{told[1:]}.",
     )
+
+
+def settled(config: Path | None, data: Path | None) -> Path | None:
+    """The settings that were named, or those in the working folder where nothing was."""
+    here = Path("keyhole.toml")
+    return here if config is None and data is None and here.is_file() else config
 
 
 def one_of(config: Path | None, knowledge: Path | None) -> Path | None:
@@ -169,7 +177,9 @@ TIME_LIMIT = click.Option(
     help="How long is searched: for ranges in each system of columns (default 60), for a plan. What is proved is kept.",
 )
 BASELINE = click.Option(
-    ["--baseline"], type=FILE, help="A former JSON verdict: only people newly exposed count for the exit code."
+    ["--baseline"],
+    type=FILE,
+    help="A former verdict (--format json, or baseline): only what is new counts for the exit code.",
 )
 BY_ANALYST = click.Option(
     ["--by"],
@@ -188,7 +198,9 @@ FAIL_ON = click.Option(
     show_default=True,
     help="What counts for the exit code, with all that is worse: unjudged counts everything.",
 )
-KEY = click.Option(["--key"], type=FILE, help="Waivers are for single people: a secret file of 16 bytes or more.")
+KEY = click.Option(
+    ["--key"], type=FILE, help="Waivers and baselines are for single people: a secret file of 16 bytes or more."
+)
 NO_VALUES = flag("--no-values", "Names and proofs, but no private value and no answer, in every format.")
 REDACT = flag("--redact", "No names, values, literals, answers or file names, in every format: to be passed on.")
 PROOF_SQL = click.Option(
@@ -228,7 +240,9 @@ ACCEPT_UNJUDGED = flag(
 EXPLAIN = flag("--explain", "Also say whom and by which proof; for the custodian, not the analyst.")
 
 ROUNDING = click.Option(
-    ["--rounding"], metavar="STEP", help="The answers of the log were rounded to multiples of this, such as 1 or 0.01."
+    ["--rounding"],
+    metavar="STEP",
+    help="The answers of the log, or numbers of tables, were rounded to multiples of this, such as 1 or 0.01.",
 )
 
 # attack
@@ -302,7 +316,7 @@ BOX_DELTA = click.Option(
     show_default=True,
     help="Chance that the certified box may ever lose the hidden vector.",
 )
-PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html, .svg or .png file.")
+PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html or .svg file.")
 
 # audit and tables
 RULE = click.Option(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from keyhole.logs.open import Log
     from keyhole.report.baseline import Baseline
     from keyhole.report.plain import Plain
+    from keyhole.report.redacted import Withheld
     from keyhole.report.verdict import Verdict
 
 SHOWN = 20
@@ -31,13 +32,20 @@ class Withholding:
     values: bool
     everything: bool
 
+    @property
+    def what(self) -> Withheld | None:
+        """What is taken out."""
+        from keyhole.report.redacted import Withheld
+
+        return Withheld.ALL if self.everything else Withheld.VALUES if self.values else None
+
     def of(self, verdict: Verdict, log: Log) -> tuple[Verdict, Log]:
         """Both as they may be shown."""
-        if not (self.values or self.everything):
+        what = self.what
+        if what is None:
             return verdict, log
-        from keyhole.report.redacted import Withheld, redacted_log
+        from keyhole.report.redacted import redacted_log
 
-        what = Withheld.ALL if self.everything else Withheld.VALUES
         return verdict.without(what), redacted_log(log, what, verdict.plain.source.kinds)
 
 
@@ -50,10 +58,17 @@ class Output:
     proof_sql: Path | None
     known: Baseline | None
     withholding: Withholding
+    key: bytes | None = None
 
     @classmethod
     def of(
-        cls, how: Format, out: Path | None, proof_sql: Path | None, baseline: Path | None, withholding: Withholding
+        cls,
+        how: Format,
+        out: Path | None,
+        proof_sql: Path | None,
+        baseline: Path | None,
+        withholding: Withholding,
+        key: bytes | None = None,
     ) -> Output:
         """As the options say; what cannot be written is said before anything is read."""
         check_out(out)
@@ -67,52 +82,81 @@ class Output:
         if baseline is not None:
             from keyhole.report.baseline import Baseline
 
-            known = Baseline.load(baseline)
-        return cls(how, out, proof_sql, known, withholding)
+            known = Baseline.load(baseline, key)
+        return cls(how, out, proof_sql, known, withholding, key)
 
     def exit_code(self, verdict: Verdict) -> int:
         """The verdict's, or that of what is new."""
         return verdict.exit_code if self.known is None else self.known.exit_code(verdict.plain)
 
-    def show(self, verdict: Verdict, log: Log, counted: Counted | None = None, besides: Besides | None = None) -> None:
-        """Print the verdict, or write it to a file; what goes beside it, as text or JSON alone."""
+    def show(
+        self,
+        verdict: Verdict,
+        log: Log,
+        counted: Counted | None = None,
+        besides: Besides | None = None,
+        file: Path | None = None,
+    ) -> None:
+        """Print the verdict, or write it to a file, with what goes beside it; `file` is the log's."""
         said = () if counted is None else counted.said
+        if self.how is Format.BASELINE:
+            from keyhole.report.as_json import dumps
+            from keyhole.report.baseline import baseline_json
+
+            emit_json(dumps(baseline_json(verdict.plain, self.key)), self.out)
+            return
+        known = None if self.known is None else self.known.against(verdict.plain)
         told, read = self.withholding.of(verdict, log)
+        besides = None if besides is None else besides.without(self.withholding.what, verdict.plain.source.kinds)
         if self.how is Format.JSON:
             signed_off = {} if counted is None else {"accepted": counted.data}
-            self._json(told, signed_off | ({} if besides is None else besides.data()))
+            self._json(told, known, signed_off | ({} if besides is None else besides.data()))
         elif self.how is Format.HTML:
-            emit(told.to_html(read.name, said), self.out)
+            compared = () if known is None else _compared(verdict.plain, told.plain, known)
+            lines = [*said, *(line for line, _ in compared if line)]
+            more_data = _digest(file) if self.withholding.what is None else {}  # a digest can be guessed at
+            more_data |= {} if besides is None else besides.data()
+            emit(told.to_html(read.name, lines, more_data), self.out)
         elif self.how is Format.TEXT:
-            compared = () if self.known is None else _compared(verdict.plain, told.plain, self.known)
+            compared = () if known is None else _compared(verdict.plain, told.plain, known)
             signed = [("", ""), *((line, "bold") for line in said)] if said else []
             more = () if besides is None else besides.lines()
             emit_lines([*told.lines(), *compared, *signed, *more], self.out)
         else:
-            self._for_pipelines(told, read, said)
+            self._for_pipelines(told, read, said, known)
         if self.proof_sql is not None:
             from keyhole.report.proof_sql import proof_sql
 
             emit(proof_sql(verdict.plain), self.proof_sql)
 
-    def _json(self, verdict: Verdict, besides: dict[str, object]) -> None:
+    def _json(self, verdict: Verdict, known: Baseline | None, besides: dict[str, object]) -> None:
         from keyhole.report.as_json import dumps
         from keyhole.report.baseline import mark
 
         data = verdict.to_json() | besides
-        emit_json(dumps(data if self.known is None else mark(data, verdict.plain, self.known)), self.out)
+        emit_json(dumps(data if known is None else mark(data, verdict.plain, known)), self.out)
 
-    def _for_pipelines(self, verdict: Verdict, log: Log, said: tuple[str, ...]) -> None:
+    def _for_pipelines(self, verdict: Verdict, log: Log, said: tuple[str, ...], known: Baseline | None) -> None:
         for line in said:
             click.echo(line, err=True)
         if self.how is Format.SARIF:
             from keyhole.report.sarif import sarif
 
-            emit_json(sarif(verdict.plain, log, self.known), self.out)
+            emit_json(sarif(verdict.plain, log, known), self.out)
         else:
             from keyhole.report.junit import junit
 
-            emit_xml(junit(verdict.plain, log, self.known), self.out)
+            emit_xml(junit(verdict.plain, log, known), self.out)
+
+
+def _digest(file: Path | None) -> dict[str, object]:
+    """By which a reader knows that it is the same log."""
+    import hashlib
+
+    try:
+        return {} if file is None else {"log_sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
+    except OSError:  # it was a stream, or is gone
+        return {}
 
 
 def _compared(verdict: Plain, told: Plain, known: Baseline) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, progress_on_stderr, warn
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text, progress_on_stderr, warn
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ HELP = """Find the fewest questions that give somebody away, or prove that none 
 Sees the roster alone: who there is, with the columns anybody may know. A question is a SUM of the private column over a
 group of at least --min-group people, with conditions on at most --max-columns public columns. For a person you get the
 SQL, the formula that turns the answers into the value, and the auditor's confirmation; or the proof that it cannot be
-done: who shares all public columns, or a second table that answers every such question alike.
+done: who shares all public columns, or a second table that answers every such question alike. Of a private column of
+categories (--private "diagnosis=flu,cold"), questions are counts of each category.
 
 \b
 Examples
@@ -104,8 +105,6 @@ def plan(
     check_out(out)
     listed = tuple(name.strip() for text in columns for name in text.split(",") if name.strip())
     asking = Asking(listed, max_columns, words(operators), min_group)
-    if format is Format.HTML and target == ALL:
-        raise ConfigError("a page is about the plan for one person: name one with --target")
     if run and target == ALL:
         raise ConfigError("--run plays the plan of one person: name one with --target")
     with progress_on_stderr() as progress, _stopping(time_limit) as stop:
@@ -126,7 +125,7 @@ def plan(
 
         emit(plan_page(plan_json(found)), out)
     else:
-        emit("\n".join(plan_lines(found, max_columns)), out)
+        emit_text("\n".join(plan_lines(found, max_columns)), out)
 
 
 def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
@@ -136,11 +135,16 @@ def _everybody(plans: Plans, how: Format, out: Path | None) -> None:
     from keyhole.report.plan import overview_json, overview_lines
 
     seen = plans.everybody()
+    if how is not Format.TEXT:
+        told = overview_json(seen, plans.roster.labels(np.arange(plans.roster.n)))
     if how is Format.JSON:
-        labels = plans.roster.labels(np.arange(plans.roster.n))
-        emit_json(dumps(overview_json(seen, labels)), out)
+        emit_json(dumps(told), out)
+    elif how is Format.HTML:
+        from keyhole.report.html.plan import everybody_page
+
+        emit(everybody_page(told), out)
     else:
-        emit("\n".join(overview_lines(seen)), out)
+        emit_text("\n".join(overview_lines(seen)), out)
     warn(f"set-up took {seen.seconds:.1f} s", "plan")
 
 

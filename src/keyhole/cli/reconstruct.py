@@ -9,7 +9,7 @@ import click
 from keyhole.cli import options, table_options
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
-from keyhole.cli.terminal import check_out, emit_json, emit_lines, end
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_lines, end
 
 HELP = """Rebuild the rows behind published statistics, and prove whether they are the only ones.
 
@@ -85,6 +85,11 @@ def reconstruct(
         from keyhole.report.reconstruction import as_data
 
         emit_json(dumps(as_data(found)), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.reconstruct import reconstruct_page
+        from keyhole.report.reconstruction import as_data
+
+        emit(reconstruct_page(as_data(found)), out)
     else:
         from keyhole.report.reconstruction import lines
 
@@ -98,15 +103,9 @@ command = click.Command(
     help=HELP,
     params=[
         click.Argument(["statistics"], nargs=-1, required=True, type=options.FILE),
-        table_options.VALUE,
-        table_options.TOTAL,
-        table_options.SUPPRESSED,
-        table_options.NESTED,
-        table_options.ALONG,
-        table_options.ACROSS,
-        options.ROUNDING,
+        *table_options.CROSSTABS,
         options.TIME_LIMIT,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

@@ -1,4 +1,4 @@
-"""`keyhole report`: a verdict as one page."""
+"""`keyhole report`: a verdict or a book as one page."""
 
 from __future__ import annotations
 
@@ -9,27 +9,46 @@ import click
 from keyhole.cli import options
 from keyhole.cli.review import read_verdict
 from keyhole.cli.terminal import check_out, emit
+from keyhole.errors import ConfigError
 
-HELP = """Write a verdict as one self-contained page: no network, any browser, light and dark, prints.
+HELP = """Write a verdict or a book as one self-contained page: no network, any browser, light and dark, prints.
 
-VERDICT is what `keyhole audit ... --format json --out verdict.json` wrote. (`keyhole audit --format html` writes
-the page at once, with the map of queries and people, which a verdict file does not hold.)
+FILE is what `keyhole audit ... --format json --out verdict.json` wrote, or `keyhole tables`, or a book: then the page
+shows what was asked, answered and paid. (`keyhole audit --format html` writes a page at once, with the map of queries
+and people, which a verdict file does not hold, and takes a book as its log.)
 
 \b
 Examples
   keyhole report verdict.json --out report.html
+  keyhole report book.keyhole --out book.html
   keyhole audit log.sql -c keyhole.toml --format html --out report.html
 """
 
 
-def report(verdict: Path, out: Path | None) -> None:
+def report(file: Path, out: Path | None) -> None:
     """Read and write."""
-    from keyhole.report.html.audit import audit_page
-
     check_out(out)
-    emit(audit_page(read_verdict(verdict)), out)
+    if _is_database(file):
+        from keyhole.cli.book import opened_book
+        from keyhole.report.book import as_plain
+        from keyhole.report.html.book import book_page
+
+        with opened_book(file) as book:
+            emit(book_page(as_plain(book), file.name), out)
+        return
+    from keyhole.report.html.published import verdict_page
+
+    emit(verdict_page(read_verdict(file)), out)
+
+
+def _is_database(file: Path) -> bool:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(16) == b"SQLite format 3\0"
+    except OSError as error:
+        raise ConfigError(f"cannot read {file}: {error.strerror}") from None
 
 
 command = click.Command(
-    "report", callback=report, help=HELP, params=[click.Argument(["verdict"], type=options.FILE), options.OUT]
+    "report", callback=report, help=HELP, params=[click.Argument(["file"], type=options.FILE), options.OUT]
 )

@@ -106,9 +106,16 @@ def _shown(data: dict[str, Any]) -> dict[str, list[str]]:
     for name in (*parts, "intervals"):
         for item in data[name]:
             for matter in matters({**empty, name: [item]}):
-                said = item.get("why") or [item[k] for k in ("sql", "reason", "error") if item.get(k)]
+                said = item.get("why") or [
+                    *_texts(item.get("sql")),
+                    *(item[k] for k in ("reason", "error") if item.get(k)),
+                ]
                 found.setdefault(matter.about, []).extend(line for text in said for line in text.splitlines())
     return found
+
+
+def _texts(sql: str | list[str] | None) -> list[str]:
+    return sql if isinstance(sql, list) else [sql] if sql else []
 
 
 def read_verdict(path: Path) -> dict[str, Any]:

@@ -35,7 +35,7 @@ ENTRIES = (
     Subcommand(
         "report",
         "keyhole.cli.report",
-        "Write a verdict as one self-contained page: no network, any browser, light and dark, prints.",
+        "Write a verdict or a book as one self-contained page: no network, any browser, light and dark, prints.",
     ),
     Subcommand("watch", "keyhole.cli.watch", "Decide before each answer whether it would expose anybody."),
     Subcommand("attack", "keyhole.cli.attack", "Rebuild private values from a transcript of questions and answers."),

@@ -32,18 +32,19 @@ class Signing:
     key: bytes | None
 
     @classmethod
-    def of(cls, accept: Path | None, fail_on: str, key: Path | None, baseline: Path | None) -> Signing | None:
-        """As the options say; None if they say nothing."""
-        from keyhole.cli.review import read_key
+    def of(
+        cls, accept: Path | None, fail_on: str, key: bytes | None, baseline: Path | None, *, used: bool
+    ) -> Signing | None:
+        """As the options say; None if they say nothing. `used`: the key is for something else."""
         from keyhole.report.waivers import FailOn, read_waivers
 
-        if accept is None and key is not None:
-            raise ConfigError("--key belongs to --accept: it opens waivers for single people")
+        if accept is None and baseline is None and key is not None and not used:
+            raise ConfigError("--key belongs to --accept, --baseline or --format baseline: it is for single people")
         if accept is None and fail_on == FailOn.UNJUDGED:
             return None
         if baseline is not None:
             raise ConfigError("--baseline and --accept (or --fail-on) both change what counts: use one of them")
-        return cls(() if accept is None else read_waivers(accept), FailOn(fail_on), read_key(key))
+        return cls(() if accept is None else read_waivers(accept), FailOn(fail_on), key)
 
     def counted(self, verdict: Verdict) -> Counted:
         """The verdict against what was signed."""

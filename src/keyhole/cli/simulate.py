@@ -7,14 +7,15 @@ import math
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
+from keyhole.cli.simulate_attack import command as attack_command
 from keyhole.cli.simulate_release import command as release_command
-from keyhole.cli.terminal import emit, emit_json
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ certifies for the average error. contained: the box held w to the end.
 \b
 Examples
   keyhole simulate oracle --method sequential --queries 100000
-  keyhole simulate oracle --noise laplace:1 --stream spread --plot error.html
+  keyhole simulate oracle --noise laplace:1 --stream spread --plot error.svg
+  keyhole simulate oracle --queries 100000 --format html --out error.html
   keyhole simulate oracle --dimension 64 --subspace 16 --stream spread --format json
 
 \b
@@ -86,11 +88,12 @@ def oracle(
     from keyhole.oracle.noise import parse_noise
     from keyhole.oracle.simulate import OracleMethod, StreamKind, play_many, stream_of, theory
     from keyhole.oracle.subspace import Subspace
-    from keyhole.report.charts.files import SUFFIXES
-    from keyhole.report.charts.oracle import guides_for, plot_errors
+    from keyhole.report.charts.files import check_suffix
+    from keyhole.report.charts.oracle import GUIDES, guided, mean_trace, plot_errors
 
-    if plot is not None and plot.suffix.lower() not in SUFFIXES:
-        raise ConfigError(f"--plot {plot}: write a name that ends in {', '.join(SUFFIXES)}")
+    check_out(out)
+    if plot is not None:
+        check_suffix(plot)
     if subspace > dimension:
         raise ConfigError(f"--subspace {subspace} is larger than --dimension {dimension}: take d <= D")
     if subspace * dimension > LARGEST:
@@ -116,40 +119,36 @@ def oracle(
     for line in said:
         console.print(f"warning: {line}", style="yellow", highlight=False, soft_wrap=True)
     if plot is not None:
-        trace = _mean_trace(runs)
-        curves = {str(method): trace} | guides_for(trace, summary.floor)
+        curves = guided(str(method), mean_trace([run.trace for run in runs]), summary.floor)
         title = f"{method}, D={dimension}, d={subspace}, {noise}, {stream}"
-        plot_errors(curves, plot, title=title, dashed=("1/sqrt(T)", "floor"))
+        plot_errors(curves, plot, title=title, dashed=GUIDES)
         console.print(f"plot written to {plot}", highlight=False, markup=False, soft_wrap=True)
     proved = theory(OracleMethod(method), where, law, queries)
+    settings: dict[str, object] = {
+        "dimension": dimension,
+        "subspace": subspace,
+        "noise": noise,
+        "queries": queries,
+        "stream": str(stream),
+        "method": str(method),
+        "seeds": seeds,
+        "delta": delta,
+    }
     if format is Format.JSON:
-        settings: dict[str, object] = {
-            "dimension": dimension,
-            "subspace": subspace,
-            "noise": noise,
-            "queries": queries,
-            "stream": str(stream),
-            "method": str(method),
-            "seeds": seeds,
-            "delta": delta,
-        }
-        emit_json(_json(settings, runs, summary, said), out)
+        emit_json(json.dumps(_data(settings, runs, summary, said), indent=2), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.simulated import oracle_page
+
+        emit(oracle_page(_data(settings, runs, summary, said), proved), out)
     else:
-        emit("\n".join([_text(runs, summary), *proved]), out)
-
-
-def _mean_trace(runs: list[Run]) -> list[tuple[float, float]]:
-    return [
-        (float(points[0][0]), math.fsum(error for _, error in points) / len(points))
-        for points in zip(*(run.trace for run in runs), strict=True)
-    ]
+        emit_text("\n".join([_text(runs, summary), *proved]), out)
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _json(settings: dict[str, object], runs: list[Run], summary: Summary, said: list[str]) -> str:
+def _data(settings: dict[str, object], runs: list[Run], summary: Summary, said: list[str]) -> dict[str, Any]:
     rows = [
         {
             "seed": seed,
@@ -165,7 +164,7 @@ def _json(settings: dict[str, object], runs: list[Run], summary: Summary, said: 
     ]
     whole = asdict(summary)
     whole["bound"] = _finite(summary.bound)
-    return json.dumps({"settings": settings, "runs": rows, "summary": whole, "warnings": said}, indent=2)
+    return {"settings": settings, "runs": rows, "summary": whole, "warnings": said}
 
 
 def _text(runs: list[Run], summary: Summary) -> str:
@@ -212,10 +211,11 @@ command = click.Group(
                 options.SEEDS,
                 options.BOX_DELTA,
                 options.PLOT,
-                options.formats(Format.TEXT, Format.JSON),
+                options.formats(Format.TEXT, Format.JSON, Format.HTML),
                 options.OUT,
             ],
         ),
         release_command,
+        attack_command,
     ],
 )

@@ -11,12 +11,14 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit, emit_json
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.checks.release import ReleaseOutcome
     from keyhole.checks.release_workloads import Workload
+
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1.0)
 
 HELP = """Compare what private mechanisms cost on one stream of counting questions.
 
@@ -35,7 +37,8 @@ pmw-tuned, pmw-bypass: private multiplicative weights with a sparse vector. onli
 Examples
   keyhole simulate release --queries 2000
   keyhole simulate release --workload citibike --queries 500 --mechanism planner --mechanism cache
-  keyhole simulate release --workload dashboard.sql -c keyhole.toml --plot prices.html
+  keyhole simulate release --workload dashboard.sql -c keyhole.toml --plot prices.svg
+  keyhole simulate release --queries 2000 --format html --out prices.html
 
 \b
 Exit code
@@ -60,8 +63,8 @@ def release(
 ) -> None:
     """Draw the stream, play every mechanism, show."""
     from keyhole.checks.release import MECHANISMS, Setup, timed
-    from keyhole.report.charts.release import plot_prices
 
+    check_out(out)
     if not 0 < alpha < 1 or not 0 < beta < 1 or not 0 <= delta < 1:
         raise ConfigError("--alpha and --beta are between 0 and 1, --delta is at least 0 and below 1")
     unknown = [name for name in mechanism if name not in MECHANISMS]
@@ -71,16 +74,22 @@ def release(
     setup = Setup(alpha, beta, delta, seed)
     played = [timed(name, work, setup) for name in mechanism or tuple(MECHANISMS)]
     if plot is not None:
-        plot_prices(
-            {p.mechanism: p.epsilon for p in played}, plot, title=f"{work.name}: {len(work.stream):,} questions"
-        )
+        from keyhole.report.charts.release import plot_prices
+
+        costs = {p.mechanism: p.epsilon for p in played}
+        plot_prices(costs, plot, title=f"{work.name}: {len(work.stream):,} questions")
     told = {"name": work.name, "people": work.n, "cells": math.prod(work.sizes.values()), "queries": len(work.stream),
             "distinct": work.distinct, "alpha": alpha, "beta": beta, "delta": delta, "seed": seed}  # fmt: skip
+    found = {"workload": told, "mechanisms": [_json(p) for p in played]}
     if format is Format.JSON:
-        emit_json(json.dumps({"workload": told, "mechanisms": [_json(p) for p in played]}, indent=2), out)
+        emit_json(json.dumps(found, indent=2), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.simulated import release_page
+
+        emit(release_page(found), out)
     else:
         head = f"{work.name}: {work.n:,} people, {told['cells']:,} cells, {len(work.stream):,} questions"
-        emit("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), out)
+        emit_text("\n".join([f"{head}, {work.distinct:,} different{said}", *_lines(played)]), out)
 
 
 def _workload(
@@ -101,8 +110,12 @@ def _workload(
 
 
 def _json(p: ReleaseOutcome) -> dict[str, object]:
+    import numpy as np
+
     found: dict[str, object] = {"mechanism": p.mechanism, "epsilon": p.epsilon if math.isfinite(p.epsilon) else None,
              "answered": p.answered, "within_alpha": p.within_alpha, "seconds": round(p.seconds, 3)}  # fmt: skip
+    if p.errors is not None:
+        found["error_quantiles"] = [[share, round(float(np.quantile(p.errors, share)), 6)] for share in QUANTILES]
     return found | ({"note": p.note} if p.note else {})
 
 
@@ -136,8 +149,8 @@ command = click.Command(
         click.Option(["--seed"], type=int, default=0, show_default=True, help="Of people, stream and noise."),
         click.Option(["--mechanism"], multiple=True, help="Play only this one. Repeatable."),
         options.CONFIG,
-        click.Option(["--plot"], type=options.FILE, help="Prices as bars, to this .html, .svg or .png file."),
-        options.formats(Format.TEXT, Format.JSON),
+        click.Option(["--plot"], type=options.FILE, help="Prices as bars, to this .html or .svg file."),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

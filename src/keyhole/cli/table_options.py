@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from keyhole.cli.options import FILE, flag
+from keyhole.cli.options import FILE, ROUNDING, flag
 
 VALUE = click.Option(["--value"], metavar="COL", help="The column with the numbers (wide form: its name).")
 TOTAL = click.Option(
@@ -44,6 +44,13 @@ SUGGEST = flag(
     "--suggest",
     "Also the fewest further cells to suppress so that none is recovered, verified, and what else would do.",
 )
+PROTECT = flag(
+    "--protect",
+    "With --suggest: until each sensitive cell has a range as wide as its rule (p, dominance) asks for, too.",
+)
 CELLS = click.Option(
     ["--cells"], type=FILE, help="Also write the suppressed cells as a .csv: `keyhole verify --data` replays on it."
 )
+
+CROSSTABS = (VALUE, TOTAL, SUPPRESSED, NESTED, ALONG, ACROSS, ROUNDING)  # how tables are read
+CONTRIBUTED = (CONTRIBUTORS, COUNT, LARGEST, SECOND)  # who stands behind a cell

@@ -46,18 +46,21 @@ Rules (--rule) look at one cell at a time
   N<3              fewer than 3 contributors (in a table of counts: the number itself)
   dominance 85%    the largest contributor has more than 85% of the total; "dominance 2,85%": the largest two
   p 15%            the second largest can estimate the largest to within 15%
-If no cell of the files is suppressed, the rules hide theirs first: may these tables be published so?
+If no cell of the files is suppressed, the rules hide theirs first: may these tables be published so? A cell that fails
+p or dominance also needs a range as wide as the rule asks for: a suppressed one in a narrower range is a finding.
 
 \b
-Rounding is read off the digits: numbers are exact if every line without a gap adds up, else each is within half a unit
-of the last digit. --rounding STEP says it (0: exact).
+Rounding: --rounding STEP says that numbers are multiples of STEP, off by half of it at most (0: exact). If nobody says
+it, numbers are exact if every line without a gap adds up, else each is within half a unit of the last digit of its
+table; the margins that show it are named, and it is no all-clear.
 
 \b
 Exit code
   0 no suppressed cell is recovered, every one is shown to be open
-  1 some cell is recovered exactly or nearly, or shown against a rule
+  1 some cell is recovered exactly or nearly, or shown against a rule, or in a narrower range than a rule asks for
   3 none is, but the tables do not add up, nothing is suppressed, or the search is not complete (the text says why)
   2 could not run
+Ctrl-C keeps what was proved until then, and says so; a second one ends the command.
 """
 
 
@@ -80,45 +83,51 @@ def tables(
     time_limit: float | None,
     cells: Path | None,
     suggest: bool,
+    protect: bool,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
 ) -> None:
     """Read, judge, print; the exit code is the verdict."""
+    from keyhole.crosstab.words import TableWords
     from keyhole.verbs.tables import drawn_from, judge
 
     if value is None:
         raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
+    if protect and not suggest:
+        raise ConfigError("--protect says how far --suggest goes: give both")
     check_out(out)
     check_out(cells)
+    words = TableWords(
+        value=value,
+        by=along,
+        across=across,
+        rounding=rounding,
+        total=total,
+        suppressed=suppressed,
+        nested=nested,
+        min=min,
+        rule=rule,
+        contributors=contributors,
+        count=count,
+        largest=largest,
+        second=second,
+    )
     with progress_on_stderr() as progress:
-        drawn = drawn_from(
-            tables,
-            value=value,
-            total=total,
-            suppressed=suppressed,
-            nested=nested,
-            min=min,
-            rule=rule,
-            contributors=contributors,
-            count=count,
-            largest=largest,
-            second=second,
-            by=along,
-            across=across,
-            rounding=rounding,
-        )
+        drawn = drawn_from(tables, words)
         found = judge(drawn, within=within, time_limit=time_limit, progress=progress)
-        repair = _suggested(drawn, found, within, time_limit) if suggest else None
+        repair = _suggested(drawn, found, within, time_limit, protects=protect) if suggest else None
     if cells is not None:
         emit(found.hidden.csv(found.hidden.publication.truth), cells)
     _show(found, repair, format, out)
     end(found.exit_code)
 
 
-def _suggested(drawn: Drawn, found: TablesVerdict, within: str | None, time_limit: float | None) -> Suggestion:
+def _suggested(
+    drawn: Drawn, found: TablesVerdict, within: str | None, time_limit: float | None, *, protects: bool
+) -> Suggestion:
     from keyhole.verbs.suggest import TableRepair
 
-    return TableRepair(drawn, found, within, time_limit).suggestion()
+    return TableRepair(drawn, found, within, time_limit, protects=protects).suggestion()
 
 
 def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Path | None) -> None:
@@ -130,10 +139,9 @@ def _show(found: TablesVerdict, repair: Suggestion | None, how: Format, out: Pat
         emit_json(dumps(found.to_json() | ({} if repair is None else suggestion_data(repair))), out)
     elif how is Format.HTML:
         from keyhole.report.html.published import tables_page
-        from keyhole.report.published_text import sentence
 
         told = () if repair is None else tuple(line for line, _ in suggestion_lines(repair))
-        emit(tables_page(found.to_json(), sentence(found), told), out)
+        emit(tables_page(found.to_json(), told), out)
     else:
         from keyhole.report.published_text import lines
 
@@ -146,23 +154,15 @@ command = click.Command(
     help=HELP,
     params=[
         click.Argument(["tables"], nargs=-1, required=True, type=options.FILE),
-        table_options.VALUE,
-        table_options.TOTAL,
-        table_options.SUPPRESSED,
-        table_options.NESTED,
+        *table_options.CROSSTABS,
         table_options.LEAST,
         options.RULE,
-        table_options.CONTRIBUTORS,
-        table_options.COUNT,
-        table_options.LARGEST,
-        table_options.SECOND,
-        table_options.ALONG,
-        table_options.ACROSS,
+        *table_options.CONTRIBUTED,
         options.WITHIN,
-        options.ROUNDING,
         options.TIME_LIMIT,
         table_options.CELLS,
         table_options.SUGGEST,
+        table_options.PROTECT,
         options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],

@@ -266,11 +266,18 @@ def emit_lines(lines: Iterable[tuple[str, str]], out: Path | None) -> None:
     if out is None and sys.stdout is not None and sys.stdout.isatty():
         from rich.text import Text
 
+        from keyhole.cli.fitting import fitted
+
         to = console()
-        for line, style in lines:
-            to.print(Text(line, style=style))
+        for line, style in fitted(lines, to.width):
+            to.print(Text(line, style=style), soft_wrap=True)
         return
     emit("\n".join(line.rstrip() for line, _ in lines), out)
+
+
+def emit_text(text: str, out: Path | None) -> None:
+    """Send finished text for people: a terminal gets it broken between words."""
+    emit_lines(((line, "") for line in text.splitlines()), out)
 
 
 def emit_json(text: str, out: Path | None) -> None:
@@ -311,7 +318,8 @@ def console() -> Console:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
 
-    return Piped(highlight=False, soft_wrap=True, emoji=False)
+    narrow = sys.stdout is not None and sys.stdout.isatty()  # then lines are broken between words
+    return Piped(highlight=False, soft_wrap=not narrow, emoji=False)
 
 
 def printed(out: Path | None, show: Callable[[Console], None]) -> None:

@@ -11,7 +11,7 @@ import click
 from keyhole.cli import options
 from keyhole.cli.layout import LAYOUT
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit, emit_json, end
+from keyhole.cli.terminal import emit_json, emit_text, end
 from keyhole.errors import ConfigError, DataError
 
 HELP = """Replay every proof of a verdict on made-up private values.
@@ -61,7 +61,7 @@ def verify(
     if format is Format.JSON:
         emit_json(json.dumps(as_data(found), indent=2, ensure_ascii=False), out)
     else:
-        emit("\n".join(lines(found)), out)
+        emit_text("\n".join(lines(found)), out)
     end(found.exit_code)
 
 

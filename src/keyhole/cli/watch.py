@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,7 +16,8 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, end, escaped, growing, warn
+from keyhole.cli.telling import Telling
+from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, end, growing, warn
 from keyhole.errors import LogError
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ Examples
   keyhole watch -c keyhole.toml < log.sql
   keyhole watch --data people.csv --id Name --private "Blood sugar" --history history.keyhole --insiders 1
   keyhole watch -c keyhole.toml --load published.sql --format json --explain
+  keyhole watch -c keyhole.toml --format html --out watched.html < log.sql
   keyhole watch -c keyhole.toml --follow /var/log/postgresql/postgresql.csv --beside orders --beside "sales.*"
 
 With --follow it decides nothing and denies nothing: it reads a server log as it is written, and each statement enters
@@ -93,9 +96,10 @@ def watch(
             if follow is not None:
                 from keyhole.cli.follow import Following
 
-                allowed = Following(follow, LogFormat(log_format), dialect, beside, format).into(session, stream)
+                following = Following(follow, LogFormat(log_format), dialect, beside, format)
+                allowed = following.into(session, Telling(stream, format))
             else:
-                allowed = _decide(session, stream, format, explain, dialect)
+                allowed = _decide(session, Telling(stream, format), explain, dialect)
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was allowed is in the book\n")
             end(INTERRUPTED)
@@ -104,23 +108,23 @@ def watch(
     end(0 if allowed else SOME_REFUSED)
 
 
-def _decide(session: Watch, stream: TextIO, how: Format, explain: bool, dialect: str | None) -> bool:
+def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None) -> bool:
     """Statement by statement, each verdict printed before the next statement is read; True if all were allowed."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     if sys.stdin is None:
         raise LogError("there is no standard input to read statements from")
     all_allowed = True
-    for sql in incoming(sys.stdin):
-        reply = session.ask_in(sql, dialect)  # what it allows is in the book before anybody is told
-        assert reply.admission is not None
-        all_allowed = all_allowed and reply.answered
-        verdict = reply.admission
-        if sql.startswith("{"):  # no statement of SQL does
-            verdict = replace(verdict, reason='a JSON line has the statement as text: {"sql": "SELECT ..."}')
-        for line in shown(verdict, how, explain, reply.instead):
-            stream.write((escaped(line) if how is Format.JSON and stream is sys.stdout else line) + "\n")
-        stream.flush()
+    with told:
+        for sql in incoming(sys.stdin):
+            reply = session.ask_in(sql, dialect)  # what it allows is in the book before anybody is told
+            assert reply.admission is not None
+            all_allowed = all_allowed and reply.answered
+            verdict = reply.admission
+            if sql.startswith("{"):  # no statement of SQL does
+                verdict = replace(verdict, reason='a JSON line has the statement as text: {"sql": "SELECT ..."}')
+            said = verdict.to_json(explain=explain) | ({} if reply.instead is None else {"instead": reply.instead})
+            told.tell(said, partial(text_of, verdict, explain, reply.instead))
     return all_allowed
 
 
@@ -205,12 +209,8 @@ def _from_json(line: str) -> str:
     return sql if isinstance(sql, str) else line.strip()
 
 
-def shown(verdict: Admission, how: Format, explain: bool, instead: str | None = None) -> Iterator[str]:
-    """A verdict as lines of output."""
-    if how is Format.JSON:
-        said = verdict.to_json(explain=explain) | ({} if instead is None else {"instead": instead})
-        yield json.dumps(said, ensure_ascii=False, default=str)
-        return
+def text_of(verdict: Admission, explain: bool, instead: str | None = None) -> Iterator[str]:
+    """A verdict as lines for people."""
     yield f"Q{verdict.number} {verdict.verdict}: {verdict.reason}"
     if instead is not None:
         yield f"  allowed now: {' '.join(instead.split())}"
@@ -236,7 +236,7 @@ command = click.Command(
         options.ACCEPT_UNJUDGED,
         options.SAME_VALUES,
         options.EXPLAIN,
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

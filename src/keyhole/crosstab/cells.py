@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from keyhole.crosstab.numbers import as_number
+from keyhole.crosstab.numbers import as_number, decimals
 from keyhole.crosstab.sheet import Sheet
 from keyhole.errors import ConfigError, DataError
 
@@ -57,6 +57,7 @@ class PublishedCell:
     count: Decimal | None = None
     largest: Decimal | None = None
     second: Decimal | None = None
+    digits: int = 0  # decimals that its table shows
 
 
 def label(key: Key) -> str:
@@ -75,6 +76,11 @@ class CrossTable:
     name: str
     columns: tuple[str, ...]
     cells: tuple[PublishedCell, ...]
+
+    @property
+    def digits(self) -> int:
+        """The decimals that it is printed with."""
+        return decimals(cell.value for cell in self.cells if cell.value is not None)
 
 
 def read_cells(sheet: Sheet, layout: TableLayout) -> CrossTable:
@@ -108,8 +114,10 @@ def _long(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[Pu
             key = _key(layout, ((name, row[at[name]]) for name in dims), place)
             value, marker = _shown(row[at[layout.value]], sheet, layout, place)
             measured = (layout.count, layout.largest, layout.second)
-            numbers = (None if m is None or m not in at else _measure(row[at[m]], sheet, place) for m in measured)
-            yield PublishedCell(key, value, marker, place, *numbers)
+            count, largest, second = (
+                None if m is None or m not in at else _measure(row[at[m]], sheet, place) for m in measured
+            )
+            yield PublishedCell(key, value, marker, place, count, largest, second)
 
     return dims, cells()
 

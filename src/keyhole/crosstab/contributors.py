@@ -73,14 +73,17 @@ def _keys(columns: list[str], codes: Mapping[str, list[str]]) -> Iterable[Key]:
 
 
 def told(publication: Publication, layout: TableLayout, rules: Iterable[SensitivityRule]) -> dict[Key, Contributions]:
-    """What the tables say of the contributors of each cell; in a table of counts the number itself is N."""
+    """What the tables say of the contributors of each cell; in a table of counts the number itself is N.
+
+    A count that was rounded to more than units is not known.
+    """
     counts = layout.count is None and layout.largest is None and all(r.kind == "threshold" for r in rules)
     found = {}
     for key, cell in publication.cells.items():
         value = publication.values.get(key, publication.truth.get(key))
         top = tuple(Fraction(x) for x in (cell.largest, cell.second) if x is not None)
         if counts and value is not None and value.denominator == 1:
-            found[key] = Contributions(value, int(value))
+            found[key] = Contributions(value, int(value) if publication.radii.get(key, 0) < 1 else None)
         elif cell.count is not None or (value is not None and top):
             count = None if cell.count is None else int(cell.count)
             found[key] = Contributions(value or Fraction(0), count, top if value is not None else ())

@@ -1,7 +1,9 @@
 """Hidden cells as records and lines as questions: tables become a log that any auditor of logs can read.
 
-A line whose hidden cells have coefficients c answers SUM(c * value) over them: the shown rest of the line, off by the
-radius of each number in it. A cell is a record; its label is its id.
+A cell is a record; its label is its id. Where numbers are exact, a line whose hidden cells have coefficients c answers
+SUM(c * value) over them: the shown rest of the line. Where they are rounded, the shown cells are records too, each
+known to lie as near to its number as it was rounded, and every line says that parts and whole differ by 0: so that an
+error of rounding is the same one in every line that has the cell, and ranges are as narrow as the tables make them.
 """
 
 from __future__ import annotations
@@ -12,11 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from math import ceil, floor
 
 from keyhole.crosstab.cells import Ends, Key, label
 from keyhole.crosstab.lines import AdditivityLine
 from keyhole.crosstab.publication import Publication
-from keyhole.transcript import Line, Noise, shifted
+from keyhole.transcript import Line, shifted
 
 NAME = "cells"
 ID = "cell"
@@ -24,7 +27,7 @@ ID = "cell"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HiddenCells:
-    """The records: hidden cells, then margins that no table shows; and the lines that say something of them."""
+    """The records: hidden cells, margins that no table shows, rounded numbers; and the lines that tell of them."""
 
     publication: Publication
     keys: tuple[Key, ...]
@@ -37,55 +40,77 @@ class HiddenCells:
         """The hidden cells of tables."""
         keys = publication.hidden
         told = tuple(line for line in publication.lines if any(key not in publication.values for key in line.cells))
-        return cls(publication, (*keys, *publication.unpublished), len(keys), told, value)
+        if not publication.radius or not told:
+            return cls(publication, (*keys, *publication.unpublished), len(keys), told, value)
+        shown = dict.fromkeys(key for line in publication.lines for key in line.cells if key in publication.values)
+        return cls(publication, (*keys, *publication.unpublished, *shown), len(keys), publication.lines, value)
+
+    @property
+    def rounded(self) -> bool:
+        """Are the shown cells records too, since their numbers are off?"""
+        return self.publication.radius > 0
+
+    @property
+    def settled(self) -> Mapping[Key, Fraction]:
+        """The numbers that are put into lines: none that is off."""
+        return {} if self.rounded else self.publication.values
+
+    def near(self) -> Iterator[tuple[Key, tuple[Fraction, Fraction]]]:
+        """The rounded numbers among the records: between which ends each lies; whole ones rounded inwards."""
+        whole = self.publication.whole
+        for key in self.keys:
+            if key in self.publication.values:
+                lo, hi = self.publication.ends(key)
+                yield key, ((Fraction(ceil(lo)), Fraction(floor(hi))) if whole else (lo, hi))
 
     def sql(self, line: AdditivityLine) -> str:
         """The question that a line answers."""
         total = 'SUM("' + self.value.replace('"', '""') + '")'
-        hidden = sorted((key for key in line.parts if key not in self.publication.values), key=label)
-        whole = line.whole not in self.publication.values
+        values = self.settled
+        hidden = sorted((key for key in line.parts if key not in values), key=label)
+        whole = line.whole not in values
         if whole and hidden:
             apart = f"{total} FILTER (WHERE {_among(hidden)}) - {total} FILTER (WHERE {_among([line.whole])})"
             return f"SELECT {apart} FROM {NAME}"
         return f"SELECT {total} FROM {NAME} WHERE {_among(hidden or [line.whole])}"
 
-    def answer(self, line: AdditivityLine) -> tuple[Fraction, Fraction]:
-        """What a line says of its hidden cells, and how far off it may be."""
-        values = self.publication.values
-        parts = [values[key] for key in line.parts if key in values]
-        rest = sum(parts, Fraction(0))
+    def answer(self, line: AdditivityLine) -> Fraction:
+        """What a line says of its hidden cells."""
+        values = self.settled
+        rest = sum((values[key] for key in line.parts if key in values), Fraction(0))
         if line.whole in values:
-            return values[line.whole] - rest, self.publication.radius * (1 + len(parts))
+            return values[line.whole] - rest
         alone = not any(key not in values for key in line.parts)
-        return (rest if alone else -rest), self.publication.radius * len(parts)
+        return rest if alone else -rest
 
     def log(self) -> Iterator[Line]:
         """The lines as statements with answers."""
         for number, line in enumerate(self.lines, 1):
-            value, radius = self.answer(line)
-            noise = Noise("rounded", radius) if radius else None
-            yield Line(number, self.sql(line), _decimal(value), noise, number)
+            yield Line(number, self.sql(line), _decimal(self.answer(line)), None, number)
 
     def csv(self, truth: Mapping[Key, Fraction]) -> str:
         """The records as a file; with their values, if all of them are at hand."""
         columns = sorted({column for key in self.keys for column, _ in key})
         text = io.StringIO()
         out = csv.writer(text, lineterminator="\n")
-        known = bool(self.keys) and all(key in truth for key in self.keys)
+        known = bool(self.keys) and not self.rounded and all(key in truth for key in self.keys)
         out.writerow([ID, "marker", *columns, *([self.value] if known else [])])
         for key in self.keys:
             cell, held = self.publication.cells.get(key), dict(key)
             marker = "not published" if cell is None else f"suppressed {cell.marker or ''}"
+            if key in self.publication.values:
+                marker = "rounded"
             row = [label(key), marker, *(held.get(c, "(total)") for c in columns)]
             out.writerow([*row, *([_decimal(truth[key])] if known else [])])
         return text.getvalue()
 
     def facts(self, ranges: Mapping[str, Ends]) -> Iterator[tuple[str, Ends]]:
-        """What is known of the cells of each marker: a condition and a range."""
+        """What is known of the cells of each marker, and of rounded numbers: a condition and a range."""
         for marker, ends in ranges.items():
             if ends != (None, None) and any(self.marker(key) == marker for key in self.keys):
                 text = f"suppressed {marker}".replace("'", "''")
                 yield f"marker = '{text}'", ends
+        yield from ((_among([key]), (_decimal(lo), _decimal(hi))) for key, (lo, hi) in self.near())
 
     def marker(self, key: Key) -> str | None:
         """What stands in the place of a cell's number."""

@@ -2,7 +2,8 @@
 
 Margins, hierarchies and links between tables are one rule. A margin that no table shows, but that two lines of
 different tables share, ties them together and is a cell too (`Unpublished`). A category that no table shows for a
-margin that is shown counts as 0.
+margin that is shown counts as 0; but a category that no table splits so at all (sizes are shown for one town of
+several) is a cell of which nothing is known.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from itertools import combinations
 
 from keyhole.crosstab.cells import Key
 from keyhole.crosstab.nesting import Nesting
+
+Splits = set[tuple[frozenset[str], str, str]]  # columns, and one of them with a category that they split
 
 MOST_COLUMNS = 12  # of a cell: its margins are two to the power of them
 
@@ -43,9 +46,28 @@ def lines(published: Iterable[Key], nested: Nesting) -> list[AdditivityLine]:
     """
     shown = dict.fromkeys(published)
     among = {**shown, **dict.fromkeys(m for key in shown for m in _margins(key) if m not in shown)}
-    categories = _categories(among, nested)
-    found = [line for key in among for line in _splits(key, among, categories, nested)]
-    return _tied(found, shown)
+    split = _split(shown, nested)
+    while True:
+        categories = _categories(among, nested)
+        found = [line for key in among for line in _splits(key, among, categories, nested, split)]
+        unsplit = dict.fromkeys(part for line in found for part in line.parts if part not in among)
+        if not unsplit:
+            return _tied(found, shown)
+        among |= unsplit
+
+
+def _split(shown: Iterable[Key], nested: Nesting) -> Splits:
+    """Which categories, with those above them, are told apart by which columns in some table."""
+    found = set()
+    for key in shown:
+        columns = frozenset(column for column, _ in key)
+        for column, category in key:
+            found.add((columns, column, category))
+            above = nested.parents.get(column, {})
+            while category in above:
+                category = above[category]
+                found.add((columns, column, category))
+    return found
 
 
 def _margins(key: Key) -> Iterator[Key]:
@@ -69,7 +91,11 @@ def _categories(cells: Iterable[Key], nested: Nesting) -> dict[str, dict[str, No
 
 
 def _splits(
-    key: Key, cells: Mapping[Key, None], categories: Mapping[str, Mapping[str, None]], nested: Nesting
+    key: Key,
+    cells: Mapping[Key, None],
+    categories: Mapping[str, Mapping[str, None]],
+    nested: Nesting,
+    split: Splits,
 ) -> Iterator[AdditivityLine]:
     """The lines whose whole is a cell."""
     held = dict(key)
@@ -77,13 +103,21 @@ def _splits(
         above = nested.parents.get(column, {})
         if column in held and not above:
             continue
-        if not nested.comparable(key, column):
+        if not nested.comparable(key, column) or _beside(held, column, categories, nested):
             continue
         rest = key - {(column, held[column])} if column in held else key
         below = [c for c in names if above.get(c) == held.get(column) and nested.allows(key, column, c)]
-        parts, absent = _parts(rest, column, below, cells, names, nested)
-        if parts:
+        parts, absent = _parts(rest, column, below, cells, names, nested, split)
+        if any(part in cells for part in parts):
             yield AdditivityLine(key, tuple(parts), column, absent)
+
+
+def _beside(
+    held: Mapping[str, str], column: str, categories: Mapping[str, Mapping[str, None]], nested: Nesting
+) -> bool:
+    """Does a column leave out some category above it: a county of which no town is listed?"""
+    above = nested.inside.get(column, {})
+    return any(set(categories.get(p, ())) - set(of.values()) for p, of in above.items() if p not in held)
 
 
 def _parts(
@@ -93,6 +127,7 @@ def _parts(
     cells: Mapping[Key, None],
     names: Mapping[str, None],
     nested: Nesting,
+    split: Splits,
 ) -> tuple[list[Key], int]:
     """The cells below; a code without a cell is replaced by those below it, if there are any."""
     above = nested.parents.get(column, {})
@@ -102,9 +137,15 @@ def _parts(
         if key in cells:
             found.append(key)
             continue
-        deeper, missing = _parts(rest, column, [c for c in names if above.get(c) == category], cells, names, nested)
-        found += deeper
-        absent += missing if deeper else 1
+        finer = [c for c in names if above.get(c) == category]
+        deeper, missing = _parts(rest, column, finer, cells, names, nested, split)
+        if any(part in cells for part in deeper):
+            found += deeper
+            absent += missing
+        elif (frozenset(c for c, _ in key), column, category) in split:
+            absent += 1
+        else:
+            found.append(key)
     return found, absent
 
 

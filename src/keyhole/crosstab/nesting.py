@@ -133,11 +133,12 @@ def merged(tables: Iterable[CrossTable], nested: Nesting) -> Iterator[list[Publi
     found: dict[Key, list[PublishedCell]] = defaultdict(list)
     for table in tables:
         mine: dict[Key, PublishedCell] = {}
+        digits = table.digits
         for cell in table.cells:
             key = nested.reduced(cell.key)
             if key in mine and mine[key].value != cell.value:
                 raise DataError(f"{cell.place}: {label(key)} stands there twice (first {mine[key].place})")
-            mine.setdefault(key, replace(cell, key=key))
+            mine.setdefault(key, replace(cell, key=key, digits=digits))
         for key, cell in mine.items():
             found[key].append(cell)
     for same in found.values():

@@ -6,37 +6,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from keyhole.crosstab.cells import CrossTable, Key, PublishedCell, label
+from keyhole.crosstab.cells import CrossTable, Key, PublishedCell
 from keyhole.crosstab.lines import AdditivityLine, acyclic, lines
 from keyhole.crosstab.nesting import Nesting, merged
-from keyhole.crosstab.numbers import decimals, swept
-from keyhole.transcript import simplest_decimal
-
-
-@dataclass(frozen=True, slots=True)
-class Misfit:
-    """A line, or a cell that two tables show differently: where, and by how much it is off."""
-
-    cells: tuple[Key, ...]
-    off: Fraction
-    reason: str
+from keyhole.crosstab.rounding import EXACT, Misfit, misfit, radii, room, shown_apart, shown_numbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Publication:
-    """Tables as one system. `values` are the numbers shown, each within `radius`; `hidden` the suppressed cells.
+    """Tables as one system. `values` are the numbers shown, each within its radius; `hidden` the suppressed cells.
 
-    `joint`: a table of people exists for all numbers that add up.
+    `joint`: a table of people exists for all numbers that add up. `said`: somebody said how numbers were rounded, or
+    that they are exact; else it was read off, and `uneven` are the lines that add up only as far as rounding explains.
     """
 
     tables: tuple[CrossTable, ...]
     cells: Mapping[Key, PublishedCell]
     values: Mapping[Key, Fraction]
     lines: tuple[AdditivityLine, ...]
-    radius: Fraction
-    digits: int
+    radii: Mapping[Key, Fraction]
     misfits: tuple[Misfit, ...] = ()
     joint: bool = True
+    said: bool = False
+    uneven: tuple[Misfit, ...] = ()
     truth: Mapping[Key, Fraction] = field(default_factory=dict)  # of cells that were hidden here, by a rule
 
     @property
@@ -49,6 +41,16 @@ class Publication:
         """Margins that no table shows, and that tie lines together."""
         found = dict.fromkeys(key for line in self.lines for key in line.cells if key not in self.cells)
         return tuple(found)
+
+    @property
+    def radius(self) -> Fraction:
+        """How far any number may be off, at most; 0: all are exact."""
+        return max(self.radii.values(), default=EXACT)
+
+    def ends(self, key: Key) -> tuple[Fraction, Fraction]:
+        """What a shown number says of the truth: as near as it was rounded, halves either way."""
+        value, off = self.values[key], self.radii.get(key, EXACT)
+        return value - off, value + off
 
     @property
     def whole(self) -> bool:
@@ -77,56 +79,27 @@ class Publication:
 
 
 def publication(tables: Sequence[CrossTable], nested: Nesting, rounding: Fraction | None = None) -> Publication:
-    """Put tables together. `rounding` is the step that numbers were rounded to (0: exact; None: read off the digits).
-
-    Read off: numbers are exact if every line without a gap adds up to the last digit; else each is within half a unit
-    of the last digit that the tables show.
-    """
+    """Put tables together. `rounding` is the step that numbers were rounded to (0: exact; None: by their digits)."""
     groups = list(merged(tables, nested))
-    shown = [c.value for same in groups for c in same if c.value is not None]
-    digits = decimals(shown)
+    shown = shown_numbers(groups, max((table.digits for table in tables), default=0))
     cells = {same[0].key: same[0] for same in groups}
-    values = {key: swept(c.value, digits) for key, c in cells.items() if c.value is not None}
+    values = {key: numbers[0].value for key, numbers in shown.items()}
     found = lines(cells, nested)
     gaps = {line: _off(line, values) for line in found if all(key in values for key in line.cells)}
-    radius = _radius(gaps, digits) if rounding is None else rounding / 2
-    wrong = {line for line, off in gaps.items() if abs(off) > radius * len(line.cells)}
-    misfits = [_told(line, gaps[line], radius) for line in found if line in wrong]
-    misfits += [m for same in groups for m in _twice(same, digits, radius)]
+    off = radii(shown, gaps, rounding)
+    rounded = any(off.values())
+    wrong = {line for line, gap in gaps.items() if abs(gap) > room(line, off)}
+    misfits = [misfit(line, gaps[line], room(line, off)) for line in found if line in wrong]
+    misfits += [m for numbers in shown.values() for m in shown_apart(numbers, rounded=rounded, step=rounding)]
+    uneven = [misfit(line, gap, EXACT) for line, gap in gaps.items() if gap and line not in wrong]
     kept = tuple(line for line in found if line not in wrong)
     joint = acyclic([frozenset(_axes(t.columns, nested)) for t in tables])
-    return Publication(tuple(tables), cells, values, kept, radius, digits, tuple(misfits), joint)
+    said = rounding is not None
+    return Publication(tuple(tables), cells, values, kept, off, tuple(misfits), joint, said, tuple(uneven))
 
 
 def _off(line: AdditivityLine, values: Mapping[Key, Fraction]) -> Fraction:
-    return values[line.whole] - sum((values[key] for key in line.parts), Fraction(0))
-
-
-def _radius(gaps: Mapping[AdditivityLine, Fraction], digits: int) -> Fraction:
-    """Half a unit of the last digit, where that explains why lines do not add up; 0 where they do, or none is whole."""
-    half = Fraction(1, 2 * 10**digits)
-    rounded = any(0 < abs(off) <= half * len(line.cells) for line, off in gaps.items())
-    return half if rounded or (not gaps and digits) else Fraction(0)
-
-
-def _told(line: AdditivityLine, off: Fraction, radius: Fraction) -> Misfit:
-    by = simplest_decimal(abs(off), abs(off))
-    word = "more" if off > 0 else "less"
-    room = f" (rounding explains {simplest_decimal(*(radius * len(line.cells),) * 2)})" if radius else ""
-    return Misfit(
-        line.cells,
-        off,
-        f"{label(line.whole)} is {by} {word} than its {len(line.parts)} cells by {line.column} add up to{room}",
-    )
-
-
-def _twice(same: Sequence[PublishedCell], digits: int, radius: Fraction) -> Iterable[Misfit]:
-    numbers = [(c, swept(c.value, digits)) for c in same if c.value is not None]
-    for cell, value in numbers[1:]:
-        off = value - numbers[0][1]
-        if abs(off) > 2 * radius:
-            yield Misfit((cell.key,), off, f"{label(cell.key)} is {numbers[0][0].value} in {numbers[0][0].place}, and "
-                         f"{cell.value} in {cell.place}")  # fmt: skip
+    return values[line.whole] - sum((values[key] for key in line.parts), EXACT)
 
 
 def _axes(columns: Iterable[str], nested: Nesting) -> set[str]:

@@ -20,17 +20,21 @@ GRAMMAR = "write N<3, dominance 85% (or dominance 2,85%), or p 15%"
 
 @dataclass(frozen=True, slots=True)
 class Contributions:
-    """Who makes up a cell: how many, and as far as known the largest, from the largest on. None: not known."""
+    """Who makes up a cell: how many, and as far as known the largest, from the largest on. None: not known.
+
+    `net` is the number of the cell where losses make it less than the `total` of sizes.
+    """
 
     total: Fraction
     count: int | None = None
     largest: tuple[Fraction, ...] = ()
+    net: Fraction | None = None
 
     @classmethod
     def of(cls, values: Sequence[Fraction]) -> Contributions:
         """All of them are known. Sizes count: a loss is as large as a gain."""
         sizes = sorted(map(abs, values), reverse=True)
-        return cls(sum(sizes, Fraction(0)), len(values), tuple(sizes))
+        return cls(sum(sizes, Fraction(0)), len(values), tuple(sizes), sum(values, Fraction(0)))
 
     def top(self, n: int) -> Fraction | None:
         """The sum of the largest n; None if they are not known."""

@@ -73,6 +73,7 @@ def sheet(name: str, grid: list[list[str]], delimiter: str = ",") -> Sheet:
     rows = []
     for at, row in lines[1:]:
         if any(row[len(header) :]):
-            raise DataError.of_file(f"{name}, line {at}: {len(row)} fields, the header has {len(header)}")
+            title = ". Its first line must be the header: take titles and notes out" if len(header) < 2 else ""
+            raise DataError.of_file(f"{name}, line {at}: {len(row)} fields, the header has {len(header)}{title}")
         rows.append((at, tuple((row + [""] * len(header))[: len(header)])))
     return Sheet(name, header, tuple(rows), delimiter)

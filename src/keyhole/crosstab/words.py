@@ -4,13 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 
 from keyhole.crosstab.cells import Ends, TableLayout
 from keyhole.errors import ConfigError
 
 RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class TableWords:
+    """What the command line says of table files, as it says it; `keyhole tables --help` has the meanings."""
+
+    value: str
+    total: str | Sequence[str] = "Total"
+    suppressed: Sequence[str] = ()
+    nested: Sequence[str] = ()
+    min: str | int | Decimal | None = None
+    rule: Sequence[str] = ()
+    contributors: str | Path | None = None
+    count: str | None = None
+    largest: str | None = None
+    second: str | None = None
+    by: Sequence[str] = ()
+    across: str | None = None
+    rounding: str | int | Decimal | None = None
+
+    @property
+    def layout(self) -> TableLayout:
+        """How files are read."""
+        found = layout_of(self.value, self.total, self.suppressed, self.nested, by=self.by, across=self.across)
+        return replace(found, count=self.count, largest=self.largest, second=self.second)
 
 
 def layout_of(

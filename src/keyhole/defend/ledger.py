@@ -77,9 +77,9 @@ class Ledger(Budget):
     Fraction(3, 5)
     """
 
-    def __init__(self, book: Book, cap: Cap, *, domain: str = "") -> None:
+    def __init__(self, book: Book, cap: Cap, *, domain: str = "", rows: int = 1) -> None:
         super().__init__(cap)
-        self.book, self.domain = book, domain
+        self.book, self.domain, self.rows = book, domain, rows
         self.charged: list[int] = []  # what was paid for the question at hand
         told = {"unit": str(cap.total.unit), "neighbours": str(cap.total.neighbours)}
         with book.page():
@@ -105,6 +105,21 @@ class Ledger(Budget):
     def _charge(self, charge: Loss, analyst: str | None, what: str) -> None:
         body = {"amount": str(charge.amount), "delta": str(charge.delta), "what": what}
         self.charged.append(self.book.append(Mark.CHARGE, body, analyst=analyst).seq)
+
+    # --- people with several rows -------------------------------------------------------------------------------------
+
+    def per_person(self, loss: Loss) -> Loss:
+        """What a release that protects one row costs a person with `rows` of them: epsilon times as many, rho times
+        their square (group privacy). A delta has no such law here, and is refused.
+        """
+        if self.rows > 1 and loss.delta:
+            raise PrivacyParameterError("several rows a person: a release with a delta of its own cannot be priced")
+        return Loss(loss.unit, loss.amount * self.times, loss.delta, loss.neighbours)
+
+    @property
+    def times(self) -> int:
+        """By what a person's price is larger than that of one row, in the unit of the budget."""
+        return self.rows if self.cap.total.unit == "epsilon" else self.rows * self.rows
 
     # --- what was released --------------------------------------------------------------------------------------------
 

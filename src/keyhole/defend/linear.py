@@ -139,6 +139,9 @@ class LinearQuery:
         return self.weights / self.unit
 
 
+MOST_PAIRS = 2**22  # of cells, times queries
+
+
 def _stacked(queries: Sequence[LinearQuery], power: int) -> tuple[int, int, int, int]:
     """Over one common denominator: the largest column of weights**power, of |weights - base|**power, the sum of the
     ranges**power, and the denominator. The base of a query is its middle weight: what most cells that do not matter
@@ -150,16 +153,8 @@ def _stacked(queries: Sequence[LinearQuery], power: int) -> tuple[int, int, int,
     common = math.lcm(*(q.unit for q in queries)) ** power
     if common * len(queries) > 2**62:
         raise PrivacyParameterError("these weights have no common grid within 64 bits: round them to a coarser unit")
-    # Compact queries are laid over the columns they look at; what all cells have in common is kept as one number.
-    shape: tuple[int, ...] = (queries[0].cells,)
-    places = [q.place for q in queries]
-    if all(p is not None and places[0] is not None and p.shape == places[0].shape for p in places):
-        shape = places[0].shape if places[0] is not None else shape
-    else:
-        queries = [LinearQuery(q.weights, q.unit) for q in queries]
-    laid = [q.place or Place(shape, (0,)) for q in queries]
-    over = sorted({axis for p in laid for axis in (*p.axes, *(k for k, _ in p.keys))}) or [0]
-    total = np.zeros([shape[axis] for axis in over], dtype=np.int64)
+    queries, laid, over, sizes = _laid(queries)
+    total = np.zeros(sizes, dtype=np.int64)
     shifted = np.zeros_like(total)
     ranges = everywhere = beside = 0
     for q, place in zip(queries, laid, strict=True):
@@ -174,13 +169,47 @@ def _stacked(queries: Sequence[LinearQuery], power: int) -> tuple[int, int, int,
     return int(total.max()) + everywhere, int(shifted.max()) + beside, ranges, common
 
 
+def _laid(
+    queries: Sequence[LinearQuery],
+) -> tuple[Sequence[LinearQuery], list[Place], list[int], list[int]]:
+    """Queries over the columns that any of them looks at; what all other cells have in common is one number."""
+    shape: tuple[int, ...] = (queries[0].cells,)
+    places = [q.place for q in queries]
+    if all(p is not None and places[0] is not None and p.shape == places[0].shape for p in places):
+        shape = places[0].shape if places[0] is not None else shape
+    else:
+        queries = [LinearQuery(q.weights, q.unit) for q in queries]
+    laid = [q.place or Place(shape, (0,)) for q in queries]
+    over = sorted({axis for p in laid for axis in (*p.axes, *(k for k, _ in p.keys))}) or [0]
+    return queries, laid, over, [shape[axis] for axis in over]
+
+
+def _replaced(queries: Sequence[LinearQuery], power: int) -> int | None:
+    """The most that one person in another's place moves, over the common denominator: every pair of different columns
+    of weights is tried. None where there are too many.
+    """
+    common = math.lcm(*(q.unit for q in queries))
+    queries, laid, over, sizes = _laid(queries)
+    if math.prod(sizes) * len(queries) > MOST_PAIRS or common**power * len(queries) > 2**62:
+        return None
+    rows = []
+    for q, place in zip(queries, laid, strict=True):
+        row = np.full(sizes, place.rest if place.keys else 0, dtype=np.int64)
+        place.block(row, over)[...] = place.fitted(q.stored.astype(np.int64), over)
+        rows.append(row.ravel() * (common // q.unit))
+    columns = np.unique(np.stack(rows), axis=1).T
+    if len(columns) ** 2 * len(queries) > MOST_PAIRS:
+        return None
+    return max(int((np.abs(columns - one) ** power).sum(axis=1).max()) for one in columns)
+
+
 def l1_sensitivity(queries: Sequence[LinearQuery], neighbours: Neighbours) -> Fraction:
     """The most one person can move the answers, summed over the queries.
 
-    add-remove: max over cells of the sum of weights, exact. replace-one: the smallest of the sum of the ranges, twice
-    the largest sum of weights, and twice the largest sum of distances from the queries' middle weights: an upper
-    bound, exact for one query and for the cells of a GROUP BY. It depends on the questions only. Cost: one pass a
-    query.
+    add-remove: max over cells of the sum of weights, exact. replace-one: the largest difference of two columns of
+    weights, exact, where the pairs can be tried; beyond MOST_PAIRS the smallest of the sum of the ranges, twice the
+    largest sum of weights, and twice the largest sum of distances from the queries' middle weights: an upper bound,
+    exact for one query and for the cells of a GROUP BY. It depends on the questions only.
 
     >>> count = LinearQuery.of([1, 1, 0])
     >>> groups = [LinearQuery.of([1, 0, 0]), LinearQuery.of([0, 1, 0]), LinearQuery.of([0, 0, 1])]
@@ -189,6 +218,8 @@ def l1_sensitivity(queries: Sequence[LinearQuery], neighbours: Neighbours) -> Fr
     >>> [int(l1_sensitivity(qs, "add-remove")) for qs in ([count], groups)]
     [1, 1]
     """
+    if neighbours == "replace-one" and len(queries) > 1 and (moved := _replaced(queries, 1)) is not None:
+        return Fraction(moved, math.lcm(*(q.unit for q in queries)))
     most, shifted, ranges, common = _stacked(queries, 1)
     moved = most if neighbours == "add-remove" else min(ranges, 2 * most, 2 * shifted)
     return Fraction(moved, common)
@@ -202,6 +233,8 @@ def l2_sensitivity_squared(queries: Sequence[LinearQuery], neighbours: Neighbour
     >>> int(l2_sensitivity_squared([LinearQuery.of([1, 0]), LinearQuery.of([0, 1])], "replace-one"))
     2
     """
+    if neighbours == "replace-one" and len(queries) > 1 and (moved := _replaced(queries, 2)) is not None:
+        return Fraction(moved, math.lcm(*(q.unit for q in queries)) ** 2)
     most, shifted, ranges, common = _stacked(queries, 2)
     moved = most if neighbours == "add-remove" else min(ranges, 2 * most, 4 * shifted)
     return Fraction(moved, common)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from keyhole.basis import Atoms
 from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.evidence import Evidence, OrderFact, System, Unjudged
 from keyhole.forms import Unknowns, conditional, private_leaves
@@ -24,8 +25,8 @@ from keyhole.gather.squares import square_constraint, variances
 from keyhole.gather.tied import TiedQueries, admissible, blocks_of
 from keyhole.gather.totals import Totals
 from keyhole.knowledge import Knowledge
-from keyhole.predicate import IsNull, Predicate, negation
-from keyhole.query import FINER, Aggregate, Query, Term
+from keyhole.predicate import IsNull, Predicate, negation, to_sql
+from keyhole.query import FINER, OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.schema import Kind
 from keyhole.tables import Roster, Source
 from keyhole.transcript import NULL_ANSWER, Entry, Transcript
@@ -122,6 +123,7 @@ def _system(
     reader = Reader(totals, schema, knowledge, roster.n, source is not None, notes, quotients)
     found = [c for a in asked if (c := reader.constraint(a)) is not None]
     zero_counts(linear, notes)
+    notes.nobody.extend(Unjudged(e.number, e.sql, "nobody matches it") for e in linear if _counts_nobody(e, atoms))
     if source is not None:
         for fact in facts:
             fact.check(source, notes)
@@ -140,6 +142,16 @@ def _system(
         tuple(e for _, e in made if e is not None),
         present,
     )
+
+
+def _counts_nobody(entry: Entry, atoms: Atoms) -> bool:
+    """Is it a count, of no group, under public conditions that nobody satisfies? It is no NULL that would show it."""
+    query = entry.query
+    if query.columns or query.per or query.key or query.test is not None or not query.terms or entry.certainty:
+        return False
+    wheres = [t.where for t in query.terms]
+    public = all(to_sql(where) in atoms.conditions for where in wheres)
+    return public and query.label != OTHER_GROUPS and not any(atoms.bits(where).any() for where in wheres)
 
 
 def _nulled(entry: Entry, source: Source | None, secret: frozenset[str]) -> Entry:

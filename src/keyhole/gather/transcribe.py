@@ -17,6 +17,7 @@ from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GRO
 from keyhole.reading import Spelling, Validator
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
+from keyhole.sql.engines import CASELESS
 from keyhole.sql.looks_like import suspicion
 from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
@@ -61,7 +62,15 @@ def transcribe(
     Answers come from the line. Where it has none and there is a source, the groups shown come from the source and the
     answer stays None, to be computed over atoms by `gather`. `now` is when statements ran whose lines do not say it.
     """
-    return expanded(checked(lowered(lines, roster.schema, now), roster), roster, source=source, noise=noise)
+    read_lines = lines if isinstance(lines, Sequence) else list(lines)
+    schema = spelt_out(roster) if any(line.dialect in CASELESS for line in read_lines) else roster.schema
+    return expanded(checked(lowered(read_lines, schema, now), roster), roster, source=source, noise=noise)
+
+
+def spelt_out(roster: Roster) -> Schema:
+    """The schema with the values of public columns of text, for engines that compare texts without regard to case."""
+    texts = [c.name for c in roster.schema.columns if c.kind is Kind.TEXT and not c.secret]
+    return replace(roster.schema, spelt={name.casefold(): roster.spellings(name) for name in texts})
 
 
 def lowered(lines: Iterable[Line], schema: Schema, now: dt.date | None = None) -> list[Read]:

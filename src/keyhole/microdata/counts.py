@@ -33,8 +33,7 @@ def of_tables(published: Publication, nested: Nesting, markers: Mapping[str, Mar
 def _cells(published: Publication, markers: Mapping[str, MarkerEnds]) -> Iterator[tuple[Key, Ends]]:
     for key, cell in published.cells.items():
         if key in published.values:
-            value = published.values[key]
-            yield key, (value - published.radius, value + published.radius)
+            yield key, published.ends(key)
         else:
             ends = markers.get(cell.marker or "", (None, None))
             lo, hi = (None if end is None else Fraction(end) for end in ends)
@@ -48,9 +47,10 @@ def _most(published: Publication, markers: Mapping[str, MarkerEnds]) -> Fraction
     for key, cell in published.cells.items():
         if len(key) == 1:
             ((column, _),) = key
-            shown, before = published.values.get(key), sums.get(column, Fraction(0))
+            before = sums.get(column, Fraction(0))
             known = markers.get(cell.marker or "", (None, None))[1]
-            top = shown + published.radius if shown is not None else None if known is None else Fraction(known)
+            shown = published.ends(key)[1] if key in published.values else None
+            top = shown if shown is not None else None if known is None else Fraction(known)
             sums[column] = None if top is None or before is None else before + top
     ends = [each for each in sums.values() if each is not None]
     if not ends:

@@ -5,6 +5,7 @@ from keyhole.oracle.basis import PrincipalBasis, principal_basis
 from keyhole.oracle.batch import HeldOutErrors, train_then_test
 from keyhole.oracle.bisection import OnlineBisection, PublishedConstants
 from keyhole.oracle.calibration import Probe, calibrate
+from keyhole.oracle.classes import StolenClasses, steal_classes
 from keyhole.oracle.classifier import StolenClassifier, steal_classifier
 from keyhole.oracle.database import DatabaseOracle, NoisyDatabaseOracle, asking
 from keyhole.oracle.edge import EdgeBisection
@@ -24,6 +25,7 @@ from keyhole.oracle.oracle_off import OracleOff
 from keyhole.oracle.sequential import SequentialBisection
 from keyhole.oracle.streams import Around, Concentrated, Scaled, Spread, Stream
 from keyhole.oracle.subspace import Subspace
+from keyhole.oracle.uniform_between import UniformBetween
 
 __all__ = [
     "Around",
@@ -52,6 +54,7 @@ __all__ = [
     "SequentialBisection",
     "Spread",
     "SteepNoise",
+    "StolenClasses",
     "StolenClassifier",
     "Stream",
     "StreamAttack",
@@ -59,11 +62,13 @@ __all__ = [
     "ThresholdAttack",
     "ThresholdOracle",
     "TriangularNoise",
+    "UniformBetween",
     "UniformNoise",
     "YesNoOracle",
     "asking",
     "calibrate",
     "principal_basis",
+    "steal_classes",
     "steal_classifier",
     "train_then_test",
 ]

@@ -143,7 +143,7 @@ class StreamAttack(ABC):
         self.queries_seen = 0
         self._law, self._knots, self._tails = noise.law, noise.knots, noise.tails
         self._doubt_counts = np.zeros((2 * subspace.d, 2))
-        self._doubt = np.zeros(3)  # log odds against the model, sum of certified errors, answers used
+        self._doubt = np.zeros(7)  # log odds against the model, certified errors, answers used, bets on an edge
         self._warned = False
 
     # --- to be given by each attack, on subspace coordinates -------------------------------------------------
@@ -240,6 +240,7 @@ class StreamAttack(ABC):
             count, total = count + len(piece), total + float(errors.sum())
             self._complain()
         self.queries_seen += count
+        self._check_horizon()
         end_of_trace(trace, count, total)
         centre = self.subspace.coordinates(oracle.hidden)
         return Run(
@@ -262,6 +263,7 @@ class StreamAttack(ABC):
                     self.learn(q, threshold, oracle.above(q, threshold))
                 count += 1
         self.queries_seen += count
+        self._check_horizon()
         seconds = time.perf_counter() - started
         return Run(count, oracle.asked - before, math.nan, math.nan, None, math.nan, (), seconds)
 
@@ -325,6 +327,9 @@ class StreamAttack(ABC):
             raise ModelError(f"a query is an array of one dimension, got shape {row.shape}")
         z, known, slack = self.subspace.project(row[None, :])
         return z, float(known[0]), float(slack[0])
+
+    def _check_horizon(self) -> None:  # noqa: B027 - most attacks need not know the length of the stream
+        """An attack that must know the length of the stream says here that it was passed."""
 
     def _complain(self) -> None:
         if not self._warned and self._doubt[0] >= DOUBT:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.errors import ModelError
+from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
 
+ANYWHERE = 1 - 1e-12  # a neighbourhood that no query is outside of
 ROUNDING = 1e-10  # share of the largest singular value below which a direction is rounding
 
 
@@ -20,6 +22,14 @@ class PrincipalBasis:
     basis: Floats
     spectrum: Floats
     distance: float
+
+    def subspace(self, lower: Floats, upper: Floats) -> Subspace:
+        """A Subspace for any query: one further off than the sample's is allowed for, and does not end a run.
+
+        The slack is taken from each query's own distance, so certificates stay true; `distance` used as the
+        neighbourhood would refuse every later query that is a little further off.
+        """
+        return Subspace(self.basis, lower, upper, 0.0 if self.distance == 0 else ANYWHERE)
 
 
 def principal_basis(queries: Floats, d: int | None = None, *, clear_gap: float = 10.0) -> PrincipalBasis:

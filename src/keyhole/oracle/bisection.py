@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
 from keyhole.errors import ModelError
-from keyhole.oracle.base import StreamAttack
+from keyhole.oracle.base import ModelWarning, StreamAttack
 from keyhole.oracle.box import ALWAYS_BET, BET_MASK, bet
 from keyhole.oracle.noise import OracleNoise
 from keyhole.oracle.subspace import Subspace
@@ -19,6 +20,10 @@ from keyhole.oracle.tails import Floats
 @dataclass(frozen=True, slots=True)
 class PublishedConstants:
     """The constants of [choromanski2015], where its text leaves them open filled in so that its lemmas hold.
+
+    Read in the paper: the first sides 2 sqrt(D), one share `keep` in (1/2, 1) for all directions, p_1 and dp as two
+    tails of the noise at a margin of the side, the decision at p_1 + dp/2, r = 2/p^2, a stop side of the shape
+    log(T)/sqrt(T). Reconstructed: the values of keep, margin and phi, the 60 of N_crit, the factor 1 of the stop side.
 
     keep = 3/4 (share of a side that survives a cut), margin = 1/8 (of a side), cos phi = 1 - 1/(2048 d), so that
     8 sin(phi/2) sqrt(d) = 1/8 and keep - 1/2 - 1/8 = margin; N_crit = 60 log(T) / dp^2; stop side log(T)/sqrt(T).
@@ -181,6 +186,7 @@ class OnlineBisection(StreamAttack):
         self._hits = np.zeros((subspace.d, 2))
         stop = constants.stop_side(horizon)
         self._phase = np.array([0.0, 0.0, 0.0, stop, min_norm**2 * (1 - 1e-9)])
+        self._passed = False
         self._cos_squared = constants.cos_phi(subspace.d) ** 2
         self._recompute()
 
@@ -244,6 +250,16 @@ class OnlineBisection(StreamAttack):
             if self.cuts > cuts:
                 self._recompute()
         return used
+
+    def _check_horizon(self) -> None:
+        if self.queries_seen > self.horizon and not self._passed:
+            self._passed = True
+            warnings.warn(
+                f"{self.queries_seen:,} queries are more than the horizon of {self.horizon:,} that N_crit was computed "
+                "for: the published promise ends there; state a longer horizon",
+                ModelWarning,
+                stacklevel=3,
+            )
 
     def _memory(self) -> dict[str, Floats]:
         return {"x": self._x, "y": self._y, "hits": self._hits, "phase": self._phase}

@@ -147,6 +147,24 @@ def published_least_queries(
     return total
 
 
+def published_reach(
+    noise: OracleNoise,
+    d: int,
+    constants: PublishedConstants = PublishedConstants(),  # noqa: B008 - a frozen value
+) -> float:
+    """log10 of the shortest stream on which OnlineBisection reaches its stop side, if every query counts.
+
+    The last phases cost d 60 log(T) / dp^2 each, dp = 2 rho(0) margin side, a geometric series; at the side
+    log(T)/sqrt(T) they fit into T only if log T >= 15 d / (rho(0)^2 margin^2 (1 - keep^2)).
+
+    >>> from keyhole.oracle.noise import UniformNoise
+    >>> round(published_reach(UniformNoise(1.0), 2))
+    7624
+    """
+    rate = noise.density_at_zero * constants.margin
+    return 15 * d / (rate**2 * (1 - constants.keep**2)) / math.log(10)
+
+
 def private_laplace_scale(epsilon: float, answers: int, sensitivity: float) -> float:
     """Laplace scale that makes `answers` yes/no answers epsilon-differentially private together.
 

@@ -24,11 +24,13 @@ import math
 
 from numba import njit
 
-from keyhole.oracle.tails import TABLE, Floats, closed_tail, tail
+from keyhole.oracle.tails import BETWEEN, TABLE, Floats, closed_tail, tail
 
-CENTRE, EDGE, ESTIMATE = range(3)  # where the threshold goes
+CENTRE, EDGE, ESTIMATE, EDGES = range(4)  # where the threshold goes; EDGES: at either edge in turn
 ALWAYS_BET = 1024  # every bit is bet on up to here, then one in BET_MASK + 1
 BET_MASK = 63
+RARER, OFTENER = 0.25, 4.0  # bets on a wrong edge: proofs a quarter as often; and 4, 64 or 1,024 times
+LOG_3 = math.log(3.0)
 TINY = 1e-140  # likelihoods are brought back to size before they underflow
 
 
@@ -37,8 +39,8 @@ AskedRows = tuple[Floats, Floats, Floats, Floats, Floats]
 """Queries in coordinates z, what their unknown part may add (slack), the true answers less their known part off the
 subspace (target), the noise to come, and where the errors go."""
 Aim = tuple[int, float, float, float]
-"""CENTRE, EDGE or ESTIMATE; a threshold forced on every row, unless nan; how far inside the low end EDGE asks; how wide
-the range of answers may be (coarse) before a row with a gap goes to the box alone, for moment matching is a poor guide
+"""CENTRE, EDGE, EDGES or ESTIMATE; a threshold forced on every row, unless nan; the edge of the noise; how wide the
+range of answers may be (coarse) before a row with a gap goes to the box alone, for moment matching is a poor guide
 through noise far finer than the box."""
 CutBox = tuple[Floats, Floats, Floats, Floats, float, float]
 """Lower ends x, upper ends y, odds and (bar, cuts) of each direction; the share of a side that survives a cut (keep),
@@ -46,7 +48,8 @@ and the chance of ever cutting wrongly (delta)."""
 PackedLaw = tuple[Floats, Floats, Floats]
 """A law of noise as `tails` reads it: packed numbers, knots, tails."""
 Doubt = tuple[Floats, Floats]
-"""Bits counted by slot, and (log odds against the model, sum of certified errors, answers used so far)."""
+"""Bits counted by slot, and (log odds against the model, sum of certified errors, answers used so far, log odds that
+the edge is narrower than stated, and three that it is wider)."""
 Guess = tuple[Floats, Floats, Floats, Floats, Floats]
 """The estimate N(c, P), room for P z, and the smoothed density as a table on its grid."""
 
@@ -79,6 +82,39 @@ def bet(
     least = tail(law, knots, tails, above + reach * law[6])[0]
     if guess < least:
         doubt[0] += math.log(guess / least) if bit > 0.0 else math.log((1.0 - guess) / (1.0 - least))
+
+
+@njit(cache=True, error_model="numpy")
+def _downwards(seen: int) -> bool:
+    """Which edge the next question is put at: the parity of the ones in `seen` (Thue and Morse), as fair as a coin."""
+    parity = False
+    while seen:
+        parity = not parity
+        seen &= seen - 1
+    return parity
+
+
+@njit(cache=True, error_model="numpy")
+def _bet_on_edge(
+    doubt: Floats, narrow: float, edge: float, gap: float, reach: float, proof: bool, begun: float
+) -> None:
+    """Bet against the stated edge, between `narrow` and `edge`, by how often a bit is a proof.
+
+    Whatever w is, one of the two edges, taken by a fair coin, gives a proof (a yes above, a no below) with chance at
+    least r = (gap - (edge - narrow)) / (2 narrow); and with w in the box at most R = (reach + gap) / (4 edge). The
+    wealths are supermartingales then. They begin anew now and then, for the `begun`-th time, each with its share.
+    """
+    if reach + gap > narrow:
+        return
+    least, most = 0.5 * (gap - (edge - narrow)) / narrow, 0.25 * (reach + gap) / edge
+    if least > 0.0:
+        doubt[3] += math.log(RARER) if proof else math.log((1.0 - RARER * least) / (1.0 - least))
+    wider, times = doubt[3], OFTENER
+    for k in range(4, 7):
+        if times * most < 0.5:
+            doubt[k] += math.log(times) if proof else math.log((1.0 - times * most) / (1.0 - most))
+        wider, times = max(wider, doubt[k] - LOG_3), times * 16.0
+    doubt[0] = max(doubt[0], wider - math.log((begun + 1.0) * (begun + 2.0)))
 
 
 @njit(cache=True, error_model="numpy")
@@ -178,7 +214,8 @@ def certified_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doubt
     packed, knots, tails = law
     counts, sums = doubt
     kind, scale, zero, steep, shallow, near = int(packed[0]), packed[1], packed[2], packed[3], packed[4], packed[5]
-    used, sure, seen, d = 0, sums[1], int(sums[2]), x.size
+    used, sure, seen, d, cuts = 0, sums[1], int(sums[2]), x.size, int(bars[:, 1].sum())
+    begun = float(cuts // (4 * d))
     for t in range(z.shape[0]):
         best, total, centre, j = -1.0, 0.0, 0.0, 0
         for i in range(d):
@@ -195,7 +232,8 @@ def certified_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doubt
         sure += reach
         if gap <= 0.0:
             continue
-        threshold = centre - gap + edge if at == EDGE else centre
+        down = at == EDGES and _downwards(seen)
+        threshold = centre + gap - edge if down else centre - gap + edge if at in (EDGE, EDGES) else centre
         if forced == forced:  # not nan
             threshold = forced
         bit = 1.0 if target[t] + noise[used] > threshold else 0.0
@@ -206,16 +244,23 @@ def certified_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doubt
             slot = 2 * j if positive else 2 * j + 1
             bet(packed, knots, tails, counts, sums, slot, threshold - centre, reach, bit)
         low, high = threshold - (centre - gap), threshold - (centre + gap)
+        if at == EDGES and abs(high + edge if down else low - edge) <= 1e-9 * edge:
+            _bet_on_edge(sums, shallow if kind == BETWEEN else scale, edge, gap, reach, (bit < 1.0) == down, begun)
         p0 = _above(kind, scale, near, zero - (shallow if low > 0.0 else steep) * low, low)
         p1 = _above(kind, scale, near, zero - (steep if high > 0.0 else shallow) * high, high)
-        if kind == TABLE:
+        if kind >= TABLE:
             p0, p1 = _table_ends(packed, knots, tails, low, high)
+        if packed[6] != 1.0 and (low < 0.0 or high > 0.0):
+            continue  # a steep output: beyond the ends the slope may be steeper than stated, and p0, p1 no bounds
         if p1 > p0:  # else rounding ate the gap, or neither end can say yes: nothing to learn
             yes, no = (p1 if bit > 0.0 else 1.0 - p1), (p0 if bit > 0.0 else 1.0 - p0)
             upper, lower = odds[j, 0] * (yes if positive else no), odds[j, 1] * (no if positive else yes)
             odds[j, 0], odds[j, 1], passed = _weighed(upper, lower, bars[j, 0])
             if passed:
                 _cut(x, y, odds, bars, keep, delta, j)
+                cuts += 1
+                if cuts % (4 * d) == 0:
+                    begun, sums[3:] = begun + 1.0, 0.0
     sums[1], sums[2] = sure, seen
     return used
 
@@ -268,9 +313,9 @@ def estimating_loop(rows: AskedRows, aim: Aim, box: CutBox, law: PackedLaw, doub
             low, high = threshold - (centre - gap), threshold - (centre + gap)
             p0 = _above(kind, scale, near, zero - (shallow if low > 0.0 else steep) * low, low)
             p1 = _above(kind, scale, near, zero - (steep if high > 0.0 else shallow) * high, high)
-            if kind == TABLE:
+            if kind >= TABLE:
                 p0, p1 = _table_ends(packed, knots, tails, low, high)
-            if p1 > p0:
+            if p1 > p0 and (packed[6] == 1.0 or (low >= 0.0 and high <= 0.0)):  # else as in certified_loop
                 yes, no = (p1 if bit > 0.0 else 1.0 - p1), (p0 if bit > 0.0 else 1.0 - p0)
                 upper, lower = odds[j, 0] * (yes if positive else no), odds[j, 1] * (no if positive else yes)
                 odds[j, 0], odds[j, 1], passed = _weighed(upper, lower, bars[j, 0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +14,18 @@ from keyhole.oracle.base import ModelWarning, StreamAttack, YesNoOracle
 from keyhole.oracle.levels import quantile
 from keyhole.oracle.tails import Floats
 
-LEVELS = (0.2, 0.5, 0.8)  # quantiles of the stated noise at which the thresholds sit, from the attack's answer
+LEVELS = (
+    0.05,
+    0.2,
+    0.5,
+    0.8,
+    0.95,
+)  # quantiles of the stated noise at which the thresholds sit, from the attack's answer
 CHANCE = 1e-6  # of a false alarm, besides the chance that the box has lost w
+
+
+Margins = Callable[[Floats], tuple[float, float]]
+"""What z.c can be at the least and at the most, by another certificate than the attack's box."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +44,18 @@ class Probe:
         return self.least <= self.share <= self.most
 
 
-def calibrate(attack: StreamAttack, queries: Floats, oracle: YesNoOracle) -> tuple[Probe, ...]:
+def calibrate(
+    attack: StreamAttack, queries: Floats, oracle: YesNoOracle, margins: Margins | None = None
+) -> tuple[Probe, ...]:
     """Ask fresh queries off centre and compare the yeses with the stated law; a ModelWarning if they do not fit.
 
-    Run it after the attack. The threshold of a query is the attack's answer plus the 20, 50 or 80 % quantile of the
-    stated noise, in turn. With w in the box, Pr(yes) lies between two tails of the stated law, so the share of n yeses
-    leaves [mean of the lower - r, mean of the upper + r], r = sqrt(log(6/1e-6) / (2n)), with probability at
+    Run it after the attack. The threshold of a query is the attack's answer plus the 5, 20, 50, 80 or 95 % quantile
+    of the stated noise, in turn. With w in the box, Pr(yes) lies between two tails of the stated law, so the share of
+    n yeses leaves [mean of the lower - r, mean of the upper + r], r = sqrt(log(10/1e-6) / (2n)), with probability at
     most 1e-6 over all levels and sides (Hoeffding's inequality for martingales), plus delta for the box. It
     notices a scale off by a factor of two from some 6,000 queries on, once the box is small against the noise; before,
-    the two cannot be told apart. The attack learns nothing from it.
+    the two cannot be told apart. `margins`, such as `LikelihoodRegion.margins`, narrow where w is besides the box. The
+    attack learns nothing from it.
     Time O(dD) a query.
 
     >>> from keyhole.oracle.base import ThresholdOracle
@@ -54,7 +68,7 @@ def calibrate(attack: StreamAttack, queries: Floats, oracle: YesNoOracle) -> tup
     >>> oracle = ThresholdOracle(rng.random(4), UniformNoise(0.2), rng=rng)
     >>> run = attack.run(Concentrated(space).block(20_000, rng), oracle)
     >>> [probe.believable for probe in calibrate(attack, Concentrated(space).block(1500, rng), oracle)]
-    [True, True, True]
+    [True, True, True, True, True]
     """
     rows = np.asarray(queries, dtype=np.float64)
     if rows.ndim != 2 or len(rows) < len(LEVELS):
@@ -66,12 +80,14 @@ def calibrate(attack: StreamAttack, queries: Floats, oracle: YesNoOracle) -> tup
     for k, q in enumerate(rows):
         at = k % len(LEVELS)
         z, known, slack = attack.subspace.project(q[None, :])
-        middle = float(z[0] @ (low + high)) / 2 + float(known[0])
-        reach = (float(np.abs(z[0]) @ (high - low)) / 2 + float(slack[0])) * stretch
+        a, b = float(np.minimum(z[0] * low, z[0] * high).sum()), float(np.maximum(z[0] * low, z[0] * high).sum())
+        near = (a, b) if margins is None else margins(z[0])
+        if max(a, near[0]) <= min(b, near[1]):
+            a, b = max(a, near[0]), min(b, near[1])
+        middle, reach = (a + b) / 2 + float(known[0]), ((b - a) / 2 + float(slack[0])) * stretch
         threshold = attack.answer(q) + shifts[at]
-        bit = oracle.above(q, threshold)
         least, most = 1 - noise.cdf(threshold - middle + reach), 1 - noise.cdf(threshold - middle - reach)
-        sums[at] += 1.0, bit, least, most
+        sums[at] += 1.0, oracle.above(q, threshold), least, most
     room = np.sqrt(math.log(2 * len(LEVELS) / CHANCE) / (2 * sums[:, 0]))
     shares = sums[:, 1:] / sums[:, :1]
     probes = tuple(

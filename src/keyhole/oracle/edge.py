@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from keyhole.errors import ModelError
-from keyhole.oracle.box import EDGE
-from keyhole.oracle.noise import OracleNoise
+from keyhole.oracle.box import EDGE, EDGES
+from keyhole.oracle.noise import OracleNoise, UniformNoise
 from keyhole.oracle.sequential import SequentialBisection
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
+from keyhole.oracle.uniform_between import UniformBetween
 
 
 class EdgeBisection(SequentialBisection):
-    """SequentialBisection with the threshold at the noise's upper edge.
+    """SequentialBisection with the threshold at an edge of the noise: for uniform noise either one, as by a coin.
 
-    threshold = edge + max{ q.y : y in the box with c_j in its low end }. Noise never exceeds its edge, so a single
-    yes proves that c_j is not in the low end; a no speaks against the high end with weight log(1 - g/(2 edge))
-    for uniform noise. A cut then costs about 2 edge log(1/delta)/gap answers instead of (edge/gap)^2: the box shrinks
-    like 1/t, below the 1/sqrt(t) floor of central thresholds. No contradiction: that floor needs a noise law
-    without a jump. The guarantee Pr(the box ever loses w) <= delta is inherited, under the same conditions.
+    threshold = edge + max{ q.y : y in the box with c_j in its low end }, or the same from below. Noise never exceeds
+    its edge, so a single yes proves that c_j is not in the low end; a no speaks against the high end with weight
+    log(1 - g/(2 edge)) for uniform noise. A cut then costs about 2 edge log(1/delta)/gap answers instead of
+    (edge/gap)^2: the box shrinks like 1/t, below the 1/sqrt(t) floor of central thresholds. No contradiction: that
+    floor needs a noise law without a jump. The guarantee Pr(the box ever loses w) <= delta is inherited, under the same
+    conditions.
+
+    An edge known to lie in an interval is `UniformBetween(low, high)`: proofs come from `high`, counter-evidence from
+    `low`, and cuts end when the gap is the width of the interval. An edge that is wrong is noticed once the box is
+    about as small as the mistake: proofs from above and below then come too often (edge stated too small) or hardly
+    ever (too large), and at odds of a million to one a `ModelWarning` says so. Both need uniform noise; a custom law
+    with a jump has one known edge, and is not watched.
 
     >>> from keyhole.oracle.noise import GaussianNoise, UniformNoise
     >>> EdgeBisection(Subspace.blocks(4, 2), UniformNoise(1.0)).delta
@@ -39,7 +47,11 @@ class EdgeBisection(SequentialBisection):
         if noise.edge <= 0 or noise.cdf(noise.edge) < 1:
             raise ModelError(f"the noise's edge {noise.edge:g} must be the positive upper end of its support")
         self._edge = noise.edge
+        self._aiming = EDGES if isinstance(noise, UniformNoise | UniformBetween) else EDGE
 
     def _aim(self, z: Floats, slack: float) -> float | None:
         gap = self._gap(z, slack)
-        return float(z[0] @ self._centre()) - gap + self._edge if gap > 0 else None
+        if gap <= 0:
+            return None
+        down = self._aiming == EDGES and int(self._doubt[2]).bit_count() % 2 == 1
+        return float(z[0] @ self._centre()) + (gap - self._edge if down else self._edge - gap)

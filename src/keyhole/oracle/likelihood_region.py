@@ -10,11 +10,15 @@ alone. For log-concave noise -log p is convex in the margin z.c, and above its t
 the squared distance, k_s its least mean curvature over the margins that the region still allows. So L_t is at least
 a quadratic, and the region lies in an ellipsoid, kept in d^2 + O(d) numbers. On the same event w is in every earlier
 region, so k_s may be taken from the region as it was.
+
+What the first guesses cost grows like d log t and is never won back; so sums that begin anew at t = 16, 64, 256, ...
+are regions too, each with its share of delta. They are differences of the one quadratic and three snapshots of it.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -24,12 +28,43 @@ from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
 
 SURE = 1e-9  # a guess never gives a bit less probability than this: it could not be unsaid
+ANEW, KEPT = 4, 2  # a sum begins anew when the answers are four times as many; two such sums are kept
+LOOKS = 32  # they are looked at when the answers have grown by 1/32
+HERMITE = ((-math.sqrt(3), 1 / 6), (0.0, 2 / 3), (math.sqrt(3), 1 / 6))  # mean over a normal law by three points
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Quadratic:
+    """constant + slope.c + c'Hc/2: a lower bound of the loss, in coordinates relative to a base."""
+
+    constant: float
+    slope: Floats
+    H: Floats
+
+    def since(self, before: Quadratic) -> Quadratic:
+        """What was added after `before`."""
+        return Quadratic(self.constant - before.constant, self.slope - before.slope, self.H - before.H)
+
+    def below(self, level: float, inverse: Floats | None = None) -> tuple[Floats, Floats, float] | None:
+        """The ellipsoid where it is at most `level`: centre, inverse of H, squared radius; None while H is singular."""
+        if inverse is None:
+            spectrum = np.linalg.eigvalsh(self.H)
+            if not spectrum[0] > 1e-9 * max(spectrum[-1], 1e-300):
+                return None
+            inverse = np.asarray(np.linalg.inv(self.H), dtype=np.float64)
+        step = -inverse @ self.slope
+        radius = 2 * (level - self.constant - 0.5 * float(self.slope @ step))
+        return step, inverse, radius * (1 + 1e-9) + 1e-9
 
 
 class LikelihoodRegion:
     """Holds w with probability 1 - delta, for all t at once. Conditions: w in the stated box, the noise law as stated.
 
-    Half-widths are about sqrt(2 log(1/delta) + d log t) deviations of the best estimate. Gaussian and uniform noise.
+    Where nothing is left in it, `refuted` says so: a condition does not hold (or the chance delta came true).
+
+    The distance of any point from w is bounded by `radius`, about sqrt(2 + 2 log(1/delta) / d) times the deviation of
+    the best estimate and some log factors; single coordinates by `box`, sqrt(2 log(1/delta) + 2 d) times or so.
+    Gaussian and uniform noise (for Laplace noise -log p is straight on one side: no quadratic from one bit).
     Time O(d^2) a bit, in numpy. Queries near the subspace widen the margins by their slack.
 
     >>> from keyhole.oracle.base import ThresholdOracle
@@ -55,11 +90,14 @@ class LikelihoodRegion:
         self.subspace, self.noise, self.delta = subspace, noise, delta
         self.x, self.y = subspace.initial_box()
         self.answers = 0
+        self.refuted = False  # no vector in the stated box explains the bits: has probability at most delta
         self._base = (self.x + self.y) / 2  # coordinates are kept relative to it
-        self._H = np.zeros((subspace.d, subspace.d))
-        self._g = np.zeros(subspace.d)
-        self._q0 = 0.0  # Q(c) = q0 + g.(c - base) + (c - base)' H (c - base) / 2 <= log(1/delta)
+        nothing = Quadratic(0.0, np.zeros(subspace.d), np.zeros((subspace.d, subspace.d)))
+        self._sum = nothing
         self._inverse: Floats | None = None
+        self._anew: list[tuple[float, Quadratic]] = []  # log(1/share) and the sum as it was when it began anew
+        self._next = ANEW * ANEW
+        self._late: tuple[Floats, Floats, float] | None = None  # the ellipsoid of such a sum when last looked at
 
     def learn(self, q: Floats, threshold: float, bit: int, guess: Floats) -> None:
         """Take in one bit; `guess` is a vector of length D that was named before it (any; the nearer, the tighter)."""
@@ -67,69 +105,91 @@ class LikelihoodRegion:
             raise ModelError(f"an answer is 0 or 1, got {bit!r}")
         rows, known, slack = self.subspace.project(np.asarray(q, dtype=np.float64)[None, :])
         z, room = rows[0], float(slack[0])
-        low, high = self._margins(z)
+        low, high = self.margins(z)
         at = min(max(float(z @ self.subspace.coordinates(guess)), low), high)
         self.answers += 1
         aim = threshold - float(known[0])
         sign = 1.0 if bit else -1.0
         # x = sign (margin - threshold): the likelihood of the bit grows with x, whichever bit it was
         x0, top = sign * (at - aim), max(sign * (low - aim), sign * (high - aim)) + room
-        paid = -math.log(min(max(math.exp(-_loss(self.noise, x0)[0]), SURE), 1 - SURE))
+        paid = -math.log(self._chance(x0, z, high - low))
         expand = max(x0 + room, -0.999 * (self.noise.edge or math.inf))
         value, slope = _loss(self.noise, expand)
         at += sign * (expand - room - x0)
         self._add(z, at, sign * slope, _curvature(self.noise, expand, top), value - paid)
         self._narrow()
 
+    def _chance(self, x: float, z: Floats, width: float) -> float:
+        """The guess's chance of the bit, averaged over how far it may be off (any number named before will do)."""
+        off = width / math.sqrt(12) if self._inverse is None else math.sqrt(max(0.0, float(z @ self._inverse @ z)))
+        off = min(off, width / math.sqrt(12))
+        chance = sum(part * math.exp(-_loss(self.noise, x + node * off)[0]) for node, part in HERMITE)
+        return min(max(chance, SURE), 1 - SURE)
+
     def _add(self, z: Floats, at: float, slope: float, curve: float, constant: float) -> None:
         """Add constant + slope (z.c - at) + curve/2 (z.c - at)^2."""
-        off = at - float(z @ self._base)
-        self._q0 += constant - slope * off + 0.5 * curve * off * off
-        self._g += (slope - curve * off) * z
-        self._H += curve * np.outer(z, z)
-        if self._inverse is None:
-            return
-        Hz = self._inverse @ z
-        self._inverse -= np.outer(Hz, Hz) * (curve / (1 + curve * float(z @ Hz)))
-
-    def _factor(self) -> Floats | None:
-        """The inverse of H, once it is there; refreshed now and then, since updates add rounding."""
-        if self._inverse is None or self.answers % 512 == 0:
-            spectrum = np.linalg.eigvalsh(self._H)
-            ready = spectrum[0] > 1e-9 * max(spectrum[-1], 1e-300) and spectrum[0] > 0
-            self._inverse = np.asarray(np.linalg.inv(self._H), dtype=np.float64) if ready else None
-        return self._inverse
+        off, past = at - float(z @ self._base), self._sum
+        self._sum = Quadratic(
+            past.constant + constant - slope * off + 0.5 * curve * off * off,
+            past.slope + (slope - curve * off) * z,
+            past.H + curve * np.outer(z, z),
+        )
+        if self._inverse is not None:
+            Hz = self._inverse @ z
+            self._inverse -= np.outer(Hz, Hz) * (curve / (1 + curve * float(z @ Hz)))
+        if self.answers == self._next:
+            k = round(math.log(self.answers, ANEW)) - 1
+            self._anew = [*self._anew, (math.log(2 * k * (k + 1) / self.delta), self._sum)][-KEPT:]
+            self._next *= ANEW
 
     def _ellipsoid(self) -> tuple[Floats, Floats, float] | None:
-        """Centre, inverse of H and the squared radius: (c - centre)' H (c - centre) <= radius."""
-        inverse = self._factor()
-        if inverse is None:
-            return None
-        step = -inverse @ self._g
-        least = self._q0 + 0.5 * float(self._g @ step)
-        radius = 2 * (math.log(1 / self.delta) - least)
-        return self._base + step, inverse, radius * (1 + 1e-9) + 1e-9
+        """Of the sum from the start, which has half of delta; its inverse is refreshed now and then."""
+        if self.answers % 512 == 0:
+            self._inverse = None
+        shape = self._sum.below(math.log(2 / self.delta), self._inverse)
+        self._inverse = None if shape is None else shape[1]
+        self.refuted |= shape is not None and shape[2] <= 0
+        return shape
 
-    def _margins(self, z: Floats) -> tuple[float, float]:
-        """What z.c can be in the region: by the box and by the ellipsoid."""
+    def _shapes(self) -> list[tuple[Floats, Floats, float]]:
+        """The ellipsoids that hold w now, none of them empty."""
+        return [shape for shape in (self._ellipsoid(), self._late) if shape is not None and shape[2] > 0]
+
+    def margins(self, z: Floats) -> tuple[float, float]:
+        """What z.c can be in the region: by the box and by the ellipsoids."""
         middle, reach = float(z @ (self.x + self.y)) / 2, float(np.abs(z) @ (self.y - self.x)) / 2
         low, high = middle - reach, middle + reach
-        shape = self._ellipsoid()
-        if shape is not None and shape[2] > 0:
-            at = float(z @ shape[0])
-            wide = math.sqrt(max(0.0, shape[2] * float(z @ shape[1] @ z)))
+        for step, inverse, squared in self._shapes():
+            at = float(z @ (self._base + step))
+            wide = math.sqrt(max(0.0, squared * float(z @ inverse @ z)))
             if at - wide < high and at + wide > low:
                 low, high = max(low, at - wide), min(high, at + wide)
         return low, high
 
     def _narrow(self) -> None:
-        shape = self._ellipsoid()
-        if shape is None or shape[2] <= 0:
-            return
-        half = np.sqrt(np.maximum(0.0, shape[2] * np.diag(shape[1])))
-        x, y = np.maximum(self.x, shape[0] - half), np.minimum(self.y, shape[0] + half)
-        if np.all(x <= y):
-            self.x, self.y = x, y
+        if self.answers % max(1, self.answers // LOOKS) == 0:
+            late = [self._sum.since(before).below(level) for level, before in self._anew]
+            sizes = [
+                (shape[2] * float(np.trace(shape[1])), k) for k, shape in enumerate(late) if shape and shape[2] > 0
+            ]
+            self._late = late[min(sizes)[1]] if sizes else None
+            self.refuted |= any(shape is not None and shape[2] <= 0 for shape in late)
+        for step, inverse, squared in self._shapes():
+            half = np.sqrt(np.maximum(0.0, squared * np.diag(inverse)))
+            x, y = np.maximum(self.x, self._base + step - half), np.minimum(self.y, self._base + step + half)
+            if np.all(x <= y):
+                self.x, self.y = x, y
+            else:
+                self.refuted = True
+
+    def radius(self, guess: Floats) -> float:
+        """No vector in the region is further than this from `guess` (of length D), in the subspace."""
+        c = self.subspace.coordinates(guess)
+        found = float(np.linalg.norm(np.maximum(np.abs(self.x - c), np.abs(self.y - c))))
+        for step, inverse, squared in self._shapes():
+            reach = math.sqrt(squared * float(np.linalg.eigvalsh(inverse)[-1]))
+            found = min(found, float(np.linalg.norm(self._base + step - c)) + reach)
+        return found
 
     def box(self) -> tuple[Floats, Floats]:
         """Certified lower and upper ends of the coordinates: the box around all regions so far."""

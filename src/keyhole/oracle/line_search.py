@@ -9,6 +9,7 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracle.base import YesNoOracle
+from keyhole.oracle.recorded import BudgetReached
 from keyhole.oracle.tails import Floats
 
 
@@ -17,7 +18,8 @@ class Located:
     """Where w is: `low` <= w <= `high` by entry, if the oracle has no noise; `asked` answers were used.
 
     `span` is the number of independent queries; below D only the part of w in their span is known, and `estimate` is
-    that part (of least norm).
+    that part (of least norm); entries in the span have their ranges all the same. `radius`: how far the estimate is
+    from that part of w at most. `stopped`: why not every query was bisected.
     """
 
     estimate: Floats
@@ -25,6 +27,8 @@ class Located:
     high: Floats
     span: int
     asked: int
+    radius: float = math.inf
+    stopped: str = ""
 
 
 def line_search(
@@ -50,16 +54,25 @@ def line_search(
         raise ModelError(f"the resolution is a positive number, got {resolution!r}")
     if rows.shape[1] != len(lower) or len(lower) != len(upper) or not np.all(lower <= upper):
         raise ModelError(f"queries of length {rows.shape[1]} need as many lower and upper bounds, lower <= upper")
-    before = oracle.asked
-    ends = np.array([_bisected(oracle, q, lower, upper, resolution) for q in rows])
-    inverse = np.linalg.pinv(rows)
+    before, found, stopped = oracle.asked, list[tuple[float, float]](), ""
+    for q in rows:
+        try:
+            found.append(_bisected(oracle, q, lower, upper, resolution))
+        except BudgetReached as reached:
+            stopped = str(reached)
+            break
+    ends, rows = np.array(found).reshape(-1, 2), rows[: len(found)]
+    inverse = np.linalg.pinv(rows) if found else np.zeros((rows.shape[1], 0))
     middle, half = ends.mean(axis=1), np.diff(ends, axis=1)[:, 0] / 2
     estimate = inverse @ middle
-    low, high = np.array(lower, dtype=np.float64), np.array(upper, dtype=np.float64)
-    if len(rows) == rows.shape[1]:
-        reach = np.abs(inverse) @ half + 1e-9 * (1 + np.abs(estimate))
-        low, high = np.maximum(low, estimate - reach), np.minimum(high, estimate + reach)
-    return Located(estimate, low, high, len(rows), oracle.asked - before)
+    reach = np.abs(inverse) @ half + 1e-9 * (1 + np.abs(estimate))
+    seen = np.max(np.abs(inverse @ rows - np.eye(rows.shape[1])), axis=1) < 1e-9  # entries in the span
+    low = np.where(seen, np.maximum(lower, estimate - reach), lower)
+    high = np.where(seen, np.minimum(upper, estimate + reach), upper)
+    radius = float(np.linalg.norm(inverse, 2)) * float(np.linalg.norm(half)) * (1 + 1e-6) if found else math.inf
+    if not found:
+        estimate = (np.asarray(lower, dtype=np.float64) + upper) / 2
+    return Located(estimate, low, high, len(rows), oracle.asked - before, radius, stopped)
 
 
 def _bisected(oracle: YesNoOracle, q: Floats, lower: Floats, upper: Floats, resolution: float) -> tuple[float, float]:

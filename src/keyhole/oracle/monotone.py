@@ -67,7 +67,8 @@ class SteepNoise:
 
     |output(a) - output(t)| >= least |a - t|, so at a central threshold the bits say at least what bits with the
     noise / least would say: SequentialBisection's certificate stays true with that law. The test of the model
-    allows the steeper slope too. Only for central thresholds (SequentialBisection, OneBitNewton near its end).
+    allows the steeper slope too. This holds for thresholds between the two ends of the side that is tested: others are
+    a ModelError in SequentialBisection.learn, and OneBitNewton's box does not learn from its own that lie further off.
 
     >>> from keyhole.oracle.noise import UniformNoise
     >>> SteepNoise(UniformNoise(1.0), 0.5, 1.0).std == UniformNoise(2.0).std

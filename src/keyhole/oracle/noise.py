@@ -59,7 +59,7 @@ class OracleNoise(Hashable, Protocol):
         """n independent draws."""
 
 
-def _pack(kind: int, scale: float, tail0: float, rho_max: float, rho_near: float, near: float) -> Floats:
+def pack(kind: int, scale: float, tail0: float, rho_max: float, rho_near: float, near: float) -> Floats:
     return np.array([kind, scale, tail0, rho_max, rho_near, near, 1.0], dtype=np.float64)
 
 
@@ -76,7 +76,7 @@ def a_law(noise: OracleNoise) -> OracleNoise:
     return noise
 
 
-def _positive(name: str, value: float) -> None:
+def positive(name: str, value: float) -> None:
     if not (isinstance(value, int | float | np.number) and math.isfinite(value) and value > 0):
         raise ModelError(f"{name} must be a positive number, got {value!r}; noise of scale 0 has no density at 0")
     if not SMALLEST <= value <= 1 / SMALLEST:
@@ -97,7 +97,7 @@ class UniformNoise:
     half_width: float
 
     def __post_init__(self) -> None:
-        _positive("the half-width of uniform noise", self.half_width)
+        positive("the half-width of uniform noise", self.half_width)
 
     @property
     def std(self) -> float:
@@ -118,7 +118,7 @@ class UniformNoise:
     @property
     def law(self) -> Floats:
         rho = self.density_at_zero
-        return _pack(UNIFORM, self.half_width, 0.5, rho, rho, self.half_width)
+        return pack(UNIFORM, self.half_width, 0.5, rho, rho, self.half_width)
 
     @property
     def knots(self) -> Floats:
@@ -149,7 +149,7 @@ class GaussianNoise:
     std: float
 
     def __post_init__(self) -> None:
-        _positive("the standard deviation of Gaussian noise", self.std)
+        positive("the standard deviation of Gaussian noise", self.std)
 
     @property
     def density_at_zero(self) -> float:
@@ -166,7 +166,7 @@ class GaussianNoise:
     @property
     def law(self) -> Floats:
         near, rho = 0.1 * self.std, self.density_at_zero
-        return _pack(GAUSSIAN, self.std, 0.5, rho, rho * math.exp(-0.005), near)
+        return pack(GAUSSIAN, self.std, 0.5, rho, rho * math.exp(-0.005), near)
 
     @property
     def knots(self) -> Floats:
@@ -194,7 +194,7 @@ class LaplaceNoise:
     scale: float
 
     def __post_init__(self) -> None:
-        _positive("the scale of Laplace noise", self.scale)
+        positive("the scale of Laplace noise", self.scale)
 
     @property
     def std(self) -> float:
@@ -215,7 +215,7 @@ class LaplaceNoise:
     @property
     def law(self) -> Floats:
         near, rho = 0.05 * self.scale, self.density_at_zero
-        return _pack(LAPLACE, self.scale, 0.5, rho, rho * math.exp(-0.05), near)
+        return pack(LAPLACE, self.scale, 0.5, rho, rho * math.exp(-0.05), near)
 
     @property
     def knots(self) -> Floats:
@@ -243,7 +243,7 @@ class TriangularNoise:
     half_width: float
 
     def __post_init__(self) -> None:
-        _positive("the half-width of triangular noise", self.half_width)
+        positive("the half-width of triangular noise", self.half_width)
 
     @property
     def std(self) -> float:
@@ -264,7 +264,7 @@ class TriangularNoise:
     @property
     def law(self) -> Floats:
         rho = self.density_at_zero
-        return _pack(TRIANGULAR, self.half_width, 0.5, rho, rho, 0.0)
+        return pack(TRIANGULAR, self.half_width, 0.5, rho, rho, 0.0)
 
     @property
     def knots(self) -> Floats:
@@ -303,9 +303,9 @@ class CustomNoise:
     std: float = field(init=False)
 
     def __post_init__(self) -> None:
-        _positive("the scale of custom noise", self.scale)
-        positive = self.scale * 2.0 ** (np.arange(-25 * 64, 10 * 64 + 1) / 64)
-        knots = np.concatenate([-positive[::-1], [0.0], positive])
+        positive("the scale of custom noise", self.scale)
+        above = self.scale * 2.0 ** (np.arange(-25 * 64, 10 * 64 + 1) / 64)
+        knots = np.concatenate([-above[::-1], [0.0], above])
         values = np.array([self.distribution(float(x)) for x in knots])
         if not np.all(np.isfinite(values)) or np.any(np.diff(values) < 0) or values[0] < 0 or values[-1] > 1:
             raise ModelError("the noise cdf must rise from 0 to 1 without falling; check its sign and its range")
@@ -340,7 +340,7 @@ class CustomNoise:
 
     @property
     def law(self) -> Floats:
-        return _pack(TABLE, self.scale, 1 - self.cdf(0.0), self.density_at_zero, self.density_at_zero, 0.0)
+        return pack(TABLE, self.scale, 1 - self.cdf(0.0), self.density_at_zero, self.density_at_zero, 0.0)
 
     def cdf(self, x: float) -> float:
         return float(self.distribution(x))

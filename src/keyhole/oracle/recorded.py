@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -14,22 +15,23 @@ import numpy as np
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracle.base import YesNoOracle
 from keyhole.oracle.tails import Floats
-from keyhole.oracle.targets import TargetDown
+from keyhole.oracle.targets import Levelled, TargetDown
 
 TRIES = 5
 FIRST_WAIT = 0.2  # seconds, doubled at each try
 
 
 class BudgetReached(Exception):
-    """All answers that may be asked for were."""
+    """No more answers: all that may be asked for were, or somebody pressed Ctrl-C. Its text says which."""
 
 
 class Recorded:
     """A target that is asked at most `budget` times, `rate` times a second, five times where it fails.
 
-    `record` is JSONL, one {"query", "threshold", "above"} an answer, durable before it is given. The attack is
-    deterministic, so after a crash it asks the same again: what is in the record is read, and what follows is asked. An
-    answer to another question than was asked is an error: the record belongs to another attack.
+    `record` is JSONL, one {"query", "threshold", "above"} an answer (with levels {"query", "thresholds", "level"}),
+    durable before it is given. The attack is deterministic, so after a crash it asks the same again: what is in the
+    record is read, and what follows is asked. An answer to another question than was asked is an error: the record
+    belongs to another attack.
     """
 
     def __init__(
@@ -44,34 +46,48 @@ class Recorded:
     def above(self, q: Floats, threshold: float) -> int:
         """The next answer: from the record, else from the target."""
         question = {"query": [float(v) for v in np.asarray(q)], "threshold": float(threshold)}
+        return self._next(question, "above", lambda: self._target.above(q, threshold))
+
+    def level(self, q: Floats, thresholds: Floats) -> int:
+        """How many of the thresholds are exceeded, of a target that has levels."""
+        if not isinstance(self._target, Levelled):
+            raise ConfigError("--levels is for a web address or a Python function; a statement says yes or no")
+        target = self._target
+        question = {"query": [float(v) for v in np.asarray(q)], "thresholds": [float(v) for v in thresholds]}
+        return self._next(question, "level", lambda: target.level(q, thresholds))
+
+    def _next(self, question: dict[str, Any], name: str, ask: Callable[[], int]) -> int:
         if self.asked < len(self._known):
             line = self._known[self.asked]
-            if {name: line[name] for name in question} != question:
+            if {key: line.get(key) for key in question} != question or name not in line:
                 raise ConfigError(
                     f"{self._path}, line {self.asked + 1}: the record is of another attack (other queries, noise or "
                     "bounds); give another --record"
                 )
             self.asked += 1
             self.recalled += 1
-            return int(line["above"])
+            return int(line[name])
         if self._budget is not None and self.asked >= self._budget:
-            raise BudgetReached
-        said = self._ask(q, threshold)
+            raise BudgetReached("the budget was reached")
+        try:
+            said = self._ask(ask)
+        except KeyboardInterrupt:
+            raise BudgetReached("Ctrl-C was pressed") from None
         if self._file is not None:
-            self._file.write(json.dumps({**question, "above": said}) + "\n")
+            self._file.write(json.dumps({**question, name: said}) + "\n")
             self._file.flush()
             os.fsync(self._file.fileno())
         self.asked += 1
         return said
 
-    def _ask(self, q: Floats, threshold: float) -> int:
+    def _ask(self, ask: Callable[[], int]) -> int:
         wait = FIRST_WAIT
         for attempt in range(1, TRIES + 1):
             if self._rate is not None:
                 time.sleep(max(0.0, self._last + 1 / self._rate - time.monotonic()))
             self._last = time.monotonic()
             try:
-                return self._target.above(q, threshold)
+                return ask()
             except TargetDown as error:
                 self.failed += 1
                 if attempt == TRIES:
@@ -104,9 +120,11 @@ def _read(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines[:-1], 1):
         try:
             said = json.loads(line)
-            assert said["above"] in (0, 1)
-            found.append({"query": said["query"], "threshold": said["threshold"], "above": said["above"]})
-        except (ValueError, KeyError, TypeError, AssertionError):
+            answer = said["above"] if "above" in said else said["level"]
+            if type(answer) is not int or answer < 0 or not isinstance(said["query"], list):
+                raise ValueError(answer)
+            found.append(said)
+        except (ValueError, KeyError, TypeError):
             raise ModelError(f"{path}, line {number} is not an answer that was recorded: {line[:60]!r}") from None
     return found
 

@@ -78,8 +78,19 @@ class SequentialBisection(StreamAttack):
         errors: Floats,
         forced: float = math.nan,
     ) -> int:
+        if not math.isnan(forced) and self._law[6] != 1.0 and self._aiming == CENTRE:
+            self._within(z, float(slack[0]), forced)
         aim = (self._aiming, forced, self._edge, self._coarse)
         return self._loop((z, slack, target, noise, errors), aim)
+
+    def _within(self, z: Floats, slack: float, threshold: float) -> None:
+        """A steep output's law bounds answers only for thresholds between the two ends of the side."""
+        gap, centre = self._gap(z, slack), float(z[0] @ self._centre())
+        if gap > 0 and abs(threshold - centre) > gap * (1 + 1e-9):
+            raise ModelError(
+                f"with SteepNoise a threshold lies within {gap:.6g} of the centre {centre:.6g}, got {threshold:.6g}: "
+                "further off its slope is not bounded, and nothing would be certified"
+            )
 
     def _loop(self, rows: AskedRows, aim: Aim) -> int:
         return int(certified_loop(rows, aim, *self._state()))

@@ -22,6 +22,7 @@ from keyhole.oracle.bounds import (
     published_failure,
     published_final_error,
     published_least_queries,
+    published_reach,
 )
 from keyhole.oracle.edge import EdgeBisection
 from keyhole.oracle.newton import OneBitNewton
@@ -154,7 +155,7 @@ def theory(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: in
     ...     print(line)
     published: the box loses w with probability at most 4e-35
     published: average error at most 2.024316
-    published: final error at most 0.019538 once the stop side is reached (not here: it takes 8.5e+08 queries or more)
+    published: final error at most 0.019538 once the stop side is reached, which cannot be: it takes T >= 10^7,624
     """
     lines, d = list[str](), stream.subspace.d
     if method is OracleMethod.ONLINE_BISECTION and queries >= 3:
@@ -163,10 +164,10 @@ def theory(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: in
         )
         average = published_average_error(noise, stream.subspace, queries, hit_chance(stream))
         lines.append(f"published: average error at most {average:.6f}")
-        needed = published_least_queries(noise, stream.subspace, queries)
+        needed, reach = published_least_queries(noise, stream.subspace, queries), published_reach(noise, d)
         lines.append(
             f"published: final error at most {published_final_error(d, queries):.6f} once the stop side is reached"
-            + (f" (not here: it takes {needed:.2g} queries or more)" if needed > queries else "")
+            + (f", which cannot be: it takes T >= 10^{reach:,.0f}" if needed > queries else "")
         )
     lower = minimax_lower_bound(noise, d, queries)
     if lower > 0:

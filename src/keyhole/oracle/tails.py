@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-UNIFORM, GAUSSIAN, LAPLACE, TRIANGULAR, TABLE = range(5)
+UNIFORM, GAUSSIAN, LAPLACE, TRIANGULAR, TABLE, BETWEEN = range(6)  # from TABLE on, tails are known between bounds
 
 
 @njit(cache=True, error_model="numpy")
@@ -51,6 +51,9 @@ def table_tail(knots: Floats, tails: Floats, x: float) -> tuple[float, float]:
 def tail(law: Floats, knots: Floats, tails: Floats, x: float) -> tuple[float, float]:
     """(lower, upper) with lower <= Pr(noise > x) <= upper: two lines near 0, the law's own tail elsewhere."""
     kind = int(law[0])
+    if kind == BETWEEN:  # uniform, of a half-width between law[4] and law[1]
+        wide, narrow = closed_tail(UNIFORM, law[1], x), closed_tail(UNIFORM, law[4], x)
+        return min(wide, narrow), max(wide, narrow)
     if abs(x) > law[5]:
         if kind == TABLE:
             return table_tail(knots, tails, x)

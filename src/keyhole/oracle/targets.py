@@ -11,6 +11,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,6 +27,14 @@ class TargetDown(ConnectionError):
     """The target could not be reached, or failed: it may be asked again."""
 
 
+@runtime_checkable
+class Levelled(Protocol):
+    """A target that can say how many of several thresholds its answer exceeds."""
+
+    def level(self, q: Floats, thresholds: Floats) -> int:
+        """0 to len(thresholds)."""
+
+
 class HttpTarget:
     """Posts {"query": [...], "threshold": t} and reads {"above": true}; true/false, 1/0, yes/no alone will do, too.
 
@@ -38,9 +47,18 @@ class HttpTarget:
 
     def above(self, q: Floats, threshold: float) -> int:
         """Ask once."""
-        body = json.dumps({"query": [float(v) for v in q], "threshold": float(threshold)}).encode()
-        request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
+        said = self._post({"query": [float(v) for v in q], "threshold": float(threshold)})
+        return bit(said.get("above") if isinstance(said, dict) else said, self.url)
+
+    def level(self, q: Floats, thresholds: Floats) -> int:
+        """Ask once: {"query": [...], "thresholds": [...]}, answered by {"level": 2}."""
+        said = self._post({"query": [float(v) for v in q], "thresholds": [float(v) for v in thresholds]})
+        return a_level(said.get("level") if isinstance(said, dict) else said, len(thresholds), self.url)
+
+    def _post(self, question: dict[str, object]) -> object:
+        body = json.dumps(question).encode()
         try:
+            request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
             with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:
                 text = reply.read(1 << 16).decode("utf-8", "replace")
         except urllib.error.HTTPError as error:
@@ -49,16 +67,20 @@ class HttpTarget:
             raise ConfigError(f"{self.url} answered with status {error.code}: is it the right address?") from None
         except (OSError, http.client.HTTPException) as error:
             raise TargetDown(f"{self.url}: {error}") from None
+        except ValueError as error:
+            raise ConfigError(f"--oracle {self.url}: {error}") from None
         self.asked += 1
         try:
-            said = json.loads(text)
+            return json.loads(text)
         except ValueError:
-            said = text.strip()
-        return bit(said.get("above") if isinstance(said, dict) else said, self.url)
+            return text.strip()
 
 
 class FunctionTarget:
-    """module:function, called as function(query, threshold)."""
+    """module:function, called as function(query, threshold).
+
+    ConnectionError and TimeoutError are `TargetDown` (call again); any other exception is an error.
+    """
 
     def __init__(self, name: str) -> None:
         module, _, attribute = name.partition(":")
@@ -70,14 +92,26 @@ class FunctionTarget:
             raise ConfigError(f"--oracle {name}: {error}") from None
         if not callable(found):
             raise ConfigError(f"--oracle {name} is not a function of a query and a threshold")
-        self._function: Callable[[Floats, float], object] = found
+        self._function: Callable[[Floats, float | Floats], object] = found
         self.name, self.asked = name, 0
 
     def above(self, q: Floats, threshold: float) -> int:
         """Call it once."""
-        said = self._function(q, threshold)
+        return bit(self._called(q, threshold), self.name)
+
+    def level(self, q: Floats, thresholds: Floats) -> int:
+        """Call it once, with a list of thresholds."""
+        return a_level(self._called(q, thresholds), len(thresholds), self.name)
+
+    def _called(self, q: Floats, at: float | Floats) -> object:
+        try:
+            said = self._function(q, at)
+        except (ConnectionError, TimeoutError) as error:
+            raise TargetDown(f"{self.name}: {error}") from None
+        except Exception as error:
+            raise ConfigError(f"{self.name} failed: {type(error).__name__}: {error}") from error
         self.asked += 1
-        return bit(said, self.name)
+        return said
 
 
 class StatementTarget:
@@ -116,6 +150,17 @@ def bit(said: object, whose: str) -> int:
     if word in NO:
         return 0
     raise ModelError(f"{whose} answered {str(said)[:60]!r}, which is neither yes nor no")
+
+
+def a_level(said: object, most: int, whose: str) -> int:
+    """A whole number from 0 to `most`, or an error.
+
+    >>> a_level(2, 3, "it")
+    2
+    """
+    if isinstance(said, bool) or not isinstance(said, int | np.integer) or not 0 <= said <= most:
+        raise ModelError(f"{whose} answered {str(said)[:60]!r}, which is no level from 0 to {most}")
+    return int(said)
 
 
 def target_of(text: str, ids: Sequence[str], ask: Callable[[str], object] | None) -> YesNoOracle:

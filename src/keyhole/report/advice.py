@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -36,12 +37,21 @@ class Remedied(Protocol):
     def hopeless(self) -> bool:
         """Does a proof rest on nothing that can be withheld?"""
 
+    @property
+    def stopped(self) -> bool:
+        """Did Ctrl-C end the search?"""
+
 
 def sentence(remedy: Remedied, verb: str, what: str, of: int, clean: str) -> str:
     """`Withhold 2 of 49 statements, and nobody is exposed. No smaller set does.`"""
     n = len(remedy.units)
     if remedy.hopeless:
         return f"Leaving out {what} does not help: what is declared or known beforehand gives somebody away by itself."
+    if remedy.stopped:
+        best = (
+            f"leaving out {n} of {of} {what} breaks every proof found so far, which may not be all" if n else "none yet"
+        )
+        return f"Stopped (Ctrl-C) before a remedy was found: {best}. At least {remedy.bound} must go."
     if not remedy.enough:
         return f"No remedy was found in the time given; at least {remedy.bound} {what} must go (--time-limit)."
     if not n:
@@ -68,6 +78,8 @@ def others(found: Alternatives) -> Iterator[str]:
 
 def left(effect: Effect, what: str = "people") -> str:
     """What is left after a measure."""
+    if not effect.complete:
+        return f"as far as is proved, {left(replace(effect, complete=True), what)}"
     if effect.clean:
         return "nobody is exposed or narrowed down" if what == "people" else "no cell is recovered"
     noun = what if effect.exposed + effect.inferred > 1 else {"people": "person", "cells": "cell"}[what]
@@ -90,6 +102,7 @@ def as_data(remedy: Remedied, withheld: list[Any], verified: bool, besides: Mapp
         "smallest": remedy.smallest,
         "bound": remedy.bound,
         "verified": verified,
+        "stopped": remedy.stopped,
         **besides,
     }
 
@@ -98,7 +111,12 @@ def effect_data(effect: Effect) -> dict[str, Any]:
     """An effect as data."""
     width = effect.narrowest
     narrowest = None if width is None else number(simplest_decimal(width, width))
-    return {"exposed": effect.exposed, "inferred": effect.inferred, "narrowest": narrowest}
+    return {
+        "exposed": effect.exposed,
+        "inferred": effect.inferred,
+        "narrowest": narrowest,
+        "complete": effect.complete,
+    }
 
 
 def alternatives_data(found: Alternatives) -> dict[str, Any]:

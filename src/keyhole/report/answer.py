@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.defend.answering import Answered, Priced
-from keyhole.report.digits import rounded
+from keyhole.report.digits import with_bar
 
 
 def _number(value: Fraction | None) -> int | float | None:
@@ -110,4 +110,4 @@ def _pair(value: Fraction | None, bar: Fraction | None, ranks: int | None = None
         return f"{float(value):.10g} (its rank is within {ranks} people)"
     if value is None or bar is None:
         return "unknown: too few records for a ratio"
-    return f"{rounded(value, bar)} ± {rounded(bar, bar)}"
+    return " ± ".join(with_bar(value, bar))

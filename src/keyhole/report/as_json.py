@@ -14,7 +14,19 @@ from typing import Any
 from keyhole.errors import DIFFERS
 from keyhole.evidence import Unjudged
 from keyhole.predicate import Scalar
-from keyhole.report.plain import EXPOSED, Argument, Bounding, Case, Cited, Plain, Provenance, Record, Step
+from keyhole.report.plain import (
+    EXPOSED,
+    LIMIT,
+    OPEN,
+    Argument,
+    Bounding,
+    Case,
+    Cited,
+    Plain,
+    Provenance,
+    Record,
+    Step,
+)
 from keyhole.report.sentence import sentence
 from keyhole.report.text import why
 from keyhole.transcript import Answer, simplest_decimal
@@ -67,22 +79,14 @@ def as_json(verdict: Plain, everybody: Sequence[Record]) -> dict[str, Any]:
         ],
         "features": [_feature(case, proof(case)) for case in verdict.inferred if case.form],
         "grades": dict(verdict.grades),
-        "groups": [
-            {
-                "records": [_record(r) for r in case.records],
-                "column": case.column,
-                "total": number(case.value),
-                "why": why(case).splitlines(),
-                "proof": proof(case),
-                "certificate": certificate(case.argument),
-                "first": _first(case),
-            }
-            for case in verdict.groups
-        ],
+        "groups": [_group(case, proof(case)) for case in verdict.groups],
         "intervals": list(_intervals(verdict, everybody, proof)),
         "unjudged": [{"query": u.number, "sql": u.sql, "reason": u.reason} | _report(u) for u in verdict.unjudged],
         "refused": [{"query": r.number, "sql": r.sql, "error": r.error} for r in verdict.refused],
-        "contradictions": [{"queries": list(c.queries), "reason": c.reason} for c in verdict.contradictions],
+        "contradictions": [
+            {"queries": list(c.queries), "sql": [verdict.disputed.get(q, "") for q in c.queries], "reason": c.reason}
+            for c in verdict.contradictions
+        ],
         "warnings": [{"query": w.number, "sql": w.sql, "reason": w.reason} for w in verdict.nobody],
     }
 
@@ -108,6 +112,12 @@ def _source(source: Provenance) -> dict[str, Any]:
     }
 
 
+def _status(verdict: Plain, case: Case | None, row: int, column: str) -> str:
+    """How a range is to be read: `limit` where the search for more was stopped, so that nobody is shown to be open."""
+    status = OPEN if case is None else case.status
+    return LIMIT if status == OPEN and (row, column) in verdict.limited else status
+
+
 def _intervals(
     verdict: Plain, everybody: Sequence[Record], proof: Callable[[Case], list[dict[str, Any]]]
 ) -> Iterator[dict[str, Any]]:
@@ -128,7 +138,7 @@ def _intervals(
             "lo": lo,
             "hi": hi,
             "prior": list(ranges[name]),
-            "status": "open" if case is None else case.status,
+            "status": _status(verdict, case, row, name),
             "proof": [] if case is None else proof(case),
         }
         if verdict.people != verdict.records:  # the id alone does not say which record
@@ -158,6 +168,20 @@ def _personal(case: Case) -> dict[str, Any]:
         return {}
     said = {"person": _record(case.records[0]), "form": case.form, "rows": list(case.rows)}
     return said | ({"grade": case.grade} if case.grade else {})
+
+
+def _group(case: Case, proof: list[dict[str, Any]]) -> dict[str, Any]:
+    """The total of several people."""
+    return {
+        "records": [_record(r) for r in case.records],
+        "rows": list(case.rows),
+        "column": case.column,
+        "total": number(case.value),
+        "why": why(case).splitlines(),
+        "proof": proof,
+        "certificate": certificate(case.argument),
+        "first": _first(case),
+    }
 
 
 def _feature(case: Case, proof: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,31 +1,80 @@
-"""Who was exposed before: a former JSON verdict against which only new exposures count."""
+"""What was known before: a former verdict, or a file of fingerprints, against which only what is new counts.
+
+A JSON verdict knows people by name, and is kept with the data. A file of fingerprints (`--format baseline`) may be kept
+anywhere: with a key it knows people by HMAC, without one the statements and columns of findings, never a plain hash of
+a name or a value. What is not surely known counts as new.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from keyhole.errors import ConfigError
-from keyhole.report.plain import GROUP, INFERRED, Case, Plain
+from keyhole.report.fingerprint import flat
+from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
 
-Key = tuple[str, str]  # record as canonical JSON, column
+FILE_MARK = "keyhole baseline"
+
+
+class KnownBy(StrEnum):
+    """By what a finding is known again."""
+
+    NAME = "name"
+    KEY = "key"
+    STATEMENTS = "statements"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which finding it is: the column, what is known of it, whose, and which of his records (rows count from 1)."""
+
+    column: str
+    form: str
+    records: tuple[str, ...]
+    rows: tuple[int, ...]
+
+    @classmethod
+    def of_case(cls, case: Case) -> Identity:
+        """That of a finding."""
+        return cls(case.column, case.form, tuple(sorted(map(_text, case.records))), tuple(sorted(case.rows)))
+
+    @classmethod
+    def of_item(cls, item: Mapping[str, Any]) -> Identity:
+        """That of an item of a JSON verdict."""
+        people = item["records"] if "records" in item else [item.get("person") or item["record"]]
+        rows = item.get("rows") or ([item["row"]] if "row" in item else [])
+        return cls(
+            str(item["column"]), str(item.get("form") or ""), tuple(sorted(map(_text, people))), tuple(sorted(rows))
+        )
+
+    def text(self, *, by_row: bool) -> str:
+        """As one text; rows tell apart records of one person, and change with the order of the file."""
+        parts = [self.column, self.form, list(self.records), list(self.rows) if by_row else []]
+        return json.dumps(parts, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The people, ranges and groups of a former verdict."""
+    """The findings of a former verdict, as marks of their identity; `by_row` where one person has several records."""
 
-    exposed: frozenset[Key] = frozenset()
-    inferred: frozenset[Key] = frozenset()
-    groups: frozenset[tuple[frozenset[str], str]] = frozenset()
+    exposed: frozenset[str] = frozenset()
+    inferred: frozenset[str] = frozenset()
+    groups: frozenset[str] = frozenset()
+    by: KnownBy = KnownBy.NAME
+    by_row: bool = False
+    key: bytes | None = None
 
     @classmethod
-    def load(cls, path: str | Path) -> Baseline:
-        """Read the output of `keyhole audit --format json`."""
+    def load(cls, path: str | Path, key: bytes | None = None) -> Baseline:
+        """Read the output of `keyhole audit --format json`, or of `--format baseline`."""
         try:
             raw = json.loads(Path(path).read_text(encoding="utf-8"), parse_float=Decimal)
         except OSError as error:
@@ -33,8 +82,8 @@ class Baseline:
         except ValueError as error:
             raise ConfigError(f"the baseline {path} is not JSON: {error}") from None
         try:
-            return cls.of(raw)
-        except (KeyError, TypeError, AttributeError):
+            return cls.of_marks(raw, key) if raw.get("is") == FILE_MARK else cls.of(raw)
+        except (KeyError, TypeError, AttributeError, ValueError):
             raise ConfigError(
                 f"the baseline {path} is no verdict: make it with keyhole audit ... --format json --out {path}"
             ) from None
@@ -44,29 +93,64 @@ class Baseline:
         """From the JSON of a verdict.
 
         >>> one = {"exposed": [{"record": {"name": "Ann"}, "column": "pay"}], "groups": [], "intervals": []}
-        >>> Baseline.of(one).exposed
-        frozenset({('{"name": "Ann"}', 'pay')})
+        >>> sorted(Baseline.of(one).exposed)
+        ['["pay", "", ["{\\\\"name\\\\": \\\\"Ann\\\\"}"], []]']
         """
+        inferred = [item for item in verdict.get("intervals", []) if item["status"] not in ("open", "limit")]
         return cls(
-            frozenset(_key(item["record"], item["column"]) for item in verdict["exposed"]),
-            frozenset(
-                _key(item["record"], item["column"])
-                for item in verdict.get("intervals", [])
-                if item["status"] != "open"
-            ),
-            frozenset((frozenset(map(_text, g["records"])), str(g["column"])) for g in verdict.get("groups", [])),
+            frozenset(_both(map(Identity.of_item, verdict["exposed"]))),
+            frozenset(_both(map(Identity.of_item, [*inferred, *verdict.get("features", [])]))),
+            frozenset(_both(map(Identity.of_item, verdict.get("groups", [])))),
+            by_row=verdict.get("people") != verdict.get("records"),
         )
+
+    @classmethod
+    def of_marks(cls, raw: Mapping[str, Any], key: bytes | None) -> Baseline:
+        """From a file of fingerprints."""
+        by = KnownBy(raw["by"])
+        if by is KnownBy.KEY and key is None:
+            raise ConfigError("the baseline knows people by a key: give it with --key FILE")
+        if by is KnownBy.KEY and raw["check"] != _check(key or b""):
+            raise ConfigError("the baseline was made with another key: with this one everybody would be new")
+        exposed, inferred, groups = (frozenset(map(str, raw[name])) for name in ("exposed", "inferred", "groups"))
+        return cls(exposed, inferred, groups, by, bool(raw["by_row"]), key)
+
+    def against(self, verdict: Plain) -> Baseline:
+        """For this verdict: where a person has several records now, each of them counts by itself."""
+        return replace(self, by_row=self.by_row or verdict.people != verdict.records)
 
     def knows(self, case: Case) -> bool:
         """Was at least as much known before? (Exposed now but only inferred before is new.)"""
+        found = marked(case, self.by, self.key, by_row=self.by_row)
         if case.status == GROUP:
-            return (frozenset(map(_text, case.records)), case.column) in self.groups
-        key = _key(case.records[0], case.column)
-        return key in self.exposed or (case.status == INFERRED and key in self.inferred)
+            return found in self.groups
+        return found in self.exposed or (case.status == INFERRED and found in self.inferred)
 
     def exit_code(self, verdict: Plain) -> int:
         """1 if somebody is newly exposed or inferred; otherwise as if the known ones were not there."""
-        return 1 if fresh(verdict.cases, self) else verdict.doubt
+        return 1 if fresh(verdict.cases, self.against(verdict)) else verdict.doubt
+
+
+def marked(case: Case, by: KnownBy, key: bytes | None, *, by_row: bool) -> str:
+    """The mark of a finding: its identity, that under a key, or its statements and column."""
+    if by is KnownBy.STATEMENTS:
+        used = sorted({flat(step.cited.sql) for step in case.argument.steps})
+        return hashlib.sha256(json.dumps([case.column, used], ensure_ascii=False).encode()).hexdigest()[:32]
+    text = Identity.of_case(case).text(by_row=by_row)
+    return text if by is KnownBy.NAME else _keyed(key or b"", text)
+
+
+def baseline_json(verdict: Plain, key: bytes | None) -> dict[str, Any]:
+    """A file of fingerprints: by key where there is one, else by statements and columns. No names, no values."""
+    by = KnownBy.STATEMENTS if key is None else KnownBy.KEY
+    by_row = verdict.people != verdict.records
+    names = {EXPOSED: "exposed", INFERRED: "inferred", GROUP: "groups"}
+    found: dict[str, set[str]] = {name: set() for name in names.values()}
+    for case in verdict.cases:
+        for rows in (False, True):
+            found[names[case.status]].add(marked(case, by, key, by_row=rows))
+    head = {"is": FILE_MARK, "by": str(by), "by_row": by_row, **({} if key is None else {"check": _check(key)})}
+    return head | {name: sorted(marks) for name, marks in found.items()}
 
 
 def fresh(cases: Iterable[Case], baseline: Baseline | None) -> list[Case]:
@@ -82,8 +166,19 @@ def mark(data: dict[str, Any], verdict: Plain, baseline: Baseline) -> dict[str, 
     return data
 
 
-def _key(record: Mapping[str, Any], column: str) -> Key:
-    return _text(record), str(column)
+def _both(found: Iterable[Identity]) -> Iterator[str]:
+    for each in found:
+        yield each.text(by_row=False)
+        if each.rows:
+            yield each.text(by_row=True)
+
+
+def _keyed(key: bytes, text: str) -> str:
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:32]
+
+
+def _check(key: bytes) -> str:
+    return _keyed(key, FILE_MARK)
 
 
 def _text(record: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ from keyhole.evidence import ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
 from keyhole.query import HALF, OTHER_GROUPS, Aggregate
-from keyhole.report.counted_certificate import counted_certificate
+from keyhole.report.counted_certificate import alone_certificate, counted_certificate
 from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
@@ -137,6 +137,8 @@ class Certifier:
         """The certificate of a proof: its kind, and what that kind needs."""
         if proof.counted is not None:
             counting, schema = self._exposure.evidence.counting, self._exposure.roster.schema
+            if "alone" in proof.counted:
+                return alone_certificate(schema, proof.counted)
             made = None if counting is None else counted_certificate(counting, schema, proof.counted)
             return made or UNCERTIFIED
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
@@ -210,7 +212,13 @@ class Certifier:
     def _tables(self, system: System, proof: Proof) -> dict[str, Any]:
         """All tables on the grid: what was declared of the columns; `every`: people cannot be split one by one."""
         declared = {name: self._said(name) for name in system.columns}
-        found = {"kind": "cases", "declared": {name: said for name, said in declared.items() if said}}
+        found: dict[str, Any] = {"kind": "cases", "declared": {name: said for name, said in declared.items() if said}}
+        facts = [
+            {"column": fact.column, "where": fact.where, "min": fact.lo, "max": fact.hi}
+            for number, fact in enumerate(self._exposure.evidence.knowledge.facts, 1)
+            if f"fact {number}" in proof.weights and fact.column in system.columns
+        ]
+        found |= {"stated": facts} if facts else {}
         return found | ({} if proof.tables == "sums" else {"every": True})
 
     def _step(self, system: System) -> Any:

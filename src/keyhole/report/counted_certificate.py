@@ -21,9 +21,7 @@ def counted_certificate(counting: Counting, schema: Schema, used: Mapping[str, A
     return {
         "kind": "people",
         "table": schema.table,
-        "tables": [
-            {"name": r.name, "keys": [list(pair) for pair in r.keys], "dimension": r.dimension} for r in schema.related
-        ],
+        "tables": _tables(schema),
         "atoms": [_atom(counting, a) for a in numbers],
         "counts": [_count(counting, c, place) for c in counts],
         "implied": [
@@ -33,6 +31,22 @@ def counted_certificate(counting: Counting, schema: Schema, used: Mapping[str, A
         ],
         "condition": {"atom": place[used["atom"]], "holds": used["holds"]},
     }
+
+
+def alone_certificate(schema: Schema, used: Mapping[str, Any]) -> dict[str, Any]:
+    """The certificate of a sum of answers that is about one person: `parts` add up what it says of his records."""
+    return {
+        "kind": "alone",
+        "table": schema.table,
+        "tables": _tables(schema),
+        "parts": [{**part, "weight": str(part["weight"])} for part in used["alone"]],
+        "constant": str(used["constant"]),
+        "off": str(used["off"]),
+    }
+
+
+def _tables(schema: Schema) -> list[dict[str, Any]]:
+    return [{"name": r.name, "keys": [list(pair) for pair in r.keys], "dimension": r.dimension} for r in schema.related]
 
 
 def _atom(counting: Counting, number: int) -> dict[str, Any]:

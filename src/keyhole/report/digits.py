@@ -40,6 +40,23 @@ def rounded(value: float | Fraction, bar: float | Fraction | None = None) -> str
     return np.format_float_positional(found + 0.0, trim="-") if found else "0"
 
 
+def with_bar(value: float | Fraction, bar: float | Fraction) -> tuple[str, str]:
+    """An estimate and its bar for people: the estimate cut to the bar's third digit, the bar rounded up to two digits,
+    with what the cut took. What is shown says no more than what is known.
+
+    >>> with_bar(21842, 109.26), with_bar(5.84213, 0.0631), with_bar(7, 0), with_bar(0.5, 12)
+    (('21842', '110'), ('5.8421', '0.064'), ('7', '0'), ('0.5', '12'))
+    """
+    exact, wide = Fraction(value), Fraction(bar)
+    if not wide:
+        return rounded(value), "0"
+    step = Fraction(10) ** (_size(float(wide)) - 2)
+    cut = step * round(exact / step)
+    wide += abs(cut - exact)
+    coarse = Fraction(10) ** (_size(float(wide)) - 1)
+    return rounded(cut), rounded(coarse * math.ceil(wide / coarse))
+
+
 def _size(number: float) -> int:
     """The place of the first digit: 2 for 123, -1 for 0.1."""
     return math.floor(math.log10(abs(number))) if number else 0

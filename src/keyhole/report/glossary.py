@@ -65,6 +65,8 @@ WORDS: Mapping[str, str] = {
     "kind": "What a column holds: integer, decimal, double, text, boolean, date or timestamp.",
     "laplace": "Noise that falls off evenly to both sides; see noise.",
     "ledger": "The part of the book that says what was paid. --ledger is another name for the book's file.",
+    "limit": "The search was ended (--time-limit, Ctrl-C, too many tables) before a second table was shown for this "
+    "person: the range is proved, and may be wider than it has to be.",
     "mechanism": "A way of making noisy answers, such as laplace (each answer alone) or online-ic (many from one run).",
     "monitored": "Everything is answered, and the book says what an auditor would have denied.",
     "narrowed": "The range that follows from the answers and the declared bounds is smaller than the declared one.",

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from keyhole.report.as_json import as_json
+from keyhole.report.html.audit import ranges
+from keyhole.report.html.fragment import fragment
+from keyhole.report.html.markup import Markup
 from keyhole.report.plain import Case, Plain
 from keyhole.report.sentence import sentence
 from keyhole.report.text import GROUPS_TITLE, argued, claim, formula, legend, listed, reasons, sizes
@@ -12,8 +16,8 @@ from keyhole.report.troubles import SHOWN, troubles
 
 
 def html(verdict: Plain) -> str:
-    """The verdict as a fragment of HTML; every name, value and statement is escaped."""
-    return "".join(_parts(verdict))
+    """The verdict as a fragment of HTML, its ranges drawn; every name, value and statement is escaped."""
+    return fragment(Markup("".join(_parts(verdict))), *ranges(as_json(verdict, ())))
 
 
 def _parts(verdict: Plain) -> Iterator[str]:

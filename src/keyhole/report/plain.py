@@ -25,6 +25,8 @@ Record = Mapping[str, Scalar | None]
 
 EXPOSED = "exposed"
 INFERRED = "inferred"
+OPEN = "open"
+LIMIT = "limit"
 GROUP = "group"
 QUOTIENT = "numerator"
 
@@ -188,6 +190,8 @@ class Plain:
     contradictions: tuple[Contradiction, ...]
     ranges: tuple[Case, ...] = ()  # those who stay open, in a narrower range than was declared
     grades: Mapping[str, int] = field(default_factory=dict)  # people by what counts show of them
+    limited: frozenset[tuple[int, str]] = frozenset()  # (row, column) of whom a limit ended the search too early
+    disputed: Mapping[str, str] = field(default_factory=dict)  # the statements of contradictions, by their numbers
 
     @property
     def narrowed(self) -> tuple[Case, ...]:
@@ -238,7 +242,14 @@ def plain(exposure: Exposure) -> Plain:
         contradictions=exposure.contradictions,
         ranges=tuple(_person(f, cites) for f in exposure.ranges),
         grades=exposure.grades,
+        limited=frozenset((row + 1, name) for row, name in exposure.limited),
+        disputed=_disputed(exposure),
     )
+
+
+def _disputed(exposure: Exposure) -> dict[str, str]:
+    wanted = {q for c in exposure.contradictions for q in c.queries}
+    return {e.number: e.sql for e in exposure.evidence.transcript.entries if e.number in wanted} if wanted else {}
 
 
 def _person(f: Finding, cites: _Cites) -> Case:

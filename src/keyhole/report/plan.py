@@ -26,7 +26,7 @@ class PlayedPlan:
 
     policy: str
     replies: tuple[Reply, ...]
-    value: Fraction | None
+    value: Fraction | Scalar | None
     noisy: bool = False
 
 
@@ -48,6 +48,8 @@ class Planned:
     shared: tuple[Label, ...] = ()
     changed: int = 0
     played: tuple[PlayedPlan, ...] = ()
+    categories: tuple[Scalar, ...] = ()  # of a column that holds some: each answer has a number for each of them
+    by_luck: str = ""  # what answers may tell beyond their sums
 
     @property
     def formula(self) -> str:
@@ -80,6 +82,7 @@ class Overview:
     how: tuple[How, ...]
     cost: tuple[int, ...]
     seconds: float
+    by_luck: str = ""
 
     def counts(self) -> dict[How, int]:
         """How many records each way has, in the order of `How`."""
@@ -98,9 +101,13 @@ def plan_json(plan: Planned) -> dict[str, Any]:
         "exposes": [_label(who) for who in plan.exposes],
         "fewest": plan.found.fewest,
     }
+    if plan.categories:
+        found["categories"] = plainly(list(plan.categories))
     if not plan.queries:
-        found["impossible"] = not plan.found.how.exposed and plan.found.how is not How.UNDECIDED
+        decided = not plan.found.how.exposed and plan.found.how is not How.UNDECIDED
+        found["impossible"] = decided and not plan.by_luck
         found["reason"] = why_not(plan)
+        found["by_luck"] = plan.by_luck
         found["shared"] = [_label(who) for who in plan.shared]
     if plan.played:
         found["run"] = [_played_json(each) for each in plan.played]
@@ -111,12 +118,15 @@ def plan_lines(plan: Planned, most: int) -> Iterator[str]:
     """For people."""
     who = _name(plan.target)
     if not plan.queries:
-        word = "is not decided" if plan.found.how is How.UNDECIDED else "cannot be found out"
+        sums = "does not follow from sums of answers to" if plan.by_luck else "cannot be found out by"
+        word = "is not decided by" if plan.found.how is How.UNDECIDED else sums
         wide = "any questions" if plan.found.at_large else "allowed questions"
-        yield f"{who}'s {plan.column} {word} by {wide} about at most {most} columns: {why_not(plan)}."
+        yield f"{who}'s {plan.column} {word} {wide} about at most {most} columns: {why_not(plan)}."
         yield from (f"  {_name(other)}" for other in plan.shared[:SHOWN])
         if len(plan.shared) > SHOWN:
             yield f"  ... and {len(plan.shared) - SHOWN} more (--format json lists all)"
+        if plan.by_luck:
+            yield f"That is proved for numbers of any size; {plan.by_luck}. `keyhole audit` judges the answers."
         return
     count = len(plan.queries)
     few = "; no fewer can do it" if plan.found.fewest else ""
@@ -128,7 +138,7 @@ def plan_lines(plan: Planned, most: int) -> Iterator[str]:
         yield f"  ... and {count - shown} more (--format json lists all)"
     yield ""
     terms = plan.formula if count <= shown else f"{plan.formula.split(f' Q{shown} ')[0]} ..."
-    yield f"  {plan.column} of {who} = {terms}"
+    yield f"  {plan.column} of {who} = {f'the category for which {terms} is 1' if plan.categories else terms}"
     yield ""
     others = len(plan.exposes) - 1
     more = f", and {others} other{'s' * (others > 1)} with them" if others else ""
@@ -165,6 +175,7 @@ def overview_json(seen: Overview, labels: Sequence[Label]) -> dict[str, Any]:
         "people": len(how),
         "counts": {str(each): count for each, count in seen.counts().items()},
         "seconds": round(seen.seconds, 3),
+        "by_luck": seen.by_luck,
         "plans": [
             {"record": _label(who), "how": str(each), "questions": price if each.exposed and price else None}
             for who, each, price in zip(labels, how, cost, strict=True)
@@ -193,6 +204,8 @@ def overview_lines(seen: Overview) -> Iterator[str]:
         yield "Who is undecided may still be given away: the search was stopped, or nothing allowed gives a group."
     else:
         yield "Nobody is undecided: everybody else is proved to be out of reach of such questions."
+    if seen.by_luck and exposed < n:
+        yield f"Out of reach is proved for numbers of any size; {seen.by_luck}."
 
 
 def _share(part: int, n: int) -> str:
@@ -209,11 +222,13 @@ def _played_lines(each: PlayedPlan, plan: Planned) -> Iterator[str]:
         yield f"  {len(answered)} of {len(plan.queries)} questions were answered; the value stays unknown."
     elif each.value is not None:
         about = "about " if each.noisy else ""
-        yield f"  {plan.column} of {_name(plan.target)} = {plan.formula} = {about}{_decimal(each.value)}"
+        how = "" if plan.categories else f"{plan.formula} = "
+        told = _decimal(each.value) if isinstance(each.value, Fraction) else str(each.value)
+        yield f"  {plan.column} of {_name(plan.target)} = {how}{about}{told}"
 
 
 def _played_json(each: PlayedPlan) -> dict[str, Any]:
-    value = None if each.value is None else number(simplest_decimal(each.value, each.value))
+    value = number(simplest_decimal(each.value, each.value)) if isinstance(each.value, Fraction) else each.value
     return {
         "policy": each.policy,
         "value": value,

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.contributors import Sensitive
 from keyhole.crosstab.hidden import ID, HiddenCells
+from keyhole.crosstab.protection import ProtectionInterval, Unprotected
 from keyhole.crosstab.sensitivity import SensitivityRule
 from keyhole.report.as_json import dumps, number
-from keyhole.report.plain import Case
+from keyhole.report.plain import INFERRED, Case
 from keyhole.report.verdict import Verdict
 from keyhole.transcript import simplest_decimal
 
 NOT_JOINT = (
     "tables that share dimensions in a circle may give away more than their margins do, and that was not searched"
 )
-ROUNDED_CELLS = (
-    "numbers are rounded, and a second table was not shown to round to those that are published, so ranges may be "
-    "narrower"
+ROUNDING_READ_OFF = (
+    "that numbers are rounded was read off margins that do not add up to the last digit, or off decimals; say "
+    "--rounding STEP, or --rounding 0 if they are exact"
 )
+NOT_ADDING_UP = "the tables do not add up (if their numbers are rounded, --rounding STEP says to what)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +33,8 @@ class TablesVerdict:
     """Which hidden cells can be recovered, and why; iterate it for the cases.
 
     `verdict` is what the audit proved of the hidden cells, None if no line says anything of one. `sensitive` are cells
-    that fail a rule; `applied`: the rules hid them here, before the audit; else those shown are findings.
+    that fail a rule; `applied`: the rules hid them here, before the audit; else those shown are findings. `blurred`:
+    cells that lines give, and that rounding alone blurs: known nearly, unless `--within` said what nearly is.
     """
 
     hidden: HiddenCells
@@ -39,7 +43,10 @@ class TablesVerdict:
     sensitive: tuple[Sensitive, ...] = ()
     untold: Mapping[SensitivityRule, int] = field(default_factory=dict)
     applied: bool = False
+    least: Decimal | None = None  # no number is below it
     floor: bool = False  # hidden numbers are taken to be at least 0, since none shown is below it
+    blurred: frozenset[Key] = frozenset()
+    needed: tuple[ProtectionInterval, ...] = ()
 
     def __iter__(self) -> Iterator[Case]:
         return iter((*self.exposed, *self.inferred))
@@ -52,12 +59,24 @@ class TablesVerdict:
     @property
     def inferred(self) -> tuple[Case, ...]:
         """Hidden cells whose number is known nearly."""
-        return () if self.verdict is None else tuple(filter(self._published, self.verdict.plain.inferred))
+        if self.verdict is None:
+            return ()
+        near = (replace(case, status=INFERRED) for case in self._narrowed() if self.cell(case) in self.blurred)
+        return (*filter(self._published, self.verdict.plain.inferred), *near)
 
     @property
     def ranges(self) -> tuple[Case, ...]:
         """Hidden cells that stay open in a narrower range than was known."""
-        return () if self.verdict is None else tuple(filter(self._published, self.verdict.plain.narrowed))
+        return tuple(case for case in self._narrowed() if self.cell(case) not in self.blurred)
+
+    @property
+    def unrounded(self) -> tuple[Case, ...]:
+        """Shown cells whose rounded number is one number only: what rounding hid of them is recovered."""
+        plain = () if self.verdict is None else self.verdict.plain.exposed
+        return tuple(case for case in plain if self.cell(case) in self.hidden.publication.values)
+
+    def _narrowed(self) -> Iterator[Case]:
+        return iter(()) if self.verdict is None else filter(self._published, self.verdict.plain.narrowed)
 
     def _published(self, case: Case) -> bool:
         return case.rows[0] <= self.hidden.published
@@ -66,6 +85,20 @@ class TablesVerdict:
     def shown(self) -> tuple[Sensitive, ...]:
         """Cells that fail a rule, and are shown all the same."""
         return tuple(each for each in self.sensitive if each.key in self.hidden.publication.values)
+
+    @property
+    def unprotected(self) -> tuple[Unprotected, ...]:
+        """Hidden cells that fail a rule, in a narrower range than the rule asks for, and are not given away anyway."""
+        known = {self.cell(case): case for case in self.ranges}
+        given = {self.cell(case) for case in self}
+        needed = [need for need in self.needed if need.key not in given]
+        return tuple(p for need in needed for p in need.against(_ends(known.get(need.key)), self.least))
+
+    @property
+    def loosely(self) -> bool:
+        """Does some hidden cell have an outer range, so that whether it is protected is not shown?"""
+        cases = {self.cell(case) for case in self.ranges if not case.tight}
+        return any(need.key in cases for need in self.needed)
 
     @property
     def contradictions(self) -> tuple[str, ...]:
@@ -87,7 +120,7 @@ class TablesVerdict:
         """Why the verdict is not complete, as the end of a sentence; else empty."""
         publication = self.hidden.publication
         if publication.misfits:
-            return "the tables do not add up"
+            return NOT_ADDING_UP
         if not self.hidden.published:
             return "" if self.rules and not any(self.untold.values()) else "no cell is suppressed, so none was judged"
         if self.verdict is None:
@@ -96,9 +129,13 @@ class TablesVerdict:
             return self.verdict.plain.gap
         if any(self.untold.values()):
             return "a rule cannot be told for some cells: too little is known of their contributors"
-        if publication.radius:
-            return ROUNDED_CELLS
-        bounded = any(p.lo is not None or p.hi is not None for p in self.verdict.plain.priors.values())
+        if publication.radius and not publication.said:
+            return ROUNDING_READ_OFF
+        if self.loosely:
+            return "the ranges of some sensitive cells are outer ones, so whether a rule protects them is not shown"
+        bounded = self.hidden.rounded or any(
+            p.lo is not None or p.hi is not None for p in self.verdict.plain.priors.values()
+        )
         return NOT_JOINT if bounded and not publication.joint else ""
 
     @property
@@ -109,7 +146,7 @@ class TablesVerdict:
     @property
     def exit_code(self) -> int:
         """0 nothing recovered, and complete; 1 some cell is recovered, exactly or nearly, or shown against a rule."""
-        if self.exposed or self.inferred or self.shown:
+        if self.exposed or self.inferred or self.shown or self.unprotected:
             return 1
         return 0 if self.complete else 3
 
@@ -132,12 +169,24 @@ class TablesVerdict:
         for name in ("exposed", "intervals"):
             kept = [each for each in audited.get(name, []) if each["record"][ID] not in unpublished]
             audited[name] = [{"cell": dict(sorted(keys[each["record"][ID]])), **each} for each in kept]
+        from keyhole.report.published_text import sentence, why
+
+        near = {label(self.cell(case)) for case in self.inferred}
+        told = {label(self.cell(case)): why(self, case) for case in (*self, *self.ranges)}
+        for each in (*audited["exposed"], *audited["intervals"]):
+            if each["record"][ID] in told:
+                each["why"] = told[each["record"][ID]]
+            if each["record"][ID] in near and each.get("status") == "open":
+                each["status"] = INFERRED
         return {
             "tables": [{"name": t.name, "columns": list(t.columns), "cells": len(t.cells)} for t in publication.tables],
             "cells": len(publication.cells),
             "suppressed": self.hidden.published,
             "lines": len(publication.lines),
+            **dict.fromkeys(("groups", "unjudged", "refused"), ()),
+            "source": {},
             **audited,
+            "sentence": sentence(self),
             "complete": self.complete,
             "promise": "complete" if self.complete else f"sound, not complete: {self.gap}",
             "inferred": [each for each in audited["intervals"] if each["status"] == "inferred"],
@@ -148,7 +197,22 @@ class TablesVerdict:
                 {"cell": dict(sorted(s.key)), "rule": str(s.rule), "shown": s.key in publication.values}
                 for s in self.sensitive
             ],
+            "protection": [
+                {
+                    "cell": dict(sorted(p.key)),
+                    "rule": str(p.rule),
+                    "needs": [_number(p.needs[0]), _number(p.needs[1])],
+                    "lo": _number(p.lo),
+                    "hi": _number(p.hi),
+                }
+                for p in self.unprotected
+            ],
             "rounding": number(simplest_decimal(*(2 * publication.radius,) * 2)),
+            "rounding_given": publication.said,
+            "uneven": [{"reason": m.reason, "off": number(simplest_decimal(m.off, m.off))} for m in publication.uneven],
+            "unrounded": [
+                {"cell": dict(sorted(self.cell(case))), "value": number(case.value)} for case in self.unrounded
+            ],
         }
 
     def dumps(self) -> str:
@@ -160,6 +224,18 @@ class TablesVerdict:
             f"<TablesVerdict: {len(self.exposed)} of {self.hidden.published} suppressed cells recovered exactly, "
             f"{len(self.inferred)} nearly>"
         )
+
+
+def _ends(case: Case | None) -> tuple[Fraction | None, Fraction | None]:
+    """What is proved of a cell: nothing, if no case is about it."""
+    if case is None:
+        return None, None
+    lo, hi = (Fraction(end) if isinstance(end, Decimal | int) else None for end in (case.lo, case.hi))
+    return lo, hi
+
+
+def _number(value: Fraction | None) -> Any:
+    return None if value is None else number(simplest_decimal(value, value))
 
 
 def shown_number(value: Fraction) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from keyhole.audit.base import name_of
 from keyhole.crosstab.cells import Key, label
 from keyhole.crosstab.hidden import combined_formula
+from keyhole.crosstab.protection import Unprotected
 from keyhole.report.plain import Bounding, Case, EndArgument
 from keyhole.report.published import TablesVerdict, shown_number
 from keyhole.report.text import added_up, claim, known, narrowest_first
@@ -20,7 +21,8 @@ def sentence(found: TablesVerdict) -> str:
     """The verdict in a few sentences."""
     hidden, publication = found.hidden, found.hidden.publication
     n, cells = len(publication.tables), len(publication.cells)
-    size = f"{'1 table' if n == 1 else f'{n} tables'} ({cells} cells, {len(publication.lines)} lines that add up)"
+    adding = "1 line that adds" if len(publication.lines) == 1 else f"{len(publication.lines)} lines that add"
+    size = f"{'1 table' if n == 1 else f'{n} tables'} ({cells} cells, {adding} up)"
     first = ""
     if found.applied:
         rules = " or ".join(map(str, found.rules))
@@ -37,9 +39,13 @@ def sentence(found: TablesVerdict) -> str:
         first += f" A narrower range than was known follows for {len(found.ranges)}."
     if found.shown and not found.applied:
         first += f" {len({s.key for s in found.shown})} cells are shown that fail a rule."
-    if found.gap and not (found.exposed or found.inferred or found.shown):
+    if found.unprotected:
+        cells = len({p.key for p in found.unprotected})
+        first += f" {cells} {'is' if cells == 1 else 'are'} in a narrower range than a rule asks for."
+    found_any = found.exposed or found.inferred or found.shown or found.unprotected
+    if found.gap and not found_any:
         first += f" This is not an all-clear: {found.gap}."
-    elif not (found.exposed or found.inferred or found.shown) and found.complete and hidden.published:
+    elif not found_any and found.complete and hidden.published:
         first += " Every one of them is shown to be open: other tables with the same numbers exist."
     return first
 
@@ -72,6 +78,11 @@ def lines(found: TablesVerdict) -> Iterator[tuple[str, str]]:
     yield _assumed(found), "dim"
 
 
+def why(found: TablesVerdict, case: Case) -> list[str]:
+    """The proof of one case, as lines."""
+    return [line.strip() for line, _ in _reasons(found, [case])]
+
+
 def _reasons(found: TablesVerdict, cases: Sequence[Case]) -> Iterator[tuple[str, str]]:
     used: dict[str, None] = {}
     for case in cases:
@@ -79,33 +90,36 @@ def _reasons(found: TablesVerdict, cases: Sequence[Case]) -> Iterator[tuple[str,
         if argument.ends or argument.rule:
             used |= dict.fromkeys(argument.queries)
             named = " and ".join(f"line {q}" for q in argument.queries)
-            told = [_ended(end, case) for end in argument.ends if end.steps]
+            told = [_ended(found, end, case) for end in argument.ends if end.steps]
             yield f"  {' '.join(told) or f'{named}: {argument.rule}; {case.who} {claim(case)}.'}", ""
         else:
             yield from _identity(found, case)
     yield from ((f"  {_line(found, q)}", "dim") for q in sorted(used, key=int))
 
 
-def _ended(end: EndArgument, case: Case) -> str:
+def _ended(found: TablesVerdict, end: EndArgument, case: Case) -> str:
     """`line 2 = 9; the other 2 cells of it are at most 3 each (known); so town L is at least 3.`"""
     steps = [(step.weight, f"line {step.cited.number}") for step in end.steps]
     values = [step.weight * Fraction(step.cited.value) for step in end.steps if step.cited.value is not None]
     clauses = [added_up(steps, end.constant)]
     if len(values) == len(steps):
         clauses[0] += f" = {shown_number(sum(values, end.constant))}"
-    clauses += [_bounded(each, case) for each in end.bounds]
+    if found.hidden.rounded:
+        clauses = [f"by {' and '.join(name for _, name in steps)}"]
+    clauses += [_bounded(found, each, case) for each in end.bounds]
     word = "at most" if end.side == "hi" else "at least"
     return f"{'; '.join(clauses)}; so {case.who} is {word} {shown_number(end.end)}."
 
 
-def _bounded(each: Bounding, case: Case) -> str:
-    """`2 other cells are at most 3 each (known)`."""
+def _bounded(found: TablesVerdict, each: Bounding, case: Case) -> str:
+    """`2 other cells are at most 3 each (known)`; `town N is at most 7.5 (rounded)`."""
     used, word = each.used, "at most" if each.used.bound == "max" else "at least"
     times = "" if abs(used.weight) == 1 else f", counted {shown_number(abs(used.weight))} times"
     said = f"{word} {shown_number(used.each)}"
     if used.own or each.record is not None or used.people == 1:
         who = case.who if used.own else name_of(each.record) if each.record else "the other cell"
-        return f"{who} is {said} (known){times}"
+        shown = {label(key) for key in found.hidden.publication.values} if found.hidden.rounded else set()
+        return f"{who} is {said} ({'rounded' if who in shown else 'known'}){times}"
     return f"{used.people} other cells are {said} each (known){times}"
 
 
@@ -113,6 +127,10 @@ def _line(found: TablesVerdict, query: str) -> str:
     """`line 2: town K + town L + town M = county 2 - town N = 9`."""
     line, values = found.hidden.lines[int(query) - 1], found.hidden.publication.values
     one = Fraction(1)
+    if found.hidden.rounded:
+        parts = [(one, _numbered(key, values)) for key in line.parts]
+        more = " ..." if len(parts) > LONGEST else ""
+        return f"line {query}: {added_up(parts[:LONGEST], Fraction(0))}{more} = {_numbered(line.whole, values)}"
     left = [(one, label(key)) for key in line.parts if key not in values]
     right = [(-one, label(key)) for key in line.parts if key in values]
     if line.whole in values:
@@ -121,8 +139,13 @@ def _line(found: TablesVerdict, query: str) -> str:
         left = [*left, (-one, label(line.whole))]
     said = [added_up(side[:LONGEST], Fraction(0)) + (" ..." if len(side) > LONGEST else "") for side in (left, right)]
     alone = line.whole not in values and len(left) == 1
-    value, _ = found.hidden.answer(line)
+    value = found.hidden.answer(line)
     return f"line {query}: {said[0]} = {said[1]} = {shown_number(-value if alone else value)}"
+
+
+def _numbered(key: Key, values: Mapping[Key, Fraction]) -> str:
+    """`town N (about 7)`; a hidden cell by its name alone."""
+    return f"{label(key)} (about {shown_number(values[key])})" if key in values else label(key)
 
 
 def _identity(found: TablesVerdict, case: Case) -> Iterator[tuple[str, str]]:
@@ -157,15 +180,29 @@ def _rules(found: TablesVerdict) -> Iterator[tuple[str, str]]:
             told += f"; {found.untold[rule]} shown cells cannot be told (no contributors are given)"
         yield f"{told}.", "red" if shown else ""
         yield from ((f"  shown: {label(s.key)}", "") for s in shown[:SHOWN])
+        yield from _unprotected([p for p in found.unprotected if p.rule == rule])
+
+
+def _unprotected(short: Sequence[Unprotected]) -> Iterator[tuple[str, str]]:
+    """Hidden cells that are left a narrower range than their rule asks for."""
+    if short:
+        many = "1 suppressed cell is" if len(short) == 1 else f"{len(short)} suppressed cells are"
+        yield f"  {many} in a narrower range than it asks for:", "red"
+    for each in short[:SHOWN]:
+        lo, hi = ("none" if end is None else shown_number(end) for end in (each.lo, each.hi))
+        needs = " to ".join(map(shown_number, each.needs))
+        yield f"    {label(each.key)}: from {lo} to {hi}, needed {needs}", ""
+    yield from ((f"    {line}", "") for line in more(short))
 
 
 def _assumed(found: TablesVerdict) -> str:
     """How the numbers were read, and what was taken for granted."""
     publication = found.hidden.publication
-    said = []
+    said: list[str] = []
     if publication.radius:
-        step = shown_number(2 * publication.radius)
-        said.append(f"Numbers are taken as rounded to {step}, as their digits show (--rounding STEP; 0: exact).")
+        said += _rounding(found)
+    elif publication.said:
+        said.append("Numbers are exact, as --rounding 0 says.")
     else:
         said.append("Numbers are taken as exact: every line without a gap adds up (--rounding STEP if they are not).")
     if found.floor and found.hidden.published:
@@ -175,3 +212,18 @@ def _assumed(found: TablesVerdict) -> str:
     if found.verdict is not None:
         said.append(f"Promise: {'complete' if found.complete else f'sound, not complete: {found.gap}'}.")
     return "\n".join(said)
+
+
+def _rounding(found: TablesVerdict) -> Iterator[str]:
+    """As what rounded numbers were taken, and which margins show it."""
+    publication = found.hidden.publication
+    step = shown_number(2 * publication.radius)
+    if publication.said:
+        yield f"Numbers are rounded to {step}, as --rounding says, halves either way."
+    else:
+        yield f"Numbers are taken as rounded to {step}, as their digits show (--rounding STEP; 0: exact)."
+    for each in publication.uneven[:SHOWN]:
+        yield f"  taken for rounding: {each.reason}"
+    yield from (f"  {line}" for line in more(publication.uneven))
+    for case in found.unrounded[:SHOWN]:
+        yield f"  rounding is undone: {case.who} {claim(case)}"

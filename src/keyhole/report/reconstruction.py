@@ -20,6 +20,7 @@ def as_data(found: MicrodataFound) -> dict[str, Any]:
         return [{name: number(value) for name, value in row.items()} for row in rows]
 
     return {
+        "sentence": sentence(found),
         "unique": found.unique,
         "rows": plain(found.rows),
         "common": None if found.common is None else plain(found.common),

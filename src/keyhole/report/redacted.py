@@ -52,6 +52,8 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
         nobody=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason)) for u in verdict.nobody),
         refused=tuple(map(taken.refusal, verdict.refused)),
         contradictions=tuple(map(_contradiction, verdict.contradictions)),
+        disputed={number: taken.sql(sql) for number, sql in verdict.disputed.items()},
+        limited=taken.limited(verdict.limited),
     )
 
 
@@ -102,6 +104,12 @@ class _Withholder:
             grade="",
             status=INFERRED if case.grade else case.status,
         )
+
+    def limited(self, pairs: frozenset[tuple[int, str]]) -> frozenset[tuple[int, str]]:
+        """Rows under the numbers that they have here; those that are not shown have none."""
+        if not self._everything:
+            return pairs
+        return frozenset((self._people[row], column) for row, column in pairs if row in self._people)
 
     def line(self, line: Line) -> Line:
         return replace(line, sql=self.sql(line.sql), answer=ABSENT, analyst=None, time=None)

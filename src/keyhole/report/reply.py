@@ -12,11 +12,11 @@ from keyhole.report.as_json import number
 from keyhole.session.reply import Ending, Reply
 
 
-def reply_json(reply: Reply, *, explain: bool = False) -> dict[str, Any]:
-    """The fields of docs/json.md; `explain` adds whom it would expose, for the custodian."""
+def reply_json(reply: Reply, *, explain: bool = False, n: int | None = None) -> dict[str, Any]:
+    """The fields of docs/json.md; `explain` adds whom it would expose, for the custodian. `n` where it is public."""
     found: dict[str, Any] = {"sql": reply.sql, "outcome": str(reply.outcome)}
     if reply.noisy is not None and reply.answered:
-        found |= {k: v for k, v in answer_json(reply.noisy, None).items() if k != "sql"}
+        found |= {k: v for k, v in answer_json(reply.noisy, n).items() if k != "sql"}
     elif reply.price is not None and reply.answered:
         found |= {k: v for k, v in price_json(reply.price).items() if k != "sql"}
     else:

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from keyhole.logs.open import Log
 from keyhole.report.baseline import Baseline
+from keyhole.report.fingerprint import flat
 from keyhole.report.plain import Case, Plain
 from keyhole.report.sentence import NOTHING_JUDGED
 from keyhole.report.text import without_value
@@ -94,7 +95,7 @@ def _marks(cases: Sequence[Case]) -> list[str]:
     seen: Counter[str] = Counter()
     found = []
     for case in cases:
-        used = sorted({" ".join(step.cited.sql.split()) for step in case.argument.steps})
+        used = sorted({flat(step.cited.sql) for step in case.argument.steps})
         text = json.dumps([case.column, case.status, used], ensure_ascii=False)
         found.append(hashlib.sha256(f"{text} {seen[text]}".encode()).hexdigest()[:32])
         seen[text] += 1

@@ -187,7 +187,7 @@ def reasons(cases: Sequence[Case]) -> Iterator[str]:
             names = shared.pop(_rule(case), [])
             if names:
                 people = _listed(names)
-                whose = people if case.grade else f"{case.column} of {people}"
+                whose = people if case.grade else f"{case.form or case.column} of {people}"
                 yield f"{_cited(case.argument)}: {case.argument.rule}; {whose} {claim(case)}"
         else:
             yield why(case)
@@ -261,7 +261,8 @@ def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
     yield RANGES_TITLE, "bold"
     shown = narrowest_first(verdict.narrowed)[:SHOWN]
     for case in shown:
-        outer = "" if case.tight else " (outer, not shown to be reached)"
+        early = "; a limit ended the search" if (case.rows[0], case.column) in verdict.limited else ""
+        outer = "" if case.tight else f" (outer, not shown to be reached{early})"
         yield f"  {case.who}: {case.column} {claim(case)}{beside(case, verdict.priors)}{outer}", ""
     yield from ((f"  {line}", "") for line in more(verdict.narrowed))
     shared: dict[int, list[Case]] = {}
@@ -353,7 +354,7 @@ def _width(text: str) -> int:
 
 
 def _rule(case: Case) -> tuple[object, ...]:
-    return _cited(case.argument), case.argument.rule, case.column, claim(case)
+    return _cited(case.argument), case.argument.rule, case.column, case.form, claim(case)
 
 
 def _cited(argument: Argument) -> str:

@@ -177,15 +177,15 @@ class Verdict:
             data["by"] = [{"analyst": who} | view.to_json() for who, view in self.views.items()]
         return data
 
-    def to_html(self, log: str = "", said: Sequence[str] = ()) -> str:
+    def to_html(self, log: str = "", said: Sequence[str] = (), besides: Mapping[str, Any] | None = None) -> str:
         """The report of `keyhole audit --format html`: one page that loads nothing.
 
-        `log` is the name it shows; what is `said` stands below the sentence.
+        `log` is the name it shows; what is `said` stands below the sentence; `besides` are fields to add (`advice`).
         """
         from keyhole.report.html.audit import audit_page
         from keyhole.report.query_map import query_map
 
-        return audit_page({**self.to_json(), "map": query_map(self.evidence)}, log, said)
+        return audit_page({**self.to_json(), **(besides or {}), "map": query_map(self.evidence)}, log, said)
 
     def dumps(self) -> str:
         """The JSON text."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.errors import ConfigError
+from keyhole.report.fingerprint import flat
 
 KINDS = ("exposed", "inferred", "group", "unjudged", "refused", "contradiction", "gap")
 DIGITS = 32
@@ -74,30 +75,38 @@ def matters(verdict: Mapping[str, Any], key: bytes | None = None) -> list[Matter
 
 
 def _matters(verdict: Mapping[str, Any], key: bytes | None) -> Iterator[Matter]:
+    by_row = verdict.get("people") != verdict.get("records")
     for item in verdict["exposed"]:
-        yield _finding("exposed", item, [item["record"]], key)
+        yield _finding("exposed", item, [item["record"]], key, by_row=by_row)
     for item in verdict["intervals"]:
         if item["status"] == "inferred":
-            yield _finding("inferred", item, [item["record"]], key)
+            yield _finding("inferred", item, [item["record"]], key, by_row=by_row)
     for item in verdict.get("features", []):
-        yield _finding("inferred", item, [item["person"]], key)
+        yield _finding("inferred", item, [item["person"]], key, by_row=by_row)
     for item in verdict["groups"]:
-        yield _finding("group", item, item["records"], key)
+        yield _finding("group", item, item["records"], key, by_row=by_row)
     for item in verdict["contradictions"]:
         about = f"contradiction of {_listed(item['queries'])}"
-        yield Matter("contradiction", _hash("contradiction", *map(str, item["queries"])), about)
+        texts = [flat(sql) for sql in item.get("sql", ())] or [str(q) for q in item["queries"]]
+        yield Matter("contradiction", _hash("contradiction", *sorted(texts), key=key), about)
     for item in verdict["unjudged"]:
-        yield Matter("unjudged", _hash("unjudged", _flat(item["sql"])), f"Q{item['query']} was not judged")
+        yield Matter("unjudged", _hash("unjudged", flat(item["sql"]), key=key), f"Q{item['query']} was not judged")
     for item in verdict["refused"]:
-        yield Matter("refused", _hash("refused", _flat(item["sql"])), f"Q{item['query']} was refused")
+        yield Matter("refused", _hash("refused", flat(item["sql"]), key=key), f"Q{item['query']} was refused")
     if not verdict["complete"]:
         yield Matter("gap", _hash("gap", verdict["promise"]), "the verdict is not complete")
 
 
-def _finding(kind: str, item: Mapping[str, Any], people: Iterable[Mapping[str, Any]], key: bytes | None) -> Matter:
-    used = {i["query"]: _flat(i.get("sql", "")) for i in item["proof"] if i.get("query")}
+def _finding(
+    kind: str, item: Mapping[str, Any], people: Iterable[Mapping[str, Any]], key: bytes | None, *, by_row: bool
+) -> Matter:
+    """`by_row`: a person has several records, so that his name does not say which."""
+    used = {i["query"]: flat(i.get("sql", "")) for i in item["proof"] if i.get("query")}
     parts = [item["column"], *sorted(set(used.values()))]
     named = [] if key is None else [json.dumps(sorted(map(_record, people)), ensure_ascii=False)]
+    # what is known of him (a total, a yes or no) may be the secret itself: under a key only
+    told = ("form", "grade", "row", "rows") if by_row else ("form", "grade")
+    named += [] if key is None else [str(item.get(name) or "") for name in told]
     return Matter(kind, _hash(kind, *parts, *named, key=key), f"{item['column']}, {kind} by {_listed(used)}")
 
 
@@ -109,10 +118,6 @@ def _hash(*parts: str, key: bytes | None = None) -> str:
     said = json.dumps(parts, ensure_ascii=False).encode()
     made = hashlib.sha256(said) if key is None else hmac.new(key, said, hashlib.sha256)
     return made.hexdigest()[:DIGITS]
-
-
-def _flat(sql: str) -> str:
-    return " ".join(sql.split())
 
 
 def _listed(queries: Iterable[str]) -> str:

@@ -27,6 +27,7 @@ from keyhole.defend.strategies.run import PrepaidRun
 from keyhole.defend.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.knowledge import BudgetTable, Config
+from keyhole.schema import Role
 from keyhole.session.audited import Audited, Heard, incomplete
 from keyhole.session.monitored import Monitored
 from keyhole.session.people import Deciding, arrivals, auditor_of
@@ -40,7 +41,8 @@ from keyhole.tables.fingerprint import fingerprint
 from keyhole.tables.open import Table, Use, open_table
 
 ExactPolicy: TypeAlias = Literal["audited", "watch", "monitored"]
-MECHANISMS = ("planner", "laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative")
+MECHANISMS = ("planner", "laplace", "gaussian", "online-ic", "online-ic-median", "online-ic-perceptron", "iterative",
+              "iterative-median", "iterative-perceptron")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,15 @@ def private_session(
     try:
         version = Version(opened.version, lambda key: {WHOLE: source.digest(key)}).digested(book)
         with book.page():  # a new version is not begun if anything else is refused
-            enter(book, version)
+            key = enter(book, version)
             counted = unit if told.budget.unit else _counted(book, unit)
             cap = _cap(told.budget, terms, counted)
             mark = domain.fingerprint() if columns is None else columns.fingerprint()
-            ledger = Ledger(book, cap, domain=mark)
+            rows = _bounded(source, told.budget, key, planned=planned)
+            ledger = Ledger(book, cap, domain=mark if rows is None else f"{mark} {rows} rows", rows=rows or 1)
         answering: Answering | Planning
         if columns is not None:
+            columns = replace(columns, several=ledger.rows > 1, unknown=_unknown(source, columns, told.budget))
             answering = _planning(source, columns, ledger, terms, accuracy, told.budget)
         else:
             histogram = count_cells(source, domain, told.budget.neighbours)
@@ -95,6 +99,31 @@ def private_session(
         book.close()
         raise
     return Session(book, (Quoted if dry_run else Private)(answering, book.state.epoch))
+
+
+def _bounded(source: DuckDBSource, budget: BudgetTable, key: bytes, *, planned: bool) -> int | None:
+    """Of each person so many rows count, where that is declared."""
+    rows = budget.rows_per_person
+    if rows is None:
+        return None
+    ids = [c.name for c in source.schema.of_role(Role.ID)]
+    if rows < 1 or not ids or not planned:
+        raise ConfigError(
+            "rows_per_person is a whole number from 1 on, for tables with an id, and the planner answers: give a delta "
+            'under [budget], or mechanism = "planner"'
+        )
+    source.bound(ids, rows, key)
+    return rows
+
+
+def _unknown(source: DuckDBSource, columns: Partitions, budget: BudgetTable) -> frozenset[str]:
+    """Columns whose keys noise may choose: undeclared ones, where a delta is set aside for it and n is no secret kept
+    by the number of groups (add-remove).
+    """
+    if not budget.delta_for_keys:
+        return frozenset()
+    roles = (Role.PUBLIC, Role.PRIVATE)
+    return frozenset(c.name for c in source.schema.columns if c.role in roles and c.name not in columns.columns)
 
 
 def _planning(
@@ -110,7 +139,8 @@ def _planning(
     share = SPEND if terms.spend is None else exact(terms.spend, "--spend")
     if not 0 < share <= 1:
         raise PrivacyParameterError(f"--spend is a share of what is left, above 0 and at most 1, not {terms.spend}")
-    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta)
+    keys = exact(budget.delta_for_keys, "delta_for_keys")
+    plan = PlanTerms(terms.beta, accuracy, terms.horizon or HORIZON, share, terms.anyway, delta, keys)
     return Planning(source.schema, columns, SourceMargins(source, numbers, who), ledger, plan)
 
 
@@ -237,12 +267,18 @@ def _cap(budget: BudgetTable, terms: Terms, unit: Unit) -> Cap:
             "no budget: write epsilon = ... under [budget] in keyhole.toml (`keyhole answer` takes --epsilon too)"
         )
     slack: Number = terms.delta if terms.delta is not None else budget.delta
+    if budget.delta_for_keys and budget.neighbours != "add-remove":
+        raise ConfigError('delta_for_keys needs neighbours = "add-remove" under [budget]')
     if unit == "epsilon":
         return Cap.declared(Loss.of_epsilon(amount, slack, budget.neighbours), dict(budget.analysts))
     if not exact(slack, "delta"):
         return Cap.declared(Loss.of_rho(amount, budget.neighbours), dict(budget.analysts))
-    shares = {who: rho_within(share, slack) for who, share in budget.analysts.items()}
-    return Cap.declared(Loss.of_rho(rho_within(amount, slack), budget.neighbours), shares)
+    keys = exact(budget.delta_for_keys, "delta_for_keys")
+    if not 0 <= keys < exact(slack, "delta"):
+        raise PrivacyParameterError("delta_for_keys is a part of delta: at least 0 and below it")
+    rest = exact(slack, "delta") - keys
+    shares = {who: rho_within(share, rest) for who, share in budget.analysts.items()}
+    return Cap.declared(Loss("rho", rho_within(amount, rest), keys, budget.neighbours), shares)
 
 
 def _strategy(mechanism: str, setting: Setting) -> Strategy:
@@ -259,5 +295,9 @@ def _strategy(mechanism: str, setting: Setting) -> Strategy:
             return PrepaidRun(setting, "perceptron")
         case "iterative":
             return OneConstruction(setting)
+        case "iterative-median":
+            return OneConstruction(setting, "median")
+        case "iterative-perceptron":
+            return OneConstruction(setting, "perceptron")
         case _:
             raise ConfigError(f"there is no mechanism {mechanism!r}; there are {', '.join(MECHANISMS)}")

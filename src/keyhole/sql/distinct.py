@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from keyhole.predicate import conjunction
+from keyhole.predicate import conjunction, quote_name
 from keyhole.query import Aggregate, Query, Term
 from keyhole.schema import Role
 from keyhole.sql.condition import ConditionReader
@@ -15,6 +15,8 @@ def counted_distinct(reader: ConditionReader, node: exp.Expr, label: str) -> Que
     """COUNT(DISTINCT ...) of people, or of any public thing, where a person may have several rows; else None."""
     inner = node.this if isinstance(node, exp.Filter) else node
     schema = reader.scope.schema
+    if (answered := _declared(reader, node, inner, label)) is not None:
+        return answered
     if not schema.people or not isinstance(inner, exp.Count) or not isinstance(inner.this, exp.Distinct):
         return None
     items = inner.this.expressions
@@ -29,6 +31,25 @@ def counted_distinct(reader: ConditionReader, node: exp.Expr, label: str) -> Que
     if not reader.secrets(where):
         return Query(Aggregate.PUBLIC, (Term(None, where, weight=f"COUNT(DISTINCT {text})"),), label=label)
     return Query(Aggregate.PEOPLE, (Term(None, where, weight=text),), label=label)
+
+
+def _declared(reader: ConditionReader, node: exp.Expr, inner: exp.Expr, label: str) -> Query | None:
+    """Where answers are private: the id or one declared column, under any condition."""
+    schema = reader.scope.schema
+    if (
+        schema.word != str(Role.DECLARED)
+        or not isinstance(inner, exp.Count)
+        or not isinstance(inner.this, exp.Distinct)
+    ):
+        return None
+    items = inner.this.expressions
+    named = schema.find(items[0].name) if len(items) == 1 and isinstance(items[0], exp.Column) else None
+    if named is None or named.role not in (Role.ID, Role.DECLARED):
+        return None
+    where = reader.scope.where
+    if isinstance(node, exp.Filter):
+        where = conjunction(where, reader.condition(node.expression.this))
+    return Query(Aggregate.PEOPLE, (Term(None, where, weight=quote_name(named.name)),), label=label)
 
 
 def several_rows(reader: ConditionReader, node: exp.Expr) -> bool:

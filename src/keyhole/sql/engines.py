@@ -24,6 +24,7 @@ class Dialect(StrEnum):
     UNKNOWN = "unknown"
 
 
+CASELESS = frozenset({Dialect.MYSQL, Dialect.TSQL})  # 'legal' = 'Legal' by default
 SPELLED = {
     Dialect.POSTGRES: "PostgreSQL",
     Dialect.SQLITE: "SQLite",

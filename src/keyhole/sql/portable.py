@@ -12,14 +12,14 @@ import re
 from sqlglot import exp
 
 from keyhole.schema import Kind, Schema
-from keyhole.sql.engines import Dialect
+from keyhole.sql.caseless import differs_by_case
+from keyhole.sql.engines import CASELESS, Dialect
 from keyhole.sql.translate import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, word
 
 _WHOLE_DIVISION = frozenset(
     {Dialect.POSTGRES, Dialect.REDSHIFT, Dialect.SQLITE, Dialect.TSQL, Dialect.TRINO}
 )  # 21 / 2 is 10
-_CASELESS = frozenset({Dialect.MYSQL, Dialect.TSQL})  # 'legal' = 'Legal' by default
-_CASELESS_LIKE = _CASELESS | {Dialect.SQLITE}
+_CASELESS_LIKE = CASELESS | {Dialect.SQLITE}
 # where AVG of whole numbers is not cut short, VARIANCE and STDDEV are those of a sample, COALESCE keeps its types
 _STATISTICS = frozenset(
     {Dialect.POSTGRES, Dialect.BIGQUERY, Dialect.SNOWFLAKE, Dialect.SPARK, Dialect.DATABRICKS, Dialect.TRINO}
@@ -57,6 +57,8 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
             return f": a result is named {alias.alias}, as a column is, and engines differ in which of them is meant"
         numbers.pop(name, None)
         texts.add(name)
+    if dialect in CASELESS and _has_text(tree, texts) and (why := differs_by_case(tree, texts, schema.spelt)):
+        return why
     for node in tree.walk(prune=_is_day):
         if _is_day(node):
             continue
@@ -64,6 +66,12 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
         if why:
             return why
     return ""
+
+
+def _has_text(tree: exp.Expr, texts: set[str]) -> bool:
+    """Does a statement look at texts at all? A constant that is a number or a day is none."""
+    said = (leaf for leaf in tree.find_all(exp.Literal) if leaf.is_string and not _NUMBER.fullmatch(leaf.name))
+    return any(True for _ in said) or any(c.name.casefold() in texts for c in tree.find_all(exp.Column))
 
 
 def _differs(node: exp.Expr, dialect: Dialect, numbers: dict[str, Kind], texts: set[str]) -> str:
@@ -78,13 +86,6 @@ def _differs(node: exp.Expr, dialect: Dialect, numbers: dict[str, Kind], texts: 
         return UNLIKE.format(word(node))
     if isinstance(node, exp.Literal) and node.is_string and not node.name:
         return ": an empty text is NULL in some engines: leave that comparison out, or put it into --view as a column"
-    constant = isinstance(node, exp.Literal)
-    text = node.is_string and not _NUMBER.fullmatch(node.name) if constant else node.name.casefold() in texts
-    if dialect in _CASELESS and isinstance(node, exp.Literal | exp.Column) and text:
-        return (
-            ", where texts are compared without regard to case by default; the data are in DuckDB, where they are not: "
-            "compare numbers, or put the comparison into --view as a column"
-        )
     if isinstance(node, exp.Like) and dialect in _CASELESS_LIKE:
         return ", where LIKE takes no notice of case by default; the data are in DuckDB, where it does: use = instead"
     if isinstance(node, COMPARED):

@@ -75,7 +75,8 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
     >>> opened.roster.n, opened.source, opened.absent
     (2, None, ())
     """
-    how = replace(use.value, text=text)
+    bounded = use is Use.ANSWER and given.config.budget.rows_per_person is not None
+    how = replace(use.value, text=text, records=use.value.records or bounded)
     try:
         tables, layout = given.config.tables, given.config.source
         loaded = read(given.data, given.columns, how, table=given.table, view=given.view, layout=layout, others=tables)

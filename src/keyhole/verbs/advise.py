@@ -62,8 +62,16 @@ def advise(
     remedy = withhold(proofs, seconds=seconds)
     texts = {statement(e.number): e.sql for e in verdict.evidence.transcript.entries}
     listed = tuple((q, texts[q], made.times(q)) for q in sorted(remedy.units, key=int))
-    found = bool(verdict.findings or verdict.groups)
-    return Advice(remedy, listed, len(texts), seen.get(remedy.units), made.alternatives() if found else None)
+    found = bool(verdict.findings or verdict.groups) and not remedy.stopped
+    return Advice(remedy, listed, len(texts), seen.get(remedy.units), _until_stopped(made) if found else None)
+
+
+def _until_stopped(made: LogAdvice) -> Alternatives | None:
+    """What else would do; nothing is said of it if Ctrl-C ends it."""
+    try:
+        return made.alternatives()
+    except KeyboardInterrupt:
+        return None
 
 
 def _rest(log: Log, gone: frozenset[str]) -> Log:

@@ -43,6 +43,11 @@ class Answers:
         left = f"{self.budget.unit} {float(max(self.left, Fraction(0))):g} left"
         return f"<Answers: {len(made) - self.refused} {what}, {self.refused} refused, {left}>"
 
+    def _repr_html_(self) -> str:
+        from keyhole.report.html.answers import answers_fragment
+
+        return answers_fragment(self.to_json())
+
     def to_json(self) -> dict[str, Any]:
         """As the contract has it."""
         shown: dict[str, Any] = {

@@ -51,6 +51,11 @@ class Attacked:
         right = ", ".join(f"{100 * s.exact:.0f} % of {column} exact" for column, s in self.scores.items())
         return f"<Attacked: {made}, {len(self.labels)} records{f'; {right}' if right else ''}>"
 
+    def _repr_html_(self) -> str:
+        from keyhole.report.html.attack import attack_fragment
+
+        return attack_fragment({**self.to_json(), "truths": self.truths})
+
     def estimates(self, column: str | None = None) -> NDArray[Any]:
         """The guesses for a column (the first one), in the order of `labels`."""
         for target, _, result in self.found:

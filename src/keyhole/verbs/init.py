@@ -20,7 +20,6 @@ from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
 from keyhole.verbs.roles import Proposed, propose
 
 VALUES = 50  # of a public column that are listed
-CELLS = 100_000  # of all declared columns together: what private answers can work on
 BINS = 20
 RELATED = any(f.name == "tables" for f in fields(Config))
 
@@ -123,6 +122,17 @@ def _lines(made: Proposal, at: Path) -> Iterator[str]:
     yield from _private(made)
     yield from _public(made)
     yield from _others(made)
+    yield from _budget(table.rows)
+
+
+def _budget(rows: int) -> Iterator[str]:
+    """What `keyhole ask` may spend: a delta well below one person's share."""
+    delta = max(6, len(str(rows)) + 1)
+    yield "# What private answers may cost in all. With it `keyhole ask` answers with noise, an error bar and a price,"
+    yield "# and a book beside this file keeps what was paid; without it answers are exact, or denied."
+    yield "[budget]"
+    yield "epsilon = 1.0"
+    yield f"delta = 1e-{delta}"
 
 
 def _layout(layout: FileLayout) -> Iterator[str]:
@@ -188,36 +198,34 @@ def _public(made: Proposal) -> Iterator[str]:
     if not names:
         return
     yield "# Public columns: what anybody may know. `keyhole audit` needs nothing more of them. For answers with noise"
-    yield "# (`keyhole answer`) their domains are declared: below are the values that occur. Widen them to all that can"
+    yield "# (`keyhole ask`) their domains are declared: below are the values that occur. Widen them to all that can"
     yield "# occur, so that they tell nothing about who is in the table."
-    cells, left_out = 1, []
+    left_out = []
     for name in names:
-        domain, size = _domain(made, made.table.column(name))
+        domain = _domain(made, made.table.column(name))
         if not domain:
             left_out.append(name)
             continue
-        active = cells * size <= CELLS
-        cells *= size if active else 1
-        yield ("" if active else "# ") + f"[columns.public.{_key(name)}]"
-        yield from ((line if active else f"# {line}") for line in domain)
+        yield f"[columns.public.{_key(name)}]"
+        yield from domain
     if left_out:
         yield f"# without a domain: {_comment(', '.join(left_out))}"
     yield ""
 
 
-def _domain(made: Proposal, column: Surveyed) -> tuple[list[str], int]:
-    """The domain of a public column as lines, and its size; none for dates and for texts that are many or long."""
+def _domain(made: Proposal, column: Surveyed) -> list[str]:
+    """The domain of a public column as lines; none for dates and for texts that are many or long."""
     table = made.table.name
     if column.kind in (Kind.TEXT, Kind.BOOLEAN, Kind.INTEGER) and 0 < column.distinct <= VALUES:
         found = made.survey.values(table, column.name, VALUES) or []
         if sum(len(str(value)) for value in found) < 2000:
-            return [f"values = {_list(found)}"], len(found) + 1
+            return [f"values = {_list(found)}"]
     if column.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and column.distinct:
         lo, hi = made.survey.ends(table, column.name)
         width = _width(lo, hi)
         lo, hi = _down(lo, width), _down(hi, width) + width
-        return [f"min = {lo:f}", f"max = {hi:f}", f"width = {width:f}"], int((hi - lo) / width) + 2
-    return [], 0
+        return [f"min = {lo:f}", f"max = {hi:f}", f"width = {width:f}"]
+    return []
 
 
 def _width(lo: Any, hi: Any) -> Decimal:

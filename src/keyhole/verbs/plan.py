@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.attack.plan import How, Planner, QueryPlan, Ways, operators, profiles_of, question_sql, unwritten
-from keyhole.attack.plan.question import DEFAULT
+from keyhole.attack.plan.question import DEFAULT, Question
 from keyhole.audit.judge import Judge
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe
@@ -28,6 +28,7 @@ from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Table, Use, open_table
 from keyhole.transcript import Line
 from keyhole.verbs.ask import asking, policy_of
+from keyhole.verbs.plan_categories import CategoryCounts
 
 ALL = "all"
 
@@ -57,9 +58,9 @@ class Plans:
         if len(given.asked) != 1:
             raise ConfigError(f"a plan is about one private column, not {len(given.asked)}: name it with --private COL")
         [self.column] = given.asked
-        if given.columns.private[self.column].values is not None:
-            raise ConfigError(f"{self.column!r} holds categories: a plan asks for sums, of a column of numbers")
         self.table: Table = open_table(given, Use.WATCH)
+        values = given.columns.private[self.column].values
+        self.counts = None if values is None else CategoryCounts(self.column, tuple(values), self.table.name)
         n = self.roster.n
         if asking_.most < 1:
             raise ConfigError(f"at most {asking_.most} columns: a question needs at least 1")
@@ -77,6 +78,15 @@ class Plans:
     def roster(self) -> DuckDBRoster:
         """The public half of the table: all that a plan sees."""
         return self.table.roster
+
+    @property
+    def by_luck(self) -> str:
+        """What answers may tell beyond their sums: that somebody is out of reach is proved for numbers of any size."""
+        if self.counts is not None:
+            return "counts may tell more, as where nobody of a group has a category, or everybody"
+        known = self.given.columns.private[self.column]
+        ends = known.min is not None or known.max is not None
+        return "in the declared range sums may tell more, as where one is as small as it can be" if ends else ""
 
     def row(self, target: str) -> int:
         """The one record that a condition on id and public columns is about."""
@@ -102,11 +112,14 @@ class Plans:
         if not self.roster.valued(self.column)[row]:
             found = QueryPlan(found.profile, How.NO_VALUE, {})
         ordered = sorted(found.weights.items(), key=lambda item: (-item[1], item[0]))
-        texts = tuple(question_sql(q, profiles.columns, self.column, self.table.name) for q, _ in ordered)
+        questions = [question for question, _ in ordered]
         label = self.roster.labels(np.array([row]))[0]
-        made = Planned(label, row, self.column, found, texts, tuple(w for _, w in ordered), ())
+        values = () if self.counts is None else self.counts.values
+        texts = tuple(map(self._sql, questions))
+        weights = tuple(w for _, w in ordered)
+        made = Planned(label, row, self.column, found, texts, weights, (), categories=values, by_luck=self.by_luck)
         if texts:
-            return replace(made, exposes=self._confirmed(row, texts))
+            return replace(made, exposes=self._confirmed(row, questions))
         if found.how is How.SHARED:
             same = np.flatnonzero((profiles.of == profiles.of[row]) & self.roster.valued(self.column))
             return replace(made, shared=tuple(self.roster.labels(same[same != row])))
@@ -119,13 +132,23 @@ class Plans:
         valued = self.roster.valued(self.column)
         how = tuple(by_profile[p] if has else How.NO_VALUE for p, has in zip(profiles.of.tolist(), valued, strict=True))
         price = [planner.price(p) if by_profile[p].exposed else 0 for p in range(profiles.count)]
-        return Overview(self.column, how, tuple(price[p] for p in profiles.of.tolist()), self.seconds)
+        return Overview(self.column, how, tuple(price[p] for p in profiles.of.tolist()), self.seconds, self.by_luck)
 
-    def _confirmed(self, row: int, texts: Sequence[str]) -> tuple[Label, ...]:
+    def _sql(self, question: Question) -> str:
+        if self.counts is not None:
+            return self.counts.sql(question, self.planner.profiles.columns)
+        return question_sql(question, self.planner.profiles.columns, self.column, self.table.name)
+
+    def _confirmed(self, row: int, questions: Sequence[Question]) -> tuple[Label, ...]:
         """Whom the auditor proves exposed by these statements, read as SQL, without any answer. The target first."""
-        log = transcribe([Line(i, text, at=i) for i, text in enumerate(texts, 1)], self.roster)
-        verdict = Judge().examine(gather(log, self.roster, Knowledge()), self.roster)
-        rows = sorted({f.row for f in verdict.exposed if f.column == self.column}, key=lambda r: (r != row, r))
+        if self.counts is not None:
+            columns, known = self.planner.profiles.columns, self.given.knowledge()
+            exposed = self.counts.exposed(questions, columns, self.roster, known)
+        else:
+            log = transcribe([Line(i, self._sql(q), at=i) for i, q in enumerate(questions, 1)], self.roster)
+            verdict = Judge().examine(gather(log, self.roster, Knowledge()), self.roster)
+            exposed = {f.row for f in verdict.exposed if f.column == self.column}
+        rows = sorted(exposed, key=lambda r: (r != row, r))
         if row not in rows:
             raise ConfigError(
                 "the auditor does not confirm the plan: constants of some column do not find its values again (FLOAT "
@@ -159,11 +182,16 @@ class Plans:
                 replies.append(session.ask(text))
                 if not replies[-1].answered:
                     break
-        told = [_number(reply) for reply in replies]
-        known = [value for value in told if value is not None]
-        whole = len(known) == len(planned.queries)
-        value = sum((w * v for w, v in zip(planned.weights, known, strict=True)), Fraction(0)) if whole else None
-        return PlayedPlan(policy_of(given), tuple(replies), value, any(r.noisy is not None for r in replies))
+        known = [told for told in map(_numbers, replies) if told]
+        noisy = any(r.noisy is not None for r in replies)
+        if len(known) < len(planned.queries):
+            return PlayedPlan(policy_of(given), tuple(replies), None, noisy)
+        sums = [
+            sum((w * v for w, v in zip(planned.weights, column, strict=True)), Fraction(0))
+            for column in zip(*known, strict=True)
+        ]
+        value = planned.categories[sums.index(max(sums))] if planned.categories else sums[0]
+        return PlayedPlan(policy_of(given), tuple(replies), value, noisy)
 
 
 def plan(
@@ -199,10 +227,10 @@ def _columns(leaf: Any) -> frozenset[str]:
     return leaf.columns if hasattr(leaf, "columns") else frozenset((leaf.column,))
 
 
-def _number(reply: Reply) -> Fraction | None:
+def _numbers(reply: Reply) -> tuple[Fraction, ...]:
+    """The numbers of a reply; none, if it was not answered."""
     if reply.exact is not None and reply.exact:
-        value = reply.exact[0][1][0]
-        return Fraction(value) if value is not None else Fraction(0)
+        return tuple(Fraction(0) if value is None else Fraction(value) for value in reply.exact[0][1])
     if reply.noisy is not None and reply.answered:
-        return Fraction(str(reply.noisy.groups[0][1][0].value))
-    return None
+        return tuple(Fraction(str(each.value)) for each in reply.noisy.groups[0][1])
+    return ()

@@ -110,6 +110,8 @@ def _role(column: Surveyed, rows: int) -> Proposed:
         return Proposed(Role.PRIVATE, "something measured")
     if column.kind is Kind.INTEGER and column.distinct > MANY:
         return Proposed(Role.PRIVATE, "a number with many values")
+    if column.kind is Kind.TEXT and column.numerals > (rows - column.nulls) * 4 // 5 and column.distinct > 2:
+        return Proposed(Role.PRIVATE, "numbers written as text: --decimal and --thousands name their signs")
     told_apart = column.distinct == rows and rows > FEW_ROWS
     if column.kind in (Kind.TEXT, Kind.OTHER) and (told_apart or column.distinct > max(MANY, rows // 2)):
         return Proposed(Role.HIDDEN, "almost every row has another text")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeVar
 
 from keyhole.audit.advise import Effect, steps_for
 from keyhole.audit.withhold import SECONDS, Remedy, withhold
@@ -16,6 +18,7 @@ from keyhole.report.plain import INFERRED, Argument, Case
 from keyhole.report.published import TablesVerdict
 from keyhole.verbs.tables import Drawn, judge
 
+Way = TypeVar("Way")
 SUGGESTED = "(suggested)"
 
 
@@ -32,20 +35,28 @@ class Suggestion:
     after: TablesVerdict
     coarser: tuple[tuple[str, int, Effect], ...] = ()  # what is left out, how many cells that costs
     rounded: tuple[tuple[Fraction, Effect], ...] = ()
+    protects: bool = False  # it was to leave each sensitive cell the range that its rule asks for, too
 
     @property
     def verified(self) -> bool:
-        """Does the audit of the repaired tables recover no cell?"""
-        return self.remedy.enough and not list(self.after)
+        """Does the audit of the repaired tables recover no cell, and is each protected where that was asked for?"""
+        return self.remedy.enough and not list(self.after) and not (self.protects and self.after.unprotected)
 
 
 class TableRepair:
-    """The search for a repair of some tables."""
+    """The search for a repair of some tables; with `protects` until rules have the ranges that they ask for."""
 
     def __init__(
-        self, drawn: Drawn, found: TablesVerdict, within: str | None = None, time_limit: float | None = None
+        self,
+        drawn: Drawn,
+        found: TablesVerdict,
+        within: str | None = None,
+        time_limit: float | None = None,
+        *,
+        protects: bool = False,
     ) -> None:
         self.drawn, self.found, self.within, self.time_limit = drawn, found, within, time_limit
+        self.protects = protects
         self.published = drawn.hidden.publication
         self.targets = self.published.hidden
         self.last: dict[frozenset[Key], TablesVerdict] = {}
@@ -54,8 +65,11 @@ class TableRepair:
         """The smallest set of shown cells without which no hidden cell is recovered, exactly or nearly; verified."""
         found = withhold(self.proofs, seconds=self.time_limit or SECONDS)
         cells = tuple(key for key in self.published.cells if key in found.units)
+        if found.stopped:
+            return Suggestion(found, cells, self.found, protects=self.protects)
         after = self.last.get(found.units) or self.audit(found.units)
-        return Suggestion(found, cells, after, tuple(self._coarser()), tuple(self._rounded()))
+        coarser, rounded = _until_stopped(self._coarser()), _until_stopped(self._rounded())
+        return Suggestion(found, cells, after, coarser, rounded, self.protects)
 
     def audit(self, gone: frozenset[Key]) -> TablesVerdict:
         """The audit of the tables without some cells."""
@@ -69,11 +83,15 @@ class TableRepair:
 
     def proofs(self, gone: frozenset[Key]) -> list[frozenset[Key]]:
         """The shown cells that each recovery of a hidden cell uses: by lines alone first, then by all rules."""
-        quick = recovered(self.published, gone, self.targets)
+        quick = {} if self.published.radius else recovered(self.published, gone, self.targets)
         if quick:
             return list(quick.values())
         found = self.audit(gone)
-        return [self._used(found, case) for case in self._about(found)]
+        used = [self._used(found, case) for case in self._about(found)]
+        if used or not self.protects:
+            return used
+        narrow = {each.key for each in found.unprotected}
+        return [self._used(found, case) for case in found.ranges if found.cell(case) in narrow]
 
     def _about(self, found: TablesVerdict) -> Iterator[Case]:
         wanted = set(self.targets)
@@ -83,7 +101,7 @@ class TableRepair:
         """The shown cells that a proof rests on."""
         hidden, argument = found.hidden, case.argument
         values = hidden.publication.values
-        if argument.rule or argument.known:
+        if argument.rule or argument.known or hidden.rounded:
             lines = [hidden.lines[int(q) - 1] for q in sorted(_queries(argument), key=int)]
             return frozenset(key for line in lines for key in line.cells if key in values)
         sides = [end.steps for end in argument.ends] or [argument.steps]
@@ -98,7 +116,7 @@ class TableRepair:
         narrow = [case for case in cases if case.status == INFERRED]
         ends = [(case.lo, case.hi) for case in narrow]
         widths = [Fraction(hi) - Fraction(lo) for lo, hi in ends if isinstance(lo, Decimal) and isinstance(hi, Decimal)]
-        return Effect(len(cases) - len(narrow), len(narrow), min(widths, default=None))
+        return Effect(len(cases) - len(narrow), len(narrow), min(widths, default=None), found.complete)
 
     def _coarser(self) -> Iterator[tuple[str, int, Effect]]:
         """Without one of several tables, or without one of several dimensions."""
@@ -117,9 +135,17 @@ class TableRepair:
         values = [case.value for case in self.found.exposed if isinstance(case.value, Decimal)]
         for step in (s for s in steps_for(values) if s > 1 or not self.published.whole):
             rounded = {key: round(v / step) * step for key, v in self.published.values.items()}
-            made = replace(self.published, values=rounded, radius=step / 2)
+            made = replace(self.published, values=rounded, radii=dict.fromkeys(rounded, step / 2), said=True)
             found = judge(self._over(HiddenCells.of(made, self.drawn.hidden.value)), within=self.within, time_limit=10)
             yield step, self._effect(found)
+
+
+def _until_stopped(ways: Iterator[Way]) -> tuple[Way, ...]:
+    """All of them, or those that were judged when Ctrl-C was pressed."""
+    found: list[Way] = []
+    with contextlib.suppress(KeyboardInterrupt):
+        found.extend(ways)
+    return tuple(found)
 
 
 def _queries(argument: Argument) -> set[str]:

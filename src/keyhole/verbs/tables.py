@@ -6,26 +6,33 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 
-from keyhole.audit.examine import Progress
-from keyhole.audit.examine import examine as audited
+from keyhole.audit.base import Exposure
+from keyhole.audit.examine import Progress, rules_for
+from keyhole.audit.judge import Judge
+from keyhole.audit.known import Rules
+from keyhole.audit.stoppable import stoppable
 from keyhole.audit.width import Within
-from keyhole.crosstab.cells import Ends, TableLayout, read_cells
+from keyhole.crosstab.cells import Ends, Key, TableLayout, read_cells
 from keyhole.crosstab.contributors import Sensitive, counted, sensitive_cells, told
 from keyhole.crosstab.hidden import ID, NAME, HiddenCells
 from keyhole.crosstab.nesting import Nesting, nesting
+from keyhole.crosstab.protection import ProtectionInterval, protection_intervals
 from keyhole.crosstab.publication import Publication, publication
-from keyhole.crosstab.sensitivity import SensitivityRule
+from keyhole.crosstab.recovered import recovered
+from keyhole.crosstab.sensitivity import Contributions, SensitivityRule
 from keyhole.crosstab.sheet import read_sheet
 from keyhole.crosstab.totals import check_totals
-from keyhole.crosstab.words import layout_of, number_of, step_of
+from keyhole.crosstab.words import TableWords, number_of, step_of
 from keyhole.errors import ConfigError
+from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Columns, Config, FactTable, PrivateColumn
 from keyhole.logs.open import Log, LogFormat
 from keyhole.report.published import TablesVerdict
 from keyhole.report.verdict import Verdict
+from keyhole.settings import settings
+from keyhole.tables.open import Use, open_table
 
 BY_RULE = "(rule)"
 
@@ -42,6 +49,7 @@ class Drawn:
     untold: Mapping[SensitivityRule, int] | None = None
     applied: bool = False
     assumed: bool = False  # the floor was read off the numbers shown
+    needed: tuple[ProtectionInterval, ...] = ()
 
 
 def tables(
@@ -76,8 +84,7 @@ def tables(
     >>> [(case.who, str(case.value)) for case in found]
     [('town A', '2')]
     """
-    drawn = drawn_from(
-        files,
+    words = TableWords(
         value=value,
         total=total,
         suppressed=suppressed,
@@ -92,50 +99,22 @@ def tables(
         across=across,
         rounding=rounding,
     )
+    drawn = drawn_from([Path(file) for file in files], words)
     return judge(drawn, within=within, time_limit=time_limit, progress=progress)
 
 
-def drawn_from(
-    files: Sequence[str | Path],
-    *,
-    value: str,
-    total: str | Sequence[str],
-    suppressed: Sequence[str],
-    nested: Sequence[str],
-    min: str | int | Decimal | None,  # noqa: A002 - the word of the option
-    rule: Sequence[str],
-    contributors: str | Path | None,
-    count: str | None,
-    largest: str | None,
-    second: str | None,
-    by: Sequence[str],
-    across: str | None,
-    rounding: str | int | Decimal | None,
-) -> Drawn:
-    """Tables put together, from the words of the command line."""
-    layout = layout_of(value, total, suppressed, nested, by=by, across=across)
-    layout = replace(layout, count=count, largest=largest, second=second)
-    return draw([Path(file) for file in files], layout, nested, rule, contributors, min, step_of(rounding))
-
-
-def draw(
-    files: Sequence[Path],
-    layout: TableLayout,
-    nested: Sequence[str],
-    rule: Sequence[str],
-    contributors: str | Path | None,
-    floor: str | int | Decimal | None,
-    rounding: Fraction | None,
-) -> Drawn:
+def drawn_from(files: Sequence[Path], words: TableWords) -> Drawn:
     """Read the tables and put them together; where no cell is suppressed, the rules hide theirs."""
+    layout, contributors, floor = words.layout, words.contributors, words.min
     if not files:
         raise ConfigError("no table: name at least one file")
     read = [read_cells(read_sheet(file), layout) for file in files]
     check_totals(read, layout)
-    above = nesting(nested, read)
-    whole = publication(read, above, rounding)
-    rules = tuple(map(SensitivityRule.parse, rule))
-    found, untold = _sensitive(whole, layout, rules, contributors, above)
+    above = nesting(words.nested, read)
+    whole = publication(read, above, step_of(words.rounding))
+    rules = tuple(map(SensitivityRule.parse, words.rule))
+    people = _contributions(whole, layout, rules, contributors, above)
+    found, untold = sensitive_cells(whole, people, rules)
     applied = bool(rules) and not whole.hidden
     judged = whole.hiding((s.key for s in found), BY_RULE) if applied else whole
     ranges = dict(layout.markers)
@@ -147,7 +126,9 @@ def draw(
     lowest = None if floor is None or floor == "none" else number_of(str(floor), "--min")
     assumed = floor is None and not whole.negative
     hidden = HiddenCells.of(judged, _free(layout.value, judged))
-    return Drawn(hidden, ranges, Decimal(0) if assumed else lowest, rules, tuple(found), untold, applied, assumed)
+    needed = tuple(protection_intervals(found, people, judged.hidden))
+    least = Decimal(0) if assumed else lowest
+    return Drawn(hidden, ranges, least, rules, tuple(found), untold, applied, assumed, needed)
 
 
 def judge(
@@ -158,16 +139,35 @@ def judge(
     if within is not None:
         Within.parse(within)
     if hidden.lines:
-        log = Log("the tables", LogFormat.JSONL, tuple(hidden.log()))
-        with tempfile.TemporaryDirectory() as folder:
-            data = Path(folder) / f"{NAME}.csv"
-            data.write_text(hidden.csv(hidden.publication.truth), encoding="utf-8")
-            verdict = Verdict.of(
-                audited(log, data=data, config=_known(drawn), within=within, time_limit=time_limit, progress=progress)
-            )
+        verdict = Verdict.of(_audited(drawn, stoppable(rules_for(1, within, time_limit)), progress))
+    blurred = hidden.rounded and within is None and verdict is not None
     return TablesVerdict(
-        hidden, verdict, drawn.rules, drawn.sensitive, drawn.untold or {}, drawn.applied, drawn.assumed
+        hidden,
+        verdict,
+        drawn.rules,
+        drawn.sensitive,
+        drawn.untold or {},
+        drawn.applied,
+        drawn.floor,
+        drawn.assumed,
+        frozenset(recovered(hidden.publication, frozenset(), hidden.publication.hidden)) if blurred else frozenset(),
+        drawn.needed,
     )
+
+
+def _audited(drawn: Drawn, rules: Rules, progress: Progress | None) -> Exposure:
+    """The lines, audited. Which line completed a finding is not asked: they are published at once."""
+    hidden = drawn.hidden
+    log = Log("the tables", LogFormat.JSONL, tuple(hidden.log()))
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / f"{NAME}.csv"
+        data.write_text(hidden.csv(hidden.publication.truth), encoding="utf-8")
+        given = settings(_known(drawn), data=data)
+        opened = open_table(given, Use.ANSWERED)
+        asked = transcribe(log.lines, opened.roster, source=opened.source)
+        evidence = gather(asked, opened.roster, given.knowledge(), source=opened.source, progress=progress)
+        found = Judge(rules, progress, opened.source).examine(evidence, opened.roster)
+        return replace(found, version=opened.version, assumed=opened.assumed, dialect=log.dialect, log=log)
 
 
 def _known(drawn: Drawn) -> Config:
@@ -191,26 +191,25 @@ def _above(ends: Ends, floor: Decimal | None) -> Ends:
     return (floor if lo is None else lo), hi
 
 
-def _sensitive(
+def _contributions(
     whole: Publication,
     layout: TableLayout,
     rules: Sequence[SensitivityRule],
     contributors: str | Path | None,
     above: Nesting,
-) -> tuple[list[Sensitive], dict[SensitivityRule, int]]:
+) -> dict[Key, Contributions]:
+    """Who stands behind each cell, where rules ask for it."""
     if not rules:
-        return [], {}
+        return {}
     if contributors is not None:
-        known = counted(read_sheet(Path(contributors)), layout.value, whole.cells, above)
-    else:
-        known = told(whole, layout, rules)
-    found, unknown = sensitive_cells(whole, known, rules)
+        return counted(read_sheet(Path(contributors)), layout.value, whole.cells, above)
+    known = told(whole, layout, rules)
     if not known:
         raise ConfigError(
             "--rule needs to know the contributors of a cell: --count COL and --largest COL of the tables, or "
             "--contributors FILE with one row a contributor"
         )
-    return found, unknown
+    return known
 
 
 def _free(value: str, of: Publication) -> str:

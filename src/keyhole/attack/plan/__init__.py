@@ -2,7 +2,7 @@
 
 from keyhole.attack.plan.planner import How, Planner, QueryPlan
 from keyhole.attack.plan.profiles import Profiles
-from keyhole.attack.plan.question import OPERATORS, CodedColumn, operators, question_sql
+from keyhole.attack.plan.question import OPERATORS, CodedColumn, counts_sql, group_sql, operators, question_sql
 from keyhole.attack.plan.roster import profiles_of, unwritten
 from keyhole.attack.plan.ways import Ways
 
@@ -14,6 +14,8 @@ __all__ = [
     "Profiles",
     "QueryPlan",
     "Ways",
+    "counts_sql",
+    "group_sql",
     "operators",
     "profiles_of",
     "question_sql",

@@ -6,7 +6,7 @@ conjunction of conditions on different columns, or (with OR) one of several.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -92,7 +92,28 @@ def question_sql(question: Question, columns: tuple[CodedColumn, ...], private: 
     >>> question_sql(((CodeCondition(0, "<>", (1,)),),), (sex,), "pay", "staff")
     'SELECT SUM("pay") FROM "staff" WHERE "sex" <> \\'M\\''
     """
-    head = f"SELECT SUM({quote_name(private)}) FROM {quote_name(table)}"
+    return _about(f"SELECT SUM({quote_name(private)}) FROM {quote_name(table)}", question, columns)
+
+
+def counts_sql(
+    question: Question, columns: tuple[CodedColumn, ...], private: str, values: Sequence[Scalar], table: str
+) -> str:
+    """The question about a column of categories: how many of the group have each, as one SELECT.
+
+    >>> sex = CodedColumn("sex", ("F", "M"), False)
+    >>> counts_sql(((CodeCondition(0, "=", (1,)),),), (sex,), "ill", ("flu",), "staff")
+    'SELECT COUNT(*) FILTER (WHERE "ill" = \\'flu\\') FROM "staff" WHERE "sex" = \\'M\\''
+    """
+    counts = (f"COUNT(*) FILTER (WHERE {quote_name(private)} = {literal(value)})" for value in values)
+    return _about(f"SELECT {', '.join(counts)} FROM {quote_name(table)}", question, columns)
+
+
+def group_sql(question: Question, columns: tuple[CodedColumn, ...], table: str) -> str:
+    """How many the question is about."""
+    return _about(f"SELECT COUNT(*) FROM {quote_name(table)}", question, columns)
+
+
+def _about(head: str, question: Question, columns: tuple[CodedColumn, ...]) -> str:
     parts = [" AND ".join(columns[c.column].sql(c) for c in conjunction) for conjunction in question]
     if not all(parts):
         return head

@@ -43,6 +43,7 @@ def integer(within: Within | None = None) -> Rule:
         try:
             model = option_model(system, known)
         except TooLarge as large:
+            known.limits.add(number)
             known.split[number] = f"the tables on the declared grid are too many to look at ({large})"
             return
         if model is not None:
@@ -67,19 +68,22 @@ class _Decided:
         for part in components(moved):
             kinds = sorted(set().union(*(moved[i] for i in part)))
             if not kinds:
+                self.known.put_in.update(self._names(part))
                 continue  # it says nothing of anybody
             try:
                 found = self._search(kinds, part)
                 if not found.feasible:
-                    yield from self._clash(part)
+                    yield from self._clash(kinds, part)
                     return
                 strict = found if found.sure else self._search(kinds, part, strict=True)
                 same = all((a == b).all() for a, b in zip(found.options, strict.options, strict=True))
                 missing = missing or ("" if same else "some answer is rounded, or a quotient known as far as printed")
                 used = part if all(each.all() for each in found.options) else self._used(kinds, part, found)
             except TooManyCases:
+                self.known.limits.add(self.number)
                 missing = "the tables on the declared grid are too many to look at"
                 continue
+            self.known.put_in.update(self._names(part))
             yield from self._narrowed(kinds, found, self._proof(used))
         self.known.split[self.number] = missing
         if not missing:
@@ -117,17 +121,33 @@ class _Decided:
 
     def _proof(self, part: Sequence[int]) -> Proof:
         plain = all(self.model.tests[i].additive for i in part)
-        weights = dict.fromkeys(self._names(part), Fraction(1))
+        facts = (f"fact {n}" for n in self.model.facts)
+        weights = dict.fromkeys((*self._names(part), *facts), Fraction(1))
         return Proof(self.number, weights, rule=IN_EVERY_TABLE, tables="sums" if plain else "other")
 
-    def _clash(self, part: Sequence[int]) -> Iterator[Contradiction]:
-        """That no table gives these answers, where nothing was said of them yet."""
-        names = self._names(part)
+    def _clash(self, kinds: Sequence[int], part: Sequence[int]) -> Iterator[Contradiction]:
+        """That no table gives these answers, where nothing was said of them yet; none of them can be left out."""
         self.known.split[self.number] = "some answers contradict each other or the data"
-        if any(set(c.queries) <= set(names) for c in self.known.contradictions):
+        if any(set(c.queries) <= set(self._names(part)) for c in self.known.contradictions):
             return
-        listed = ", ".join("Q" + name for name in names)
-        yield Contradiction(names, f"{listed} cannot all be true: no table on the declared grid gives them")
+        kept = list(part)
+        for i in part:
+            fewer = [j for j in kept if j != i]
+            if fewer and self._refuted(kinds, fewer):
+                kept = fewer
+        names = (*self._names(kept), *(f"fact {n}" for n in self.model.facts))
+        listed = ", ".join(name if name.startswith("fact") else "Q" + name for name in names)
+        told = "cannot be true" if len(names) == 1 else "cannot all be true"
+        yield Contradiction(
+            names, f"{listed} {told}: no table on the declared grid gives {'it' if len(names) == 1 else 'them'}"
+        )
+
+    def _refuted(self, kinds: Sequence[int], part: Sequence[int]) -> bool:
+        """Does no table give some of the answers? Not said where there are too many."""
+        try:
+            return not self._search(kinds, part).feasible
+        except TooManyCases:
+            return False
 
     # -- what is left -------------------------------------------------------------------------------------------------
 
@@ -148,7 +168,7 @@ class _Decided:
             end = Decimal(scalar(values[0]))  # type: ignore[arg-type]
             return Claim(-1, name, Status.EXPOSED, end, end, end, proof)
         kept, lost = _cells(still), [c for c in _cells(was) if c not in _cells(still)]
-        part = next((p for p in self.known.evidence.systems[self.number].partitions if p.column.name == name), None)
+        part = next((p for p in self.model.partitions if p.column.name == name), None)
         claim = None
         if part is not None and lost:
             claim = left_of_cells(-1, part.column, kept, lost, proof, self.known.evidence.prior(name))

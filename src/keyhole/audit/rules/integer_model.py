@@ -2,7 +2,7 @@
 
 A person is in one private cell for each column that conditions look at, and has one value of each column that is added
 up, where its declared grid is finite; NULL is public. What a log cannot tell apart is one option. What is not put in
-here (order statistics, variances, facts, columns without a finite grid) leaves more tables possible than there are:
+here (variances, facts about totals, columns without a finite grid) leaves more tables possible than there are:
 nothing false follows, and `missing` says why nothing is complete.
 """
 
@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from keyhole.audit.known import Known
 from keyhole.audit.rules.integer_answers import AnswerTest
+from keyhole.audit.rules.integer_order import MOST_VALUES, OrderTest, ValueCount, is_order
 from keyhole.basis import Atoms
-from keyhole.cells import Cell, Partition
-from keyhole.evidence import System
+from keyhole.cells import Cell, Partition, partition
+from keyhole.evidence import Bound, System
 from keyhole.forms import private_leaves
 from keyhole.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict
 from keyhole.query import OTHER_GROUPS, Aggregate, Query, Term
@@ -35,11 +36,17 @@ CHOICES = 5_000  # of one person
 ENTRIES = 300
 WORK = 3_000_000  # terms looked up
 
-Sum: TypeAlias = tuple[Term, ...]
+FACTS_LEFT = "facts are known, and what follows from them together with the grid was not searched"
+
+Sum: TypeAlias = tuple[Term, ...] | ValueCount
 
 
 class TooLarge(Exception):
     """More than is looked at; the words say what of."""
+
+
+class NoValueLeft(Exception):
+    """What is known leaves somebody no value; another rule names that contradiction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +72,10 @@ class OptionModel:
     """The whole: people, one condition for each answer that is put in, and why that is not all (else empty)."""
 
     columns: tuple[str, ...]
+    partitions: tuple[Partition, ...]
+    facts: tuple[int, ...]
     people: tuple[PeopleAlike, ...]
-    tests: tuple[AnswerTest, ...]
+    tests: tuple[AnswerTest | OrderTest, ...]
     conditions: tuple[Condition, ...]
     flags: tuple[int, ...]
     missing: str
@@ -74,16 +83,21 @@ class OptionModel:
 
 def option_model(system: System, known: Known) -> OptionModel | None:
     """The model of a system; None if no answer of it can be put in."""
-    return _Builder(system, known).model()
+    try:
+        return _Builder(system, known).model()
+    except NoValueLeft:
+        return None
 
 
 class _Builder:
     def __init__(self, system: System, known: Known) -> None:
         self.system, self.known = system, known
         self.secret = frozenset(c.name for c in known.schema.columns if c.secret)
-        self.parts = {p.column.name: p for p in system.partitions}
         self.missing = _beyond(system, known)
         self.entries = [e for e in known.evidence.transcript.entries if self._mine(e.query)]
+        self.partitions = tuple(self._refined())
+        self.parts = {p.column.name: p for p in self.partitions}
+        self.order = {f.number: f for f in system.order}
         self.finite = {name: found for name in system.columns if (found := self._values(name)) is not None}
         self.asked = [e for e in self.entries if self._modelled(e)]
         if not self.missing and len(self.asked) < len(self.entries):
@@ -91,6 +105,10 @@ class _Builder:
         if not self.missing and not _shown(self.asked, self.secret):
             self.missing = "a group is shown, and what that says of private values was not searched"
         self.summed = {t.column for e in self.asked for t in (*e.query.terms, *e.query.per)}
+        self.bounds = [b for b in system.bounds if b.column in self.finite]
+        if not self.missing and len(self.bounds) < len(system.bounds):
+            self.missing = FACTS_LEFT
+        self.summed |= {b.column for b in self.bounds}
 
     def _mine(self, query: Query) -> bool:
         terms = (*query.terms, *query.per)
@@ -110,12 +128,32 @@ class _Builder:
 
     def _modelled(self, entry: Entry) -> bool:
         query = entry.query
-        if query.aggregate is not Aggregate.SUM:
+        if query.aggregate is not Aggregate.SUM and not self._ordered(entry):
             return False
         leaves = {leaf for p in self.parts.values() for leaf in p.leaves}
         wheres = [*(t.where for t in (*query.terms, *query.per)), *query.needs]
         fine = all(leaf in leaves for where in wheres for leaf in private_leaves(where, self.secret))
         return fine and all(t.column is None or t.column in self.finite for t in (*query.terms, *query.per))
+
+    def _ordered(self, entry: Entry) -> bool:
+        """Is it an order statistic of few values?"""
+        if not is_order(entry.query) or entry.number not in self.order:
+            return False
+        return len(self.finite.get(entry.query.terms[0].column or "", ())) in range(1, MOST_VALUES + 1)
+
+    def _refined(self) -> Iterator[Partition]:
+        """The cells of the system, cut by the conditions of order statistics too."""
+        held = {p.column.name: p for p in self.system.partitions}
+        ordered = (e.query.terms[0].where for e in self.entries if is_order(e.query))
+        leaves = [leaf for where in ordered for leaf in private_leaves(where, self.secret)]
+        for name in self.system.columns:
+            mine = [leaf for leaf in leaves if leaf.column == name]  # type: ignore[union-attr]
+            column, part = self.known.schema.find(name), held.get(name)
+            if part is not None and all(leaf in part.leaves for leaf in mine):
+                yield part
+            elif column is not None and mine:
+                asked = (*(() if part is None else part.leaves), *mine)
+                yield partition(column, asked, self.known.evidence.prior(name))
 
     # -- building -----------------------------------------------------------------------------------------------------
 
@@ -127,13 +165,14 @@ class _Builder:
         if self.known.evidence.n > PEOPLE or len(self.asked) > ENTRIES:
             raise TooLarge(f"more than {PEOPLE} people or {ENTRIES} answers")
         sums, flags, tests = self._sums()
-        cells = list(product(*(p.cells for p in self.system.partitions)))
-        wheres = {where for each in sums for where in (t.where for t in each)}
+        cells = list(product(*(p.cells for p in self.partitions)))
+        wheres = {t.where for each in sums for t in _terms(each)}
         if len(wheres) * len(cells) > WORK // 100:
             raise TooLarge("too many private cells")
         reads = {(where, joint): self._read(where, joint) for where in wheres for joint in cells}
-        weights = {t.weight for each in sums for t in each if t.weight is not None}
-        conditions = dict.fromkeys([TRUE, *reads.values(), *self.system.present.values()])
+        weights = {t.weight for each in sums for t in _terms(each) if t.weight is not None}
+        bounding = (b.where for b in self.bounds)
+        conditions = dict.fromkeys([TRUE, *reads.values(), *self.system.present.values(), *bounding])
         atoms = roster.atoms(tuple(conditions), tuple(sorted(weights)))
         holds = {where: atoms.mask(where) for where in conditions}
         people = list(self._people(atoms, sums, reads, holds))
@@ -141,15 +180,29 @@ class _Builder:
             lcm(*(v.denominator for _, _, table in people for v in (row[i] for row in table))) for i in range(len(sums))
         ]
         made = tuple(_alike(rows, choices, table, scales) for rows, choices, table in people)
-        found = tuple(AnswerTest(e, tuple(scales[at] for at in places), self.known) for e, places in tests)
+        found = tuple(self._test(e, tuple(scales[at] for at in places)) for e, places in tests)
         told = tuple(self._condition(t, places, made) for t, (_, places) in zip(found, tests, strict=True))
-        return OptionModel(self.system.columns, made, found, told, tuple(flags), self.missing)
+        facts = tuple(sorted({b.fact for b in self.bounds}))
+        return OptionModel(self.system.columns, self.partitions, facts, made, found, told, tuple(flags), self.missing)
+
+    def _test(self, entry: Entry, scales: tuple[int, ...]) -> AnswerTest | OrderTest:
+        if not is_order(entry.query):
+            return AnswerTest(entry, scales, self.known)
+        name = entry.query.terms[0].column or ""
+        column = self.known.schema.find(name)
+        assert column is not None
+        return OrderTest(entry, self.order[entry.number], tuple(self.finite[name]), column)
 
     def _sums(self) -> tuple[list[Sum], list[int], list[tuple[Entry, tuple[int, ...]]]]:
         """Every total that an answer depends on, once; which of them only say whether anybody matches."""
         at: dict[tuple[Sum, bool], int] = {}
-        tests = []
+        tests: list[tuple[Entry, tuple[int, ...]]] = []
         for e in self.asked:
+            if is_order(e.query):
+                term = e.query.terms[0]
+                counts = [ValueCount(term.column or "", term.where, v) for v in self.finite[term.column or ""]]
+                tests.append((e, tuple(at.setdefault((each, False), len(at)) for each in counts)))
+                continue
             needs = [((Term(None, need),), True) for need in e.query.needs]
             keys = [(e.query.terms, False), (e.query.per, False), *needs]
             tests.append((e, tuple(at.setdefault(key, len(at)) for key in keys)))
@@ -157,7 +210,7 @@ class _Builder:
 
     def _read(self, where: Predicate, joint: Sequence[Cell]) -> Predicate:
         truth: dict[Leaf, bool | None] = {}
-        for part, cell in zip(self.system.partitions, joint, strict=True):
+        for part, cell in zip(self.partitions, joint, strict=True):
             truth.update(zip(part.leaves, cell.truths, strict=True))
         read = restrict(where, lambda leaf: Constant(truth[leaf]) if leaf in truth else leaf)
         return FALSE if read == NULL else read
@@ -170,24 +223,30 @@ class _Builder:
         holds: dict[Predicate, NDArray[np.bool_]],
     ) -> Iterator[tuple[NDArray[np.int64], tuple[tuple[Alternative, ...], ...], list[tuple[Fraction, ...]]]]:
         work = 0
-        weights = {t.weight: atoms.weight(t.weight) for each in sums for t in each if t.weight is not None}
+        weights = {t.weight: atoms.weight(t.weight) for each in sums for t in _terms(each) if t.weight is not None}
         order = np.argsort(atoms.of, kind="stable")
         starts = np.concatenate([[0], np.cumsum(atoms.sizes)])
         for k in range(atoms.K):
             pools = [self._alternatives(name, holds, k) for name in self.system.columns]
+            if not all(pools):
+                raise NoValueLeft
             if prod(map(len, pools)) > CHOICES:
                 raise TooLarge(f"more than {CHOICES} combinations of values")
             choices = tuple(product(*pools))
-            work += len(choices) * sum(map(len, sums))
+            work += len(choices) * sum(len(_terms(each)) for each in sums)
             if work > WORK:
                 raise TooLarge("too many people, values and answers")
             table = []
             for choice in choices:
                 joint = tuple(c for a in choice if (c := a.cell) is not None)
                 values = {name: a.value for name, a in zip(self.system.columns, choice, strict=True)}
-                joint = tuple(next(c for c in joint if c.column == p.column.name) for p in self.system.partitions)
+                joint = tuple(next(c for c in joint if c.column == p.column.name) for p in self.partitions)
                 row = []
                 for terms in sums:
+                    if isinstance(terms, ValueCount):
+                        has = values[terms.column] == terms.value and holds[reads[terms.where, joint]][k]
+                        row.append(Fraction(int(has)))
+                        continue
                     total = Fraction(0)
                     for t in terms:
                         if holds[reads[t.where, joint]][k]:
@@ -203,11 +262,17 @@ class _Builder:
         if where is not None and not holds[where][k]:
             return [Alternative(None if part is None else next(c for c in part.cells if c.null), None)]
         if name in self.summed:
-            return [a for v in self.finite[name] if (a := _placed(v, part)) is not None]
+            told = [b for b in self.bounds if b.column == name and holds[b.where][k]]
+            known = [v for v in self.finite[name] if all(_within(v, b) for b in told)]
+            return [a for v in known if (a := _placed(v, part)) is not None]
         return [Alternative(None, None)] if part is None else [Alternative(c, None) for c in part.cells if not c.null]
 
-    def _condition(self, test: AnswerTest, places: tuple[int, ...], made: Iterable[PeopleAlike]) -> Condition:
+    def _condition(
+        self, test: AnswerTest | OrderTest, places: tuple[int, ...], made: Iterable[PeopleAlike]
+    ) -> Condition:
         """One answer; with intervals that close cases early."""
+        if isinstance(test, OrderTest):
+            return Condition(places, test.judge, {places[i]: ends for i, ends in test.ends().items()})
         kinds = [p.kind for p in made]
         fixed = all((k.options[:, places[1]] == k.options[0, places[1]]).all() for k in kinds)
         per = Fraction(sum(k.people * int(k.options[0, places[1]]) for k in kinds), test.scales[1]) if fixed else None
@@ -217,6 +282,15 @@ class _Builder:
         elif test.null and len(places) == 3 and not test.entry.query.per:  # a quotient over 0 is NULL too
             ends[places[2]] = (None, 0)
         return Condition(places, test.judge, ends)
+
+
+def _within(value: Fraction, known: Bound) -> bool:
+    return (known.lo is None or value >= known.lo) and (known.hi is None or value <= known.hi)
+
+
+def _terms(total: Sum) -> tuple[Term, ...]:
+    """A total as terms; whether somebody has a value is decided apart."""
+    return (Term(None, total.where),) if isinstance(total, ValueCount) else total
 
 
 def _placed(value: Fraction, part: Partition | None) -> Alternative | None:
@@ -251,12 +325,11 @@ def _alike(
 
 def _beyond(system: System, known: Known) -> str:
     """What the evidence carries that is not put in, as the end of a sentence."""
-    if system.order:
-        return "some answer is an order statistic, and the rules for these can miss something here"
     if system.equal or any(c.fact is None and c.judged_as == "a noisy answer" for c in system.constraints):
         return "some answer is a variance or noisy, and the rules for these can miss something"
-    if system.bounds or any(f.column in system.columns for f in known.knowledge.facts):
-        return "facts are known, and what follows from them together with the grid was not searched"
+    totals = (f for f in known.knowledge.facts if f.sum_lo is not None or f.sum_hi is not None)
+    if any(f.column in system.columns for f in totals):
+        return FACTS_LEFT
     return ""
 
 
@@ -275,6 +348,8 @@ def _hides(group: Sequence[Entry], secret: frozenset[str]) -> bool:
 
 def _somebody(entry: Entry) -> bool:
     answer = entry.answer
+    if answer is not None and not answer.null and is_order(entry.query):
+        return True
     if answer is None or answer.null or entry.query.test is not None:
         return entry.query.test is not None
     return bool(entry.query.needs) or bool(answer.value)

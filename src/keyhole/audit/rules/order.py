@@ -61,7 +61,8 @@ def unused(fact: OrderFact) -> str:
     """Why an order statistic is not judged; empty if it is."""
     name = str(fact.query.aggregate)
     if fact.where is None:
-        return f"{name} under a condition on private values is not judged"
+        few = "unless its column has few values, declared by min, max and step"
+        return f"{name} under a condition on private values is not judged {few}"
     if fact.answer is None:
         return f"{name} without its answer is not judged"
     if fact.answer.noise is not None and fact.answer.noise.kind != "rounded":
@@ -234,11 +235,12 @@ class _Ordered:
         if claim.proof.sides:
             ends = {side.side: side.end for side in claim.proof.sides}
             return ends.get("lo"), ends.get("hi")
+        lo, hi = (None if end is None else Fraction(end) for end in (claim.lo, claim.hi))
         if not claim.proof.rule and not self.known.exact(self.column) and claim.proof.system == self.number:
             told = claim.proof.ends(self.known.solved(self.system).by_number)
-            if told is not None:
+            # of an identity about a private cell these are how many are in it, and not the value
+            if told is not None and lo is not None and hi is not None and told[0] <= lo <= hi <= told[1]:
                 return told
-        lo, hi = (None if end is None else Fraction(end) for end in (claim.lo, claim.hi))
         return lo, hi
 
     # -- what follows -------------------------------------------------------------------------------------------------

@@ -6,15 +6,15 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis.cells.declared import FALSE, NULL, TRUE, Truths
+from keyhole.basis.cells.declared import Truths
+from keyhole.basis.cells.numbers import Either, as_scalar, in_sql, number_in, number_truths, outside_domain
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Scalar, literal, quote_name
+from keyhole.predicate import Comparison, Leaf, Membership, Scalar, quote_name
 
 MOST_CELLS = 2**20
 
@@ -74,7 +74,7 @@ class Cuts:
     def cut_by(self, leaf: Leaf) -> set[int]:
         """The grid points where cells must begin so that a condition cuts through none."""
         if isinstance(leaf, Comparison):
-            value = (self._number(leaf.value) - self.lo) / self.step
+            value = (number_in(self.name, leaf.value) - self.lo) / self.step
             if leaf.op in ("<", ">="):
                 return {math.ceil(value)}
             if leaf.op in ("<=", ">"):
@@ -86,52 +86,27 @@ class Cuts:
 
     def truths(self, leaf: Leaf) -> Truths:
         """Each cell's first and last number decide; a cell that the condition cuts through can say both."""
-        if isinstance(leaf, IsNull):
-            can_true, can_false = np.zeros(self.bins, dtype=bool), np.ones(self.bins, dtype=bool)
-        elif isinstance(leaf, Comparison):
-            can_true, can_false = self._compare(leaf.op, self._number(leaf.value))
-        elif isinstance(leaf, Membership):
-            can_true, can_false = self._member([self._number(v) for v in leaf.values])
-        else:
-            raise UnsupportedQuery(f"LIKE on the number {self.name!r}: compare with <, <=, =, >= or > instead")
-        said = np.empty(self.size, dtype=np.uint8)
-        said[: self.bins] = can_true * np.uint8(TRUE) + can_false * np.uint8(FALSE)
-        if self.missing is None:
-            said[-1] = TRUE if isinstance(leaf, IsNull) else NULL
-        return said
-
-    def _number(self, value: Scalar) -> Fraction:
-        if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            raise UnsupportedQuery(f"{self.name!r} is a number and {literal(value)} is not")
-        return Fraction(value)
+        return number_truths(self, leaf)
 
     def _ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         first = np.array(self.starts, dtype=np.int64)
         return first, np.append(first[1:] - 1, self.steps)
 
-    def _compare(self, op: str, value: Fraction) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        if op in ("=", "<>"):
-            inside, outside = self._member([value])
-            return (inside, outside) if op == "=" else (outside, inside)
-        if op in (">", ">="):
-            can_false, can_true = self._compare("<=" if op == ">" else "<", value)
-            return can_true, can_false
+    def below(self, op: str, value: Fraction) -> Either:
+        """Can a record of the cell be < or <= a value, and can it not be?"""
         place, (first, last) = (value - self.lo) / self.step, self._ends()
         bound = math.ceil(place) if op == "<" else math.floor(place) + 1  # true for grid points below
         bound = min(max(bound, -1), self.steps + 1)
         return first < bound, last >= bound
 
-    def _member(self, values: Sequence[Fraction]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def among(self, values: Sequence[Fraction]) -> Either:
         """Can a record of the cell be among the values, and can it be none of them?"""
         first, last = self._ends()
         hits = np.zeros(self.bins, dtype=np.int64)
         for value in set(values):
             place = (value - self.lo) / self.step
             if place.denominator != 1 or not 0 <= place <= self.steps:
-                raise UnsupportedQuery(
-                    f"{float(value):g} is outside the domain of {self.name!r}: {float(self.lo):g} to "
-                    f"{float(self.hi):g} in steps of {float(self.step):g}"
-                )
+                raise outside_domain(self.name, value, (self.lo, self.hi), self.step)
             hits[bisect_right(self.starts, int(place)) - 1] += 1
         return hits > 0, hits < last - first + 1
 
@@ -142,7 +117,7 @@ class Cuts:
                 f"GROUP BY {self.name!r} needs a cell for each of its {self.steps + 1} numbers: ask for ranges with "
                 f"{self.name} >= ... AND {self.name} < ..."
             )
-        return tuple(_scalar(self.lo + k * self.step) for k in range(self.bins))
+        return tuple(as_scalar(self.lo + k * self.step) for k in range(self.bins))
 
     def amounts(self) -> tuple[list[Fraction], Fraction]:
         """The middle of each cell; records differ from it by half its width at most."""
@@ -164,8 +139,8 @@ class Cuts:
         """An SQL expression for a record's grid point: clamped, rounded to the nearest; NULL stays NULL or is
         `missing`. Not a number is NULL. Half a step is rounded up, whatever the engine's kind of number.
         """
-        name, lo, step = quote_name(self.name), _decimal(self.lo), _decimal(self.step)
-        inside = f"LEAST(GREATEST({name}, {lo}), {_decimal(self.hi)})"
+        name, lo, step = quote_name(self.name), in_sql(self.lo), in_sql(self.step)
+        inside = f"LEAST(GREATEST({name}, {lo}), {in_sql(self.hi)})"
         found = f"LEAST(GREATEST(FLOOR(({inside} - {lo}) / {step} + 0.5), 0), {self.steps})::BIGINT"
         held = f"CASE WHEN {name} IS NULL OR isnan({name}::DOUBLE) THEN NULL ELSE {found} END"
         return held if self.missing is None else f"COALESCE({held}, {self.missing})"
@@ -181,11 +156,3 @@ class Cuts:
             arms = " ".join(f"WHEN ({point}) >= {s} THEN {k}" for k, s in reversed(list(enumerate(self.starts))))
             found = f"CASE {arms} END"
         return found if self.missing is not None else f"COALESCE({found}, {self.bins})"
-
-
-def _scalar(value: Fraction) -> Scalar:
-    return int(value) if value.denominator == 1 else Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def _decimal(value: Fraction) -> str:
-    return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.basis.cells.declared import FALSE, NULL, TRUE, Truths
+from keyhole.basis.cells.declared import Truths
+from keyhole.basis.cells.numbers import Either, as_scalar, in_sql, number_truths, outside_domain
 from keyhole.errors import ConfigError, UnsupportedQuery
-from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Scalar, literal, quote_name
+from keyhole.predicate import Leaf, Scalar, quote_name
 
 WIDEST = 2**60
 
@@ -25,9 +25,11 @@ class Range:
     Bins are [lo + k width, lo + (k+1) width), the last of a range without a step is closed. Numbers outside count as
     the nearest end: the column that is answered about is the clamped one. A NULL cell follows the bins.
 
+    >>> from keyhole.predicate import Comparison
     >>> age = Range("age", Fraction(0), Fraction(99), Fraction(10), Fraction(1))
     >>> age.size, age.describe(3), age.truths(Comparison("age", ">=", 90))[7:].tolist()
     (11, '[30, 40)', [1, 1, 4, 2])
+    >>> from keyhole.basis.cells.declared import FALSE, TRUE
     >>> age.truths(Comparison("age", "<", 95))[9].item() == FALSE | TRUE  # cuts the last bin
     True
     """
@@ -81,31 +83,10 @@ class Range:
 
     def truths(self, leaf: Leaf) -> Truths:
         """Each bin's ends decide; a bin that the condition cuts through can say both."""
-        if isinstance(leaf, IsNull):
-            can_true, can_false = np.zeros(self.bins, dtype=bool), np.ones(self.bins, dtype=bool)
-        elif isinstance(leaf, Comparison):
-            can_true, can_false = self._compare(leaf.op, self._number(leaf.value))
-        elif isinstance(leaf, Membership):
-            can_true, can_false = self._member([self._number(v) for v in leaf.values])
-        else:
-            raise UnsupportedQuery(f"LIKE on the number {self.name!r}: compare with <, <=, =, >= or > instead")
-        said = np.empty(self.size, dtype=np.uint8)
-        said[:-1] = can_true * np.uint8(TRUE) + can_false * np.uint8(FALSE)
-        said[-1] = TRUE if isinstance(leaf, IsNull) else NULL
-        return said
+        return number_truths(self, leaf)
 
-    def _number(self, value: Scalar) -> Fraction:
-        if isinstance(value, bool) or not isinstance(value, int | Decimal):
-            raise UnsupportedQuery(f"{self.name!r} is a number and {literal(value)} is not")
-        return Fraction(value)
-
-    def _compare(self, op: str, value: Fraction) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        if op in ("=", "<>"):
-            inside, outside = self._member([value])
-            return (inside, outside) if op == "=" else (outside, inside)
-        if op in (">", ">="):
-            can_false, can_true = self._compare("<=" if op == ">" else "<", value)
-            return can_true, can_false
+    def below(self, op: str, value: Fraction) -> Either:
+        """Can a record of the cell be < or <= a value, and can it not be?"""
         first, last, scale = self._ends()
         down = min(max(math.floor(value * scale), -WIDEST), WIDEST)
         up = min(max(math.ceil(value * scale), -WIDEST), WIDEST)
@@ -116,16 +97,12 @@ class Range:
             return first < up, reaches
         return first <= down, last > down
 
-    def _member(self, values: Sequence[Fraction]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def among(self, values: Sequence[Fraction]) -> Either:
         """Can a record of the bin be among the values, and can it be none of them?"""
         for value in values:
             off = self.step is not None and (value - self.lo) % self.step
             if not self.lo <= value <= self.hi or off:
-                grid = "" if self.step is None else f" in steps of {float(self.step):g}"
-                raise UnsupportedQuery(
-                    f"{float(value):g} is outside the domain of {self.name!r}: {float(self.lo):g} to "
-                    f"{float(self.hi):g}{grid}"
-                )
+                raise outside_domain(self.name, value, (self.lo, self.hi), self.step)
         hits = np.zeros(self.bins, dtype=np.int64)
         for value in set(values):
             hits[min(int((value - self.lo) // self.width), self.bins - 1)] += 1
@@ -142,7 +119,7 @@ class Range:
                 f"GROUP BY {self.name!r} cuts through its bins of {float(self.width):g}: ask for each bin with "
                 f"{self.name} >= ... AND {self.name} < ..."
             )
-        return tuple(_scalar(self.lo + k * self.width) for k in range(self.bins))
+        return tuple(as_scalar(self.lo + k * self.width) for k in range(self.bins))
 
     def amounts(self) -> tuple[list[Fraction], Fraction]:
         """The middle of each bin; records differ from it by half a bin at most."""
@@ -164,21 +141,13 @@ class Range:
 
     def code(self) -> str:
         """The bin by division, put right by comparing with the bin's own ends: no edge is missed by rounding."""
-        name, lo, width = quote_name(self.name), _decimal(self.lo), _decimal(self.width)
+        name, lo, width = quote_name(self.name), in_sql(self.lo), in_sql(self.width)
         top = self.bins - 1
         if self.step is not None:  # off the step counts as the nearest multiple
-            inside = f"LEAST(GREATEST({name}, {lo}), {_decimal(self.hi)})"
-            point = f"FLOOR(({inside} - {lo}) / {_decimal(self.step)} + 0.5)::BIGINT"
+            inside = f"LEAST(GREATEST({name}, {lo}), {in_sql(self.hi)})"
+            point = f"FLOOR(({inside} - {lo}) / {in_sql(self.step)} + 0.5)::BIGINT"
             return f"CASE WHEN {name} IS NULL THEN {self.bins} ELSE {point} // {int(self.width / self.step)} END"
         guess = f"LEAST(GREATEST(FLOOR(({name} - {lo}) / {width}), 0), {top})::BIGINT"
         edge = f"({lo} + {guess} * {width})"
         moved = f"{guess} + CASE WHEN {name} < {edge} THEN -1 WHEN {name} >= {edge} + {width} THEN 1 ELSE 0 END"
         return f"CASE WHEN {name} IS NULL THEN {self.bins} ELSE LEAST(GREATEST({moved}, 0), {top}) END"
-
-
-def _scalar(value: Fraction) -> Scalar:
-    return int(value) if value.denominator == 1 else Decimal(value.numerator) / Decimal(value.denominator)
-
-
-def _decimal(value: Fraction) -> str:
-    return f"{Decimal(value.numerator) / Decimal(value.denominator):f}"

@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.planner.columns import Partitions
+from keyhole.defend.planner.distinct import distinct_of
 from keyhole.defend.tables.quantity import COUNT, Quantity
 from keyhole.errors import UnsupportedQuery
 from keyhole.predicate import FALSE, Constant, IsNull, Leaf, Predicate, restrict, to_sql
@@ -45,6 +46,11 @@ class Wanted:
         return tuple(sorted({*self.sums} | ({COUNT} if self.kind != "linear" else set())))
 
     @property
+    def distinct(self) -> bool:
+        """Is it a number of different values? It is bought by itself."""
+        return any(m.power == 0 for m in self.sums)
+
+    @property
     def conditions(self) -> tuple[Predicate, ...]:
         """Every condition that it has."""
         return tuple(dict.fromkeys((self.where, *(w for each in self.sums.values() for _, w in each))))
@@ -58,6 +64,7 @@ class AskedStatement:
     statement: Statement
     wanted: tuple[Wanted, ...]
     sets: tuple[tuple[tuple[str, str], ...], ...]  # grouping sets: (name of the key, column)
+    unknown: tuple[str, ...] = ()  # columns of a GROUP BY whose keys nobody declared
 
     def fingerprint(self) -> str:
         """What is asked, whatever its spelling."""
@@ -66,7 +73,7 @@ class AskedStatement:
              to_sql(w.where), str(w.offset), w.column, str(w.level), w.sample, w.digits)
             for w in self.wanted
         ]  # fmt: skip
-        return repr((said, self.sets))
+        return repr((said, self.sets, self.unknown)) if self.unknown else repr((said, self.sets))
 
     @property
     def grouped(self) -> bool:
@@ -88,6 +95,8 @@ def asked(statement: Statement, columns: Partitions) -> AskedStatement:
     """
     if statement.having:
         raise UnsupportedQuery("HAVING would show which groups are large: ask for the numbers and filter them yourself")
+    if columns.unknown & {str(key.column) for key in statement.keys}:
+        return _by_unknown_keys(statement, columns)
     sets = []
     for chosen in statement.sets:
         keys = []
@@ -101,7 +110,22 @@ def asked(statement: Statement, columns: Partitions) -> AskedStatement:
             raise UnsupportedQuery("GROUP BY names a column twice: name it once")
         sets.append(tuple(keys))
     wanted = tuple(_wanted(query, columns) for query in statement.queries)
+    if any(w.distinct for w in wanted) and (len(wanted) > 1 or statement.keys):
+        raise UnsupportedQuery("COUNT(DISTINCT ...) is answered privately by itself: one statement, groups with WHERE")
     return AskedStatement(statement.text, statement, wanted, tuple(sets))
+
+
+def _by_unknown_keys(statement: Statement, columns: Partitions) -> AskedStatement:
+    """COUNT(*) by keys that nobody declared: the one shape in which noise chooses the keys."""
+    names = tuple(str(key.column) for key in statement.keys)
+    wanted = tuple(_wanted(query, columns) for query in statement.queries)
+    counts = len(wanted) == 1 and dict(wanted[0].sums) == {COUNT: ((Fraction(1), wanted[0].where),)}
+    if not counts or len(statement.sets) != 1 or any(key.column is None for key in statement.keys):
+        raise UnsupportedQuery(
+            f"GROUP BY {', '.join(names)}: nobody declared these keys, so COUNT(*) alone finds them; declare those "
+            "that it shows, then ask for more of them"
+        )
+    return AskedStatement(statement.text, statement, wanted, (), names)
 
 
 def _wanted(query: Query, columns: Partitions) -> Wanted:
@@ -109,6 +133,11 @@ def _wanted(query: Query, columns: Partitions) -> Wanted:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself and compare it yourself")
     if query.digits is not None and query.rounding != HALF:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself, or round it with ROUND")
+    if query.aggregate is Aggregate.PEOPLE:
+        column, where = distinct_of(query, columns), _read(query.terms[0].where, columns)
+        if column in columns.ids and not columns.several:
+            return Wanted(query.label, "linear", {COUNT: ((Fraction(1), where),)}, where)
+        return Wanted(query.label, "linear", {Quantity(column, 1, 0): ((Fraction(1), where),)}, where, column=column)
     if query.aggregate in ORDERED:
         return _quantile(query, columns)
     if query.aggregate is Aggregate.VAR:
@@ -196,7 +225,7 @@ def _read(where: Predicate, columns: Partitions) -> Predicate:
     """A condition without what the declaration decides: a column with `missing` is never NULL."""
 
     def decide(leaf: Leaf) -> Predicate:
-        if isinstance(leaf, IsNull) and columns.of(leaf.column).missing is not None:
+        if isinstance(leaf, IsNull) and (leaf.column in columns.ids or columns.of(leaf.column).missing is not None):
             return Constant(False)
         return leaf
 

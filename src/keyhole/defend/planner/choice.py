@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from keyhole.basis.cells.cuts import Cuts
-from keyhole.defend.ledger import Kept, Ledger
+from keyhole.defend.ledger import Ledger
 from keyhole.defend.loss import Loss, Neighbours, Unit, rounded_down, rounded_up
 from keyhole.defend.planner.asks import AskedStatement, Wanted
+from keyhole.defend.planner.chosen import Chosen, Found, Keys, NotSold, spoken_orders, why_free
 from keyhole.defend.planner.columns import CutAxis, Partitions
 from keyhole.defend.planner.estimates import Bounds
-from keyhole.defend.planner.holdings import Holdings, relevant
-from keyhole.defend.planner.laid import Laid, lay
+from keyhole.defend.planner.holdings import Holdings
+from keyhole.defend.planner.laid import lay
 from keyhole.defend.planner.orders import Purchase, lone, number_generation, number_laid, number_question
-from keyhole.defend.planner.quantiles import BoughtQuantile, epsilon_for_ranks, loss_of_epsilon, recalled
+from keyhole.defend.planner.quantiles import epsilon_for_ranks, loss_of_epsilon, quantile_mark, recalled
 from keyhole.defend.planner.single import (
     Rented,
     bars,
     cheapest_number,
     cheapest_table,
-    everything_on,
     good_enough,
     number_for,
     table_for,
@@ -29,64 +29,13 @@ from keyhole.defend.planner.single import (
     worth_a_table,
 )
 from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.planner.tree import WORTH, recalled_tree, tree_fits, tree_mark
 from keyhole.defend.planner.ways import AskedPart, axis_of, cuts_of, inferable, part_of, variances
 from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.generation import Generation
-from keyhole.defend.tables.quantity import COUNT, Quantity
-from keyhole.defend.tables.residuals import Names
+from keyhole.defend.tables.quantity import Dose, Quantity
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.predicate import Scalar
-
-Keys = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NotSold:
-    """Why a question is not sold."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Found:
-    """How one wanted number is answered: from a generation of tables, from one number, or from a quantile."""
-
-    wanted: Wanted
-    keys: Keys
-    laid: Laid
-    generation: Generation
-    quantile: BoughtQuantile | None = None
-    number: Kept | None = None
-
-    def told(self, holdings: Holdings, analyst: str | None) -> list[int]:
-        """Write down who is told; the entries of the book that it was made from."""
-        if self.number is not None:
-            holdings.ledger.tell(analyst, self.number)
-            return [self.number.entry]
-        return holdings.tell(self.generation, self._needed(), analyst)
-
-    def charges(self) -> list[int]:
-        """What was paid for everything that it is made from."""
-        kept = self.number or (None if self.quantile is None else self.quantile.kept)
-        if kept is not None:
-            return list(kept.of or ())
-        return [table.charge for table in relevant(self.generation, self._needed())]
-
-    def _needed(self) -> list[tuple[Quantity, Names]]:
-        found = [(m, part.functional.names) for m, part in self.laid.sums.items()]
-        return found if self.wanted.kind == "linear" else [*found, (COUNT, self.laid.names)]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
-    """The way: what is answered from what, what must be bought first, and what else it could have been."""
-
-    found: tuple[Found, ...]
-    orders: tuple[tuple[Purchase, int], ...] = ()
-    quantiles: tuple[tuple[Wanted, Loss], ...] = ()
-    how: str = ""
-    notes: tuple[str, ...] = ()
-    alternatives: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -131,8 +80,9 @@ class Chooser:
         """Every way to answer from what was released, the most precise first."""
         wanted, ledger = part.wanted, self.holdings.ledger
         if wanted.kind == "quantile":
-            released = recalled(ledger, wanted, analyst)
-            return [Found(wanted, keys, part.laid, Generation(None), quantile) for quantile in released]
+            tree = (Found(wanted, keys, part.laid, Generation(None), q) for q in recalled_tree(ledger, wanted, analyst))
+            single = (Found(wanted, keys, part.laid, Generation(None), q) for q in recalled(ledger, wanted, analyst))
+            return [*tree, *single]
         ways: list[tuple[float, int, Found]] = []
         for number in sorted(self.holdings.generations or {0}, reverse=True):
             generation = self.holdings.for_analyst(number, analyst)
@@ -191,7 +141,8 @@ class Chooser:
 
     def cost(self, chosen: Chosen, ledger: Ledger) -> Fraction:
         """Of what must be bought, in the unit of the budget."""
-        losses = [order.loss(self.neighbours) for order, _ in chosen.orders] + [loss for _, loss in chosen.quantiles]
+        losses = [order.cost(ledger, self.neighbours) for order, _ in chosen.orders]
+        losses += [ledger.per_person(loss) for _, loss in chosen.quantiles]
         return sum((ledger.price(loss).amount for loss in losses), Fraction(0))
 
     def share(self, analyst: str | None) -> Fraction:
@@ -201,7 +152,8 @@ class Chooser:
             raise BudgetExhausted(
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
             )
-        return rounded_down(left / max(1, self.terms.horizon - len(self.holdings.noted)), 6)
+        asked = max(1, self.terms.horizon - len(self.holdings.noted))
+        return rounded_down(left / self.holdings.ledger.times / asked, 6)
 
     def _by_share(
         self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], analyst: str | None, *,
@@ -223,9 +175,11 @@ class Chooser:
             else:
                 open_parts.append((keys, part))
         if not open_parts or share is None:
-            return Chosen(tuple(free), how=_free(free, self.holdings))
+            return Chosen(tuple(free), how=why_free(free, self.holdings))
         orders, quantiles = self._buy(question, [part for _, part in open_parts], share)
-        chosen = Chosen(tuple(free), tuple(orders), tuple(quantiles), *_story(orders, quantiles, self.unit))
+        asked = [part.wanted for _, part in open_parts if part.wanted.kind == "quantile"]
+        trees = {tree_mark(wanted) for wanted in asked if self.by_tree(wanted, asked)}
+        chosen = Chosen(tuple(free), tuple(orders), tuple(quantiles), *spoken_orders(orders, quantiles, trees))
         return self._useful(question, chosen, [part for _, part in open_parts])
 
     def _worse(self, found: Found, part: AskedPart, share: Fraction) -> bool:
@@ -238,6 +192,8 @@ class Chooser:
         self, part: AskedPart, share: Fraction, question: AskedStatement | None, *, number_allowed: bool
     ) -> Purchase:
         """A table under zCDP; under pure epsilon a number, unless it is asked by groups or its columns were before."""
+        if part.wanted.distinct and question is not None:
+            return self.distinct(question, share)
         if number_allowed and question is not None and self.unit == "epsilon":
             mine = frozenset(axis.column.name for axis in part.laid.axes)
             if not any(mine == columns for columns, _ in self.holdings.rented):
@@ -249,6 +205,19 @@ class Chooser:
             assert number is not None
             return Purchase((), number.doses, number.law)
         return table_for(part, share, self.unit, self.neighbours)
+
+    def distinct(self, question: AskedStatement, share: Fraction) -> Purchase:
+        """A number of different values. Of people: it costs a person the same, however many rows he has; so his whole
+        share buys it.
+        """
+        ((_, part),) = self.parts(question)
+        order = number_for(part, share, self.unit, self.neighbours, number_question(question))
+        assert order is not None
+        if part.wanted.column not in self.columns.ids:
+            return order
+        rows = Fraction(self.holdings.ledger.rows) ** (2 if order.law == "gaussian" else 1)
+        doses = tuple(Dose(d.quantity, d.noise / rows) for d in order.doses)
+        return replace(order, doses=doses, people=True)
 
     def _buy(
         self, question: AskedStatement, parts: Sequence[AskedPart], share: Fraction
@@ -270,7 +239,23 @@ class Chooser:
                 merged = sorted({m for part in group for m in part.quantities})
                 order = table_for(first, each, self.unit, self.neighbours, merged)
             orders.append((order, self.holdings.latest))
-        return orders, [(wanted, loss_of_epsilon(each, self.unit, self.neighbours)) for wanted in quantiles]
+        return orders, [
+            (many[0], loss_of_epsilon(each * len(many), self.unit, self.neighbours)) for many in self.trees(quantiles)
+        ]
+
+    def trees(self, quantiles: Sequence[Wanted]) -> list[list[Wanted]]:
+        """Quantiles that are bought together: those of one column and condition, where a tree is worth it."""
+        found: dict[str, list[Wanted]] = {}
+        for wanted in quantiles:
+            mark = tree_mark(wanted) if self.by_tree(wanted, quantiles) else quantile_mark(wanted)
+            found.setdefault(mark, []).append(wanted)
+        return list(found.values())
+
+    def by_tree(self, wanted: Wanted, asked: Sequence[Wanted] = ()) -> bool:
+        """Is a tree worth it? On a small grid, from the third quantile of a column under one condition on."""
+        mark = tree_mark(wanted)
+        known = self.holdings.ranked.get(mark, 0) + max(1, sum(tree_mark(w) == mark for w in asked))
+        return known >= WORTH and tree_fits(self.columns.number(wanted.column))
 
     def _to_target(
         self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], target: float,
@@ -293,8 +278,8 @@ class Chooser:
             orders.append((order, generation))
             alternatives += told
         if not orders and not quantiles:
-            return Chosen(tuple(free), how=_free(free, self.holdings))
-        how, notes, more = _story(orders, quantiles, self.unit)
+            return Chosen(tuple(free), how=why_free(free, self.holdings))
+        how, notes, more = spoken_orders(orders, quantiles)
         return Chosen(tuple(free), tuple(orders), tuple(quantiles), how, notes, (*more, *alternatives))
 
     def _rent_or_buy(
@@ -306,11 +291,10 @@ class Chooser:
         generation = Generation(self.holdings.n) if again else self.holdings.generation(at)
         if len(question.wanted) * len(question.sets) == 1:
             number = cheapest_number(part, target, beta, self.unit, self.neighbours, number_question(question))
+        if part.wanted.distinct and number is not None:
+            return replace(number, people=part.wanted.column in self.columns.ids), at, []
         wide, rented = self._with_rented(part)
-        known_total = self.holdings.n is not None
-        table = cheapest_table(
-            wide, everything_on(wide, known_total), generation, target, beta, self.unit, self.neighbours
-        )
+        table = cheapest_table(wide, generation, target, beta, self.unit, self.neighbours)
         dear = table.loss(self.neighbours).amount
         if number is None:
             return table, at, [f"alternative: {table} at {self.unit} {float(dear):.4g}"]
@@ -367,26 +351,4 @@ def _worst(found: Mapping[Quantity, float]) -> float:
     return max((v / m.reach**2 for m, v in found.items()), default=0.0)
 
 
-def _free(found: Sequence[Found], holdings: Holdings) -> str:
-    """Why an answer costs nothing."""
-    if not any(variances(f.laid, f.generation) or f.quantile or f.number for f in found):
-        return (
-            "public: under replace-one neighbours n is no secret"
-            if holdings.n is not None and any(f.laid.count.whole for f in found)
-            else "public: no declared cell meets the condition, so nobody is asked about"
-        )
-    if all(f.quantile or f.number for f in found):
-        return "released before"
-    tables = {id(t) for f in found for t in f.generation.tables}
-    return f"follows from {len(tables)} table{'s' if len(tables) != 1 else ''} bought before"
-
-
-def _story(
-    orders: Sequence[tuple[Purchase, int]], quantiles: Sequence[tuple[Wanted, Loss]], unit: Unit
-) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    said = [str(order) for order, _ in orders]
-    said += [f"{wanted.label} by the exponential mechanism" for wanted, _ in quantiles]
-    return f"buys {', '.join(said)}", (), ()
-
-
-__all__ = ["Chooser", "Chosen", "Found", "NotSold"]
+__all__ = ["Chooser", "Chosen", "Found", "Keys", "NotSold"]

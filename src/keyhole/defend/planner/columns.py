@@ -62,6 +62,9 @@ class Partitions:
     """
 
     columns: Mapping[str, Partition]
+    ids: tuple[str, ...] = ()  # whom a row is about; nobody is without
+    several: bool = False  # may a person have several rows?
+    unknown: frozenset[str] = frozenset()  # undeclared columns whose values may be keys that noise chooses
 
     @classmethod
     def declared(cls, roles: Columns, schema: Schema) -> Partitions:
@@ -79,14 +82,15 @@ class Partitions:
                 "no column has a finite domain: declare [columns.public.NAME] or [columns.private.NAME] with values, "
                 "or with min and max"
             )
-        return cls(found)
+        return cls(found, tuple(c.name for c in schema.of_role(Role.ID)))
 
     def of(self, name: str) -> Partition:
         """A declared column; an undeclared one is refused."""
         if name not in self.columns:
             known = ", ".join(self.columns)
             raise UnsupportedQuery(
-                f"column {name!r} has no declared domain, so it cannot be answered about privately; declared are "
+                f"column {name!r} has no declared domain, so it cannot be answered about privately: write min and max, "
+                f"or values, under [columns.private.{name}] (`keyhole ask --clip {name}` buys bounds); declared are "
                 f"{known}"
             )
         return self.columns[name]

@@ -83,7 +83,7 @@ def _fieller(top: ErrorLaw, bottom: ErrorLaw, beta: float, widest: float) -> Cal
     """
     if not top.laplace and not bottom.laplace:
         z = ErrorLaw(1.0).bar(beta)
-        return lambda s, c: _fieller_normal(s, c, top.variance, bottom.variance, z, max(top.step, bottom.step) / 2)
+        return lambda s, c: _fieller_normal(s, c, top, bottom, z)
 
     edges = [widest * k / STRIPS for k in range(1, STRIPS + 1)]
     reach = [
@@ -110,19 +110,27 @@ def _furthest(s: float, c: float, edges: list[float], reach: list[float]) -> flo
     return found
 
 
-def _fieller_normal(s: float, c: float, top: float, bottom: float, z: float, half: float) -> Bounds | None:
-    """(c^2 - z^2 B) r^2 - 2 s c r + s^2 - z^2 T <= 0."""
-    a, constant = c * c - z * z * bottom, s * s - z * z * top
+def _fieller_normal(s: float, c: float, top: ErrorLaw, bottom: ErrorLaw, z: float) -> Bounds | None:
+    """(c^2 - z^2 B) r^2 - 2 s c r + s^2 - z^2 T <= 0; then half a step of the grid of S - r C on both sides."""
+    a, constant = c * c - z * z * bottom.variance, s * s - z * z * top.variance
     if c <= 0 or a <= 0:
         return None
     root = math.sqrt(max(0.0, (s * c) ** 2 - a * constant))
-    slack = half / c
-    return (s * c - root) / a - slack, (s * c + root) / a + slack
+    low, high = (s * c - root) / a, (s * c + root) / a
+    steep = c - z * math.sqrt(bottom.variance)  # how fast |S - r C| leaves the bar behind, at least
+    if steep <= bottom.step / 2:
+        return None
+    # half a step is max(top, |r| bottom) / 2, and |r| grows by it: solved for the far end
+    reach = max(top.step, max(abs(low), abs(high)) * bottom.step) / 2 / (steep - bottom.step / 2)
+    return low - reach, high + reach
 
 
 def _spreads(laid: Laid, generation: Generation, beta: float) -> list[Estimate]:
-    """Population variance E[x^2] - E[x]^2 on the grid; each mean's bar holds with 1 - beta/2, the spread's follows."""
+    """Population variance E[x^2] - E[x]^2 on the grid; the bar of each mean (and of the count, for a sample's) holds
+    with 1 - beta/2 (beta/3), the spread's follows.
+    """
     wanted = laid.wanted
+    part_beta = beta / (3 if wanted.sample else 2)
     (first, second), missed = sorted(laid.sums), _count(laid, generation)
     counts = laid.ordered(missed[0]).ravel()
     means = []
@@ -130,7 +138,7 @@ def _spreads(laid: Laid, generation: Generation, beta: float) -> list[Estimate]:
         part: Linear = laid.sums[quantity]
         values = laid.ordered(generation.value(quantity, part.functional)).ravel()
         law = generation.law(quantity, part.functional)
-        means.append((values, _fieller(law, missed[1], beta / 2, float(quantity.reach))))
+        means.append((values, _fieller(law, missed[1], part_beta, float(quantity.reach))))
     reach, squared = float(first.reach), float(second.reach)
     scale = float(wanted.offset)  # the square of half a step
     found = []
@@ -150,7 +158,7 @@ def _spreads(laid: Laid, generation: Generation, beta: float) -> list[Estimate]:
         correction = count / (count - 1) if wanted.sample else 1.0
         value = max(0.0, (y + squared) / 2 - u * u) * correction * scale
         low = max(0.0, (lows[1] + squared) / 2 - largest) * scale
-        few = max(2.0, float(count) - missed[1].bar(beta))
+        few = max(2.0, float(count) - missed[1].bar(part_beta))
         high = max(0.0, (highs[1] + squared) / 2 - smallest) * scale * (few / (few - 1) if wanted.sample else 1.0)
         if wanted.kind == "deviation":
             value, low, high = math.sqrt(value), math.sqrt(low), math.sqrt(high)

@@ -27,6 +27,7 @@ class Holdings:
     purchases: int = 0
     rented: list[tuple[frozenset[str], Fraction]] = field(default_factory=list)  # numbers on columns without a table
     noted: set[str] = field(default_factory=set)  # questions that somebody was given an answer to
+    ranked: dict[str, int] = field(default_factory=dict)  # quantiles by column and condition
     cuts: dict[str, list[int]] = field(default_factory=dict)  # of axes whose key does not list them
     seen: tuple[int, str] = (0, "")
     epoch: int = -1
@@ -39,7 +40,7 @@ class Holdings:
             return
         if self.epoch != book.state.epoch or (self.seen[0] and not book.has(*self.seen)):
             self.generations, self.purchases, self.seen, self.epoch = {}, 0, (0, ""), book.state.epoch
-            self.rented, self.noted = [], set()
+            self.rented, self.noted, self.ranked = [], set(), {}
         for entry in book.entries(self.seen[0]):
             if entry.epoch == self.epoch and entry.kind in (Mark.RELEASE, Mark.TOLD):
                 self._take(entry)
@@ -60,9 +61,12 @@ class Holdings:
             self.cuts |= body["answer"].get("cuts", {})
             over = {name.partition("|")[0] for name in table.names}
             self.rented = [(columns, paid) for columns, paid in self.rented if not columns <= over]
+        elif (mark := body["answer"].get("tree")) is not None:
+            self.ranked[mark] = self.ranked.get(mark, 0) + 1
         elif question.startswith(NUMBER):
             columns = frozenset(name.partition("|")[0] for name in body["answer"]["over"])
-            self.rented.append((columns, self.ledger.book.state.losses[body["of"][0]][0]))
+            if all(power for _, _, power, _ in body["answer"]["doses"]):  # a table would not have saved the others
+                self.rented.append((columns, self.ledger.book.state.losses[body["of"][0]][0] / self.ledger.times))
 
     def note(self, question: str) -> None:
         """Remember, once, that a question was answered from what was there: asked again with a narrower bar it is a

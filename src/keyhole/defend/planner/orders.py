@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.ledger import Bought, Ledger
@@ -15,6 +16,7 @@ from keyhole.defend.loss import Loss, Neighbours
 from keyhole.defend.noise import NoiseSource
 from keyhole.defend.planner.asks import AskedStatement
 from keyhole.defend.planner.columns import CutAxis, Partitions
+from keyhole.defend.planner.distinct import distinct_code
 from keyhole.defend.planner.holdings import NUMBER, TABLE, Holdings
 from keyhole.defend.planner.laid import Laid, Linear
 from keyhole.defend.planner.spoken import spoken
@@ -37,6 +39,7 @@ class Purchase:
     law: NoiseLaw
     laid: Laid | None = None
     question: str = ""  # of a number: what it answers
+    people: bool = False  # does it count people?
 
     @property
     def form(self) -> PurchaseForm:
@@ -46,6 +49,12 @@ class Purchase:
     def loss(self, neighbours: Neighbours) -> Loss:
         """The price."""
         return price(self.doses, self.law, self.form, neighbours)
+
+    def cost(self, ledger: Ledger, neighbours: Neighbours) -> Loss:
+        """What a person pays for it: a count of people is changed by 1 by each, however many rows he has."""
+        of_people = self.laid is not None and self.laid.wanted.distinct and self.people
+        loss = self.loss(neighbours)
+        return loss if of_people else ledger.per_person(loss)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,12 +114,9 @@ class Buying:
     def buy(self, order: Purchase, generation: int, analyst: str | None, what: str) -> BoughtTable:
         """The purchase, in the book and in the holdings. `BudgetExhausted` if it cannot be paid: nothing happened."""
         check_drawable(order.doses)
-        self.ledger.spend(order.loss(self.margins.neighbours), analyst=analyst, what=f"{order}: {what}")
+        self.ledger.spend(order.cost(self.ledger, self.margins.neighbours), analyst=analyst, what=f"{order}: {what}")
         charge = self.ledger.charged[-1]
-        true = self.margins.tables([axis.column for axis in order.axes], [d.quantity for d in order.doses])
-        if order.laid is not None:
-            kept_cells = order.laid.count.dense() == 1
-            true = tuple(np.array(values[kept_cells].sum(), dtype=np.int64) for values in true)
+        true = self._true(order)
         values = tuple(noisy(v, d, order.law, self.noise) for v, d in zip(true, order.doses, strict=True))
         names = order.names if order.laid is None else ()
         told = spoken(self.table, order.axes, order.doses, order.law, self.columns)
@@ -125,6 +131,18 @@ class Buying:
         made = replace(made, entry=entry.seq)
         self.holdings.refresh()
         return made
+
+    def _true(self, order: Purchase) -> tuple[NDArray[np.int64], ...]:
+        """What the noise is put on: read after it was paid."""
+        axes, quantities = [axis.column for axis in order.axes], [d.quantity for d in order.doses]
+        if order.laid is None:
+            return self.margins.tables(axes, quantities)
+        kept = order.laid.count.dense() == 1
+        if order.laid.wanted.distinct:
+            code = distinct_code(quantities[0].column, self.columns)
+            return (np.array(self.margins.distinct(code, axes, kept), dtype=np.int64),)
+        tables = self.margins.tables(axes, quantities)
+        return tuple(np.array(values[kept].sum(), dtype=np.int64) for values in tables)
 
 
 def _listed(axis: CutAxis) -> bool:

@@ -18,18 +18,21 @@ from keyhole.defend.loss import rounded_down
 from keyhole.defend.noise import NoiseSource, door
 from keyhole.defend.planner.asks import AskedStatement, asked
 from keyhole.defend.planner.choice import Chooser, Chosen, NotSold
+from keyhole.defend.planner.clipping import ClippingAdvice, buy_clipping
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.estimates import estimates
 from keyhole.defend.planner.holdings import Holdings
+from keyhole.defend.planner.keys import buy_keys, key_groups, key_note, key_order, released_keys
 from keyhole.defend.planner.orders import Buying
-from keyhole.defend.planner.quantiles import buy_quantile, quantile_estimate
+from keyhole.defend.planner.quantiles import buy_quantile, coarse_note
 from keyhole.defend.planner.stream import StreamPlan, StreamPlanner
 from keyhole.defend.planner.terms import PlanTerms
-from keyhole.defend.tables.margins import Margins
+from keyhole.defend.planner.tree import buy_tree
+from keyhole.defend.tables.margins import Margins, SourceMargins
 from keyhole.defend.workload import Estimate, GroupKey
-from keyhole.errors import BudgetExhausted, PrivacyParameterError, QueryError
+from keyhole.errors import BudgetExhausted, ConfigError, PrivacyParameterError, QueryError
 from keyhole.query import Refused, Statement
-from keyhole.schema import Schema
+from keyhole.schema import Role, Schema
 from keyhole.sql import lower
 
 REMEMBERED = 4096
@@ -75,7 +78,7 @@ class Planning:
     ) -> None:
         self._schema = asking_schema(schema, Domain(tuple(columns.columns.values())))
         self.columns, self.margins, self.terms = columns, margins, terms
-        n = margins.n if margins.neighbours == "replace-one" else None
+        n = margins.n if margins.neighbours == "replace-one" and ledger.rows == 1 else None
         self.setting = PlanSetting(ledger, n)
         self.holdings = Holdings(ledger, n)
         self.buying = Buying(schema.table, columns, margins, ledger, self.holdings, noise or door())
@@ -111,7 +114,8 @@ class Planning:
                 read = self.read(sql)
             except QueryError:
                 continue
-            found[read.mark] = read.question
+            if not read.question.unknown:
+                found[read.mark] = read.question
         self.stream = StreamPlanner(self.chooser, self.buying, self.terms).expected(found) if len(found) > 1 else None
 
     # --- answering ----------------------------------------------------------------------------------------------------
@@ -119,6 +123,8 @@ class Planning:
     def recall(self, asked: PlannedStatement, analyst: str | None) -> Answered | None:
         """What is free: public, released before, or following from what was, if it is good enough."""
         self.holdings.refresh()
+        if asked.question.unknown:
+            return self._keys(asked, Fraction(0), "released before", analyst)
         if self.stream is not None and self.stream.waits_for(asked.mark):
             return None
         chosen = self.chooser.choose(asked.question, asked.mark, analyst)
@@ -131,6 +137,11 @@ class Planning:
         ledger = self.setting.ledger
         before = ledger.spent()
         try:
+            if asked.question.unknown:
+                keys = buy_keys(self.buying, self.chooser, asked.question, analyst)
+                made = self._keys(asked, ledger.spent() - before, f"buys {keys}", analyst)
+                assert made is not None
+                return made
             if self.stream is not None and self.stream.waits_for(asked.mark):
                 self.stream.buy(analyst)
                 self.holdings.refresh()
@@ -139,8 +150,10 @@ class Planning:
                 return self.refused(asked.sql, Refused(chosen.reason), analyst)
             for order, generation in chosen.orders:
                 self.buying.buy(order, generation, analyst, asked.sql)
+            ranked = [w for w in asked.question.wanted if w.kind == "quantile"]
             for wanted, loss in chosen.quantiles:
-                buy_quantile(self.buying, self.chooser.part(wanted, ()), loss, analyst, asked.sql)
+                buy = buy_tree if self.chooser.by_tree(wanted, ranked) else buy_quantile
+                buy(self.buying, self.chooser.part(wanted, ()), loss, analyst, asked.sql)
             self.holdings.refresh()
             if chosen.orders or chosen.quantiles:
                 chosen = self.chooser.after(asked.question, asked.mark, analyst, chosen)
@@ -153,6 +166,18 @@ class Planning:
             return self.refused(asked.sql, Refused(str(error)), analyst)
         return self._answered(asked, chosen, ledger.spent() - before, analyst)
 
+    def _keys(self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None) -> Answered | None:
+        """Keys that nobody declared, from what was released."""
+        ledger = self.setting.ledger
+        kept = released_keys(ledger, asked.question, analyst)
+        if kept is None:
+            return None
+        ledger.tell(analyst, kept)
+        self._used[kept.entry] = None
+        groups = tuple(key_groups(kept, asked.question, self.terms.beta))
+        return Answered(asked.sql, True, groups, self.terms.beta, cost, ledger.left(analyst), self.margins.neighbours,
+                        how + self._in_epsilon(), None, (key_note(kept),), entry=kept.entry)  # fmt: skip
+
     def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
         """A statement that got no numbers."""
         left, neighbours = self.setting.ledger.left(analyst), self.margins.neighbours
@@ -163,7 +188,7 @@ class Planning:
         columns: list[list[Estimate]] = []
         for found in chosen.found:  # in the order of the question's parts
             if found.quantile is not None:
-                columns.append([quantile_estimate(found.quantile, found.wanted, self.columns, self.terms.beta)])
+                columns.append([found.quantile.estimate(found.wanted, self.columns, self.terms.beta)])
                 self.setting.ledger.tell(analyst, found.quantile.kept)
                 entries.append(found.quantile.kept.entry)
                 continue
@@ -174,7 +199,11 @@ class Planning:
         self._used.update(dict.fromkeys(entries))
         groups = tuple(self._groups(asked.question, columns))
         left = self.setting.ledger.left(analyst)
-        notes = (*(w.spoken for w in asked.question.wanted if w.spoken), *self._left_out(asked), *chosen.notes)
+        coarse = (coarse_note(w, self.columns) for w in asked.question.wanted if w.kind == "quantile")
+        said = [w.spoken for w in asked.question.wanted]
+        rows = self.setting.ledger.rows
+        bounded = f"of each person at most {rows} rows count, those of the smallest keyed hash" if rows > 1 else ""
+        notes = (*(note for note in (*said, *coarse, bounded) if note), *self._left_out(asked), *chosen.notes)
         made = Answered(asked.sql, asked.question.grouped, groups, self.terms.beta, cost, left,
                         self.margins.neighbours, chosen.how + self._in_epsilon(), None, notes)  # fmt: skip
         return replace(made, entry=max(entries)) if entries else made
@@ -188,8 +217,8 @@ class Planning:
         spent = self.setting.ledger.spent()
         if self.chooser.unit != "rho" or not self.terms.delta or not spent:
             return ""
-        delta = self.terms.delta
-        return f"; all so far is epsilon {float(epsilon_at(spent, delta)):.4g} at delta {float(delta):g}"
+        delta, keys = self.terms.delta, self.terms.delta_for_keys
+        return f"; all so far is epsilon {float(epsilon_at(spent, delta - keys)):.4g} at delta {float(delta):g}"
 
     def _left_out(self, asked: PlannedStatement) -> tuple[str, ...]:
         """Whom a GROUP BY does not show, from the declaration."""
@@ -209,6 +238,21 @@ class Planning:
             rows = zip(*columns[at * width : (at + 1) * width], strict=True)
             for values, made in zip(product(*axes), rows, strict=True):
                 yield tuple((name, v) for (name, _), v in zip(keys, values, strict=True)), tuple(made)
+
+    # --- advice -------------------------------------------------------------------------------------------------------
+
+    def clipping(self, column: str, analyst: str | None) -> ClippingAdvice:
+        """Bounds for a column that has none, bought for a hundredth of what is left; on a page of its own."""
+        named = self._schema.find(column)
+        if named is None or named.role in (Role.ID, Role.HIDDEN) or not isinstance(self.margins, SourceMargins):
+            raise ConfigError(f"--clip {column}: the table has no such column to be asked about")
+        ledger = self.setting.ledger
+        with ledger.book.lock, ledger.book.page():
+            ledger.check_analyst(analyst)
+            ledger.charged.clear()
+            found = buy_clipping(named.name, self.margins.source, ledger, self.buying.noise, analyst)
+            self.holdings.refresh()
+        return found
 
     # --- prices -------------------------------------------------------------------------------------------------------
 
@@ -233,6 +277,12 @@ class Planning:
 
     def _priced(self, read: PlannedStatement, analyst: str | None) -> Priced:
         try:
+            if read.question.unknown:
+                if released_keys(self.setting.ledger, read.question, analyst) is not None:
+                    return Priced(read.sql, Fraction(0), "released before")
+                order = key_order(self.chooser, analyst)
+                self.setting.ledger.check(order.loss, analyst=analyst)
+                return Priced(read.sql, order.loss.amount, f"buys {order}")
             chosen = self.chooser.choose(read.question, read.mark, analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
             return Priced(read.sql, Fraction(0), "", Refused(str(error)))

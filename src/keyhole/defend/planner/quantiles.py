@@ -19,6 +19,7 @@ from keyhole.defend.loss import Loss, Neighbours, Unit, rounded_down
 from keyhole.defend.noise import checked
 from keyhole.defend.planner.asks import Wanted
 from keyhole.defend.planner.columns import Partitions
+from keyhole.defend.planner.tree import tree_mark
 from keyhole.defend.workload import Estimate
 from keyhole.predicate import quote_name, to_sql
 
@@ -41,6 +42,12 @@ class BoughtQuantile:
     def ranks(self, beta: float) -> float:
         """How many people the rank is off at most, with probability 1 - beta: 2 ln(k / beta) / epsilon."""
         return 2 * math.log(self.candidates / beta) / float(self.epsilon)
+
+    def estimate(self, wanted: Wanted, columns: Partitions, beta: float) -> Estimate:
+        """The grid point as a number; its bar is in ranks, since one in values would look at the data."""
+        column = columns.number(wanted.column)
+        value = column.lo + self.point * column.step
+        return Estimate(value, None, ratio=True, ranks=math.ceil(self.ranks(beta)))
 
 
 def quantile_mark(wanted: Wanted) -> str:
@@ -84,10 +91,14 @@ def epsilon_for_ranks(ranks: float, beta: float, points: int) -> float:
     return 2 * math.log(min(points, MOST_CANDIDATES) / beta) / ranks
 
 
+def coarseness(column: Cuts) -> int:
+    """Of how many grid points one is a candidate: 1, or more on a very fine grid. Public."""
+    return -(-(column.steps + 1) // MOST_CANDIDATES)
+
+
 def candidates(column: Cuts) -> NDArray[np.int64]:
     """The grid points that can be chosen: all, or evenly spaced ones of a very fine grid. Public."""
-    points = column.steps + 1
-    return np.arange(0, points, -(-points // MOST_CANDIDATES), dtype=np.int64)
+    return np.arange(0, column.steps + 1, coarseness(column), dtype=np.int64)
 
 
 def scores(points: NDArray[np.int64], counts: NDArray[np.int64], at: NDArray[np.int64], level: Fraction) -> list[int]:
@@ -120,11 +131,13 @@ def buy_quantile(buying: Buying, part: AskedPart, loss: Loss, analyst: str | Non
     column, neighbours = buying.columns.number(wanted.column), buying.margins.neighbours
     epsilon = epsilon_of(loss)
     scale = checked(2 * sensitivity(wanted.level, neighbours) / epsilon)
-    buying.ledger.spend(loss, analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}")
+    buying.ledger.spend(
+        buying.ledger.per_person(loss), analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}"
+    )
     charge = buying.ledger.charged[-1]
     kept = part.laid.count.dense() == 1
     points, counts = buying.margins.points(column, [axis.column for axis in part.laid.axes], kept)
-    at = candidates(column)
+    points, at = points - points % coarseness(column), candidates(column)  # read as the candidate below
     chosen = int(at[buying.noise.choose(scores(points, counts, at, wanted.level), scale)])
     said = _packed(wanted, column, chosen, epsilon, len(at), buying.table)
     blank = _packed(wanted, column, 0, epsilon, len(at), buying.table)
@@ -137,11 +150,14 @@ def _packed(wanted: Wanted, column: Cuts, point: int, epsilon: Fraction, among: 
     sql = f"SELECT QUANTILE_CONT({name}, {float(wanted.level):g}) FROM {quote_name(table)} WHERE {to_sql(wanted.where)}"
     value = float(column.lo + point * column.step)
     line = json.dumps({"sql": sql, "answer": value, "noise": {"kind": "unknown"}}, ensure_ascii=False)
-    return {"kind": "quantile", "point": point, "epsilon": str(epsilon), "candidates": among, "lines": [line]}
+    told = {"kind": "quantile", "point": point, "epsilon": str(epsilon), "candidates": among, "lines": [line]}
+    return told | {"tree": tree_mark(wanted)}
 
 
-def quantile_estimate(found: BoughtQuantile, wanted: Wanted, columns: Partitions, beta: float) -> Estimate:
-    """The grid point as a number; its bar is in ranks, since one in values would look at the data."""
+def coarse_note(wanted: Wanted, columns: Partitions) -> str:
+    """What an analyst must know of a column that was read more coarsely than declared; from the declaration alone."""
     column = columns.number(wanted.column)
-    value = column.lo + found.point * column.step
-    return Estimate(value, None, ratio=True, ranks=math.ceil(found.ranks(beta)))
+    if (times := coarseness(column)) == 1:
+        return ""
+    step = float(times * column.step)
+    return f"{wanted.label}: {column.name} was read in steps of {step:g}, each number as the step below it"

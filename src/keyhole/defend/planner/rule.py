@@ -17,7 +17,6 @@ from keyhole.defend.loss import Unit
 from keyhole.defend.noise import NoiseSource
 from keyhole.defend.planner.allocation import Allocation
 from keyhole.defend.planner.single import LAWS, Rented, noise_within, worth_a_table
-from keyhole.defend.planner.ways import worst_product
 from keyhole.defend.tables.bought import BoughtTable, noisy
 from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation
@@ -107,16 +106,20 @@ class RulePlanner:
         return union if prod(self.sizes[name] for name in union) <= 2**16 and union in self.truth else names
 
     def table_noise(self, asked: Functional, names: Names) -> Fraction:
-        """The most noise with which a table answers everything like this on its columns, with what is known."""
+        """The most noise with which a table answers this question and everything like it on its columns, with what is
+        known. What is like it may be known well where it is not, so both are looked at.
+        """
         single = asked.vectors is not None and all(float(v.sum()) <= 1 for v in asked.vectors)
-        worst = [asked] if single else [_over(names, worst_product([self.sizes[n] for n in names], True))]
-        return most_noise(self.generation, names, worst, self.rule, self.sizes)
+        return most_noise(self.generation, names, [asked], self.rule, self.sizes, everything=not single)
 
 
 def most_noise(
-    generation: Generation, names: Names, asked: Sequence[Functional], rule: Rule, sizes: Mapping[str, int]
-) -> Fraction:
-    """By bisection on the noise of one table more."""
+    generation: Generation, names: Names, asked: Sequence[Functional], rule: Rule, sizes: Mapping[str, int], *,
+    everything: bool = False,
+) -> Fraction:  # fmt: skip
+    """By bisection on the noise of one table more: all that is asked is within the rule, and with `everything` also the
+    product question over the table's axes that would then be known least.
+    """
     law, shape = LAWS[rule.unit], tuple(sizes[name] for name in names)
 
     def enough(noise: float) -> bool:
@@ -125,7 +128,8 @@ def most_noise(
         trial.known[COUNT] = Inference(held.known, dict(held.info), dict(held.moments), dict(held.sizes))
         dose = Dose(COUNT, Fraction(noise))
         trial.add(BoughtTable(names, law, (dose,), (np.zeros(shape, np.int64),)))
-        return all(trial.law(COUNT, each).bar(rule.beta) <= rule.within for each in asked)
+        worst = [_over(names, trial.of(COUNT).worst(names))] if everything else []
+        return all(trial.law(COUNT, each).bar(rule.beta) <= rule.within for each in (*asked, *worst))
 
     low, high = 1e-9, 4 * rule.within**2 + 4
     while high / low > 1.0002:

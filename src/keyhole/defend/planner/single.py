@@ -12,12 +12,12 @@ import numpy as np
 from keyhole.defend.loss import Neighbours, Unit
 from keyhole.defend.planner.laid import Laid
 from keyhole.defend.planner.orders import Purchase, lone, sized
-from keyhole.defend.planner.ways import AskedPart, worst_product
+from keyhole.defend.planner.ways import AskedPart
 from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity, noise_for, rounded_noise
-from keyhole.defend.tables.residuals import Floats, Inference
+from keyhole.defend.tables.residuals import Inference
 from keyhole.defend.tables.tails import ErrorLaw
 
 LAWS: dict[Unit, NoiseLaw] = {"epsilon": "laplace", "rho": "gaussian"}
@@ -63,7 +63,7 @@ def bars(laid: Laid, generation: Generation, beta: float) -> dict[Quantity, floa
         if functional.empty or (quantity == COUNT and generation.n is not None and functional.whole):
             continue
         law = generation.law(quantity, functional)
-        scale = 2 * quantity.reach if quantity != COUNT else 1
+        scale = 1 if quantity.counts else 2 * quantity.reach
         found[quantity] = max(found.get(quantity, 0.0), law.bar(beta) / scale)
     return found
 
@@ -81,7 +81,7 @@ def cheapest_number(
         return None
     law, doses = LAWS[unit], []
     for quantity in needed(part, neighbours):
-        reach = target * (1 if quantity == COUNT else 2 * quantity.reach) - 0.5
+        reach = target * (1 if quantity.counts else 2 * quantity.reach) - 0.5
         if reach <= 0:
             return None
         doses.append(Dose(quantity, noise_within(reach, beta, law)))
@@ -101,12 +101,13 @@ def _down(noise: Fraction) -> Fraction:
 
 
 def cheapest_table(
-    part: AskedPart, axes: Sequence[Functional], generation: Generation, target: float, beta: float, unit: Unit,
-    neighbours: Neighbours,
-) -> Purchase:  # fmt: skip
-    """The cheapest table over the question's axes with which every functional in `axes` is within the target, together
-    with what its generation knows already (inverse variance). Found by bisection on the noise; exact tails.
+    part: AskedPart, generation: Generation, target: float, beta: float, unit: Unit, neighbours: Neighbours
+) -> Purchase:
+    """The cheapest table over the question's axes with which this question is within the target, together with what
+    its generation knows already (inverse variance); and unless it asks for single values only, the product question
+    over the axes that would then be known least. Found by bisection on the noise; exact tails.
     """
+    asked, everything = [f for _, f in part.needed], not _points(part.laid)
     law, quantities = LAWS[unit], sorted({COUNT, *part.quantities})
 
     def order(noise: float) -> Purchase:
@@ -119,8 +120,10 @@ def cheapest_table(
     def enough(made: Purchase) -> bool:
         trial = with_order(generation, made)
         for quantity in quantities:
-            limit = target * (1 if quantity == COUNT else 2 * quantity.reach)
-            if any(trial.law(quantity, functional).bar(beta) > limit for functional in axes):
+            limit = target * (1 if quantity.counts else 2 * quantity.reach)
+            names = part.laid.names
+            worst = [Functional.product(names, trial.of(quantity).worst(names))] if everything else []
+            if any(trial.law(quantity, functional).bar(beta) > limit for functional in (*asked, *worst)):
                 return False
         return True
 
@@ -135,7 +138,7 @@ def cheapest_table(
 
 def _width(quantity: Quantity, law: NoiseLaw) -> int:
     """A sum's target is a share of its whole range, two reaches wide."""
-    return 1 if quantity == COUNT else 4 if law == "gaussian" else 2
+    return 1 if quantity.counts else 4 if law == "gaussian" else 2
 
 
 def with_order(generation: Generation, order: Purchase) -> Generation:
@@ -150,19 +153,11 @@ def with_order(generation: Generation, order: Purchase) -> Generation:
     return trial
 
 
-def everything_on(part: AskedPart, known_total: bool) -> list[Functional]:
-    """What a table must answer to be worth it: this question, and unless it asks for single values only, the worst
-    product of subsets of its columns' values.
-    """
-    laid = part.laid
-    asked = [f for _, f in part.needed]
-    points = laid.count.vectors is not None and all(
+def _points(laid: Laid) -> bool:
+    """Does it ask for single values alone, one of each column?"""
+    return laid.count.vectors is not None and all(
         v.sum() <= 1 or axis in laid.count.keys for axis, v in enumerate(laid.count.vectors)
     )
-    if points:
-        return asked
-    vectors: tuple[Floats, ...] = worst_product(tuple(axis.size for axis in laid.axes), known_total)
-    return [*asked, Functional.product(laid.names, vectors)]
 
 
 def worth_a_table(table: Fraction, number: Fraction, rented: Rented) -> bool:

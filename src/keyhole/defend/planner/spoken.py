@@ -67,6 +67,8 @@ def _item(quantity: Quantity, columns: Partitions, present: CutAxis | None) -> l
     """The SELECT item of a quantity and its unit; a square has none."""
     if quantity == COUNT:
         return ["COUNT(*)" if present is None else f"COUNT({quote_name(present.column.name)})", "1"]
+    if quantity.power == 0:
+        return [f"COUNT(DISTINCT {quote_name(quantity.column)})", "1"]
     column = columns.number(quantity.column)
     if quantity.power != 1 or (present is not None and present.column.name != column.name):
         return ["", "1"]

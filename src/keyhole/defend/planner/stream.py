@@ -18,13 +18,15 @@ from keyhole.defend.planner.choice import Chooser, Keys
 from keyhole.defend.planner.columns import CutAxis
 from keyhole.defend.planner.laid import Laid, lay
 from keyhole.defend.planner.orders import Buying, Purchase, sized
-from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon
+from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon, quantile_mark
 from keyhole.defend.planner.single import LAWS
 from keyhole.defend.planner.terms import PlanTerms
+from keyhole.defend.planner.tree import buy_tree
 from keyhole.defend.planner.ways import cuts_of
+from keyhole.defend.tables.bought import check_drawable, drawable
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Quantity
-from keyhole.defend.tables.residuals import Floats, Inference, Names, subsets
+from keyhole.defend.tables.residuals import Floats, Names, subsets
 from keyhole.errors import BudgetExhausted
 from keyhole.query import Refused
 
@@ -107,19 +109,26 @@ class StreamPlanner:
             raise BudgetExhausted(
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=total, requested=0
             )
+        total = rounded_down(total / self.chooser.holdings.ledger.times, 6)
         parts = [(wanted, keys) for q in questions for wanted, keys in q.parts]
-        quantiles = {w.label + repr(w.where): w for w, _ in parts if w.kind == "quantile"}
-        linear = [(w, keys) for w, keys in parts if w.kind != "quantile"]
-        reserve = total if not linear else min(total / 2, total * QUANTILE * len(quantiles))
-        for wanted in quantiles.values():
-            loss = loss_of_epsilon(
-                rounded_down(reserve / len(quantiles), 6), self.chooser.unit, self.chooser.neighbours
-            )
-            buy_quantile(self.buying, self.chooser.part(wanted, ()), loss, analyst, wanted.label)
+        quantiles = {quantile_mark(w): w for w, _ in parts if w.kind == "quantile"}
+        distinct = [q for q in questions if q.wanted[0].distinct]
+        linear = [(w, keys) for w, keys in parts if w.kind != "quantile" and not w.distinct]
+        alone = len(quantiles) + len(distinct)
+        reserve = total if not linear else min(total / 2, total * QUANTILE * alone)
+        each = rounded_down(reserve / max(1, alone), 6)
+        ranked = list(quantiles.values())
+        for many in self.chooser.trees(ranked):
+            loss = loss_of_epsilon(each * len(many), self.chooser.unit, self.chooser.neighbours)
+            buy = buy_tree if self.chooser.by_tree(many[0], ranked) else buy_quantile
+            buy(self.buying, self.chooser.part(many[0], ()), loss, analyst, many[0].label)
+        for question in distinct:
+            order = self.chooser.distinct(question, each)
+            self.buying.buy(order, self.chooser.holdings.latest, analyst, question.sql)
         if not linear:
             return
         self._cut(linear)
-        rest = total - (reserve if quantiles else 0)
+        rest = total - (reserve if alone else 0)
         laid = [(self._laid(w, keys), keys) for w, keys in linear]
         asked = [(each, keys) for each, keys in laid if each.axes or not self._public(each)]
         if not asked:
@@ -158,10 +167,12 @@ class StreamPlanner:
         sums = sorted({m for laid in asked for m in laid.wanted.quantities if m != COUNT and m.power == 1})
         each = rounded_down(spend / (len(axes) + len(sums)), 6)
         number, law, neighbours = self.chooser.holdings.latest + 1, LAWS[self.chooser.unit], self.chooser.neighbours
-        for axis in axes.values():
-            self.buying.buy(sized(each, (axis,), (COUNT,), law, neighbours), number, analyst, "pilot")
-        for quantity in sums:
-            self.buying.buy(sized(each, (), (quantity,), law, neighbours), number, analyst, "pilot")
+        orders = [sized(each, (axis,), (COUNT,), law, neighbours) for axis in axes.values()]
+        orders += [sized(each, (), (quantity,), law, neighbours) for quantity in sums]
+        for order in orders:  # all of them, or none
+            check_drawable(order.doses)
+        for order in orders:
+            self.buying.buy(order, number, analyst, "pilot")
         return self.chooser.holdings.generation(number)
 
     def _people(self, pilot: Generation) -> float:
@@ -208,14 +219,10 @@ class StreamPlanner:
                 if quantity == COUNT and known:
                     continue
                 functional = laid.count if quantity not in laid.sums else laid.sums[quantity].functional
-                if functional.vectors is None:
-                    continue  # not planned for: it takes what the others need
-                table = Inference.weights(functional.profiles)
-                for keep in subsets(functional.names):
+                for keep, size in functional.matters().items():
                     if not keep and quantity == COUNT and self.chooser.holdings.n is not None:
                         continue
-                    at = tuple(int(name in keep) for name in functional.names)
-                    matters[quantity, keep] = matters.get((quantity, keep), 0.0) + factor**2 * float(table[at])
+                    matters[quantity, keep] = matters.get((quantity, keep), 0.0) + factor**2 * size
             if matters:
                 yield AnswerRow(matters, within, kind)
 
@@ -262,7 +269,9 @@ class StreamPlanner:
         for (names, quantities), part in zip(candidates, share, strict=True):
             if part > 0:
                 amount = rounded_down(spend * Fraction(float(part)), 6)
-                orders.append(sized(amount, [axes[name] for name in names], quantities, law, neighbours))
+                order = sized(amount, [axes[name] for name in names], quantities, law, neighbours)
+                if drawable(order.doses):
+                    orders.append(order)
         return orders
 
 

@@ -22,3 +22,4 @@ class PlanTerms:
     spend: Fraction = SPEND
     anyway: bool = False
     delta: Fraction = Fraction(0)
+    delta_for_keys: Fraction = Fraction(0)

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-import numpy as np
-
 from keyhole.basis.cells.cuts import Cuts
 from keyhole.defend.planner.asks import Wanted
 from keyhole.defend.planner.columns import CutAxis, Partitions
@@ -15,7 +13,6 @@ from keyhole.defend.planner.laid import Laid, lay
 from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Quantity
-from keyhole.defend.tables.residuals import Floats
 from keyhole.errors import UnsupportedQuery
 
 TRIED = 8  # combinations of partitions that inference is tried on
@@ -112,22 +109,3 @@ def variances(laid: Laid, generation: Generation) -> dict[Quantity, float]:
             continue
         found[quantity] = max(found.get(quantity, 0.0), generation.variance(quantity, functional))
     return found
-
-
-def worst_product(sizes: Sequence[int], known_total: bool) -> tuple[Floats, ...]:
-    """0/1 vectors of a product condition whose error on a table of these sizes is the largest.
-
-    With the total known m of N cells have m(N - m)/N times the variance of one: m nearest to N/2; else all cells. A
-    greedy choice axis by axis: half of the largest axis and all of the others is N/2 wherever a size is even.
-
-    >>> [v.tolist() for v in worst_product((3, 4), True)]
-    [[1.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0]]
-    """
-    vectors = [np.ones(size) for size in sizes]
-    if known_total and sizes:
-        total = float(np.prod(sizes))
-        reachable = [(abs(total / size * half - total / 2), axis, half) for axis, size in enumerate(sizes)
-                     for half in (size // 2, -(-size // 2)) if half]  # fmt: skip
-        _, axis, half = min(reachable)
-        vectors[axis][half:] = 0.0
-    return tuple(vectors)

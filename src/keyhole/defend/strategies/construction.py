@@ -13,7 +13,7 @@ from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
 from keyhole.defend.mechanisms.iterative import IterativeConstruction, OfflinePlan, plan_offline
 from keyhole.defend.noise import NoiseSource
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
+from keyhole.defend.strategies.planned import UPDATES, best_plan
 from keyhole.defend.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 from keyhole.query import Refused
@@ -24,6 +24,7 @@ class OneConstruction:
     """One construction for all questions that are expected and were not released before; charged to the first."""
 
     setting: Setting
+    update: str = "multiplicative-weights"
     noise: NoiseSource | None = None
     expected: tuple[Question, ...] = ()
 
@@ -46,18 +47,23 @@ class OneConstruction:
             raise BudgetExhausted(
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
             )
-        return plan_offline(
-            MultiplicativeWeights,
-            n=s.histogram.public_n,
-            cells=s.histogram.cells,
-            queries=len(asked),
-            beta=s.beta,
-            epsilon=None if s.accuracy is not None else left,
-            accuracy=s.accuracy,
-        )
+
+        def planned(delta: Fraction) -> OfflinePlan:
+            return plan_offline(
+                UPDATES[self.update],
+                n=s.histogram.public_n,
+                cells=s.histogram.cells,
+                queries=len(asked),
+                beta=s.beta,
+                delta=delta,
+                epsilon=None if s.accuracy is not None else left,
+                accuracy=s.accuracy,
+            )
+
+        return best_plan(planned, (Fraction(0), s.ledger.delta_left()), s.accuracy)
 
     def _loss(self, plan: OfflinePlan) -> Loss:
-        return Loss.of_epsilon(plan.epsilon, 0, self.setting.histogram.neighbours)
+        return Loss.of_epsilon(plan.epsilon, plan.delta, self.setting.histogram.neighbours)
 
     def prices(self, questions: Sequence[Question], analyst: str | None) -> list[tuple[Fraction, str] | Refused]:
         """The first new question bears the price of the construction."""
@@ -91,12 +97,12 @@ class OneConstruction:
         asked = [f for q in new for f in q.asked]
         try:
             mechanism = IterativeConstruction(
-                s.histogram, s.ledger, self._plan(asked, analyst), MultiplicativeWeights, analyst, self.noise
+                s.histogram, s.ledger, self._plan(asked, analyst), UPDATES[self.update], analyst, self.noise
             )
             built = mechanism.construct(asked)
         except BudgetExhausted as error:
             return Refused(str(error))
-        how = f"iterative construction (multiplicative-weights), {built.rounds} of {built.plan.rounds} rounds"
+        how = f"iterative construction ({self.update}), {built.rounds} of {built.plan.rounds} rounds"
         left, bar, made = s.ledger.left(analyst), Fraction(built.plan.bar), {}
         for q in new:
             made[q.fingerprint()] = releases = [

@@ -10,6 +10,7 @@ from typing import Literal
 
 from keyhole.defend.answering import Made, Setting
 from keyhole.defend.base import Release
+from keyhole.defend.bundle import Bundle
 from keyhole.defend.ledger import Bought
 from keyhole.defend.linear import l1_sensitivity, l2_sensitivity_squared
 from keyhole.defend.loss import Loss, rounded_down
@@ -30,17 +31,22 @@ class EachAlone:
     setting: Setting
     kind: Literal["laplace", "gaussian"]
     noise: NoiseSource | None = None
+    bundle: Bundle | None = None  # a file that is paid for at once
     share: Fraction | None = None  # what one statement may spend; None: nothing was said of what is to come
 
     def expect(self, questions: Sequence[Question], analyst: str | None) -> None:
-        """Share out what is left."""
-        self.share = self._shares(questions, analyst)
+        """Share out what is left: evenly, or with a delta all at once, where that gives each statement more."""
+        self.share, self.bundle = self._shares(questions, analyst), None
+        if self.kind == "laplace" and self.setting.accuracy is None:
+            new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
+            self.bundle = Bundle.planned(self.setting.ledger, len(new), analyst)
 
     def prices(self, questions: Sequence[Question], analyst: str | None) -> list[tuple[Fraction, str] | Refused]:
         """Each statement's price; later repetitions of a statement are free."""
         made: list[tuple[Fraction, str] | Refused] = []
         seen: set[str] = set()
         share = self.one_tenth(analyst) if self.share is None else self.share
+        bundle, first = self.bundle, True
         for q in questions:
             key = q.fingerprint()
             if not q.asked:
@@ -50,6 +56,9 @@ class EachAlone:
             elif (known := self.setting.recalled(q, analyst)) is not None:
                 own = self.setting.ledger.news(analyst, known[1].of)
                 made.append((Fraction(0), f"released before{f'; counts {float(own):g} for {analyst}' if own else ''}"))
+            elif bundle is not None:
+                made.append((bundle.loss.amount if first else Fraction(0), str(bundle)))
+                first = False
             else:
                 quoted = self._quote(q, share)
                 if isinstance(quoted, Refused):
@@ -61,6 +70,8 @@ class EachAlone:
 
     def answer(self, question: Question, analyst: str | None) -> Made | Refused:
         """Charge, release and remember one statement."""
+        if self.bundle is not None and self.bundle.used < self.bundle.times:
+            return self._bundled(self.bundle, question, analyst)
         share = self.one_tenth(analyst) if self.share is None else self.share
         loss = self._quote(question, share)
         if isinstance(loss, Refused):
@@ -71,6 +82,26 @@ class EachAlone:
             return Refused(str(error))
         self.setting.remember(question, releases, Bought(question.sql, len(releases), analyst))
         return releases, self.setting.ledger.price(loss).amount
+
+    def _bundled(self, bundle: Bundle, question: Question, analyst: str | None) -> Made | Refused:
+        """One of the answers that are paid for together."""
+        s = self.setting
+        if isinstance(quoted := self._quote(question, bundle.each), Refused):
+            return quoted
+        before = s.ledger.spent()
+        try:
+            purse = bundle.purse(analyst, question.sql)
+        except BudgetExhausted as error:
+            return Refused(str(error))
+        assert bundle.paid is not None
+        made = Laplace(s.histogram, purse, bundle.each, s.release_beta(question), None, self.noise)
+        told = replace(bundle.loss, amount=bundle.each, delta=Fraction(0))
+        releases = [
+            replace(r, cost=told, left=s.ledger.left(analyst), how=f"{r.how}; {bundle}")
+            for r in _in_units(question, made.release(question.asked))
+        ]
+        s.remember(question, releases, Bought(question.sql, len(releases), analyst, (bundle.paid[0],)))
+        return releases, s.ledger.spent() - before
 
     def one_tenth(self, analyst: str | None) -> Fraction:
         """What a single statement may spend where no accuracy is asked for: a tenth of the cap, if so much is left."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -13,19 +13,11 @@ from keyhole.defend.ledger import Bought, SavedRun
 from keyhole.defend.loss import Loss, exact
 from keyhole.defend.mechanisms.online_ic import OnlineIC, OnlinePlan, plan_online
 from keyhole.defend.noise import NoiseSource
+from keyhole.defend.strategies.planned import UPDATES, best_plan
 from keyhole.defend.updates.base import DatabaseUpdate
-from keyhole.defend.updates.median import Median
-from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
-from keyhole.defend.updates.perceptron import Perceptron
 from keyhole.defend.workload import Question
 from keyhole.errors import BudgetExhausted, PrivacyParameterError
 from keyhole.query import Refused
-
-UPDATES: dict[str, Callable[[int, float], DatabaseUpdate[Any]]] = {
-    "multiplicative-weights": MultiplicativeWeights,
-    "median": Median,
-    "perceptron": Perceptron,
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,29 +92,20 @@ class PrepaidRun:
             raise BudgetExhausted(
                 "nothing is left of the budget: nothing was spent; raise the budget", remaining=left, requested=0
             )
-        plans = []
-        for delta in sorted({Fraction(0), s.ledger.delta_left()}):
-            try:
-                plans.append(
-                    plan_online(
-                        UPDATES[self.update],
-                        n=n,
-                        cells=s.histogram.cells,
-                        queries=max(s.horizon, wanted),
-                        beta=s.beta,
-                        delta=delta,
-                        epsilon=None if s.accuracy is not None else left,
-                        accuracy=s.accuracy,
-                    )
-                )
-            except PrivacyParameterError:
-                if not plans and delta > 0:
-                    raise
-                if delta == 0 and s.ledger.delta_left() == 0:
-                    raise
-        if s.accuracy is not None:
-            return min(plans, key=lambda p: exact(p.epsilon))
-        return min(plans, key=lambda p: p.bar)
+
+        def planned(delta: Fraction) -> OnlinePlan:
+            return plan_online(
+                UPDATES[self.update],
+                n=n,
+                cells=s.histogram.cells,
+                queries=max(s.horizon, wanted),
+                beta=s.beta,
+                delta=delta,
+                epsilon=None if s.accuracy is not None else left,
+                accuracy=s.accuracy,
+            )
+
+        return best_plan(planned, (Fraction(0), s.ledger.delta_left()), s.accuracy)
 
     def _wanted(self, questions: Sequence[Question], analyst: str | None) -> int:
         """How many linear queries are new: those released before are given again for nothing."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defend.noise import NoiseSource, checked
+from keyhole.defend.noise import LARGEST_SCALE, NoiseSource, checked
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
 from keyhole.defend.tables.residuals import Floats, Names
 
@@ -84,6 +84,11 @@ def check_drawable(doses: Sequence[Dose]) -> None:
         checked(dose.noise)
 
 
+def drawable(doses: Sequence[Dose]) -> bool:
+    """Can a sampler draw all of this noise?"""
+    return all(0 < dose.noise <= LARGEST_SCALE for dose in doses)
+
+
 def noisy(true: Whole, dose: Dose, law: NoiseLaw, noise: NoiseSource) -> Whole:
     """Independent discrete noise on every cell."""
     draw = noise.gaussian if law == "gaussian" else noise.laplace
@@ -91,4 +96,4 @@ def noisy(true: Whole, dose: Dose, law: NoiseLaw, noise: NoiseSource) -> Whole:
     return true + drawn.reshape(true.shape)
 
 
-__all__ = ["COUNT", "BoughtTable", "Whole", "check_drawable", "noisy"]
+__all__ = ["COUNT", "BoughtTable", "Whole", "check_drawable", "drawable", "noisy"]

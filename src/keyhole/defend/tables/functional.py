@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defend.tables.residuals import Floats, Names, Profile
+from keyhole.defend.tables.residuals import Floats, Inference, Names, Profile, component, subsets
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +83,22 @@ class Functional:
             held[axis] = slice(cell, cell + 1)
         found = np.zeros(self.sizes)
         found[tuple(held)] = self.weights[tuple(held)]
+        return found
+
+    def matters(self) -> dict[Names, float]:
+        """How much the variance of each residual adds to that of the answer (to the worst group's).
+
+        >>> Functional.of(("a",), np.array([True, False])).matters()
+        {(): 0.25, ('a',): 0.5}
+        """
+        if self.vectors is not None:
+            table = Inference.weights(self.profiles)
+            return {keep: float(table[tuple(int(n in keep) for n in self.names)]) for keep in subsets(self.names)}
+        found = dict.fromkeys(subsets(self.names), 0.0)
+        for group in product(*map(range, self.groups)):
+            weights = self.dense(group)
+            for keep in found:
+                found[keep] = max(found[keep], float((component(weights, self.names, keep) ** 2).sum()))
         return found
 
     def within(self, table: Floats) -> Floats:

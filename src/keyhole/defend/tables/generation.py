@@ -64,7 +64,7 @@ class Generation:
         return asked.within(table)
 
     def law(self, quantity: Quantity, asked: Functional) -> ErrorLaw:
-        """Of the error of each group (of the worst one, where they differ)."""
+        """Of the error of each group; where groups differ, one whose bar is at least that of each."""
         if asked.empty or (quantity == COUNT and self.n is not None and asked.whole):
             return ErrorLaw()
         relevant = [t for t in self.tables if t.holds(quantity)]
@@ -88,8 +88,7 @@ class Generation:
             for table in relevant:
                 part = self._law_of(quantity, asked.names, weights, table)
                 here = here.plus(part)
-            if here.deviation > worst.deviation:
-                worst = here
+            worst = worst.over(here)
         return worst
 
     def _law_of(self, quantity: Quantity, names: Names, weights: Floats, table: BoughtTable) -> ErrorLaw:

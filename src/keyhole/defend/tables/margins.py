@@ -14,6 +14,7 @@ from keyhole.basis.cells.cuts import Cuts
 from keyhole.basis.cells.declared import Declared
 from keyhole.defend.loss import Neighbours
 from keyhole.defend.tables.bought import Whole
+from keyhole.defend.tables.functional import Functional
 from keyhole.defend.tables.quantity import COUNT, Quantity
 from keyhole.errors import UnsupportedQuery
 from keyhole.tables import DuckDBSource
@@ -37,6 +38,14 @@ class Margins(Protocol):
 
     def points(self, column: Cuts, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> tuple[Whole, Whole]:
         """Grid points of a column that occur in the kept cells of the axes, increasing, and how often."""
+
+    def distinct(self, code: str, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> int:
+        """How many different values an SQL expression has in the kept cells of the axes."""
+
+    def keys(
+        self, columns: Sequence[str], axes: Sequence[Declared], asked: Functional
+    ) -> Sequence[tuple[tuple[str, ...], int]]:
+        """The values of undeclared columns, as text, among the people asked about, and how many have each."""
 
 
 def check_size(axes: Sequence[Declared]) -> None:
@@ -90,6 +99,18 @@ class SourceMargins:
         np.add.at(found, points[inside] - 1, counts[inside])
         at = np.flatnonzero(found)
         return at, found[at]
+
+    def distinct(self, code: str, axes: Sequence[Declared], kept: NDArray[np.bool_]) -> int:
+        """Counted in the engine."""
+        cells = ", ".join(map(str, np.flatnonzero(kept.ravel()).tolist()))
+        return self.source.distinct(code, f"({_code(axes)}) IN ({cells})" if cells else "FALSE")
+
+    def keys(
+        self, columns: Sequence[str], axes: Sequence[Declared], asked: Functional
+    ) -> Sequence[tuple[tuple[str, ...], int]]:
+        """In the order of the keys, whatever the order of the file."""
+        cells = ", ".join(map(str, np.flatnonzero(asked.dense().ravel()).tolist()))
+        return self.source.keyed(columns, f"({_code(axes)}) IN ({cells})" if cells else "FALSE")
 
     def _summed(self, quantity: Quantity) -> str:
         column = self.columns[quantity.column]

@@ -19,7 +19,9 @@ PurchaseForm = Literal[
 class Quantity:
     """The count (no column), or the centred sum of a column on its grid: u = 2k - steps for grid point k.
 
-    With `power` 2 it is the sum of 2u^2 - steps^2. One person adds a whole number from -reach to reach.
+    With `power` 2 it is the sum of 2u^2 - steps^2. One person adds a whole number from -reach to reach. With `power` 0
+    it is how many different values of the column there are (of people, where it is the id): one row more or less, or
+    another row instead, changes it by 1 at most. It is no sum over cells, so it is bought as one number alone.
 
     >>> COUNT.reach, Quantity("age", 73).reach, Quantity("age", 73, 2).reach
     (1, 73, 5329)
@@ -34,7 +36,14 @@ class Quantity:
         """The most that one person adds."""
         return self.steps if self.power == 1 else self.steps * self.steps
 
+    @property
+    def counts(self) -> bool:
+        """Does one row add 0 or 1?"""
+        return not self.column or self.power == 0
+
     def __str__(self) -> str:
+        if self.power == 0:
+            return f"different values of {self.column}"
         return "count" if not self.column else f"sum of {self.column}" + (" squared" if self.power == 2 else "")
 
 
@@ -67,15 +76,15 @@ def price(doses: Iterable[Dose], law: NoiseLaw, form: PurchaseForm, neighbours: 
     """
     listed = list(doses)
     if law == "gaussian":
-        count = sum((1 / d.noise for d in listed if d.quantity == COUNT), Fraction(0))
-        sums = sum((d.quantity.reach**2 / d.noise for d in listed if d.quantity != COUNT), Fraction(0))
+        count = sum((1 / d.noise for d in listed if d.quantity.counts), Fraction(0))
+        sums = sum((d.quantity.reach**2 / d.noise for d in listed if not d.quantity.counts), Fraction(0))
         if neighbours == "add-remove":
             moved = count + sums
         else:
             moved = max((2 if form == "table" else 1) * (count + sums), 4 * sums)
         return Loss("rho", moved / 2, Fraction(0), neighbours)
-    count = sum((1 / d.noise for d in listed if d.quantity == COUNT), Fraction(0))
-    sums = sum((d.quantity.reach / d.noise for d in listed if d.quantity != COUNT), Fraction(0))
+    count = sum((1 / d.noise for d in listed if d.quantity.counts), Fraction(0))
+    sums = sum((d.quantity.reach / d.noise for d in listed if not d.quantity.counts), Fraction(0))
     if neighbours == "add-remove":
         moved = count + sums
     else:

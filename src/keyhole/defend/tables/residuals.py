@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Names = tuple[str, ...]  # keys of axes, in increasing order
+TRIED = 2**16  # product questions among which the worst is looked for
 
 
 def subsets(names: Names) -> Iterator[Names]:
@@ -141,6 +142,33 @@ class Inference:
         found, weights = self.variances(names), self.weights(profiles)
         found[weights == 0] = 0.0  # what does not matter may be unknown
         return found
+
+    def worst(self, names: Names) -> tuple[Floats, ...]:
+        """0/1 vectors of the product question over these axes that is known least: the largest variance there is.
+
+        Along an axis of d cells share^2 A + spread B is largest between d/2 and d cells kept, whatever A and B are, so
+        all such numbers are tried on all axes together; beyond TRIED combinations, half and all of each axis.
+
+        >>> made = Inference(known=10.0)
+        >>> made.add(("a", "b"), np.zeros((3, 4)), 1.0)
+        >>> [v.tolist() for v in made.worst(("a", "b"))]  # half of the twelve cells
+        [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0]]
+        """
+        sizes = [self.sizes[name] for name in names]
+        kept = [list(range(-(-size // 2), size + 1)) for size in sizes]
+        if prod(map(len, kept)) > TRIED:
+            kept = [[each[0], each[-1]] for each in kept]
+        found = self.variances(names)
+        for size, numbers in zip(sizes, kept, strict=True):  # each axis of two becomes the last axis, of its numbers
+            share = np.array(numbers) / size
+            matters = np.stack([share**2, np.array(numbers) * (1 - share)])
+            with np.errstate(invalid="ignore"):
+                first, second = found[0][..., None] * matters[0], found[1][..., None] * matters[1]
+            found = np.nan_to_num(first, nan=0.0, posinf=np.inf) + np.nan_to_num(second, nan=0.0, posinf=np.inf)
+        at = np.unravel_index(int(np.argmax(found)), found.shape)
+        return tuple(
+            np.where(np.arange(size) < numbers[k], 1.0, 0.0) for size, numbers, k in zip(sizes, kept, at, strict=True)
+        )
 
     def dense(self, names: Names, weights: Floats) -> float:
         """The variance of a question whose weights are no product: one for each cell."""

@@ -47,6 +47,16 @@ class ErrorLaw:
         terms = (*self.laplace, *other.laplace)
         return ErrorLaw(self.variance + other.variance, gathered(terms), max(self.step, other.step))
 
+    def over(self, other: ErrorLaw) -> ErrorLaw:
+        """A law whose bar is at no beta below that of either: the larger of each part, largest with largest.
+
+        A sum of symmetric unimodal noise has heavier tails when any of its parts does (Birnbaum 1948). Which of two
+        laws has the wider bar may depend on beta, so the wider deviation alone does not tell.
+        """
+        return ErrorLaw(
+            max(self.variance, other.variance), largest(self.laplace, other.laplace), max(self.step, other.step)
+        )
+
     def bar(self, beta: float) -> float:
         """A bound that the error passes with probability beta at most, half a step of the grid included."""
         if not self.laplace:
@@ -79,6 +89,23 @@ def gathered(terms: Iterable[tuple[float, int]], digits: int = 6) -> Terms:
         if scale > 0:
             found[_up(scale, digits)] = found.get(_up(scale, digits), 0) + times
     return tuple(sorted(found.items(), reverse=True))
+
+
+def largest(first: Terms, second: Terms) -> Terms:
+    """The larger of the k-th largest scales of two lists, for every k.
+
+    >>> [(round(b, 9), k) for b, k in largest(((3.0, 1), (1.0, 2)), ((2.0, 2),))]
+    [(3.0, 1), (2.0, 1), (1.0, 1)]
+    """
+    left, right, found = [list(t) for t in first], [list(t) for t in second], []
+    while left and right:
+        times = int(min(left[0][1], right[0][1]))
+        found.append((float(max(left[0][0], right[0][0])), times))
+        for side in (left, right):
+            side[0][1] -= times
+            if not side[0][1]:
+                side.pop(0)
+    return gathered([*found, *((float(b), int(k)) for b, k in (*left, *right))])
 
 
 def laplace_terms(weights: NDArray[np.float64], scale: float) -> Terms:

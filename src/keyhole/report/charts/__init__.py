@@ -1,1 +1,1 @@
-"""Charts of what attacks, oracles and defences do, one file per family. Need the `plot` extra."""
+"""Charts of what attacks, oracles and defences do, one file per family: drawn as in the pages, or written to a file."""

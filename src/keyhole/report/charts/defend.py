@@ -5,35 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from keyhole.errors import MissingExtra
 from keyhole.report.charts.files import write_chart
+from keyhole.report.html.axes import Axis
+from keyhole.report.html.charts import Drawing, Series, line_drawing
 
 TITLE = "Share of people recovered, against epsilon"
 
 
+def recovered(curves: Mapping[str, Sequence[tuple[float, float]]], rules: Mapping[str, float]) -> Drawing:
+    """One line an attack over a logarithmic epsilon; `rules` are levels to compare with."""
+    points = [(float(x), float(y)) for curve in curves.values() for x, y in curve]
+    x = Axis.of("total epsilon of the answers", [at for at, _ in points], log=True)
+    y = Axis.of("share recovered", [v for _, v in points] + list(rules.values()))
+    series = [Series(name, [(float(a), float(b)) for a, b in curve]) for name, curve in curves.items()]
+    series += [
+        Series(name, [(x.lo, level), (x.hi, level)], style=f"guide g{k % 3}")
+        for k, (name, level) in enumerate(rules.items())
+    ]
+    return line_drawing(series, x, y, "Share of people recovered against the epsilon that all answers cost together.")
+
+
 def recovered_plot(curves: Mapping[str, Sequence[tuple[float, float]]], rules: Mapping[str, float], path: Path) -> None:
-    """One line an attack over a logarithmic epsilon; `rules` are levels to compare with. Needs the `plot` extra."""
-    try:
-        import altair
-    except ImportError as error:
-        raise MissingExtra("plotting", "plot") from error
-    points = [(name, float(x), float(y)) for name, curve in curves.items() for x, y in curve]
-    left, right = min(x for _, x, _ in points), max(x for _, x, _ in points)
-    points += [(name, x, level) for name, level in rules.items() for x in (left, right)]
-    names = [*curves, *rules]
-    dashes = [[1, 0] if name in curves else [6, 4] for name in names]
-    chart = (
-        altair.Chart(altair.InlineData(values=[{"answers": n, "x": x, "y": y} for n, x, y in points]))
-        .mark_line(point=True)
-        .encode(
-            x=altair.X("x:Q", title="total epsilon of the answers", scale=altair.Scale(type="log")),
-            y=altair.Y("y:Q", title="share recovered", scale=altair.Scale(domain=[0.4, 1.0])),
-            color=altair.Color("answers:N", title=None, sort=names),
-            strokeDash=altair.StrokeDash(
-                "answers:N", legend=None, sort=names, scale=altair.Scale(domain=names, range=dashes)
-            ),
-            tooltip=["answers:N", "x:Q", "y:Q"],
-        )
-        .properties(width=520, height=320, title=TITLE)
-    )
-    write_chart(chart, path, title=TITLE)
+    """The same in a file, written as the path's suffix says."""
+    write_chart(recovered(curves, rules), path, title=TITLE)

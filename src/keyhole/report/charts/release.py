@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from keyhole.errors import MissingExtra
 from keyhole.report.charts.files import write_chart
+from keyhole.report.html.bars import bar_drawing
+from keyhole.report.html.charts import Drawing
 
 
-def plot_prices(prices: Mapping[str, float], path: Path, *, title: str) -> None:
-    """One bar a mechanism, cheapest first; what has no price is left out. Needs the `plot` extra."""
-    try:
-        import altair
-    except ImportError as error:
-        raise MissingExtra("plotting", "plot") from error
-    rows = [
-        {"mechanism": name, "epsilon": value} for name, value in prices.items() if math.isfinite(value) and value > 0
-    ]
-    chart = (
-        altair.Chart(altair.InlineData(values=rows))
-        .mark_bar()
-        .encode(
-            x=altair.X("epsilon:Q", title="epsilon spent", scale=altair.Scale(type="log")),
-            y=altair.Y("mechanism:N", title=None, sort="x"),
-            tooltip=["mechanism:N", "epsilon:Q"],
-        )
-        .properties(width=560, height=260, title=title)
-    )
-    write_chart(chart, path, title=title)
+def prices(costs: Mapping[str, float]) -> Drawing:
+    """One bar a mechanism, cheapest first; what has no price is in the table alone."""
+    return bar_drawing(costs, "epsilon spent", "What each mechanism spends on the same stream of questions.")
+
+
+def plot_prices(costs: Mapping[str, float], path: Path, *, title: str) -> None:
+    """The same in a file, written as the path's suffix says."""
+    write_chart(prices(costs), path, title=title)

@@ -5,33 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keyhole.report.html.axes import Axis
-from keyhole.report.html.charts import Narrowed, Series, heat_map, line_chart, range_chart
+from keyhole.report.html.charts import Narrowed, heat_map, range_chart
+from keyhole.report.html.growth import first_said, growth
 from keyhole.report.html.markup import Markup, folded, lines, name, table, tag
 from keyhole.report.html.page import Section, Tile, page
+from keyhole.report.html.repair import by_analyst, by_rule, repair
+from keyhole.report.sentence import counted
 
 SHOWN = 300  # findings with their proofs; the rest is a table of names
 PICTURED = 40
 INFINITE = float("inf")
+MEANING = (
+    "Exposed: the value follows, by the arithmetic shown. Inferred: it does not, but something does that was not known "
+    "before."
+)
 
 
 def audit_page(verdict: Mapping[str, Any], log: str = "", said: Sequence[str] = ()) -> str:
     """One page. `verdict` is what `keyhole audit --format json` writes; `map` in it (see `query_map`) is drawn."""
     found = len(verdict["exposed"]) + len(_inferred(verdict))
     mood = "bad" if found else "good" if verdict["complete"] else "warn"
-    source, counted = verdict["source"], verdict["statements"]
-    about = f"{counted['total']:,} statements about {verdict['people']:,} people in {source['table']}."
+    source, told = verdict["source"], verdict["statements"]
+    people = counted(verdict["people"], "person", "people")
+    about = f"{counted(told['total'], 'statement')} about {people} in {source['table']}."
     under = [f"{log}: {about}" if log else about, *said]
     return page("audit", verdict["sentence"], mood, under, list(_tiles(verdict)), _sections(verdict, log))
 
 
 def _tiles(verdict: Mapping[str, Any]) -> Iterator[Tile]:
-    exposed, inferred, counted = verdict["exposed"], _inferred(verdict), verdict["statements"]
+    exposed, inferred, told = verdict["exposed"], _inferred(verdict), verdict["statements"]
     people = len({_who(f["record"]) for f in exposed})
-    yield Tile(f"{people:,}", "people exposed", "bad" if people else "good")
+    yield Tile(f"{people:,}", f"{'person' if people == 1 else 'people'} exposed", "bad" if people else "good")
     narrowed = len({_who(f["record"]) for f in inferred} - {_who(f["record"]) for f in exposed})
     yield Tile(f"{narrowed:,}", "more of whom something new is known", "warn" if narrowed else "good")
-    judged, total = counted["judged"], counted["total"]
+    judged, total = told["judged"], told["total"]
     yield Tile(f"{judged:,} of {total:,}", "statements judged", "" if judged == total else "warn")
     word = "complete" if verdict["complete"] else "not complete"
     yield Tile(word, "is everybody else shown to be safe?", "good" if verdict["complete"] else "warn")
@@ -40,8 +47,12 @@ def _tiles(verdict: Mapping[str, Any]) -> Iterator[Tile]:
 def _sections(verdict: Mapping[str, Any], log: str) -> Iterator[Section]:
     yield Section("Who is exposed, and how", tuple(findings(verdict)))
     yield Section("Groups whose total is determined", tuple(_groups(verdict)))
+    yield Section("What to do about it", tuple(repair(verdict)))
+    yield Section("Classical rules", tuple(by_rule(verdict)))
     yield Section("Ranges, before and after", tuple(ranges(verdict)))
-    yield Section("How it grew over the log", tuple(_growth(verdict)))
+    grown = growth(verdict["statements"]["total"], verdict["exposed"], _inferred(verdict))
+    yield Section("How it grew over the log", tuple(grown))
+    yield Section("By analyst", tuple(by_analyst(verdict)))
     yield Section("Which query is about whom", tuple(_map(verdict)))
     yield Section("What was not judged", tuple(not_judged(verdict)))
     yield Section("Judged, but worth a look", tuple(_warned(verdict)))
@@ -55,6 +66,7 @@ def findings(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     if not found:
         yield tag("p", "Nobody is listed.", class_="soft")
         return
+    yield tag("p", MEANING, class_="soft")
     if len(found) > 5:
         yield tag(
             "input", class_="find", type="search", placeholder="find a name, a column, a query", data_among="found"
@@ -69,14 +81,14 @@ def findings(verdict: Mapping[str, Any]) -> Iterator[Markup]:
 
 def _card(finding: Mapping[str, Any]) -> Markup:
     status = finding["status"]
-    said = f": {finding['column']} {_known(finding)}"
+    said = f": {finding.get('form') or finding['column']} {_known(finding)}"
     parts = [tag("h3", name(_who(finding["record"])), said, tag("span", status, class_=f"pill {status}"))]
     if finding.get("why"):
         parts.append(tag("pre", lines("\n".join(finding["why"]))))
     if finding.get("singled_out"):
         parts.append(tag("p", "The public columns alone point to this one row.", class_="soft small"))
     if finding.get("first"):
-        parts.append(tag("p", f"Completed by {_first(finding['first'])}.", class_="soft small"))
+        parts.append(tag("p", "Completed by ", first_said(finding["first"]), ".", class_="soft small"))
     used = [item for item in finding["proof"] if item.get("query")]
     if used:
         rows = [(f"Q{i['query']}", tag("code", lines(i.get("sql", ""))), _answer(i.get("answer"))) for i in _once(used)]
@@ -117,7 +129,8 @@ def ranges(verdict: Mapping[str, Any]) -> Iterator[Markup]:
 
 
 def _of(spans: Sequence[Narrowed]) -> str:
-    return f"the {PICTURED} narrowest of {len(spans):,} people" if len(spans) > PICTURED else f"{len(spans)} people"
+    shown = f"the {PICTURED} narrowest of " if len(spans) > PICTURED else ""
+    return f"{shown}{counted(len(spans), 'person', 'people')}"
 
 
 def _span(item: Mapping[str, Any]) -> Narrowed | None:
@@ -140,47 +153,6 @@ def _float(value: Any, infinite: float) -> Any:
         return None
 
 
-def _growth(verdict: Mapping[str, Any]) -> Iterator[Markup]:
-    total = verdict["statements"]["total"]
-    series = []
-    for status, cases in (("exposed", verdict["exposed"]), ("inferred", _inferred(verdict))):
-        at = sorted(n for n in map(_completed, cases) if n is not None)
-        if at:
-            points = [
-                (0.0, 0.0),
-                *((float(n), float(k)) for k, n in enumerate(at, 1)),
-                (float(max(total, at[-1])), float(len(at))),
-            ]
-            series.append(Series(status, list(dict(points).items()), style=status, stepped=True))
-    if series:
-        top = max(y for s in series for _, y in s.points)
-        caption = "Findings that the log had completed after so many statements."
-        last = max(x for s in series for x, _ in s.points)
-        yield line_chart(
-            series,
-            Axis("statement", 0, last, whole=True),
-            Axis("findings", 0, max(1.0, top), whole=True),
-            caption,
-            height=240,
-        )
-
-
-def _completed(finding: Mapping[str, Any]) -> int | None:
-    """The statement that completed a finding: what `first` says, else the last one of its proof."""
-    first = finding.get("first")
-    number = first.get("query") if isinstance(first, Mapping) else first
-    numbers = [number] if number else [i["query"] for i in finding["proof"] if i.get("query")]
-    return max((int(str(n).split(".")[0]) for n in numbers), default=None)
-
-
-def _first(first: Any) -> str:
-    if not isinstance(first, Mapping):
-        return f"Q{first}"
-    said = [f"Q{first.get('query')}"]
-    said += [f"{word} {first[key]}" for key, word in (("analyst", "asked by"), ("time", "at")) if first.get(key)]
-    return ", ".join(said)
-
-
 def _map(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     drawn = verdict.get("map")
     if drawn:
@@ -201,7 +173,7 @@ def not_judged(verdict: Mapping[str, Any]) -> Iterator[Markup]:
         reasons.setdefault(each["reason"], []).append(each)
     for reason, several in sorted(reasons.items(), key=lambda item: -len(item[1])):
         rows = [(f"Q{e['query']}", tag("code", lines(e["sql"]))) for e in several[:SHOWN]]
-        count = "1 statement" if len(several) == 1 else f"{len(several):,} statements"
+        count = counted(len(several), "statement")
         yield folded(tag("b", f"{count}: {reason}"), table(("", "statement"), rows))
     for each in verdict["refused"][:SHOWN]:
         yield folded(tag("b", f"Q{each['query']} was refused"), tag("pre", lines(each["error"])))
@@ -213,7 +185,7 @@ def _warned(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     for each in verdict.get("warnings", []):
         reasons.setdefault(each["reason"], []).append(each)
     for reason, several in reasons.items():
-        count = "1 statement" if len(several) == 1 else f"{len(several):,} statements"
+        count = counted(len(several), "statement")
         rows = [(f"Q{e['query']}", tag("code", lines(e["sql"]))) for e in several[:SHOWN]]
         yield folded(f"{count}: {reason}; is that what was meant?", table(("", "statement"), rows))
 
@@ -241,7 +213,19 @@ def _promised(verdict: Mapping[str, Any]) -> Iterator[Markup]:
         "rank": verdict["rank"],
     }
     said |= {f"assumed of {c}, from its values": kind for c, kind in verdict["assumed"].items()}
+    said |= {f"known beforehand of {c}": f"{_end(lo, '-∞')} to {_end(hi, '∞')}" for c, lo, hi in _declared(verdict)}
+    said |= {"SHA-256 of the log": verdict.get("log_sha256")}
     yield table(("", ""), [(key, value) for key, value in said.items() if value is not None])
+
+
+def _declared(verdict: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+    """What was known of each private column before the log."""
+    priors = {i["column"]: i["prior"] for i in verdict["intervals"] if any(end is not None for end in i["prior"])}
+    return [(column, *prior) for column, prior in priors.items()]
+
+
+def _end(value: Any, infinite: str) -> str:
+    return infinite if value is None else str(value)
 
 
 def _check(log: str) -> Iterator[Markup]:
@@ -253,10 +237,14 @@ def _check(log: str) -> Iterator[Markup]:
     file = log or "log.sql"
     said = f"keyhole audit {file} ... --format json --out verdict.json\nkeyhole verify verdict.json --data DATA"
     yield tag("pre", lines(said))
+    yield tag("p", "To sign what is accepted, with a reason and a day on which it is looked at again:")
+    yield tag("pre", "keyhole review verdict.json")
 
 
 def _inferred(verdict: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [i for i in verdict["intervals"] if i["status"] == "inferred"]
+    """Ranges and excluded values, and what is inferred of people by their records."""
+    by_records = [{"record": f["person"], **f, "status": "inferred"} for f in verdict.get("features", [])]
+    return [*(i for i in verdict["intervals"] if i["status"] == "inferred"), *by_records]
 
 
 def _known(finding: Mapping[str, Any]) -> str:
@@ -268,7 +256,9 @@ def _known(finding: Mapping[str, Any]) -> str:
     lo, hi = finding.get("lo"), finding.get("hi")
     if lo is not None or hi is not None:
         return f"lies in [{'-∞' if lo is None else lo}, {'∞' if hi is None else hi}]"
-    return f"is not {' nor '.join(map(str, finding['excluded']))}" if finding.get("excluded") else "is narrowed down"
+    if finding.get("excluded"):
+        return f"is not {' nor '.join(map(str, finding['excluded']))}"
+    return f"({finding['grade']})" if finding.get("grade") else "is narrowed down"
 
 
 def _who(record: Mapping[str, Any]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keyhole.report.html.axes import BOTTOM, LEFT, RIGHT, TOP, WIDTH, Axis, frame, short
@@ -37,20 +39,32 @@ class Narrowed:
     told: Sequence[object] = ()
 
 
-def figure(picture: Markup, caption: str, behind: Markup, key: Iterable[tuple[str, str]] = ()) -> Markup:
-    """A picture with its caption, the meaning of its colours, and its numbers as a table."""
-    said = join(tag("span", tag("i", class_=style), what) for style, what in key)
-    parts = [tag("div", said, class_="key")] if said else []
-    parts += [tag("div", picture, class_="plot"), tag("figcaption", caption), folded("As a table", behind)]
-    return tag("figure", *parts)
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A chart before it is put anywhere: its marks, what it says, the numbers behind it, the meaning of its colours."""
 
+    marks: Markup
+    height: int
+    caption: str
+    behind: Markup
+    key: tuple[tuple[str, str], ...] = ()
 
-def picture(height: int, label: str, *marks: object) -> Markup:
-    """An SVG of a page's width; `label` is what a screen reader says."""
-    return tag("svg", *marks, viewBox=f"0 0 {WIDTH} {height}", role="img", aria_label=label)
+    def figure(self) -> Markup:
+        """For a page: a picture with its caption, the meaning of its colours, and its numbers as a table."""
+        said = join(tag("span", tag("i", class_=style), what) for style, what in self.key)
+        parts = [tag("div", said, class_="key")] if said else []
+        size = f"0 0 {WIDTH} {self.height}"
+        picture = tag("svg", self.marks, viewBox=size, role="img", aria_label=self.caption)
+        parts += [tag("div", picture, class_="plot"), tag("figcaption", self.caption)]
+        return tag("figure", *parts, folded("As a table", self.behind))
 
 
 def line_chart(series: Sequence[Series], x: Axis, y: Axis, caption: str, *, height: int = 300) -> Markup:
+    """Lines, steps or dots over two axes, for a page."""
+    return line_drawing(series, x, y, caption, height=height).figure()
+
+
+def line_drawing(series: Sequence[Series], x: Axis, y: Axis, caption: str, *, height: int = 300) -> Drawing:
     """Lines, steps or dots over two axes."""
     styles = [each.style or f"s{k % COLOURS}" for k, each in enumerate(series)]
     marks = [frame(x, y, height)]
@@ -58,8 +72,8 @@ def line_chart(series: Sequence[Series], x: Axis, y: Axis, caption: str, *, heig
         marks += _marks(each, style, x, y, height)
     rows = [(each.name, _said(px), _said(py)) for each in series for px, py in each.points]
     behind = table(("", x.title, y.title), rows, numbers=(1, 2))
-    key = [(style, each.name) for each, style in zip(series, styles, strict=True) if style != "guide"]
-    return figure(picture(height, caption, *marks), caption, behind, key if len(key) > 1 else ())
+    key = tuple((style, each.name) for each, style in zip(series, styles, strict=True))
+    return Drawing(join(marks), height, caption, behind, key if len(key) > 1 else ())
 
 
 def _marks(each: Series, style: str, x: Axis, y: Axis, height: int) -> list[Markup]:
@@ -72,7 +86,11 @@ def _marks(each: Series, style: str, x: Axis, y: Axis, height: int) -> list[Mark
     if not each.dots:
         found.append(tag("path", d=_path(_stepped(places) if each.stepped else places), class_=f"line {style}"))
     if each.dots or len(places) <= 40:
-        found += [tag("circle", cx=px, cy=py, r=3, class_=style, fill_opacity=0.75) for px, py in dict.fromkeys(places)]
+        often = Counter(places)
+        most = max(often.values(), default=1)
+        for (px, py), times in often.items():  # the more points at one place, the larger the dot
+            size = 3 if most == 1 or not each.dots else round(3 + 9 * math.sqrt(times / most), 1)
+            found.append(tag("circle", cx=px, cy=py, r=size, class_=style, fill_opacity=0.75))
     return found
 
 
@@ -117,11 +135,13 @@ def range_chart(spans: Sequence[Narrowed], what: str, head: Sequence[str], capti
             marks.append(tag("g", title, _bar(axis, room, at, (span.lo, span.hi), span.status, 6)))
     rows = [(name(s.who), *_before(s), _said(s.lo), _said(s.hi), *s.told) for s in spans]
     behind = table(("who", "known before: from", "to", "now: from", "to", *head), rows, numbers=(1, 2, 3, 4))
-    key = [
-        ("prior", "known before"),
-        *((s, s) for s in ("exposed", "inferred", "open") if any(x.status == s for x in spans)),
-    ]
-    return figure(picture(height, caption, *marks), caption, behind, key)
+    if all(s.prior is None for s in spans):
+        rows = [(name(s.who), _said(s.lo), _said(s.hi), *s.told) for s in spans]
+        behind = table(("", "from", "to", *head), rows, numbers=(1, 2))
+    told = any(s.prior is not None for s in spans) or any(s.status not in ("open", "limit") for s in spans)
+    key = [("prior", "known before")] if any(s.prior is not None for s in spans) else []
+    key += [(s, s) for s in ("exposed", "inferred", "open", "limit") if any(x.status == s for x in spans)]
+    return Drawing(join(marks), height, caption, behind, tuple(key) if told else ()).figure()
 
 
 def _bar(axis: Axis, room: int, y: float, ends: tuple[float, float], style: str, thick: int) -> Markup:
@@ -169,7 +189,7 @@ def heat_map(
         turned = f"translate(40,{middle}) rotate(-90)"
         marks.append(tag("text", titles[1], x=0, y=0, text_anchor="middle", transform=turned))
     body = [(row, *(f"{s:.0%}" if s else "" for s in shared)) for row, shared in zip(rows, shares, strict=True)]
-    return figure(picture(height, caption, *marks), caption, table(("", *columns), body))
+    return Drawing(join(marks), height, caption, table(("", *columns), body)).figure()
 
 
 def _said(value: float) -> str:

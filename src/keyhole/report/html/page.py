@@ -56,14 +56,19 @@ def page(
         f'<meta http-equiv="Content-Security-Policy" content="{text(POLICY)}">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>Keyhole: {text(sentence)}</title>\n"
-        f"<style>\n{_file('style.css')}</style>\n</head>\n<body>\n<main>\n{head}\n{body}\n{foot}\n</main>\n"
+        f"<style>\n{style()}</style>\n</head>\n<body>\n<main>\n{head}\n{body}\n{foot}\n</main>\n"
         f"<script>\n{_file('page.js')}</script>\n</body>\n</html>\n"
     )
 
 
 def style() -> str:
     """The style sheet of all pages."""
-    return _file("style.css")
+    return chart_style() + _file("style.css")
+
+
+def chart_style() -> str:
+    """Colours, and the style of charts."""
+    return _file("chart.css")
 
 
 @cache

@@ -1,28 +1,110 @@
-"""Where CP-SAT may run: OR-tools and highspy cannot live in one process, so beside highspy it runs in a child."""
+"""Where CP-SAT runs: OR-tools and highspy cannot be loaded into one process, in either order, so it has its own.
+
+The child is this module (`python -m keyhole.solve.integers.apart`), started at the first call and kept, since loading
+OR-tools costs more than most searches. It reads pickled calls from its parent and writes pickled results, over a pipe
+between two ends of one program. It ends with the pipe, and is ended where a call is interrupted.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
+import pickle
+import signal
+import subprocess
 import sys
+import threading
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-from typing import TypeVar
+from importlib.util import find_spec
+from typing import IO, Any, TypeVar
+
+from keyhole.errors import MissingExtra
 
 T = TypeVar("T")
 
 
+class _Child:
+    """The other process: one call at a time."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def call(self, job: bytes) -> Any:
+        """The result of a pickled call; what it raised is raised here."""
+        with self.lock:
+            pipes = self._started()
+            try:
+                done, result = _exchange(pipes, job)
+            except BaseException:  # interrupted in the middle: nothing that it says later belongs to another call
+                self.end()
+                raise
+        if done:
+            return result
+        raise result
+
+    def _started(self) -> tuple[IO[bytes], IO[bytes]]:
+        if self.process is None or self.process.poll() is not None:
+            program = [sys.executable, "-m", "keyhole.solve.integers.apart"]
+            self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        return self.process.stdin, self.process.stdout
+
+    def end(self) -> None:
+        """Stop it; the next call starts another."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            process.communicate()
+
+
+_CHILD = _Child()
+atexit.register(_CHILD.end)
+
+
 def apart(work: Callable[..., T], *given: object) -> T:
-    """What a function gives: called here, or in a new process where this one has loaded highspy.
+    """What a function gives, called in the other process; it and its arguments are pickled.
+
+    Raises MissingExtra where OR-tools is not installed, and what the function raises.
 
     >>> apart(max, 1, 2)
     2
     """
-    if "highspy" not in sys.modules:
-        return work(*given)
-    return in_child(work, *given)
+    if find_spec("ortools") is None:
+        raise MissingExtra("reconstructing rows from statistics", "attack")
+    result: T = _CHILD.call(pickle.dumps((work, given)))
+    return result
 
 
-def in_child(work: Callable[..., T], *given: object) -> T:
-    """What a function gives in a new process, so that this one can load highspy later."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(work, *given).result()
+def _exchange(pipes: tuple[IO[bytes], IO[bytes]], job: bytes) -> tuple[bool, Any]:
+    to, back = pipes
+    try:
+        to.write(job)
+        to.flush()
+        reply: tuple[bool, Any] = pickle.load(back)
+    except (EOFError, BrokenPipeError, pickle.UnpicklingError):
+        raise RuntimeError("the CP-SAT process ended before it answered; is there memory enough?") from None
+    return reply
+
+
+def _serve() -> None:
+    """Runs in the child: answer calls until there are none. What libraries print goes to standard error."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is heard by the parent, who ends this process
+    back = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    while True:
+        try:
+            work, given = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        try:
+            reply = True, work(*given)
+        except Exception as error:  # raised again where it was asked for
+            reply = False, error
+        pickle.dump(reply, back)
+        back.flush()
+
+
+if __name__ == "__main__":
+    _serve()

@@ -7,7 +7,6 @@ numbers and its answers are exhaustive; every solution is checked here again. A 
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 import time
 from collections.abc import Iterable
@@ -17,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from keyhole.errors import MissingExtra
 from keyhole.solve.integers.system import NO_END, IntegerSystem, Ints, LinearRow
 from keyhole.solve.status import SolverStatus
 
@@ -49,10 +47,10 @@ class SharedValues:
 def shared_values(system: IntegerSystem, seconds: float) -> SharedValues:
     """A solution, and what all of them share, within `seconds`.
 
-    >>> from keyhole.solve.integers.apart import in_child
+    >>> from keyhole.solve.integers.apart import apart
     >>> from keyhole.solve.integers.system import of_rows
     >>> two = of_rows([LinearRow((0, 1), (1, 1), 2, 2), LinearRow((0,), (1,), 1, 2)], [0, 0], [2, 2])
-    >>> found = in_child(shared_values, two, 10)
+    >>> found = apart(shared_values, two, 10)
     >>> found.common.tolist(), found.unique
     ([1, 0], False)
     """
@@ -80,8 +78,6 @@ class CpSearch:
     """One model, solved again and again under what was learned."""
 
     def __init__(self, system: IntegerSystem, seconds: float) -> None:
-        if importlib.util.find_spec("ortools") is None:
-            raise MissingExtra("reconstructing rows from statistics", "attack")
         self.system = system
         self.until = time.monotonic() + seconds
         self._cp: Any = import_module("ortools.sat.python.cp_model")

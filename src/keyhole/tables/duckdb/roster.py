@@ -44,6 +44,7 @@ class DuckDBRoster:
         self._con = con
         self._schema = schema
         self._n = int(scalar(con, "SELECT count(*) FROM people"))
+        self._probe: ProbeTable | None = None
 
     @property
     def n(self) -> int:
@@ -100,10 +101,12 @@ class DuckDBRoster:
         return None
 
     def probe(self) -> ProbeTable:
-        """A made-up table with the public values of this one (all, or those of some records)."""
-        from keyhole.tables.duckdb.probe import DuckDBProbe
+        """A made-up table with the public values of this one (all, or those of some records); always the same one."""
+        if self._probe is None:
+            from keyhole.tables.duckdb.probe import DuckDBProbe
 
-        return DuckDBProbe(self._con, self.n, self.schema)
+            self._probe = DuckDBProbe(self._con, self.n, self.schema)
+        return self._probe
 
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The public key values that occur, for each grouping set."""

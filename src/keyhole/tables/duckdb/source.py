@@ -8,7 +8,9 @@ both, and not before.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -17,8 +19,8 @@ from numpy.typing import NDArray
 
 from keyhole.errors import DataError
 from keyhole.predicate import Leaf, Opaque, quote_name, to_sql
-from keyhole.query import Query, Statement
-from keyhole.schema import Role, Schema
+from keyhole.query import CUT, Query, Statement
+from keyhole.schema import Kind, Role, Schema
 from keyhole.tables.base import GroupKey, PrivateValues
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.roster import DuckDBRoster, first, number
@@ -35,6 +37,7 @@ class DuckDBSource(DuckDBRoster):
         super().__init__(con, schema)
         self._secrets, self._held = secrets, tuple(held)
         self._whole = False
+        self._counted = "everything"  # what tallies are of
 
     @property
     def connection(self) -> duckdb.DuckDBPyConnection:
@@ -52,7 +55,7 @@ class DuckDBSource(DuckDBRoster):
             self._whole = True
         return self._secrets
 
-    @property
+    @cached_property
     def roster(self) -> DuckDBRoster:
         """The public half alone."""
         return DuckDBRoster(self._con, self.schema)
@@ -63,10 +66,23 @@ class DuckDBSource(DuckDBRoster):
         public = not any(t.column is not None or self._private(t.where) for t in terms)
         if public:
             return self.figure(query)
+        if query.aggregate in CUT and self._double(query.terms[0].column):
+            return number(self.connection, *self._as_double(query))
         try:
             return number(self.connection, query, "everything")
         except duckdb.Error:  # its message may quote a value
             return wide_number(self.connection, query, "everything")
+
+    def _double(self, name: str | None) -> bool:
+        column = self.schema.find(name or "")
+        return column is not None and column.kind is Kind.DOUBLE
+
+    def _as_double(self, query: Query) -> tuple[Query, str]:
+        """A statistic between two values of a DOUBLE column, which may be held as decimals: those would be cut."""
+        term = query.terms[0]
+        name = f"{term.column} as DOUBLE"
+        also = f"{quote_name(term.column or '')}::DOUBLE AS {quote_name(name)}"
+        return replace(query, terms=(replace(term, column=name),)), f"(SELECT *, {also} FROM everything)"
 
     def shown(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns (before HAVING)."""
@@ -106,9 +122,38 @@ class DuckDBSource(DuckDBRoster):
         numbered expressions, in one scan. Sums must fit 63 bits.
         """
         listed = "".join(f", COALESCE(sum({each}), 0)::BIGINT AS s{k}" for k, each in enumerate(sums))
-        rows = self._told(f"SELECT {code} AS cell, count(*) AS c{listed} FROM everything GROUP BY cell").fetchnumpy()
+        wanted = f"SELECT {code} AS cell, count(*) AS c{listed} FROM {self._counted} GROUP BY cell"
+        rows = self._told(wanted).fetchnumpy()
         names = ("cell", "c", *(f"s{k}" for k in range(len(sums))))
         return [np.asarray(rows[name], dtype=np.int64) for name in names]
+
+    def bound(self, ids: Sequence[str], rows: int, key: bytes) -> None:
+        """From now on tallies are of so many rows of each person at most: those of the smallest keyed hash of the
+        person and the row's own content.
+
+        Which rows of a person count follows from his rows alone: not from other people, nor from the order of the
+        file (rows of one hash are equal). Cost: one sort.
+        """
+        columns = [quote_name(c.name) for c in self.schema.columns if c.role is not Role.HIDDEN]
+        content = " || ".join(f"coalesce(length({c}::VARCHAR) || ':' || {c}::VARCHAR, 'N')" for c in columns)
+        listed = ", ".join(quote_name(name) for name in ids)
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE bounded AS SELECT * FROM everything QUALIFY row_number() OVER "
+            f"(PARTITION BY {listed} ORDER BY sha256('{key.hex()}' || {content})) <= {int(rows)}"
+        )
+        self._counted = "bounded"
+
+    def distinct(self, code: str, where: str) -> int:
+        """How many different values an expression has among the counted records under a condition."""
+        rows = self._told(f"SELECT count(DISTINCT {code}) FROM {self._counted} WHERE {where}").fetchall()
+        return int(rows[0][0])
+
+    def keyed(self, columns: Sequence[str], where: str) -> list[tuple[tuple[str, ...], int]]:
+        """The values of columns as text, among the counted records under a condition, and how many have each."""
+        listed = ", ".join(f"{quote_name(name)}::VARCHAR AS k{k}" for k, name in enumerate(columns))
+        present = " AND ".join(f"{quote_name(name)} IS NOT NULL" for name in columns)
+        text = f"SELECT {listed}, count(*) FROM {self._counted} WHERE ({where}) AND {present} GROUP BY ALL ORDER BY ALL"
+        return [(tuple(map(str, row[:-1])), int(row[-1])) for row in self._told(text).fetchall()]
 
     def seal(self) -> Seal | None:
         """Keyed digests of the private columns at hand; None if none is."""

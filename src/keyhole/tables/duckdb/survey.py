@@ -43,6 +43,10 @@ GROUPS = r"[+-]?(\d{{1,3}}([{}]\d{{3}})([{}]\d{{3}})*|\d+)"
 WHOLE, POINT = r"[+-]?\d+", r"[+-]?\d*[.]?\d*"
 THOUSANDS = (".", " ", "'", "\u00a0", "\u202f", "\u2019")
 NUMERAL = r"[+-]?[\d.,]*\d[\d.,]*"
+SIGNED = (
+    r"(?:[A-Z]{3} ?|[^0-9A-Za-z]{0,3})\d{1,3}([., '" + "\u00a0\u202f\u2019" + r"]?\d{3})*([.,]\d{1,4})?"
+    r"\s?([^0-9A-Za-z]{1,2}|[A-Z]{3}|kr|Kč|zł)?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,7 @@ class Surveyed:
     kind: Kind
     nulls: int
     distinct: int
+    numerals: int = 0  # cells of a text that are a number with signs around it: 1.234,50 €
 
     def unique(self, rows: int) -> bool:
         """Has every row another value?"""
@@ -136,11 +141,16 @@ class Survey:
             ).fetchall()
             kinds = {str(column): kind_of_type(str(type_)) for column, type_ in described}
             counts = ", ".join(f"count({quote_name(c)}), count(DISTINCT {quote_name(c)})" for c in kinds)
-            rows, *counted = self._con.execute(f"SELECT count(*), {counts} FROM {origin}").fetchall()[0]
+            texts = [c for c, kind in kinds.items() if kind is Kind.TEXT]
+            signed = "".join(
+                f", count(*) FILTER (regexp_full_match({quote_name(c)}, {literal(SIGNED)}))" for c in texts
+            )
+            rows, *counted = self._con.execute(f"SELECT count(*), {counts}{signed} FROM {origin}").fetchall()[0]
         except duckdb.Error as error:
             raise DataError(f"cannot read {name}: {str(error).splitlines()[0]}", told=f"cannot read {name}") from None
+        numerals = dict(zip(texts, counted[2 * len(kinds) :], strict=True))
         columns = [
-            Surveyed(column, kind, rows - counted[2 * k], counted[2 * k + 1])
+            Surveyed(column, kind, rows - counted[2 * k], counted[2 * k + 1], numerals.get(column, 0))
             for k, (column, kind) in enumerate(kinds.items())
         ]
         return SurveyedTable(name, rows, tuple(columns), typed)

@@ -1,0 +1,52 @@
+"""What is told of a stream: each statement at once, as text or JSON lines, or all of them as one page at the end."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from keyhole.cli.options import Format
+from keyhole.cli.terminal import escaped
+
+
+@dataclass(slots=True)
+class Telling:
+    """Where it goes, and how. Inside `with`; a page is written at its end, whatever ended it."""
+
+    stream: TextIO
+    how: Format
+    page: list[dict[str, Any]] = field(default_factory=list)
+
+    def tell(self, said: dict[str, Any], text: Callable[[], Iterable[str]]) -> None:
+        """One statement: `said` for machines, `text` for people."""
+        if self.how is Format.HTML:
+            self.page.append(said)
+            return
+        if self.how is Format.JSON:
+            line = json.dumps(said, ensure_ascii=False, default=str)
+            self.stream.write((escaped(line) if self.stream is sys.stdout else line) + "\n")
+        else:
+            told = text()
+            if self.stream is sys.stdout and self.stream.isatty():
+                from keyhole.cli.fitting import fitted
+
+                told = [line for line, _ in fitted([(line, "") for line in told], shutil.get_terminal_size().columns)]
+            self.stream.writelines(f"{line}\n" for line in told)
+        self.stream.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.how is Format.HTML:
+            from keyhole.report.html.stream import stream_page
+
+            self.stream.write(stream_page(self.page))
+            self.stream.flush()

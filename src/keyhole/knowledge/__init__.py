@@ -1,0 +1,26 @@
+"""What an attacker is assumed to know, and keyhole.toml, the one schema of all settings."""
+
+from keyhole.knowledge.columns import Columns, PrivateColumn, PublicColumn, TableRoles
+from keyhole.knowledge.config import BookTable, BudgetTable, Config, FactTable, Online, home
+from keyhole.knowledge.file_layout import FileLayout, SourceTable
+from keyhole.knowledge.prior import Fact, Knowledge, Prior
+from keyhole.knowledge.short_form import parse_private
+
+__all__ = [
+    "BookTable",
+    "BudgetTable",
+    "Columns",
+    "Config",
+    "Fact",
+    "FactTable",
+    "FileLayout",
+    "Knowledge",
+    "Online",
+    "Prior",
+    "PrivateColumn",
+    "PublicColumn",
+    "SourceTable",
+    "TableRoles",
+    "home",
+    "parse_private",
+]

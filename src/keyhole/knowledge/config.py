@@ -1,0 +1,161 @@
+"""The whole of keyhole.toml, the one schema of all settings."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+
+from keyhole.errors import ConfigError
+from keyhole.knowledge.columns import Columns, TableRoles
+from keyhole.knowledge.file_layout import SourceTable
+from keyhole.knowledge.prior import Fact, Knowledge
+from keyhole.knowledge.toml_table import Number, TomlTable
+
+
+@dataclass(frozen=True, slots=True)
+class Online(TomlTable):
+    """[online]: deciding before each answer."""
+
+    insiders: Literal[0, 1] = 0
+    history: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BookTable(TomlTable):
+    """[book]: what was asked, answered, published and paid, and how questions are answered.
+
+    `policy` None: private if there is a budget, else audited; monitored only if it is written here. `changes` says
+    whether everybody knows whose private values were written between two versions of the data, and `written` is then
+    a CSV of them. `begun` says that the book exists.
+    """
+
+    path: str | None = None
+    population: str | None = None
+    witness: str | None = None
+    policy: Literal["audited", "private", "monitored"] | None = None
+    changes: Literal["secret", "public"] = "secret"
+    written: str | None = None
+    begun: bool = False
+
+    def __post_init__(self) -> None:
+        if self.path == ":memory:":
+            raise ValueError("path = ':memory:' would forget what was answered: name a file")
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetTable(TomlTable):
+    """[budget]: what may be spent on private answers. `accuracy` is what a question costs if it does not say.
+
+    `unit` None: rho (zCDP) for the planner where delta is above 0, else epsilon. With delta, epsilon and delta are what
+    is promised in the end, also where rho is counted; without, the number given is the rho. `rows_per_person` is how
+    many rows of a person count where an id is repeated; None: every row has an id of its own. `delta_for_keys` is how
+    much of delta may go to GROUP BY over keys that nobody declared.
+    """
+
+    epsilon: Number | None = None
+    delta: Number = Decimal(0)
+    unit: Literal["epsilon", "rho"] | None = None
+    neighbours: Literal["replace-one", "add-remove"] = "replace-one"
+    ledger: str | None = None
+    accuracy: Number | None = None
+    mechanism: str | None = None
+    rows_per_person: int | None = None
+    delta_for_keys: Number = Decimal(0)
+    analysts: dict[str, Number] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FactTable(TomlTable):
+    """[[facts]]: background knowledge about records or groups."""
+
+    where: str
+    column: str | None = None
+    min: Number | None = None
+    max: Number | None = None
+    equals: Number | None = None
+    sum_min: Number | None = None
+    sum_max: Number | None = None
+
+    def __post_init__(self) -> None:
+        if all(v is None for v in (self.min, self.max, self.equals, self.sum_min, self.sum_max)):
+            raise ValueError("a fact needs min, max, equals, sum_min or sum_max")
+        if self.equals is not None and (self.min is not None or self.max is not None):
+            raise ValueError("write equals alone, without min or max")
+
+
+@dataclass(frozen=True, slots=True)
+class Config(TomlTable):
+    """The whole of keyhole.toml.
+
+    >>> Config.parse('[columns]\\nid = ["Name"]\\n[columns.private.Salary]\\nmin = 0').columns.id
+    ('Name',)
+    """
+
+    source: SourceTable = field(default_factory=SourceTable)
+    columns: Columns = field(default_factory=Columns)
+    tables: dict[str, TableRoles] = field(default_factory=dict)
+    online: Online = field(default_factory=Online)
+    book: BookTable = field(default_factory=BookTable)
+    budget: BudgetTable = field(default_factory=BudgetTable)
+    facts: tuple[FactTable, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str, name: str = "keyhole.toml") -> Config:
+        """Read TOML text; every fault is said with the key to mend."""
+        try:
+            raw = tomllib.loads(text, parse_float=Decimal)
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{name} is not valid TOML: {error}") from None
+        return cls.checked(raw, name)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Config:
+        """Read a file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"cannot read {path}: {error.strerror}. Is the path right?") from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"{path} is not UTF-8 text") from None
+        return cls.parse(text, str(path)).relative_to(home(path))
+
+    def relative_to(self, folder: Path) -> Config:
+        """File names in the settings are relative to the settings file."""
+
+        def at(name: str | None) -> str | None:
+            return None if name is None or "://" in name else str(folder / name)
+
+        return replace(
+            self,
+            source=replace(self.source, data=at(self.source.data)),
+            online=replace(self.online, history=at(self.online.history)),
+            book=replace(
+                self.book, path=at(self.book.path), witness=at(self.book.witness), written=at(self.book.written)
+            ),
+            budget=replace(self.budget, ledger=at(self.budget.ledger)),
+        )
+
+    def knowledge(self) -> Knowledge:
+        """The attacker's part of the settings."""
+        names = list(self.columns.private)
+        facts = []
+        for number, f in enumerate(self.facts, 1):
+            column = f.column or (names[0] if len(names) == 1 else None)
+            if column is None:
+                raise ConfigError(
+                    f"fact {number}: several columns are private; say which with column = {names[0]!r}"
+                    if names
+                    else f"fact {number}: no private column is declared"
+                )
+            lo, hi = (f.equals, f.equals) if f.equals is not None else (f.min, f.max)
+            facts.append(Fact(f.where, column, lo, hi, f.sum_min, f.sum_max))
+        return Knowledge({name: c.known() for name, c in self.columns.private.items()}, tuple(facts))
+
+
+def home(path: str | Path) -> Path:
+    """The folder of a settings file, wherever a link to it stands: paths in it, and a ledger, are there once."""
+    given = Path(path)
+    return given.resolve().parent if given.is_symlink() else given.parent

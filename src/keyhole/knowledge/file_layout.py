@@ -1,0 +1,49 @@
+"""[source]: where the people are, and how the file is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keyhole.knowledge.toml_table import TomlTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLayout(TomlTable):
+    """How a text file or a sheet is written; what is not said is found, or is as usual.
+
+    `columns` names the columns of a file without a header; `null` are words for NULL; `trim` takes blanks off the ends
+    of values. `decimal` and `thousands` are the signs inside numbers.
+    """
+
+    encoding: str | None = None
+    delimiter: str | None = None
+    columns: tuple[str, ...] = ()
+    decimal: Literal[",", "."] | None = None
+    thousands: str | None = None
+    null: tuple[str, ...] = ()
+    trim: bool = False
+    sheet: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None and len(self.delimiter) != 1:
+            raise ValueError(f"delimiter = {self.delimiter!r}: write one character")
+        if self.decimal not in (None, ",", "."):
+            raise ValueError(f"decimal = {self.decimal!r}: write , or .")
+        if self.thousands is not None and (len(self.thousands) != 1 or self.thousands.isalnum()):
+            raise ValueError(f"thousands = {self.thousands!r}: write one character that is no digit or letter")
+        if self.thousands is not None and self.thousands == (self.decimal or "."):
+            raise ValueError(f"thousands and decimal are both {self.thousands!r}: say decimal = ',' or another")
+        twice = [name for name in self.columns if self.columns.count(name) > 1]
+        if twice:
+            raise ValueError(f"columns names {twice[0]!r} twice")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable(FileLayout):
+    """[source]: where the people are, and how the file is written."""
+
+    data: str | None = None
+    table: str | None = None
+    view: str | None = None
+    version: str | None = None

@@ -1,0 +1,47 @@
+"""What an attacker is assumed to know beforehand: priors of columns, and facts about people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is known of a private column beforehand: a range, a grid, or the list of its values."""
+
+    lo: Decimal | None = None
+    hi: Decimal | None = None
+    step: Decimal | None = None
+    values: tuple[str, ...] | None = None
+    rates: tuple[tuple[str, Decimal], ...] = field(default=(), compare=False)  # how common single values are
+
+    def admits(self, value: Decimal) -> bool:
+        """True if a number lies in the range and on the grid."""
+        if (self.lo is not None and value < self.lo) or (self.hi is not None and value > self.hi):
+            return False
+        return self.step is None or (value - (self.lo or Decimal(0))) % self.step == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Background knowledge about the records that match `where`: each value, or the group's total, lies in a range."""
+
+    where: str
+    column: str
+    lo: Decimal | None = None
+    hi: Decimal | None = None
+    sum_lo: Decimal | None = None
+    sum_hi: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """Priors per private column and facts about single records or groups. Empty: the attacker knows nothing."""
+
+    priors: dict[str, Prior] = field(default_factory=dict)
+    facts: tuple[Fact, ...] = ()
+
+    def prior(self, column: str) -> Prior:
+        """The prior of a column; the empty one if nothing was declared."""
+        return self.priors.get(column, Prior())

@@ -1,0 +1,57 @@
+"""`COL:min..max:step` and `COL=value,value`: a private column in one option."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from keyhole.errors import ConfigError
+from keyhole.knowledge.columns import PrivateColumn
+from keyhole.knowledge.toml_table import as_number
+
+_DASHED = re.compile(
+    r"^(?P<name>.+):\s*(?P<lo>-?[\d.]+)\s*(?:-|\u2013|,)\s*(?P<hi>-?[\d.]+)(?P<step>:[\d.]+)?$", re.DOTALL
+)
+_PRIVATE = re.compile(r"^(?P<name>.+?)(?::(?P<lo>[^:]*)\.\.(?P<hi>[^:]*?)(?::(?P<step>[^:]+))?)?$", re.DOTALL)
+
+
+def parse_private(text: str) -> tuple[str, PrivateColumn]:
+    """`COL[:min..max[:step]]`, or `COL=value,value,...` for categories: the short form of a private column.
+
+    >>> parse_private("ill=flu,cold")
+    ('ill', PrivateColumn(min=None, max=None, step=None, values=('flu', 'cold'), width=None, family='sum', kind=None))
+    >>> parse_private("Blood sugar:3..10:0.1")[1].step
+    Decimal('0.1')
+    >>> parse_private("salary:0..")[1].max is None
+    True
+    """
+    if dashed := _DASHED.match(text):
+        meant = f"{dashed['name']}:{dashed['lo']}..{dashed['hi']}{dashed['step'] or ''}"
+        raise ConfigError(f"--private {text!r}: write {meant} for a range")
+    name, equals, listed = text.partition("=")
+    if equals and name.strip() and ".." not in listed:
+        return _categories(text, name.strip(), listed)
+    found = _PRIVATE.match(text)
+    if not found or not text.strip():
+        raise ConfigError("--private needs a column: write --private COL, COL:min..max or COL:min..max:step")
+    numbers: dict[str, Decimal | None] = {}
+    for key, part in (("min", found["lo"]), ("max", found["hi"]), ("step", found["step"])):
+        if part is None or not part.strip():
+            continue
+        numbers[key] = as_number(part.strip())
+        if numbers[key] is None:
+            raise ConfigError(f"--private {text!r}: {part!r} is not a number; write COL:min..max:step")
+    try:
+        return found["name"], PrivateColumn(numbers.get("min"), numbers.get("max"), numbers.get("step"))
+    except ValueError as error:
+        raise ConfigError(f"--private {text!r}: {error}") from None
+
+
+def _categories(text: str, name: str, listed: str) -> tuple[str, PrivateColumn]:
+    values = tuple(value.strip() for value in listed.split(","))
+    if not all(values):
+        raise ConfigError(f"--private {text!r}: a value is empty; write {name}=flu,cold")
+    try:
+        return name, PrivateColumn(values=values)
+    except ValueError as error:
+        raise ConfigError(f"--private {text!r}: {error}") from None

@@ -1,0 +1,195 @@
+"""Learning from a noisy target, with what is certain: a learner's box and the likelihood region, on any basis."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from keyhole.oracle.base import ModelWarning, StreamAttack, YesNoOracle
+from keyhole.oracle.basis import principal_basis
+from keyhole.oracle.bisection import OnlineBisection
+from keyhole.oracle.calibration import calibrate
+from keyhole.oracle.edge import EdgeBisection
+from keyhole.oracle.learnt import Learnt, Prediction
+from keyhole.oracle.likelihood_region import LikelihoodRegion
+from keyhole.oracle.line_search import independent
+from keyhole.oracle.measured import STICKY, sticks
+from keyhole.oracle.newton import OneBitNewton
+from keyhole.oracle.noise import GaussianNoise, OracleNoise, UniformNoise
+from keyhole.oracle.recorded import BudgetReached
+from keyhole.oracle.sequential import SequentialBisection
+from keyhole.oracle.subspace import Subspace
+from keyhole.oracle.tails import Floats
+
+ENOUGH = 20  # answers a dimension, before a question at the estimate is about as likely yes as no
+
+if TYPE_CHECKING:
+    from keyhole.oracle.real import AskingPlan, Questions
+
+
+def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: AskingPlan, notes: list[str]) -> Learnt:
+    """Ask each query once, at the learner's threshold; then the checks; then what the certificates leave."""
+    rows = asking.rows
+    space, distance = _space(asking, plan.basis, notes)
+    held = min(plan.calibrate, max(0, len(rows) - 1))
+    learning, checking = rows[: len(rows) - held], rows[len(rows) - held :]
+    attack = _learner(plan, space, law, len(learning))
+    region = (
+        LikelihoodRegion(space, law, delta=plan.delta / 2) if isinstance(law, GaussianNoise | UniformNoise) else None
+    )
+    session = _Asking(oracle, attack, region, notes)
+    doubted = session.doubts(learning, checking)
+    if region is not None and (region.refuted or _apart(region, attack)):
+        notes.append("nothing within the stated bounds explains the answers: the noise or the bounds are not as stated")
+        doubted = True
+    if space.d < rows.shape[1]:
+        notes.append(f"the queries span {space.d} of {rows.shape[1]} dimensions: the rest of w is not seen")
+    if distance > 0:
+        notes.append(f"queries are up to {distance:.2g} of their norm off the basis; certificates allow for it")
+    sure = _Certain(attack, region, asking, withdrawn=doubted)
+    ends = sure.entries()
+    estimate = attack.estimate()
+    kind = (
+        type(law).__name__.removesuffix("Noise").lower().replace("uniformbetween", "uniform, of an edge in an interval")
+    )
+    return Learnt(
+        np.clip(estimate, asking.lower, asking.upper) if space.d == space.D else estimate, *ends,
+        type(attack).__name__, f"{kind}, standard deviation {law.std:.4g}", plan.noise == "auto", oracle.asked,
+        len(rows) - session.done - session.checked, tuple(notes), space.d, sure.radius(), plan.delta,
+        tuple(sure.prediction(q) for q in asking.held_out),
+    )  # fmt: skip
+
+
+def _space(asking: Questions, basis: int, notes: list[str]) -> tuple[Subspace, float]:
+    """The span of the queries, or their principal components; then any distance off the basis is allowed for."""
+    if basis == 0:
+        span = independent(asking.rows)
+        return Subspace(np.ascontiguousarray(np.linalg.qr(span.T)[0].T), asking.lower, asking.upper), 0.0
+    found = principal_basis(asking.rows, basis if basis > 0 else None)
+    shown = ", ".join(f"{v:.3g}" for v in found.spectrum[: len(found.basis) + 1])
+    notes.append(f"principal components: {len(found.basis)} of {asking.rows.shape[1]} (spectrum {shown}, ...)")
+    return found.subspace(asking.lower, asking.upper), found.distance
+
+
+def _learner(plan: AskingPlan, space: Subspace, law: OracleNoise, queries: int) -> StreamAttack:
+    match plan.learner.value:
+        case "sequential":
+            return SequentialBisection(space, law, delta=plan.delta / 2)
+        case "edge":
+            return EdgeBisection(space, law, delta=plan.delta / 2)
+        case "online-bisection":
+            return OnlineBisection(space, law, horizon=max(3, queries))
+        case _:
+            return OneBitNewton(space, law, delta=plan.delta / 2)
+
+
+def _apart(region: LikelihoodRegion, attack: StreamAttack) -> bool:
+    """Do the two certificates exclude each other?"""
+    (a, b), (x, y) = region.box(), attack.box()
+    return bool(np.any(np.maximum(a, x) > np.minimum(b, y)))
+
+
+class _Asking:
+    """One pass over the queries, and the checks after it."""
+
+    def __init__(
+        self, oracle: YesNoOracle, attack: StreamAttack, region: LikelihoodRegion | None, notes: list[str]
+    ) -> None:
+        self._oracle, self._attack, self._region, self._notes = oracle, attack, region, notes
+        self.done = self.checked = 0
+
+    def doubts(self, learning: Floats, checking: Floats) -> bool:
+        """Learn, then check; True where something speaks against the stated noise, so that nothing is certain."""
+        doubted = False
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", ModelWarning)
+            try:
+                self._learn(learning)
+                if len(checking) >= 5:
+                    margins = None if self._region is None else self._region.margins
+                    fits = all(probe.believable for probe in calibrate(self._attack, checking, self._oracle, margins))
+                    self.checked = len(checking)
+                    self._notes.append(
+                        f"{len(checking)} queries off centre fit the stated noise" if fits
+                        else f"{len(checking)} queries off centre do not fit the stated noise"
+                    )  # fmt: skip
+                doubted |= self._sticky(learning)
+            except BudgetReached as reached:
+                self._notes.append(str(reached))
+        found = [str(w.message) for w in caught if issubclass(w.category, ModelWarning)]
+        self._notes += found
+        return doubted or bool(found)
+
+    def _learn(self, rows: Floats) -> None:
+        for q in rows:
+            threshold, guess = self._attack.threshold(q), self._attack.estimate()
+            if threshold is None:
+                continue
+            said = self._oracle.above(q, threshold)
+            if self._region is not None:
+                self._region.learn(q, threshold, said, guess)
+            self._attack.learn(q, threshold, said)
+            self.done += 1
+        if self.done < len(rows):
+            self._notes.append(
+                f"{len(rows) - self.done} queries could not narrow what is certain for {type(self._attack).__name__}"
+            )
+
+    def _sticky(self, rows: Floats) -> bool:
+        """Sticky noise is harmless where no question is asked twice; else repeats were counted as news."""
+        if self.done < ENOUGH * self._attack.subspace.d or not sticks(
+            self._oracle, rows[0], self._attack.answer(rows[0])
+        ):
+            return False
+        again = len(rows) - len(np.unique(rows, axis=0))
+        self._notes.append(f"{STICKY}; {again} of the queries repeat others" + ": nothing is certain" * (again > 0))
+        return again > 0
+
+
+class _Certain:
+    """Ranges of linear functions of w from every certificate at hand; the stated bounds where they are withdrawn."""
+
+    def __init__(
+        self, attack: StreamAttack, region: LikelihoodRegion | None, asking: Questions, *, withdrawn: bool
+    ) -> None:
+        self._attack, self._region, self._asking, self._withdrawn = attack, region, asking, withdrawn
+
+    def prediction(self, q: Floats) -> Prediction:
+        """q.w: its part in the subspace by the certificates, the rest by the stated bounds of w."""
+        space, lower, upper = self._attack.subspace, self._asking.lower, self._asking.upper
+        z = space.basis @ q
+        rest = q - z @ space.basis
+        rest[np.abs(rest) < 1e-12 * max(1.0, float(np.max(np.abs(q))))] = 0.0
+        low, high = self._inside(z)
+        low += float(np.minimum(rest * lower, rest * upper).sum())
+        high += float(np.maximum(rest * lower, rest * upper).sum())
+        stated = float(np.minimum(q * lower, q * upper).sum()), float(np.maximum(q * lower, q * upper).sum())
+        low, high = max(low, stated[0]), min(high, stated[1])
+        return Prediction(min(max(float(q @ self._attack.estimate()), low), high), low, high)
+
+    def _inside(self, z: Floats) -> tuple[float, float]:
+        if self._withdrawn:
+            x, y = self._attack.subspace.initial_box()
+            return float(np.minimum(z * x, z * y).sum()), float(np.maximum(z * x, z * y).sum())
+        x, y = self._attack.box()
+        low, high = float(np.minimum(z * x, z * y).sum()), float(np.maximum(z * x, z * y).sum())
+        if self._region is None:
+            return low, high
+        a, b = self._region.margins(z)
+        return (max(low, a), min(high, b)) if max(low, a) <= min(high, b) else (min(low, a), max(high, b))
+
+    def entries(self) -> tuple[Floats, Floats]:
+        """Ranges of the entries of w."""
+        found = [self.prediction(e) for e in np.eye(self._attack.subspace.D)]
+        return np.array([one.low for one in found]), np.array([one.high for one in found])
+
+    def radius(self) -> float:
+        """How far the estimate is from w at most, in the subspace."""
+        if self._withdrawn:
+            return math.inf
+        (x, y), c = self._attack.box(), self._attack.subspace.coordinates(self._attack.estimate())
+        by_box = float(np.linalg.norm(np.maximum(np.abs(x - c), np.abs(y - c))))
+        return by_box if self._region is None else min(by_box, self._region.radius(self._attack.estimate()))

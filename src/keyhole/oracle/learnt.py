@@ -1,0 +1,48 @@
+"""What an attack on a real target has found, and what of it is certain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from keyhole.oracle.tails import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The answer to a query that was not asked, and between which values it certainly lies."""
+
+    answer: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learnt:
+    """What is known of the hidden vector: an estimate, a certified range for each entry, and how it was found.
+
+    `low`, `high`, `radius` (the distance of the estimate from w within the span of the queries) and predictions hold
+    together with probability 1 - `delta` if the noise is as stated; where it was measured (`measured`) they are as good
+    as that. `radius` is inf where nothing is certified. `skipped` queries were not asked; `span` dimensions were seen.
+    """
+
+    estimate: Floats
+    low: Floats
+    high: Floats
+    method: str
+    noise: str
+    measured: bool
+    asked: int
+    skipped: int
+    notes: tuple[str, ...]
+    span: int
+    radius: float
+    delta: float
+    predictions: tuple[Prediction, ...] = ()
+
+
+def nothing_learnt(lower: Floats, upper: Floats, asked: int, skipped: int, why: str) -> Learnt:
+    """The stated bounds, and why nothing more."""
+    return Learnt(
+        (lower + upper) / 2, lower, upper, "none", "unknown", False, asked, skipped, (why,), 0, math.inf, 0.0
+    )  # fmt: skip

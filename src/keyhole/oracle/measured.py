@@ -1,0 +1,66 @@
+"""How noisy a target is: one query bisected, one question repeated, a Gaussian fitted to shares of yeses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from keyhole.oracle.base import YesNoOracle
+from keyhole.oracle.noise import GaussianNoise
+from keyhole.oracle.tails import Floats
+
+PROBES = 24  # answers a threshold when the noise is measured
+AGAIN = 12  # times one question is repeated to see whether its answers are drawn anew
+SPREAD = 1e-9  # of the range: below this no noise is assumed
+WIDER = 1.2  # a measured deviation is off by a tenth or so, and too small a one makes certificates false
+STICKY = "answers to one question never differ: the noise is sticky, drawn once for each question"
+
+
+def measured_law(
+    oracle: YesNoOracle, rows: Floats, lower: Floats, upper: Floats, notes: list[str]
+) -> GaussianNoise | None:
+    """Bisect one query, repeat one question, then fit a Gaussian to shares of yeses at 13 thresholds.
+
+    None: answers do not waver. Answers that never differ although the threshold is where they turn are sticky: repeats
+    add nothing then, and a note says so.
+    """
+    q = rows[int(np.argmax(np.abs(rows).sum(axis=1)))]
+    low, high = float(np.minimum(q * lower, q * upper).sum()), float(np.maximum(q * lower, q * upper).sum())
+    whole = high - low
+    while high - low > SPREAD * whole:
+        middle = (low + high) / 2
+        low, high = (middle, high) if oracle.above(q, middle) else (low, middle)
+    at = (low + high) / 2
+    again = [oracle.above(q, at + shift * whole) for shift in (-1e-6, 1e-6) for _ in range(AGAIN)]
+    if all(again[:AGAIN]) and not any(again[AGAIN:]):
+        return None
+    return _fitted(oracle, q, at, whole, notes)
+
+
+def sticks(oracle: YesNoOracle, q: Floats, at: float) -> bool:
+    """Does a question about as likely yes as no always get one answer when asked again? By chance: 1 in 2,048."""
+    return len({oracle.above(q, at) for _ in range(AGAIN)}) == 1
+
+
+def _fitted(oracle: YesNoOracle, q: Floats, at: float, whole: float, notes: list[str]) -> GaussianNoise:
+    """A Gaussian's centre and deviation by maximum likelihood, on thresholds around `at`, widened as needed."""
+    reach = whole / 64
+    while reach < whole:
+        yes = [sum(oracle.above(q, at + s * reach) for _ in range(PROBES)) for s in (-1.0, 1.0)]
+        if yes[0] >= 0.8 * PROBES and yes[1] <= 0.2 * PROBES:
+            break
+        reach *= 2
+    marks = at + reach * np.linspace(-1.2, 1.2, 13)
+    shares = np.array([sum(oracle.above(q, float(t)) for _ in range(PROBES)) for t in marks]) / PROBES
+    best, found = math.inf, reach
+    for centre in at + reach * np.linspace(-0.6, 0.6, 25):
+        for std in reach * np.geomspace(0.1, 3.0, 60):
+            p = np.clip([0.5 * math.erfc(float((t - centre) / (std * math.sqrt(2)))) for t in marks], 1e-6, 1 - 1e-6)
+            loss = -float(np.sum(shares * np.log(p) + (1 - shares) * np.log(1 - p)))
+            if loss < best:
+                best, found = loss, float(std)
+    notes.append(
+        f"the noise was measured by {13 * PROBES} answers to one query: {found:.3g}; taken as Gaussian, a fifth wider"
+    )
+    return GaussianNoise(WIDER * found)

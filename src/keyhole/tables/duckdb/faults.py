@@ -1,0 +1,132 @@
+"""Faults of the data, found when the custodian loads it and never at query time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TypeAlias
+
+import duckdb
+
+from keyhole.errors import ConfigError, DataError
+from keyhole.knowledge import Columns
+from keyhole.predicate import literal, quote_name
+from keyhole.schema import Column, Kind, Role, Schema
+from keyhole.tables.duckdb.dialect import no_header
+from keyhole.tables.duckdb.roster import first
+
+Connection: TypeAlias = duckdb.DuckDBPyConnection
+
+
+def check_names(there: Sequence[str], roles: Columns, absent: tuple[str, ...]) -> None:
+    """Every column that has a role must be there."""
+    blank = Schema("", tuple(Column(name, Kind.OTHER) for name in there))
+    asked = [("id", n) for n in roles.id] + [("hidden", n) for n in roles.hidden]
+    asked += [("private", n) for n in roles.private if n not in absent]
+    for role, name in asked:
+        if name not in there:
+            near = blank.nearest(name)
+            hint = f"; did you mean {near!r}?" if near else f"; it has {', '.join(sorted(there))}"
+            if no_header(there):  # what stands there are values, and not ours to tell
+                hint = f"; its first line looks like data, not names: name its {len(there)} columns with --columns"
+            raise ConfigError(f"the table has no column {name!r} to be {role}{hint}")
+
+
+def check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
+    """Do several rows have one id? Where rows are not taken as records of people, that is a fault."""
+    names = [c.name for c in schema.of_role(Role.ID)]
+    if not names:
+        return False
+    listed = ", ".join(quote_name(name) for name in names)
+    for name in names:
+        at = first(con, f"SELECT rowid FROM loaded WHERE {quote_name(name)} IS NULL LIMIT 1")
+        if at:
+            told = "some row has no id: every person needs one"
+            raise DataError(f"row {int(at[0]) + 1} has no {name!r}: every person needs an id", told=told)
+    twice = first(con, f"SELECT {listed}, count(*) AS c FROM loaded GROUP BY ALL HAVING c > 1 LIMIT 1")
+    if twice and not records:
+        who = ", ".join(f"{n} = {v}" for n, v in zip(names, twice, strict=False))
+        raise DataError(
+            f"{who} stands in {twice[-1]} rows, but here one row is one person (`keyhole audit` takes them as records "
+            f"of one): aggregate first, for example --view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY "
+            f"{listed}'",
+            told="two rows have one id, but here one row is one person. Every row needs an id of its own (or, for "
+            "private answers, rows_per_person = K under [budget])",
+        )
+    return twice is not None
+
+
+def make_finite(con: Connection, schema: Schema) -> None:
+    """Where answers are private, loading is total: NaN and infinite numbers are NULL, and nothing is told of them."""
+    for column in schema.columns:
+        if column.role is not Role.HIDDEN and type_of(con, column.name) in ("DOUBLE", "FLOAT"):
+            name = quote_name(column.name)
+            con.execute(f"UPDATE loaded SET {name} = NULL WHERE NOT isfinite({name})")
+
+
+def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[str, ...]) -> None:
+    """Refuse NaN and infinite numbers, and private values outside their declared domain."""
+    for column in schema.columns:
+        name = quote_name(column.name)
+        if column.name in absent:
+            continue
+        if type_of(con, column.name) in ("DOUBLE", "FLOAT") and column.role is not Role.HIDDEN:
+            at = first(con, f"SELECT rowid FROM loaded WHERE NOT isfinite({name}) LIMIT 1")
+            if at:
+                raise _not_finite(column, int(at[0]))
+        if column.kind is Kind.TEXT and column.role is Role.PRIVATE:
+            _check_words(con, column)
+        declared = roles.private.get(column.name)
+        if column.role is not Role.PRIVATE or declared is None:
+            continue
+        wrong = []
+        if declared.min is not None:
+            wrong.append(f"{name} < {literal(declared.min)}")
+        if declared.max is not None:
+            wrong.append(f"{name} > {literal(declared.max)}")
+        if declared.step is not None and column.kind.numeric:
+            base = literal(declared.min if declared.min is not None else Decimal(0))
+            wrong.append(f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {literal(declared.step)} <> 0")
+        if declared.values is not None:
+            wrong.append(f"{name}::VARCHAR NOT IN ({', '.join(literal(v) for v in declared.values)})")
+        if (declared.min is not None or declared.max is not None) and not column.kind.numeric:
+            raise ConfigError(f"{column.name!r} holds {column.kind}, so it takes values = [...], not a range")
+        if wrong:
+            at = first(con, f"SELECT rowid FROM loaded WHERE {' OR '.join(wrong)} LIMIT 1")
+            if at:
+                raise DataError(
+                    f"column {column.name!r}, row {int(at[0]) + 1}: its value lies outside what was declared "
+                    f"for it; widen the declaration or mend the data",
+                    told=f"column {column.name!r} holds a value outside what was declared for it",
+                )
+        if declared.step is not None and column.kind is Kind.DOUBLE:
+            _put_on_grid(con, column.name)
+
+
+def _put_on_grid(con: Connection, name: str) -> None:
+    """Values of DOUBLE that lie on a declared grid up to dust are the numbers of the grid: 0.1 * 3 is 0.3 then."""
+    column = quote_name(name)
+    near = f"CAST(CAST({column} AS DECIMAL(38, 9)) AS {type_of(con, name)})"
+    con.execute(f"UPDATE loaded SET {column} = {near} WHERE {column} <> {near}")
+
+
+def _check_words(con: Connection, column: Column) -> None:
+    """A column of numbers becomes text if some of them are written inf or nan."""
+    name = quote_name(column.name)
+    words = f"lower({name}::VARCHAR) IN ('inf', '-inf', '+inf', 'infinity', '-infinity', '+infinity', 'nan')"
+    row = con.execute(
+        f"SELECT min(rowid) FILTER (WHERE {words}), count({name}), count(TRY_CAST({name} AS DOUBLE)) FROM loaded"
+    ).fetchall()[0]
+    if row[0] is not None and row[1] == row[2]:
+        raise _not_finite(column, int(row[0]))
+
+
+def _not_finite(column: Column, row: int) -> DataError:
+    told = f"column {column.name!r} holds NaN or infinity"
+    return DataError(f"{told} (first in row {row + 1}): write NULL instead", told=f"{told}: write NULL instead")
+
+
+def type_of(con: Connection, name: str, table: str = "loaded") -> str:
+    """The engine's type of a column."""
+    found = first(con, f"SELECT column_type FROM (DESCRIBE {table}) WHERE column_name = ?", [name])
+    return str(found[0]) if found else ""

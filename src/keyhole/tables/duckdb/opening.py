@@ -1,0 +1,152 @@
+"""What a table is read from: a frame, a file, a folder, a database or a view, and the table `loaded` made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import duckdb
+
+from keyhole.errors import ConfigError, DataError
+from keyhole.predicate import literal, quote_name
+from keyhole.tables.duckdb.dialect import Separation, uneven
+from keyhole.tables.duckdb.prepare import cannot_attach
+from keyhole.tables.duckdb.related import Origin, chosen, folder, reader_of
+
+Connection: TypeAlias = duckdb.DuckDBPyConnection
+TEXT_FILES = (".csv", ".tsv", ".json", ".jsonl")  # their kinds are not written down: they are declared, or read off
+READERS = {
+    ".csv": "",  # how its fields are separated is found first: `reader_of`
+    ".tsv": "",
+    ".parquet": "read_parquet({})",
+    ".json": "read_json({})",
+    ".jsonl": "read_json({})",
+}
+
+Opened: TypeAlias = tuple[str, str, bool, str | None, Mapping[str, Origin]]
+
+
+def opened(con: Connection, data: object, table: str | None, view: str | None) -> Opened:
+    """(natural name, what to select from, are its types written down, what a view may read from, all its tables)."""
+    if not isinstance(data, str | Path):
+        try:
+            con.register("frame", data)
+        except duckdb.Error:
+            what = f"{type(data).__name__} is no table" if not hasattr(data, "columns") else "the table has no columns"
+            raise DataError.of_file(f"{what}: give a path, or a pandas, polars or Arrow table") from None
+        stem = table or "people"
+        seen = ("frame", True, None) if view is None else _view(con, view, {stem: "frame"}, True)
+        return (stem, *seen, {})
+    path = Path(data)
+    if not path.exists():
+        near = [p.name for p in path.parent.glob("*") if p.suffix.lower() in (*READERS, ".duckdb")][:5]
+        hint = f" In that folder: {', '.join(sorted(near))}." if path.parent.is_dir() and near else ""
+        raise DataError.of_file(f"there is no file {path}.{hint}")
+    if path.is_dir():
+        tables = folder(path, READERS, TEXT_FILES)
+        if view is not None:
+            typed = all(each.typed for each in tables.values())
+            return (table or path.name, *_view(con, view, {n: o.sql for n, o in tables.items()}, typed), tables)
+        name = chosen(list(tables), table, str(path))
+        return name, tables[name].sql, tables[name].typed, None, tables
+    if path.stat().st_size == 0:
+        raise DataError.of_file(f"{path.name} is empty: it needs a header and one row per person")
+    suffix = path.suffix.lower()
+    if suffix in (".duckdb", ".db"):
+        return _attach(con, path, table, view)
+    if suffix not in READERS:
+        raise DataError.of_file(f"cannot read {path.name}: write a .csv, .tsv, .parquet, .json or .duckdb file")
+    reader, typed = reader_of(path, READERS), suffix not in TEXT_FILES
+    if view is None:
+        return path.stem, reader, typed, None, {}
+    return (path.stem, *_view(con, view, {path.stem: reader}, typed), {})
+
+
+def _attach(con: Connection, path: Path, table: str | None, view: str | None) -> Opened:
+    try:
+        con.execute(f"ATTACH {literal(str(path))} AS file (READ_ONLY)")
+    except duckdb.Error as error:
+        raise cannot_attach(path, error) from None
+    found = con.execute(
+        "SELECT table_name FROM duckdb_tables() WHERE database_name = 'file' UNION ALL "
+        "SELECT view_name FROM duckdb_views() WHERE database_name = 'file' AND NOT internal"
+    ).fetchall()
+    names = [str(row[0]) for row in found]
+    tables = {name: Origin(f"file.{quote_name(name)}", True) for name in names}
+    if view is not None:
+        return (table or path.stem, *_view(con, view, {n: o.sql for n, o in tables.items()}, True), tables)
+    name = chosen(names, table, path.name)
+    return name, tables[name].sql, True, None, tables
+
+
+def _view(con: Connection, view: str, tables: Mapping[str, str], typed: bool) -> tuple[str, bool, str | None]:
+    """The custodian's own SELECT over the tables of the data; one row a person is checked afterwards."""
+    for name, origin in tables.items():
+        try:
+            con.execute(f"CREATE TEMP VIEW {quote_name(name)} AS SELECT * FROM {origin}")
+        except duckdb.Error as error:
+            raise DataError(f"cannot read {name}: {str(error).splitlines()[0]}") from None
+    return f"({view.strip().rstrip(';')})", typed, ", ".join(tables)
+
+
+def names_of(con: Connection, origin: str, data: object, asked: str | None) -> list[str]:
+    """The columns, in order; of a text file from its header alone."""
+    bare = origin.replace(", sample_size=-1", ", all_varchar=true") if origin.startswith("read_csv(") else origin
+    try:
+        return [
+            str(row[0]) for row in con.execute(f"SELECT column_name FROM (DESCRIBE SELECT * FROM {bare})").fetchall()
+        ]
+    except duckdb.Error as error:
+        raise _failed(error, data, asked) from None
+
+
+def origin_as(con: Connection, data: object, origin: str, asked: str | None, kinds: Mapping[str, str]) -> str:
+    """A text file whose columns in `kinds` are read as they are written; nothing is guessed from their values."""
+    if not kinds:
+        return origin
+    if origin.startswith("read_csv("):
+        forced = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in kinds)
+        return f"{origin[:-1]}, types={{{forced}}})"
+    if origin.startswith("read_json("):
+        try:
+            rows = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {origin})").fetchall()
+        except duckdb.Error as error:
+            raise _failed(error, data, asked) from None
+        typed = ", ".join(f"{literal(str(n))}: {literal('VARCHAR' if n in kinds else str(t))}" for n, t in rows)
+        return f"{origin[:-1]}, columns={{{typed}}})"
+    return origin
+
+
+def create_loaded(con: Connection, origin: str, left_out: tuple[str, ...], data: object, asked: str | None) -> None:
+    """Fill the table `loaded`, and let go of where it came from."""
+    but = f" EXCLUDE ({', '.join(quote_name(name) for name in left_out)})" if left_out else ""
+    try:
+        con.execute(f"CREATE TEMP TABLE loaded AS SELECT *{but} FROM {origin}")
+    except duckdb.Error as error:
+        raise _failed(error, data, asked) from None
+    for (name,) in con.execute("SELECT view_name FROM duckdb_views() WHERE temporary AND NOT internal").fetchall():
+        if name != "frame":
+            con.execute(f"DROP VIEW {quote_name(str(name))}")
+    if not isinstance(data, str | Path):
+        con.unregister("frame")
+    elif Path(data).suffix.lower() in (".duckdb", ".db"):
+        con.execute("DETACH file")
+
+
+def _failed(error: duckdb.Error, data: object, asked: str | None) -> ConfigError | DataError:
+    """The engine cannot read the file or run the view: its words are told, unless they may quote a value."""
+    said = str(error).splitlines()[0]
+    if asked is None:
+        text = isinstance(data, str | Path) and Path(data).suffix in (".csv", ".tsv")
+        why = uneven(Path(str(data)), Separation.of(Path(str(data)))) if text else None
+        return DataError(f"cannot read {called(data)}: {why or said}")
+    if isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
+        return ConfigError(f"--view does not run: {said}. It may read from: {asked}.")
+    told = "--view does not run: the engine fails on some row; no value is shown here"
+    return DataError(f"--view does not run: {said}. It may read from: {asked}.", told=told)
+
+
+def called(data: object) -> str:
+    """What the data is called in a message."""
+    return Path(data).name if isinstance(data, str | Path) else "the table"

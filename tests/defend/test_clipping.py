@@ -1,0 +1,78 @@
+"""Bounds bought with a little budget: cells against a twin, the advice, the price, nothing read off for free."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from keyhole.cli import app
+from keyhole.defend.planner.clipping import advice, cell_code, edges
+
+
+def test_cells_are_powers_of_two_whatever_the_column_holds() -> None:
+    odd = [
+        None,
+        "x",
+        "nan",
+        "inf",
+        "-inf",
+        "0",
+        "-0.0",
+        "1",
+        "1.99",
+        "2",
+        "-1",
+        "-2",
+        "1e300",
+        "-1e300",
+        "0.0001",
+        "-1e-9",
+    ]
+    con = duckdb.connect()
+    con.execute("CREATE TABLE t AS SELECT unnest($1::VARCHAR[]) AS v", [odd])
+    found = [row[0] for row in con.execute(f"SELECT {cell_code('v')} FROM t").fetchall()]
+    for text, cell in zip(odd, found, strict=True):
+        try:
+            value = float(text) if text is not None else math.nan
+        except ValueError:
+            value = math.nan
+        want = 0 if math.isnan(value) else max(1, sum(value >= float(e) for e in edges()))
+        assert cell == want, text
+
+
+def test_advice_is_the_outermost_crowds() -> None:
+    counts = [0] * (len(edges()) + 1)
+    assert advice("x", counts, 5, Fraction(0)).low is None
+    counts[30] = counts[90] = 9
+    found = advice("x", counts, 5, Fraction(0))
+    assert found.low == edges()[29]
+    assert found.high == edges()[90]
+    counts[95] = 4  # no crowd
+    assert advice("x", counts, 5, Fraction(0)) == found
+
+
+def test_bounds_are_bought_once_and_hold_most_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    pay = np.append(rng.integers(100, 900, 3000), 10**9)  # one person far out: no bound of anybody's
+    (tmp_path / "t.csv").write_text("who,pay,sex\n" + "".join(f"{k},{p},F\n" for k, p in enumerate(pay)))
+    told = '[source]\ndata = "t.csv"\n[columns]\nid = ["who"]\n[columns.public.sex]\nvalues = ["F", "M"]\n'
+    told += "[columns.private.pay]\nkind = 'integer'\n[budget]\nepsilon = 1\ndelta = 1e-6\n"
+    (tmp_path / "keyhole.toml").write_text(told)
+    first = CliRunner().invoke(app, ["ask", "--clip", "pay"])
+    assert first.exit_code == 0, first.output
+    assert "pay: min = 0, max = 1024" in first.output
+    again = CliRunner().invoke(app, ["ask", "--clip", "pay"])
+    assert "cost 0;" in again.output
+    refused = CliRunner().invoke(app, ["ask", "SELECT AVG(pay) FROM t"])
+    assert "keyhole ask --clip pay" in refused.output
+    assert CliRunner().invoke(app, ["ask", "--clip", "who"]).exit_code == 2
+    assert CliRunner().invoke(app, ["ask", "--clip", "pay", "--dry-run"]).exit_code == 2
+    shown = CliRunner().invoke(app, ["book", "verify", "book.keyhole"])
+    assert shown.exit_code == 0, shown.output

@@ -1,0 +1,145 @@
+"""Every kind of report in a browser without a network: no error, no request, its charts drawn, on paper and a phone."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from playwright.sync_api import Browser
+from tests.browser_here import browser, browser_page
+from tests.report.test_pages import parsed
+
+from keyhole.cli import app
+from keyhole.cli.clinic import PATIENTS, clinic_csv, clinic_log
+from keyhole.cli.demo import CONFIG, LOG, PEOPLE, ROSTER, SAFE, TRANSCRIPT
+
+__all__ = ["browser"]
+
+BUDGET = """\
+[source]
+data = "people.csv"
+[columns]
+id = ["Name"]
+[columns.private."Blood sugar"]
+min = 3.0
+max = 10.0
+step = 0.1
+[columns.public.Gender]
+values = ["Female", "Male"]
+[budget]
+epsilon = 4
+ledger = "budget.keyhole"
+"""
+ASKED = """\
+SELECT COUNT(*) FROM people;
+SELECT Gender, COUNT(*) FROM people GROUP BY Gender;
+SELECT MEDIAN(ZIP) FROM people;
+"""
+CELLS = ["region,sector,turnover", "A,x,10", "A,y,x", "A,Total,30", "B,x,x", "B,y,x", "B,Total,12", "Total,x,x"]
+CELLS += ["Total,y,27", "Total,Total,42"]
+TABLES = ("--value", "turnover", "--total", "Total", "--suppressed", "x", "--min", "0")
+WHO = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar")
+AUDIT = ("audit", "log.sql", "-c", "keyhole.toml", "--within", "60%")
+TRUTH = ("--data", "roster.csv", "--id", "Name", "--private", "Blood sugar:3..10:0.1", "--truth", "people.csv")
+FILES = {
+    "people.csv": PEOPLE,
+    "roster.csv": ROSTER,
+    "log.sql": LOG,
+    "safe.sql": SAFE,
+    "t.jsonl": TRANSCRIPT,
+    "keyhole.toml": CONFIG,
+    "budget.toml": BUDGET,
+    "q.sql": ASKED,
+    "t.csv": "\n".join(CELLS) + "\n",
+}
+MAN = "SELECT COUNT(*) FROM people WHERE Gender = 'Male'"
+# a kind of report: its command, its exit code, how many charts it has, and words that it says
+KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
+    "audit": ((*AUDIT, "--advise"), 1, 3, "32.1 - 15.5 - 11.4 = 5.2"),
+    "audit-redacted": ((*AUDIT, "--redact", "--advise"), 1, 2, "person 1"),
+    "audit-clean": (("audit", "safe.sql", *WHO), 0, 1, "Nobody of 6 people is exposed"),
+    "verdict": (("report", "verdict.json"), 0, 2, "32.1 - 15.5 - 11.4 = 5.2"),
+    "watch": (("watch", *WHO, "--explain"), 3, 1, "2 allowed, 1 denied"),
+    "ask": (("ask", "-c", "budget.toml", MAN), 0, 1, "1 of 1 statement was answered with noise"),
+    "tables": (("tables", "t.csv", *TABLES), 1, 1, "recovered exactly"),
+    "attack": (("attack", "t.jsonl", *TRUTH), 0, 2, "rebuilt exactly"),
+    "plan": (("plan", *WHO, "--target", "Name = 'Jeremy Doe'", "--min-group", "2"), 0, 0, "give Jeremy Doe away"),
+    "answer": (("answer", "q.sql", "-c", "budget.toml"), 3, 2, "2 of 3 statements were answered with noise"),
+    "book": (("report", "budget.keyhole"), 0, 1, "not answered"),
+    "oracle": (("simulate", "oracle", "--queries", "400", "--seeds", "2"), 0, 1, "average error"),
+    "release": (("simulate", "release", "--queries", "20", "--mechanism", "laplace"), 0, 2, "costs epsilon"),
+}
+
+
+def run(folder: Path, *arguments: str, stdin: str = LOG) -> int:
+    with contextlib.chdir(folder):
+        done = CliRunner().invoke(app, list(arguments), input=stdin)
+    assert not done.exception or isinstance(done.exception, SystemExit), done.output
+    return done.exit_code
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("pages")
+    for name, text in FILES.items():
+        (made / name).write_text(text, encoding="utf-8")
+    assert run(made, *AUDIT, "--format", "json", "--out", "verdict.json") == 1
+    assert run(made, "answer", "q.sql", "-c", "budget.toml", "--epsilon", "1") == 3
+    return made
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_browser_without_a_network_draws_it(kind: str, folder: Path, browser: Browser) -> None:
+    command, code, charts, words = KINDS[kind]
+    html = () if command[0] == "report" else ("--format", "html")
+    file = folder / f"{kind}.html"
+    assert run(folder, *command, *html, "--out", file.name) == code
+    parsed(file.read_text(encoding="utf-8"))
+    with browser_page(browser, file, width=390, dark=True) as phone:
+        assert phone.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert not phone.errors
+    with browser_page(browser, file) as seen:
+        assert words in seen.page.inner_text("main")
+        drawn = seen.page.locator("svg").all()
+        assert len(drawn) == charts
+        assert all((box := svg.bounding_box()) is not None and box["height"] > 60 for svg in drawn)
+        assert seen.page.locator("figure").count() == seen.page.locator("figure details table").count() == charts
+        assert len(seen.page.pdf()) > 5_000
+        assert (seen.errors, seen.requests) == ([], [])
+
+
+def test_the_filter_and_the_printer_work_on_a_page(folder: Path, browser: Browser) -> None:
+    file = folder / "found.html"
+    given = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar")
+    singles = "".join(f"SELECT SUM(\"Blood sugar\") FROM people WHERE ZIP = {z};\n" for z in (32453, 43813, 43765, 32187, 33745, 22983))  # fmt: skip  # noqa: E501
+    (folder / "singles.sql").write_text(singles, encoding="utf-8")
+    assert run(folder, "audit", "singles.sql", *given, "--format", "html", "--out", file.name) == 1
+    with browser_page(browser, file) as seen:
+        assert seen.page.locator("#found .card:visible").count() == 6
+        seen.page.fill("input.find", "jeremy")
+        assert seen.page.locator("#found .card:visible").count() == 1
+        seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert seen.page.locator("details:not([open])").count() == 0
+        assert not seen.errors
+
+
+def test_a_report_of_a_whole_hospital_is_small(folder: Path, browser: Browser) -> None:
+    (folder / "patients.csv").write_text(clinic_csv(), encoding="utf-8")
+    (folder / "clinic.jsonl").write_text(clinic_log(), encoding="utf-8")
+    given = ("--data", "patients.csv", "--id", "patient", "--private", "blood_sugar")
+    assert run(folder, "audit", "clinic.jsonl", *given, "--format", "html", "--out", "clinic.html") == 1
+    assert (folder / "clinic.html").stat().st_size < 1_000_000
+    with browser_page(browser, folder / "clinic.html") as seen:
+        assert seen.page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive") < 2000
+        assert not seen.errors
+
+
+def test_the_made_up_hospital_is_the_same_each_time() -> None:
+    rows = clinic_csv().splitlines()
+    assert len(rows) == PATIENTS + 1
+    assert len({row.split(",")[0] for row in rows}) == len(rows)
+    assert clinic_csv() == clinic_csv()
+    assert clinic_log() == clinic_log()
+    assert 150 < clinic_log().count("\n") < 400
