@@ -113,8 +113,8 @@ def test_a_log_is_advised_on(tmp_path: Path) -> None:
 def test_classical_rules_are_ticked_on_a_log(tmp_path: Path) -> None:
     found = audited(tmp_path, "--rule", "N<3", "--rule", "dominance 80%", "--rule", "p 10%")
     assert found.exit_code == 1
-    assert "Rule N<3: 1 of 3 answers fail.\n  fails: Q3 (2 contributors)" in found.output
-    assert "Rule dominance 1,80%: 1 of 3 answers fail.\n  fails: Q3" in found.output
+    assert "Rule N<3: 1 of 3 answers fails.\n  fails: Q3 (2 contributors)" in found.output
+    assert "Rule dominance 1,80%: 1 of 3 answers fails.\n  fails: Q3" in found.output
     data = json.loads(audited(tmp_path, "--rule", "p 1%", "--format", "json").output)["rules"]
     assert [(each["rule"], [f["query"] for f in each["failing"]]) for each in data] == [("p 1%", ["3"])]
     for arguments in (["--rule", "N<3", "--redact"], ["--advise", "--format", "sarif"]):

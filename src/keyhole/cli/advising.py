@@ -62,7 +62,8 @@ def rule_lines(check: RuleCheck) -> Lines:
     failing, untold = len(check.failing), len(check.untold)
     yield "", ""
     more = f", {untold} cannot be told" if untold else ""
-    yield f"Rule {check.rule}: {failing} of {check.answers} answers fail{more}.", "bold red" if failing else "bold"
+    fail = "fails" if failing == 1 else "fail"
+    yield f"Rule {check.rule}: {failing} of {check.answers} answers {fail}{more}.", "bold red" if failing else "bold"
     yield from ((f"  fails: {_named(each)}", "") for each in check.failing[:FEW])
     yield from ((f"  cannot be told: {_named(each)}: {each.why}", "") for each in check.untold[:FEW])
     for listed in (check.failing, check.untold):
