@@ -298,6 +298,6 @@ LAWS: tuple[Law[Recipe], ...] = (
     Law(memory_of_a_stream_stays_flat, _liar(liars.KeepsEveryRow)),
     Law(what_it_is_sure_of_is_right, _liar(liars.Boaster)),
     Law(known_noise_is_outvoted, _liar(liars.Naive)),
-    Law(a_stated_certainty_is_worth_what_it_says, (*_liar(liars.Overconfident), *_liar(liars.Underconfident))),
+    Law(a_stated_certainty_is_worth_what_it_says, (*_liar(liars.Overconfident), *_liar(liars.Diffident))),
     Law(knowledge_is_honoured_or_refused, _liar(liars.HearsNoFacts)),
 )

@@ -114,7 +114,7 @@ class Overconfident(LeastSquares):
         return replace(found, confidence=found.confidence / 2)
 
 
-class Underconfident(LeastSquares):
+class Diffident(LeastSquares):
     """States twice its error."""
 
     def estimate(self) -> Reconstruction:
