@@ -13,6 +13,7 @@ from keyhole.attack.base import Reconstruction, Target, Watch, prior_reconstruct
 from keyhole.attack.batch import DENSE_LIMIT, BatchAttack, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble
+from keyhole.attack.guess_errors import guess_errors
 from keyhole.attack.matrix_free import SMALL
 from keyhole.attack.methods.bounded import Bounded
 from keyhole.attack.methods.conjugate_gradient import ConjugateGradient
@@ -181,6 +182,6 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
             ) from None
     if problem.m * problem.p > SMALL or problem.p > SPREAD_LIMIT:
         return found
-    formula = standard_errors(problem, A)[problem.of]
+    formula = guess_errors(problem, means, standard_errors(problem, A))[problem.of]
     settled = (formula == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived
     return replace(found, confidence=np.where(settled, 0.0, np.maximum(formula, found.confidence)))

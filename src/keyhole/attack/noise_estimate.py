@@ -145,7 +145,7 @@ def _estimated(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, 
     residual = np.where(rows, (problem.y - fitted) / unit, 0.0)
     deviation = float(np.sqrt((residual**2).sum() / free))
     size = 1 + float(np.abs(problem.y[rows]).max())
-    if deviation < 1e-9 * size:
+    if deviation < 1e-5 * size:
         return _exact(problem, rows), ("the answers fit without any noise: they are taken as exact",)
     whole = bool((problem.y[rows] == np.round(problem.y[rows])).all()) and bool((unit[rows] == 1).all())
     shown = problem.y[rows] / unit[rows]
@@ -153,10 +153,8 @@ def _estimated(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, 
     expected = float(_below_zero(fitted[rows] / unit[rows], deviation).sum())
     is_clamped = bool((shown >= 0).all()) and expected > _CLAMPED and bool(clamped.any())
     if is_clamped:
-        fitted, free = _fit(problem, ~clamped)
-        held = rows & ~clamped
-        residual = np.where(held, (problem.y - fitted) / unit, 0.0)
-        deviation = float(np.sqrt((residual**2).sum() / max(free, FEWEST)))
+        fitted, deviation = _tobit(problem, rows, clamped, 0.5 if whole else 0.0, deviation)
+        residual = np.where(rows & ~clamped, (problem.y - fitted) / unit, 0.0)
     kept = residual[rows & ~clamped] if is_clamped else residual[rows]
     law, scale = _law(kept, deviation)
     made = replace(
@@ -180,6 +178,31 @@ def _estimated(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, 
     said += ", rounded to whole numbers" if whole else ""
     said += f", never below 0 ({int(clamped.sum())} answers clamped)" if is_clamped else ""
     return made, (said,)
+
+
+def _tobit(
+    problem: Problem, rows: NDArray[np.bool_], clamped: NDArray[np.bool_], end: float, deviation: float
+) -> tuple[Floats, float]:
+    """Fit and standard deviation where answers below `end` were shown as 0, by expectation maximisation.
+
+    Each clamped answer is replaced by its mean given that it lies below, and its variance there is added.
+    References: Tobin (1958), Dempster, Laird and Rubin (1977).
+    """
+    from scipy.special import log_ndtr
+
+    unit, fitted = problem.scale, np.zeros(problem.m)
+    fitted, free = _fit(problem, np.ones(problem.m, dtype=bool))
+    for _ in range(8):
+        a = (end - fitted) / (unit * deviation)
+        hazard = np.exp(-0.5 * a**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(a))
+        shown = np.where(clamped, fitted - unit * deviation * hazard, problem.y)
+        inside = np.where(clamped, np.maximum(1 - a * hazard - hazard**2, 0.0), 0.0) * deviation**2
+        fitted, free = _fit(replace(problem, y=shown), np.ones(problem.m, dtype=bool))
+        square = np.where(rows, ((shown - fitted) / unit) ** 2 + inside, 0.0).sum()
+        before, deviation = deviation, float(np.sqrt(square / max(free, FEWEST)))
+        if abs(before - deviation) < 1e-3 * deviation:
+            break
+    return fitted, deviation
 
 
 def _below_zero(fitted: Floats, deviation: float) -> Floats:

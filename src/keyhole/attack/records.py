@@ -47,6 +47,35 @@ class RecordRows:
         )  # fmt: skip
 
 
+def shadow_noise(rows: RecordRows, shadows: int) -> Floats:
+    """Simulated noise of every row for every shadow, (shadows, rows): of the row's own size, and its own for ever.
+
+    It is drawn from a hash of the row and its answer, so that a log replayed meets the noise it met before: a repeated
+    answer tells a shadow no more than it tells the attack. Reference: Steele, Lea and Flood (2014), splitmix.
+    """
+    from scipy.special import ndtri
+
+    if not len(rows) or not shadows:
+        return np.zeros((shadows, len(rows)))
+    matrix = rows.bits if rows.bits is not None else rows.dense
+    assert matrix is not None
+    words = np.ascontiguousarray(matrix).view(np.uint64)
+    ends = np.stack([rows.lo, rows.hi]).view(np.uint64)
+    with np.errstate(over="ignore"):
+        key = (words * _mixed(np.arange(1, words.shape[1] + 1, dtype=np.uint64))).sum(axis=1, dtype=np.uint64)
+        key ^= _mixed(ends[0]) + np.uint64(3) * _mixed(ends[1])
+        turn = np.arange(1, shadows + 1, dtype=np.uint64)[:, None] * np.uint64(0x9E3779B97F4A7C15)
+        drawn = _mixed(key[None, :] + turn) >> np.uint64(11)
+    return np.asarray(rows.noise * ndtri((drawn.astype(np.float64) + 0.5) / 2.0**53))
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
 def record_blocks(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
     """The rows of a problem over records, `size` at a time: n bits a row, never the whole log at once.
 

@@ -80,7 +80,7 @@ def standard_errors(problem: Problem, A: Floats) -> Floats:
 
 def posterior_mean(problem: Problem, A: Floats) -> Floats:
     """Mean of the linear-Gaussian posterior whose deviations `standard_errors` gives, for a column with a range."""
-    prior = np.clip((problem.upper - problem.lower) / np.sqrt(12), 1e-9, problem.target.deviation)
+    prior = np.maximum(prior_deviation(problem), 1e-9)
     precision, middle = problem.weights() / prior**2, (problem.lower + problem.upper) / 2
     sure = information(problem, float(prior.min()))
     H = (A * sure[:, None]).T @ A

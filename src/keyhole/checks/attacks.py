@@ -243,6 +243,30 @@ def known_noise_is_outvoted(recipe: Recipe) -> None:
     assert error < 0.5, f"mean error {error:.3f} after 240 answers with noise 1: {found.values} for {x}"
 
 
+def a_stated_certainty_is_worth_what_it_says(recipe: Recipe) -> None:
+    """Over many noisy logs: a probability is the share that is right, a standard error the size of the error."""
+    said, came, measure = [], [], Measure.STANDARD_ERROR
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        A, x = _log(100 + seed, 8, 24)[0], rng.integers(0, 6, 8)
+        y = A @ x + rng.normal(0.0, 1.5, len(A))
+        evidence = from_arrays(A, y.round(6).tolist(), noise=Noise("gaussian", Fraction(3, 2)), prior=recipe.prior)
+        found = recipe.converged(evidence).estimate()
+        measure = found.measure
+        said.append(found.confidence)
+        came.append(np.abs(found.values - x))
+    stated, missed = np.concatenate(said), np.concatenate(came)
+    stated, missed = stated[np.isfinite(stated)], missed[np.isfinite(stated)]  # "unknown" claims nothing
+    if not len(stated):
+        return
+    if measure is Measure.PROBABILITY:
+        right = float((missed < 1e-6).mean())
+        assert abs(float(stated.mean()) - right) < 0.1, f"says {stated.mean():.3f}, and {right:.3f} are right"
+        return
+    ratio = float(np.sqrt(np.mean(missed**2) / np.mean(stated**2)))
+    assert 0.7 < ratio < 1.25, f"errors are {ratio:.2f} times what is stated"
+
+
 def knowledge_is_honoured_or_refused(recipe: Recipe) -> None:
     """A fact about one record is obeyed, or the attack says that it cannot."""
     A = np.array([[1, 1, 1, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 1, 1]])
@@ -274,5 +298,6 @@ LAWS: tuple[Law[Recipe], ...] = (
     Law(memory_of_a_stream_stays_flat, _liar(liars.KeepsEveryRow)),
     Law(what_it_is_sure_of_is_right, _liar(liars.Boaster)),
     Law(known_noise_is_outvoted, _liar(liars.Naive)),
+    Law(a_stated_certainty_is_worth_what_it_says, (*_liar(liars.Overconfident), *_liar(liars.Diffident))),
     Law(knowledge_is_honoured_or_refused, _liar(liars.HearsNoFacts)),
 )

@@ -105,6 +105,24 @@ class Boaster(LeastSquares):
         return replace(found, confidence=np.zeros(self.target.n))
 
 
+class Overconfident(LeastSquares):
+    """States half of its error."""
+
+    def estimate(self) -> Reconstruction:
+        """Twice as sure as it may be."""
+        found = super().estimate()
+        return replace(found, confidence=found.confidence / 2)
+
+
+class Diffident(LeastSquares):
+    """States twice its error."""
+
+    def estimate(self) -> Reconstruction:
+        """Half as sure as it may be."""
+        found = super().estimate()
+        return replace(found, confidence=found.confidence * 2)
+
+
 class Naive(LeastSquares):
     """Believes the last answers more than their noise allows: it fits only as many rows as there are records."""
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, prior_reconstruction
-from keyhole.attack.records import RecordRows
+from keyhole.attack.records import RecordRows, shadow_noise
 from keyhole.attack.streaming import Streaming, pooled
 from keyhole.solve.decode.bitrows import padded
 from keyhole.solve.decode.kaczmarz import sweep, sweep_dense
@@ -70,9 +70,7 @@ class Kaczmarz(Streaming):
                 self._v *= 1 - norm / (norm + softness[j]) / self.target.n
         # A shadow is an error: the exact answers of an error are 0, noisy ones are noise, intervals have its width.
         half = np.where(np.isfinite(rows.hi - rows.lo), (rows.hi - rows.lo) / 2, np.inf)
-        simulated = (
-            rows.noise * self._rng.standard_normal((len(rows), self.shadows)).T
-        )  # row by row: blocks do not matter
+        simulated = shadow_noise(rows, self.shadows)  # a replay meets the noise it met before
         lo = np.vstack([rows.lo, simulated - half])
         hi = np.vstack([rows.hi, simulated + half])
         if not self._lower.size:

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Floats, Measure, Reconstruction
+from keyhole.attack.base import Floats, Reconstruction
 from keyhole.attack.batch import BatchAttack, dense_design, reconstruct
 from keyhole.attack.decode import Terms, decode, robust
-from keyhole.attack.decoding_problem import NOISY, Problem
+from keyhole.attack.decoding_problem import NOISY, NoiseLaw, Problem
 from keyhole.attack.standard_errors import prior_deviation
 from keyhole.solve.decode.interior.method import RowTerm
 from keyhole.solve.status import SolverStatus
@@ -46,17 +46,18 @@ class L1(BatchAttack):
         missed = np.abs(problem.residuals(A @ solution.u))  # 0 inside an interval
         off = missed > 1e-6 * (1 + np.abs(problem.y))
         note = f"{int(off.sum())} of {problem.m} answers not met"
-        found = reconstruct(problem, solution.u, A, solution.status, note)
-        if solution.status is SolverStatus.INTERRUPTED or not off.any() or found.measure is Measure.PROBABILITY:
+        # the median of Gaussian noise is less sharp than its mean: the variance is pi / 2 times as large
+        blunt = np.where(problem.law == NoiseLaw.GAUSSIAN, np.sqrt(np.pi / 2), 1.0) * problem.scale
+        found = reconstruct(replace(problem, scale=blunt), solution.u, A, solution.status, note)
+        wrong = off & ~np.isin(problem.law, NOISY)
+        if solution.status is SolverStatus.INTERRUPTED or not wrong.any() or not problem.plain:
             return found
-        spread = _refitted(problem, A, term, weight, facts, solution.u)
-        errors = np.sqrt(spread**2 + _within_groups(problem))[problem.of] if problem.plain else found.confidence
+        errors = _refitted(problem, A, term, weight, facts, solution.u)[problem.of]
+        errors = np.where(np.isinf(found.confidence), np.inf, np.maximum(errors, found.confidence))
         # answers that contradict one another prove nothing: what every refit agrees on is likely, not certain
-        floor = 0.01 * problem.target.deviation if np.isfinite(problem.target.deviation) else 0.0
-        known = np.where(np.isfinite(found.confidence), found.confidence, np.inf)
-        stated = bool(np.isin(problem.law, NOISY).any())
-        errors = np.maximum(errors, known) if stated else np.where(np.isinf(known), known, errors)
-        return replace(found, confidence=np.maximum(np.minimum(errors, problem.target.deviation), floor))
+        size = problem.target.deviation
+        floor = 0.01 * (size if np.isfinite(size) else float(np.std(found.values)))
+        return replace(found, confidence=np.maximum(np.minimum(errors, size), floor))
 
 
 def _refitted(problem: Problem, A: Floats, term: Terms, weight: Floats, facts: NDArray[np.bool_], u: Floats) -> Floats:
@@ -70,12 +71,7 @@ def _refitted(problem: Problem, A: Floats, term: Terms, weight: Floats, facts: N
     for _ in range(REFITS):
         drawn = np.where(term == RowTerm.ABSOLUTE, rng.exponential(1.0, problem.m) + 1e-3, 1.0)
         total += (decode(problem, A, term, weight * drawn, facts).u - u) ** 2
-    touched = A.any(axis=0)
-    prior = prior_deviation(problem) / np.sqrt(problem.weights())
-    return np.where(touched, np.sqrt(total / REFITS), np.where(np.isfinite(prior), prior, np.inf))
-
-
-def _within_groups(problem: Problem) -> Floats:
-    """Variance of a record about the mean of its group."""
-    prior = prior_deviation(problem)
-    return np.where(problem.weights() > 1, prior**2 * (1 - 1 / problem.weights()), 0.0)
+    spread, prior, touched = np.sqrt(total / REFITS), prior_deviation(problem), A.any(axis=0)
+    several = problem.weights() > 1
+    within = np.where(several, prior, 0.0) * np.sqrt(1 - 1 / problem.weights())  # about the mean of the group
+    return np.where(touched, np.hypot(spread, np.where(several, within, 0.0)), prior)

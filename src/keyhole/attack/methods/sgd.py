@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, prior_reconstruction
-from keyhole.attack.records import RecordRows
+from keyhole.attack.records import RecordRows, shadow_noise
 from keyhole.attack.streaming import Streaming, pooled
 from keyhole.errors import CannotHonour
 from keyhole.solve.decode.bitrows import matvec, words_for
@@ -57,7 +57,7 @@ class SigmoidSGD(Streaming):
         self._bound(rows)
         signal = rows.norms() * self.target.deviation**2  # variance of the row's value beforehand
         rate, clip = self.rate * signal / np.maximum(signal + rows.noise**2, 1e-300), _CLIP * rows.laplace
-        simulated = rows.noise * self._rng.standard_normal((len(rows), self.shadows)).T
+        simulated = shadow_noise(rows, self.shadows)  # a replay meets the noise it met before
         half = np.where(np.isfinite(rows.hi - rows.lo), (rows.hi - rows.lo) / 2, np.inf)
         residuals = np.zeros(len(rows))
         for v in range(1 + self.shadows):
@@ -105,7 +105,7 @@ class SigmoidSGD(Streaming):
         if self.shadows:
             # records that every shadow and the guess itself move alike are one group: their errors are pooled
             error = pooled(
-                (self._x[1:, :n] - self._secrets[:, :n]) / (1 - 2 * _INSET),
+                self._x[1:, :n] - self._secrets[:, :n],
                 np.vstack([self._lower[:n], self._upper[:n], self._z[:, :n]]),
             )
         status = self.status if self.rows_seen else SolverStatus.PRIOR

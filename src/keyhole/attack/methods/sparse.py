@@ -55,8 +55,8 @@ class BasisPursuit(BatchAttack):
         if solution.status is not SolverStatus.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)
         found = reconstruct(problem, solution.u, A, solution.status, rest=solution.u)  # the common value
-        if problem.p > SPREAD_LIMIT or not np.isfinite(problem.target.deviation) or not problem.plain:
-            return found
+        if problem.p > SPREAD_LIMIT or not np.isfinite(problem.target.deviation) or not problem.plain or noisy.any():
+            return found  # with noise the distance from the posterior's mean is in the errors already
         # The pull towards `common` is a bias: the formula is about the middle of what the answers leave.
         bias = np.abs(solution.u - posterior_mean(problem, A))[problem.of]
         width = feasible_width(problem, A)[problem.of]
