@@ -52,6 +52,9 @@ class Exchange:
         self._truths: dict[Leaf, NDArray[np.int8]] = {}
         self._values: dict[str, PrivateValues] = {}
         self._residuals: dict[Residual, set[int]] = {}
+        self._residue_of: dict[str, Column] = {}
+        self._added: dict[Summand, Column] = {}
+        self._held: dict[Residual, NDArray[np.bool_]] = {}
         self._kept: dict[tuple[Leaf, ...], list[int]] = {}
         self._keyed: dict[tuple[str, ...], NDArray[np.int64]] = {}
 
@@ -236,7 +239,9 @@ class Exchange:
         return self._truths[leaf]
 
     def _holds(self, residual: Residual) -> NDArray[np.bool_]:
-        found = np.zeros(self.sums.roster.n, dtype=np.bool_)
+        if residual in self._held:
+            return self._held[residual]
+        found = self._held[residual] = np.zeros(self.sums.roster.n, dtype=np.bool_)
         for literals in residual:
             each = np.ones(self.sums.roster.n, dtype=np.bool_)
             for leaf, holds in literals:
@@ -251,6 +256,11 @@ class Exchange:
         return self._values[name]
 
     def _residues(self, name: str) -> Column:
+        if name not in self._residue_of:
+            self._residue_of[name] = self._made_residues(name)
+        return self._residue_of[name]
+
+    def _made_residues(self, name: str) -> Column:
         held = self._private(name)
         if held.units is not None:
             found = np.array([int(u) % PRIME for u in held.units], dtype=np.int64)
@@ -267,10 +277,12 @@ class Exchange:
 
     def _sum(self, addend: Summand) -> Column:
         """What a record adds, modulo the prime."""
-        found = self._residues(addend.column or "")
-        if addend.power == 2:
-            found = found * found % PRIME
-        return np.where(self._holds(addend.residual), found, 0)
+        if addend not in self._added:
+            found = self._residues(addend.column or "")
+            if addend.power == 2:
+                found = found * found % PRIME
+            self._added[addend] = np.where(self._holds(addend.residual), found, 0)
+        return self._added[addend]
 
     def _answers_are_true(self) -> bool:
         """Are the answers of the log those of the data?"""
