@@ -49,7 +49,8 @@ def log(n: int) -> list[str]:
 def measure(n: int, repeats: int) -> dict[str, Any]:
     """Medians of the stages, after a small run that imports and compiles."""
     Verdict.of(examine(log(300), data=people(300), private=["pay"], id="name")).dumps()
-    stages: dict[str, list[float]] = {"audit": [], "plain": [], "to_json": [], "dumps": [], "text": [], "to_frame": []}
+    stages: dict[str, list[float]] = {"audit": [], "plain": [], "to_json": [], "dumps": [], "text": []}
+    stages |= {"to_frame": [], "to_html": []}
     clock = time.perf_counter
     for _ in range(repeats):
         start = clock()
@@ -58,7 +59,7 @@ def measure(n: int, repeats: int) -> dict[str, Any]:
         start = clock()
         verdict = Verdict.of(exposure)
         stages["plain"].append(clock() - start)
-        for name in ("to_json", "dumps", "text", "to_frame"):
+        for name in ("to_json", "dumps", "text", "to_frame", "to_html"):
             start = clock()
             getattr(verdict, name)()
             stages[name].append(clock() - start)
@@ -71,6 +72,7 @@ def measure(n: int, repeats: int) -> dict[str, Any]:
         "exposed": len(verdict.exposed),
         "proofs": {f"{size} queries": count for size, count in sorted(proofs.items())},
         **{f"{name}_seconds": round(seconds, 3) for name, seconds in median.items()},
+        "html_megabytes": round(len(verdict.to_html().encode()) / 1e6, 3),
         "ratio": round((median["plain"] + median["to_json"]) / median["audit"], 4),
     }
 

@@ -177,3 +177,39 @@ def test_answers_of_other_data_are_no_reason_to_clear(tmp_path: Path) -> None:
     log = [{"sql": "SELECT COUNT(*) FROM clinic WHERE ill = 'flu'", "answer": 15}]
     found = keyhole.examine(log, data=clinic(tmp_path, alike=False), id="p", private=["ill", "cost"])
     assert not found.complete
+
+
+def test_what_counts_say_of_a_column_of_the_record_is_replayed(folder: Path) -> None:
+    log = [
+        "SELECT COUNT(*) FROM v WHERE ill = 'HIV' AND p = 'Bob'",
+        "SELECT COUNT(*) FROM v WHERE cost > 20 AND p = 'Bob'",
+    ]
+    said = json.loads(visits(folder, *log).dumps())
+    claimed = [i for i in said["intervals"] if i["status"] == "inferred"]
+    assert len(claimed) == 4  # two records of Bob: not HIV, and above 20
+    assert outcomes(said, folder) == ["holds"] * 4
+    for i in claimed:
+        if i["column"] == "ill":
+            i["excluded"] = ["cold"]
+        else:
+            i["lo"] += 1
+    assert outcomes(said, folder) == ["fails"] * 4
+
+
+def test_one_of_his_records_is_replayed(folder: Path) -> None:
+    said = json.loads(visits(folder, "SELECT COUNT(DISTINCT p) FROM v WHERE ill = 'flu'").dumps())
+    assert [(f["grade"], f["rows"]) for f in said["features"]] == [("one of his", [1, 2]), ("one of his", [3, 4])]
+    assert outcomes(said, folder) == ["holds"] * 3  # and Cyd, who has one record
+    said["features"][0]["rows"] = [1]
+    assert "fails" in outcomes(said, folder)
+
+
+def test_a_comparison_that_cannot_come_out_otherwise_is_no_finding(folder: Path) -> None:
+    log = "SELECT p, COUNT(*) FROM v WHERE ill = 'flu' GROUP BY p HAVING COUNT(*) >= 2"
+    found = visits(folder, log)
+    assert [(f.who, f.form) for f in found.findings if f.form] == [
+        ("Ann", "count >= 2 of 2 records with \"ill\" = 'flu' is false")
+    ]
+    assert [f.form for f in visits(folder, "SELECT SUM(cost) > 100 FROM v WHERE p = 'Ann'").inferred] == [
+        "total cost > 100 of 2 records is true"
+    ]

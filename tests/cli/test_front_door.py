@@ -89,8 +89,10 @@ def test_a_word_means_the_same_in_every_command() -> None:
                     continue
                 for word in p.opts:
                     before = seen.setdefault(word, p)
-                    if word in ("--format", "--method"):
-                        assert isinstance(p.type, options.OneOf)
+                    if word in ("--format", "--method", "--by"):
+                        assert isinstance(p.type, click.Choice)
+                    elif word == "--target":
+                        assert (p.metavar or "").startswith("WHERE")  # of people: in plan one of them, or all
                     elif (entry.name, word) == ("plan", "--columns"):
                         assert p is COLUMNS  # which columns questions may be about
                     else:

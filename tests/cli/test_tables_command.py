@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from keyhole.cli.advising import suggestion_data, suggestion_lines
 from keyhole.cli.root import app
+from keyhole.crosstab.words import TableWords
+from keyhole.verbs.suggest import TableRepair
+from keyhole.verbs.tables import drawn_from, judge
 
 HERE = Path(__file__).parents[1] / "crosstab"
 LINKED = [str(HERE / "towns.csv"), str(HERE / "sizes.csv"), "--value", "n", "--nested", "town:county"]
@@ -62,16 +66,26 @@ def test_faults_are_said_and_end_with_2(arguments: list[str], message: str) -> N
 
 
 def test_a_repair_is_suggested_and_verified() -> None:
-    found = run("tables", *LINKED, "--suggest")
-    assert found.exit_code == 1
-    assert (
-        "Suppress 1 of 8 shown cells, and no suppressed cell is recovered. No smaller set does.\n  town N"
-        in found.output
-    )
-    assert "  Audited again without it: no suppressed cell is recovered.\n" in found.output
-    data = json.loads(run("tables", *LINKED, "--suggest", "--format", "json").output)["suggestion"]
+    """One search, in words and as data; `keyhole tables --suggest` prints the same."""
+    words = TableWords("n", suppressed=["x"], nested=["town:county", "town:size"])
+    drawn = drawn_from([HERE / "towns.csv", HERE / "sizes.csv"], words)
+    repair = TableRepair(drawn, judge(drawn)).suggestion()
+    said = "\n".join(line for line, _ in suggestion_lines(repair))
+    assert "Suppress 1 of 8 shown cells, and no suppressed cell is recovered. No smaller set does.\n  town N" in said
+    assert "  Audited again without it: no suppressed cell is recovered.\n" in said
+    data = suggestion_data(repair)["suggestion"]
     assert (data["withhold"], data["smallest"], data["verified"]) == ([{"town": "N"}], True, True)
     assert {each["what"] for each in data["alternatives"]["coarser"]} >= {"without towns.csv", "without county"}
+
+
+def test_a_suggestion_is_printed_and_written(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("town,n\nA,x\nB,4\nC,5\nTotal,12\n")
+    given = ("tables", str(tmp_path / "t.csv"), "--value", "n", "--suppressed", "x", "--suggest")
+    found = run(*given)
+    assert found.exit_code == 1
+    assert "Suppress 1 of 3 shown cells" in found.output
+    assert json.loads(run(*given, "--format", "json").output)["suggestion"]["verified"]
+    assert run(*given[:-1], "--protect").exit_code == 2
 
 
 PEOPLE = "name,sex,pay\nann,f,10\nbob,m,20\ncyd,f,35\ndan,m,90\n"
@@ -99,8 +113,8 @@ def test_a_log_is_advised_on(tmp_path: Path) -> None:
 def test_classical_rules_are_ticked_on_a_log(tmp_path: Path) -> None:
     found = audited(tmp_path, "--rule", "N<3", "--rule", "dominance 80%", "--rule", "p 10%")
     assert found.exit_code == 1
-    assert "Rule N<3: 1 of 3 answers fail.\n  fails: Q3 (2 contributors)" in found.output
-    assert "Rule dominance 1,80%: 1 of 3 answers fail.\n  fails: Q3" in found.output
+    assert "Rule N<3: 1 of 3 answers fails.\n  fails: Q3 (2 contributors)" in found.output
+    assert "Rule dominance 1,80%: 1 of 3 answers fails.\n  fails: Q3" in found.output
     data = json.loads(audited(tmp_path, "--rule", "p 1%", "--format", "json").output)["rules"]
     assert [(each["rule"], [f["query"] for f in each["failing"]]) for each in data] == [("p 1%", ["3"])]
     for arguments in (["--rule", "N<3", "--redact"], ["--advise", "--format", "sarif"]):

@@ -169,6 +169,18 @@ def test_a_file_spends_a_tenth_unless_told_and_never_more_than_the_cap(tmp_path:
     assert float(more[-1].left) < 0.001 * cap
 
 
+def test_a_column_too_wide_for_a_pilot_does_not_stop_the_file(tmp_path: Path) -> None:
+    """Its sums need more noise than the pilot can draw: the others are planned for all the same, and nothing fails."""
+    wide = TOLD.replace("max = 50\nstep = 0.5", "max = 2000000000\nstep = 1")
+    sql = ["SELECT COUNT(*) FROM people WHERE age < 40", "SELECT SUM(pay) FROM people WHERE sex = 'F'",
+           "SELECT COUNT(DISTINCT town) FROM people"]  # fmt: skip
+    found = keyhole.answer(sql, data=people(), config=Config.parse(wide.format(budget="")), table="people",
+                           ledger=tmp_path / "b.keyhole", spend=Fraction(1, 1000))  # fmt: skip
+    assert found.answers[0].refused is None
+    assert "gave this answer up" in str(found.answers[2].refused)  # of three values nothing could be said
+    assert found.spent <= found.budget.amount / 1000
+
+
 def test_the_pilot_is_not_combined_with_what_it_chose(tmp_path: Path) -> None:
     answer([f"SELECT COUNT(*) FROM people WHERE town = '{town}' AND sex = 'F'" for town in "ab"], tmp_path)
     with Book.open(tmp_path / "book.keyhole") as book:

@@ -23,6 +23,7 @@ from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.knowledge import Config
 
+ILLS = ("cold", "flu")
 TYPES = {"INTEGER": (0, 3, 1), "DECIMAL(9,2)": (-1, 1, "0.5"), "DECIMAL(9,1)": (-1, 1, "0.5"), "DOUBLE": (0, 3, 1)}
 
 
@@ -33,6 +34,7 @@ class World:
     g: list[str]
     w: list[int]
     x: list[Decimal]
+    ill: list[str]  # empty: nobody asks
     kind: str
     facts: tuple[tuple[str, str], ...]  # (condition, what it says in TOML)
     allowed: tuple[tuple[Decimal, ...], ...]
@@ -42,14 +44,18 @@ class World:
         """The settings."""
         lo, hi, step = TYPES[self.kind]
         told = "".join(f'[[facts]]\nwhere = "{where}"\n{said}\n' for where, said in self.facts)
-        return f'[columns]\nid = ["n"]\n[columns.private.x]\nmin = {lo}\nmax = {hi}\nstep = {step}\n{told}'
+        also = f"[columns.private.ill]\nvalues = {list(ILLS)}\n" if self.ill else ""
+        return f'[columns]\nid = ["n"]\n[columns.private.x]\nmin = {lo}\nmax = {hi}\nstep = {step}\n{also}{told}'
 
     def frame(self) -> pa.Table:
         """The people, as data."""
         connection = duckdb.connect()
-        rows = [(f"r{i}", g, w, x) for i, (g, w, x) in enumerate(zip(self.g, self.w, self.x, strict=True))]
-        connection.execute(f"CREATE TABLE t (n VARCHAR, g VARCHAR, w INTEGER, x {self.kind})")
-        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+        ills = self.ill or [None] * len(self.x)
+        rows = [(f"r{i}", *row) for i, row in enumerate(zip(self.g, self.w, self.x, ills, strict=True))]
+        connection.execute(f"CREATE TABLE t (n VARCHAR, g VARCHAR, w INTEGER, x {self.kind}, ill VARCHAR)")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", rows)
+        if not self.ill:
+            connection.execute("ALTER TABLE t DROP COLUMN ill")
         return connection.sql("FROM t").to_arrow_table()
 
 
@@ -61,19 +67,24 @@ def make(rng: random.Random) -> World:
     n = rng.choice((2, 3, 3, 4))
     g, w = [rng.choice("ab") for _ in range(n)], [rng.randrange(1, 3) for _ in range(n)]
     x = [rng.choice(values) for _ in range(n)]
+    ill = [rng.choice(ILLS) for _ in range(n)] if n < 4 and rng.random() < 0.4 else []
     facts, allowed = [], [values] * n
     for i in range(n):
         if rng.random() < 0.15:
             below = rng.random() < 0.5
-            facts.append((f"n = 'r{i}'", f"max = {x[i] + step}" if below else f"min = {x[i] - step}"))
+            said = f"max = {x[i] + step}" if below else f"min = {x[i] - step}"
+            facts.append((f"n = 'r{i}'", f'column = "x"\n{said}'))
             allowed[i] = tuple(v for v in values if (v <= x[i] + step if below else v >= x[i] - step))
-    return World(g, w, x, kind, tuple(facts), tuple(allowed))
+    return World(g, w, x, ill, kind, tuple(facts), tuple(allowed))
 
 
 def leaf(rng: random.Random, cuts: tuple[int, ...]) -> str:
     """A condition, private or public."""
+    if len(cuts) > 4 and rng.random() < 0.4:  # the last one stands for a second private column
+        return rng.choice(("ill = 'flu'", "ill <> 'flu'", "ill IN ('cold')"))
+    cuts = cuts[:4]
     if rng.random() < 0.5:
-        return f"x {rng.choice(('>', '>=', '<', '<=', '=', '<>'))} {rng.choice(cuts)}"
+        return f"x {rng.choice(('>', '>=', '<', '<=', '=', '<>'))} {rng.choice(cuts[:4])}"
     return rng.choice(("g = 'a'", "g = 'b'", "n = 'r0'", "n <> 'r1'", "w = 1", "n IN ('r0', 'r2')"))
 
 
@@ -89,7 +100,7 @@ def condition(rng: random.Random, cuts: tuple[int, ...]) -> str:
 
 def aggregate(rng: random.Random, cuts: tuple[int, ...], calm: bool) -> str:
     """An aggregate; @ stands where FILTER may be put."""
-    cut, inner = rng.choice(cuts), leaf(rng, cuts)
+    cut, inner = rng.choice(cuts[:4]), leaf(rng, cuts)
     plain = ["SUM(x)@", "AVG(x)@", "COUNT(*)@", "MIN(x)@", "MAX(x)@", "MEDIAN(x)@", "SUM(x * w)@"]
     odd = [
         "ROUND(AVG(x)@, 1)",
@@ -146,7 +157,7 @@ def ask(rng: random.Random, cuts: tuple[int, ...], calm: bool) -> Ask:
         having = ""
         if rng.random() < 0.5:
             inner = aggregate(rng, cuts, True).replace("@", "")
-            having = f" HAVING {inner} {rng.choice(('>', '>=', '<'))} {rng.choice(cuts)}"
+            having = f" HAVING {inner} {rng.choice(('>', '>=', '<'))} {rng.choice(cuts[:4])}"
         return Ask(
             f"SELECT {key}, {bare} FROM t WHERE {where} GROUP BY {key}{having}",
             f"SELECT world, {key}, {bare} FROM worlds WHERE {where} GROUP BY world, {key}{having}",
@@ -155,33 +166,34 @@ def ask(rng: random.Random, cuts: tuple[int, ...], calm: bool) -> Ask:
     return Ask(f"SELECT {bare} FROM t WHERE {where}", f"SELECT world, {spread} FROM worlds GROUP BY world")
 
 
-def worlds(world: World) -> tuple[duckdb.DuckDBPyConnection, list[tuple[Decimal, ...]]]:
-    """Every table that is possible, in one."""
-    tables = list(product(*world.allowed))
+def worlds(world: World) -> tuple[duckdb.DuckDBPyConnection, list[tuple[Any, ...]]]:
+    """Every table that is possible, in one: the values of x, then those of the other private column."""
+    ills = list(product(*[ILLS if world.ill else ("",)] * len(world.x)))
+    tables = [x + ill for x in product(*world.allowed) for ill in ills]
     connection = duckdb.connect()
-    connection.execute(f"CREATE TABLE worlds (world INTEGER, n VARCHAR, g VARCHAR, w INTEGER, x {world.kind})")
+    names = ("world", "n", "g", "w", "x", "ill")
     flat = [
-        (number, f"r{i}", world.g[i], world.w[i], value)
+        (number, f"r{i}", world.g[i], world.w[i], table[i], table[i + len(world.x)])
         for number, table in enumerate(tables)
-        for i, value in enumerate(table)
+        for i in range(len(world.x))
     ]
-    arrow = pa.table({name: [row[c] for row in flat] for c, name in enumerate(("world", "n", "g", "w", "x"))})
-    connection.register("given", arrow)
-    connection.execute(f"INSERT INTO worlds SELECT world, n, g, w, x::{world.kind} FROM given")
+    connection.register("given", pa.table({name: [row[c] for row in flat] for c, name in enumerate(names)}))
+    connection.execute(f"CREATE TABLE worlds AS SELECT * REPLACE (x::{world.kind} AS x) FROM given")
     return connection, tables
 
 
-def same(asked: list[Ask], world: World) -> list[tuple[Decimal, ...]]:
+def same(asked: list[Ask], world: World) -> list[tuple[Any, ...]]:
     """The tables that give the answers of the true one."""
     connection, tables = worlds(world)
-    at, keep = tables.index(tuple(world.x)), set(range(len(tables)))
+    truth = (*world.x, *(world.ill or [""] * len(world.x)))
+    at, keep = tables.index(truth), set(range(len(tables)))
     for each in asked:
         said: dict[int, list[tuple[Any, ...]]] = {number: [] for number in keep}
         for number, *row in connection.execute(each.everywhere).fetchall():
             if number in said:
                 said[number].append(tuple(row))
-        truth = sorted(said[at], key=repr)
-        keep = {number for number in keep if sorted(said[number], key=repr) == truth}
+        told = sorted(said[at], key=repr)
+        keep = {number for number in keep if sorted(said[number], key=repr) == told}
     return [tables[number] for number in sorted(keep)]
 
 
@@ -190,8 +202,12 @@ def audit(asked: list[Ask], world: World, **more: Any) -> Exposure:
     return examine([each.sql for each in asked], data=world.frame(), config=Config.parse(world.toml), **more)
 
 
-def agrees(finding: Any, value: Fraction) -> bool:
+def agrees(finding: Any, given: Any) -> bool:
     """Does what is claimed hold of a value?"""
+    if isinstance(given, str):
+        told = (finding.value is None or given == finding.value) and given not in finding.excluded
+        return told and (not finding.allowed or given in finding.allowed)
+    value = Fraction(given)
     if finding.value is not None and finding.lo is None and finding.hi is None and value != Fraction(finding.value):
         return False
     if finding.lo is not None and value < Fraction(finding.lo):
@@ -207,7 +223,9 @@ def play(seed: int, logs: int = 6) -> Counter[str]:
     """Logs about one world."""
     rng, score = random.Random(seed), Counter[str]()
     world = make(rng)
-    cuts = (-1, 0, 1) if world.kind.startswith("DECIMAL") else (0, 1, 2, 3)
+    cuts = (-1, 0, 1, 0) if world.kind.startswith("DECIMAL") else (0, 1, 2, 3)
+    cuts = (*cuts, 0) if world.ill else cuts
+    n = len(world.x)
     for _ in range(logs):
         calm = rng.random() < 0.3
         asked = [ask(rng, cuts, calm) for _ in range(rng.randrange(1, 5))]
@@ -216,12 +234,14 @@ def play(seed: int, logs: int = 6) -> Counter[str]:
         story = ([each.sql for each in asked], world, found.promise, found.exit_code)
         assert not found.contradictions, (found.contradictions, *story)
         for f in (*found, *found.ranges):
-            wrong = [v[f.row] for v in left if f.column == "x" and not agrees(f, Fraction(v[f.row]))]
+            held = (v[f.row + (n if f.column == "ill" else 0)] for v in left)
+            wrong = [v for v in held if not agrees(f, v)]
             assert not wrong, (wrong[0], f, *story)
-        fixed = [i for i in range(len(world.x)) if len({v[i] for v in left}) == 1 and len(world.allowed[i]) > 1]
+        free = [len(each) > 1 for each in world.allowed] + [bool(world.ill)] * n
+        fixed = [i for i in range(2 * n) if len({v[i] for v in left}) == 1 and free[i]]
         assert found.exit_code != 0 or not fixed, (fixed, *story)
         if found.exit_code in (0, 1) and found.complete:
-            missed = set(fixed) - {f.row for f in found}
+            missed = set(fixed) - {f.row + (n if f.column == "ill" else 0) for f in found}
             assert not missed, ("missed", missed, *story)
         score["engine tables"] += 1
         score["fixed"] += len(fixed)

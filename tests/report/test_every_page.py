@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,19 @@ values = ["Female", "Male"]
 epsilon = 4
 ledger = "budget.keyhole"
 """
+BLOCK = """\
+[columns.age]
+min = 20
+max = 22
+[columns.sex]
+values = ["F", "M"]
+[[statistics]]
+count = 2
+mean = { age = 21.5 }
+[[statistics]]
+where = "sex = 'F'"
+count = 1
+"""
 ASKED = """\
 SELECT COUNT(*) FROM people;
 SELECT Gender, COUNT(*) FROM people GROUP BY Gender;
@@ -52,6 +67,9 @@ FILES = {
     "keyhole.toml": CONFIG,
     "budget.toml": BUDGET,
     "q.sql": ASKED,
+    "ask.csv": "a,b\n" + "1,0\n0,1\n1,1\n0.5,1\n1,0.5\n0.2,0.9\n" * 4,
+    "pages_target.py": "def above(query, threshold):\n    return 0.3 * query[0] + 0.7 * query[1] > threshold\n",
+    "block.toml": BLOCK,
     "t.csv": "\n".join(CELLS) + "\n",
 }
 MAN = "SELECT COUNT(*) FROM people WHERE Gender = 'Male'"
@@ -65,6 +83,14 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "ask": (("ask", "-c", "budget.toml", MAN), 0, 1, "1 of 1 statement was answered with noise"),
     "tables": (("tables", "t.csv", *TABLES), 1, 1, "recovered exactly"),
     "attack": (("attack", "t.jsonl", *TRUTH), 0, 2, "rebuilt exactly"),
+    "attack-oracle": (
+        ("attack", "--oracle", "pages_target:above", "--queries", "ask.csv", "--noise", "none"),
+        0,
+        1,
+        "yes/no",
+    ),
+    "plan-all": (("plan", *WHO, "--target", "all"), 0, 0, "6 of 6 people can be given away"),
+    "reconstruct": (("reconstruct", "block.toml"), 0, 0, "row"),
     "plan": (("plan", *WHO, "--target", "Name = 'Jeremy Doe'", "--min-group", "2"), 0, 0, "give Jeremy Doe away"),
     "answer": (("answer", "q.sql", "-c", "budget.toml"), 3, 2, "2 of 3 statements were answered with noise"),
     "book": (("report", "budget.keyhole"), 0, 1, "not answered"),
@@ -81,13 +107,15 @@ def run(folder: Path, *arguments: str, stdin: str = LOG) -> int:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("pages")
     for name, text in FILES.items():
         (made / name).write_text(text, encoding="utf-8")
     assert run(made, *AUDIT, "--format", "json", "--out", "verdict.json") == 1
     assert run(made, "answer", "q.sql", "-c", "budget.toml", "--epsilon", "1") == 3
-    return made
+    sys.path.append(str(made))  # of the target
+    yield made
+    sys.path.remove(str(made))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -235,7 +235,7 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
-    assert "stopped; 1 statements read, 1 new in the book" in errors
+    assert "stopped; 1 statement read, 1 new in the book" in errors
 
 
 def entered() -> int:

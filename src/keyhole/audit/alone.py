@@ -15,12 +15,14 @@ from math import lcm
 
 import numpy as np
 
-from keyhole.audit.base import Finding, Proof, Status, query_order
+from keyhole.audit.base import Finding, Proof, Status, outward, query_order
 from keyhole.audit.news import News
 from keyhole.audit.people import in_words
 from keyhole.audit.people_sums import SURE, Equation, PeopleSums, Summand, TooManyCoefficients
 from keyhole.audit.rules.settle import settled
+from keyhole.gather.answers import interval
 from keyhole.grid import Grid
+from keyhole.meaning import compared
 from keyhole.predicate import FALSE, TRUE, Has, Leaf, Predicate, conjunction, disjunction, is_true, negation
 from keyhole.query import Aggregate, Query, Term
 from keyhole.solve.rowspace import RowMatrix, RowSpace
@@ -38,7 +40,9 @@ TOO_LARGE = (
 def said_alone(sums: PeopleSums, found: Sequence[Finding], missed: set[str]) -> list[Finding]:
     """What is known of one person alone, beyond what was `found`; what is not searched is added to `missed`."""
     known = {_key(f) for f in found if f.proof is not None}
-    return [f for f in _Alone(sums, missed).findings() if _key(f) not in known]
+    alone = {(f.row, f.column) for f in found if f.status is Status.EXPOSED and not f.form}
+    told = (f for f in _Alone(sums, missed).findings() if _key(f) not in known)
+    return [f for f in told if not all((row, f.column) in alone for row in f.rows)]
 
 
 def _key(finding: Finding) -> tuple[object, ...]:
@@ -81,19 +85,58 @@ class _Alone:
         private = any(r != SURE for where in _conditions(entry.query) for r, _ in self.sums.residuals(where))
         if len(rows) == 1 and not private:
             return  # the value of one record, which other rules find
-        bare = all(t.column is None for t in entry.query.terms)
-        if bare and not private:
-            return  # a public figure
+        if not self._says(entry.query, rows):
+            return
         value = answer.value
         exact = value is not None and not isinstance(value, bool) and entry.query.digits is None
         status = Status.EXPOSED if exact else Status.INFERRED
         form = f"{_asked(entry.query)} of {_records(len(rows))}{self._with(entry.query, rows)}"
-        ends = (value, value) if isinstance(value, Decimal) and exact else (None, None)
+        if isinstance(value, bool):
+            form += f" is {'true' if value else 'false'}"
+        ends = (value, value) if isinstance(value, Decimal) and exact else _range(entry)
         parts = [{"weight": Fraction(1), "select": entry.query.canonical(), "rows": [r + 1 for r in rows.tolist()]}]
         told = {"alone": parts, "constant": Fraction(0), "off": Fraction(0)}
         proof = Proof(-1, {entry.number: Fraction(1)}, rule=ONE, counted=told)
         column = term.column or self._named(entry.query)
         yield self._finding(rows.tolist(), column, status, value if exact else None, ends, proof, form)
+
+    def _says(self, query: Query, rows: np.ndarray) -> bool:
+        """Can it come out differently, whatever he has? Of counts only those compared with a number are asked here."""
+        term = query.terms[0]
+        form = [
+            (Fraction(1), Summand(term.column, 1, residual), r)
+            for residual, atoms in self.sums.residuals(term.where)
+            for r in rows[np.isin(self.sums.atoms.of[rows], atoms)].tolist()
+        ]
+        if term.column is not None:
+            told = self.news.tells(form)
+            self.missed |= {TOO_LARGE} if told is None else set()
+            return bool(told) and (
+                query.test is None
+                or self._may_differ(query, len(form), all(part.residual == SURE for _, part, _ in form))
+            )
+        if query.test is None or len(query.terms) != 1 or query.per or term.weight is not None or term.factor != 1:
+            return False
+        sure = sum(part.residual == SURE for _, part, _ in form)
+        free = sum(bool(self.news.tells([each])) for each in form)
+        ways = {compared(query, Fraction(sure + k)) for k in range(free + 1)}
+        return sure + free == len(form) and len(ways) > 1
+
+    def _may_differ(self, query: Query, records: int, every: bool) -> bool:
+        """Do the ends of what is declared of a column leave both yes and no? `every`: it is asked of all records."""
+        term, test = query.terms[0], query.test
+        assert test is not None
+        prior = self.sums.evidence.prior(term.column or "")
+        times = term.factor * (records if query.aggregate is Aggregate.SUM and not query.per else 1)
+        found = []
+        for end, above in ((prior.lo, times < 0), (prior.hi, times > 0)):
+            if end is None or len(query.terms) > 1 or term.weight is not None:
+                found.append(test.op in ((">", ">=", "<>") if above else ("<", "<=", "<>")))
+            else:
+                reach = Fraction(end) * times
+                none = reach if every else Fraction(0)
+                found.append(compared(query, max(reach, none) if above else min(reach, none)) is True)
+        return found[0] != found[1] or test.op in ("=", "<>")
 
     def _with(self, query: Query, rows: np.ndarray) -> str:
         found = []
@@ -223,6 +266,14 @@ class _Alone:
         label = self.sums.roster.labels(np.array(rows[:1], dtype=np.int64))[0]
         shown = value if isinstance(value, Decimal | bool) else None
         return Finding(label, rows[0], column, status, shown, *ends, proof, form=form, rows=tuple(rows))
+
+
+def _range(entry: Entry) -> tuple[Decimal | None, Decimal | None]:
+    """Between what a rounded answer lies; nothing for yes or no."""
+    about = interval(entry.query, entry.answer, Fraction(0))
+    if entry.query.test is not None or about.lo is None or about.hi is None:
+        return None, None
+    return outward(about.lo, about.hi)
 
 
 def _nonlinear(query: Query, sums: PeopleSums) -> bool:

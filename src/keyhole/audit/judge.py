@@ -54,11 +54,12 @@ class Judge:
         people = shown_people(evidence, known, roster, self.source)
         known.learn((*people.claims, *people.contradictions))
         findings = [*known.findings(roster, Status.EXPOSED, Status.INFERRED), *known.personal(roster), *people.findings]
-        sums = PeopleSums(evidence, roster) if roster.schema.people else None
+        gap = records_gap(evidence, roster.schema)
+        sums = PeopleSums(evidence, roster) if gap else None
         findings += [] if sums is None else said_alone(sums, findings, known.missed)
         used = {q for f in findings if f.proof is not None for q in f.proof.weights}
         unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence, known) if u.number not in used))
-        missed = known.missed | people.missed | records_gap(evidence, roster.schema)
+        missed = known.missed | people.missed | gap
         spoiled = bool(known.contradictions or people.contradictions or unjudged)
         why = self._not_exchanged(sums) if missed and sums is not None and not spoiled else None
         missed = set() if why == "" else missed - {RECORDS_GAP} | {why} if why and RECORDS_GAP in missed else missed

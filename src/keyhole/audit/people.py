@@ -107,6 +107,8 @@ class _Report:
         self.counting, self.state, self.known, self.roster, self.found = counting, state, known, roster, found
         self.proofs: dict[int, Proof] = {}
         self.about: dict[tuple[int, int, bool], Proof] = {}
+        self.some: dict[tuple[int, int], Proof] = {}
+        self.own: dict[tuple[int, tuple[tuple[int, bool], ...]], Proof] = {}
         self.rows_of: dict[int, list[int]] = {}
         for r, p in enumerate(counting.person.tolist()):
             self.rows_of.setdefault(p, []).append(r)
@@ -153,6 +155,18 @@ class _Report:
             self.about[key] = replace(proof, counted={**(proof.counted or {}), "atom": atom, "holds": holds})
         return self.about[key]
 
+    def _counted_in(self, proof: Proof, why: int, count: int) -> Proof:
+        """The same answers, for somebody whom a count has."""
+        if (why, count) not in self.some:
+            self.some[why, count] = replace(proof, counted={**(proof.counted or {}), "some": count})
+        return self.some[why, count]
+
+    def _of_the_record(self, proof: Proof, why: int, held: tuple[tuple[int, bool], ...]) -> Proof:
+        """The same answers, for conditions on one column of a record."""
+        if (why, held) not in self.own:
+            self.own[why, held] = replace(proof, counted={**(proof.counted or {}), "own": held})
+        return self.own[why, held]
+
     def _own_columns(self) -> None:
         """Conditions on the record's own private columns: values, ranges, and what they are not."""
         by_column: dict[str, list[int]] = {}
@@ -177,8 +191,11 @@ class _Report:
         if not kept or not lost:
             return
         used = [self._of(i, r)[1] for i, v in zip(numbers, values, strict=True) if v != OPEN]
-        proof = self.proof(self.state.all_of(used))
+        why = self.state.all_of(used)
+        proof = self.proof(why)
         if proof.weights:
+            held = tuple((i, bool(v)) for i, v in zip(numbers, values.tolist(), strict=True) if v != OPEN)
+            proof = self._of_the_record(proof, why, held)
             yield left_of_cells(r, cut.column, kept, lost, proof, self.known.evidence.prior(cut.column.name))
 
     def _rows(self, said: list[tuple[int, tuple[int, ...], Leaf, str, int]]) -> None:
@@ -212,8 +229,11 @@ class _Report:
         grade: str,
         why: int,
         atom: int | None = None,
+        some: int | None = None,
     ) -> None:
         proof = self.proof(why)
+        if some is not None:
+            proof = self._counted_in(proof, why, some)
         if atom is not None:
             proof = self._about(proof, why, atom, grade == HAS)
         value = True if grade == HAS else False if grade == HAS_NOT else None
@@ -226,7 +246,7 @@ class _Report:
         """Somebody is counted, and none of his records is known to be why."""
         seen: set[tuple[int, str]] = set()
         said = []
-        for count in self.counting.counts:
+        for number, count in enumerate(self.counting.counts):
             for formula, _ in count.formulas:
                 owners, literals = self.state.net.formulas[id(formula)]
                 true = self.state.of(literals) == 1
@@ -238,12 +258,12 @@ class _Report:
                         person = int(self.counting.person[rows[0]])
                         if (person, words) not in seen:
                             seen.add((person, words))
-                            said.append((person, rows, words, why))
-        labels = self._labels([rows[0] for _, rows, _, _ in said])
-        for person, rows, words, why in said:
+                            said.append((person, rows, words, why, number))
+        labels = self._labels([rows[0] for _, rows, *_ in said])
+        for person, rows, words, why, number in said:
             have[ONE_OF_HIS].add(person)
             form = f"one of {len(rows)} records: {words}"
-            self._add(labels[rows[0]], rows, "records", Status.INFERRED, form, ONE_OF_HIS, why)
+            self._add(labels[rows[0]], rows, "records", Status.INFERRED, form, ONE_OF_HIS, why, some=number)
 
     def _open_rows(self, formula: Formula, owner: int) -> list[int]:
         """The records of an owner that may be why he is counted; none if one of them surely is."""

@@ -217,7 +217,7 @@ class Engine:
         made: list[list[Any]] = []
         for name in self.private:
             null = self.null[name]
-            made.append([None if r in null else _written(v) for r, v in zip(rows, values[name], strict=True)])
+            made.append([None if r in null else written(v) for r, v in zip(rows, values[name], strict=True)])
         cells = "".join(
             f", CAST(u.v{i} AS {self.types[name]}) AS {quoted(name)}" for i, name in enumerate(self.private)
         )
@@ -336,7 +336,8 @@ def _in_folder(data: Path, table: str | None) -> Path:
     return found[0]
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
+    """A made-up value as text that the engine casts."""
     if isinstance(value, Fraction):
         return str(Decimal(value.numerator) / Decimal(value.denominator))
     return str(value)

@@ -8,12 +8,14 @@ by a second, plain program: a count that is reached leaves nobody else, one that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .claims import Addend, Claimed, number
+from .counts import allows
 from .dealt import TRIALS, DealtTables
-from .engine import Cannot, Fails, quoted
+from .engine import Cannot, Fails, quoted, text, written
+from .fillings import Maker, constants
 
 Literal = tuple[Any, bool]  # an instance of a condition, and whether it must hold
 
@@ -21,8 +23,8 @@ Literal = tuple[Any, bool]  # an instance of a condition, and whether it must ho
 class PeopleCounts:
     """Replays counts of people on tables that are dealt out anew."""
 
-    def __init__(self, dealt: DealtTables) -> None:
-        self.dealt = dealt
+    def __init__(self, dealt: DealtTables, maker: Maker) -> None:
+        self.dealt, self.maker = dealt, maker
         self._held: dict[Any, Any] = {}
         self._sound: set[str] = set()
 
@@ -41,10 +43,10 @@ class PeopleCounts:
 
     def _check(self, claim: Claimed, rows: Sequence[int]) -> None:
         told = claim.certificate
-        condition = told.get("condition")
-        if not claim.rows or not condition:
-            raise Cannot("it says something of a column of the record: such counts have no certificate yet")
-        if claim.value is not None and bool(claim.value) != bool(condition["holds"]):
+        conditions = told.get("conditions") or ()
+        if "some" not in told and (not conditions or (claim.rows and len(conditions) != 1)):
+            raise Cannot("the certificate names no condition")
+        if conditions and claim.rows and claim.value is not None and bool(claim.value) != bool(conditions[0]["holds"]):
             raise Fails("the certificate shows something else")
         self.dealt.open(told)
         cited = {c.query: c for c in claim.proof if c.query}
@@ -52,7 +54,46 @@ class PeopleCounts:
             self._counts_that(count, cited)
         for pair in told.get("implied") or ():
             self._implies(told["atoms"], *pair)
-        value = self._propagated(told, cited)
+        value, known = self._propagated(told, cited)
+        if "some" in told:
+            self._one_of(told, value, known, rows)
+            return
+        for condition in conditions:
+            self._shown(told, condition, value, rows, cited)
+        if not claim.rows:
+            self._leaves(claim, told, conditions)
+
+    def _one_of(
+        self,
+        told: Mapping[str, Any],
+        value: Mapping[Any, int],
+        known: Mapping[tuple[int, Any], int],
+        rows: Sequence[int],
+    ) -> None:
+        """Somebody is counted, and it can be for these records only."""
+        at = int(told["some"])
+        count = told["counts"][at]
+        owner = count["owner"] or "keyhole_row"
+        listed = ", ".join(str(int(r) + 1) for r in rows)
+        sql = f"SELECT DISTINCT {owner} FROM keyhole_people WHERE keyhole_row IN ({listed})"
+        owners = [row[0] for row in self._con.execute(sql).fetchall()]
+        if len(owners) != 1:
+            raise Fails("the records are not of one owner")
+        if known.get((at, owners[0])) != 1:
+            raise Cannot("propagation alone does not show it: differences of counts or whole classes are needed")
+        for row, wanted in self._alternatives(told["atoms"], count, owners[0]):
+            if row not in rows and _conjunction(wanted, value) != 0:
+                raise Fails("another record may be why")
+
+    def _shown(
+        self,
+        told: Mapping[str, Any],
+        condition: Mapping[str, Any],
+        value: Mapping[Any, int],
+        rows: Sequence[int],
+        cited: Mapping[str, Addend],
+    ) -> None:
+        """One condition holds, or fails, on these rows."""
         atom = told["atoms"][int(condition["atom"])]
         wanted = int(bool(condition["holds"]))
         found = {value.get(self._instance(int(condition["atom"]), atom, r)) for r in rows}
@@ -63,6 +104,22 @@ class PeopleCounts:
         true = self._truths(atom["sql"])
         if any(true[r] != wanted for r in rows) and self._real(told, cited):
             raise Fails("it is not true of the data, while the answers are")
+
+    def _leaves(self, claim: Claimed, told: Mapping[str, Any], conditions: Sequence[Mapping[str, Any]]) -> None:
+        """Does every value that satisfies the conditions satisfy the claim? One of each cell that they cut is tried."""
+        asked = [(told["atoms"][int(c["atom"])], bool(c["holds"])) for c in conditions]
+        if any(atom.get("column") != claim.column for atom, _ in asked):
+            raise Fails("the conditions are on another column")
+        said_of_it = [v for v in (*claim.excluded, *claim.allowed, claim.value, claim.lo, claim.hi) if v is not None]
+        numbers, words = constants([atom["sql"] for atom, _ in asked], said_of_it)
+        declared = (told.get("declared") or {}).get(claim.column)
+        kind = self.maker.engine.types[claim.column]
+        for each in self.maker.values(self.maker.cells(claim.column, numbers, words, declared)):
+            row = f"SELECT CAST({text(written(each))} AS {kind}) AS {quoted(claim.column)}"
+            said = ", ".join(f"({atom['sql']}) IS TRUE" for atom, _ in asked)
+            truths = self._con.execute(f"SELECT {said} FROM ({row})").fetchall()[0]
+            if all(bool(t) is h for t, (_, h) in zip(truths, asked, strict=True)) and not allows(claim, each):
+                raise Fails("the conditions leave more than is claimed")
 
     # what a statement counts
 
@@ -138,7 +195,10 @@ class PeopleCounts:
             return self._instance(at, atom, row)
         return None if None in keys[row] else (sql, keys[row])
 
-    def _propagated(self, told: Mapping[str, Any], cited: Mapping[str, Addend]) -> dict[Any, int]:
+    def _propagated(
+        self, told: Mapping[str, Any], cited: Mapping[str, Addend]
+    ) -> tuple[dict[Any, int], dict[tuple[int, Any], int]]:
+        """What is known of conditions, and of who is in which count."""
         value: dict[Any, int] = {}
         known: dict[tuple[int, Any], int] = {}  # (count, owner) -> is he counted
         atoms = told["atoms"]
@@ -163,7 +223,19 @@ class PeopleCounts:
                         value[b] = int(t)
                     if value.get(b) == int(not t):
                         value[a] = int(not h)
-        return value
+        return value, known
+
+    def _alternatives(
+        self, atoms: Sequence[Mapping[str, Any]], count: Mapping[str, Any], who: Any
+    ) -> Iterator[tuple[int, list[Literal]]]:
+        """The records of an owner that may count him, each with what must hold."""
+        owner = count["owner"] or "keyhole_row"
+        for clause in count["clauses"]:
+            sql = f"SELECT keyhole_row FROM keyhole_people WHERE ({clause['where']}) AND {owner} = ?"
+            for (row,) in self._con.execute(sql, [who]).fetchall():
+                wanted = [(self._instance(a, atoms[a], row - 1), bool(h)) for a, h in clause["literals"]]
+                if not any(x is None and h for x, h in wanted):
+                    yield row - 1, [(x, h) for x, h in wanted if x is not None]
 
     def _owners(self, atoms: Sequence[Mapping[str, Any]], count: Mapping[str, Any]) -> dict[Any, list[list[Literal]]]:
         """For each owner the conjunctions that count him, those that are surely false left out."""

@@ -119,7 +119,7 @@ class Checker:
         thresholds = Thresholds(self.sums)
         self.rest = Rest(self.sums, thresholds)
         self.ranges = RangeProofs(self.sums, thresholds)
-        self.people, self.alone = PeopleCounts(dealt), AloneSums(dealt)
+        self.people, self.alone = PeopleCounts(dealt, maker), AloneSums(dealt)
         self._values: dict[str, list[Any]] = {}
 
     def checked(self) -> Iterator[Checked]:

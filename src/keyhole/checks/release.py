@@ -68,7 +68,7 @@ def planner(work: Workload, setup: Setup) -> ReleaseOutcome:
     play = RulePlanner(rule, work.sizes, work.truth, noise)
     errors = _answered(work, setup, lambda at: play.ask(work.question(at), at))
     return ReleaseOutcome(
-        "planner", float(play.spent), len(work.stream), errors, 0.0, f"{len(play.generation.tables)} tables"
+        "planner", float(play.spent), len(work.stream), errors, 0.0, _tables(len(play.generation.tables))
     )
 
 
@@ -84,7 +84,7 @@ def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
         paid = float(play.spent if unit == "epsilon" else epsilon_at(play.spent, Fraction(str(setup.delta))))
         if best is None or paid < best[0]:
             told = "" if unit == "epsilon" else f", rho {float(play.spent):.4g} at delta {setup.delta:g}"
-            best = (paid, f"{len(found)} tables{told}", play.generation)
+            best = (paid, f"{_tables(len(found))}{told}", play.generation)
     assert best is not None
     paid, note, known = best
     errors = _answered(work, setup, lambda at: float(known.value(COUNT, work.question(at))))
@@ -227,6 +227,10 @@ def _answered(work: Workload, setup: Setup, ask: Callable[[int], float]) -> NDAr
     """The error of every answer, in units of its bar."""
     reach = setup.alpha * work.n
     return np.array([abs(ask(at) - work.true(at)) / reach for at in work.stream.tolist()])
+
+
+def _tables(number: int) -> str:
+    return "1 table" if number == 1 else f"{number} tables"
 
 
 def _mask(work: Workload, at: int) -> Mask:

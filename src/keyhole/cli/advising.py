@@ -62,7 +62,8 @@ def rule_lines(check: RuleCheck) -> Lines:
     failing, untold = len(check.failing), len(check.untold)
     yield "", ""
     more = f", {untold} cannot be told" if untold else ""
-    yield f"Rule {check.rule}: {failing} of {check.answers} answers fail{more}.", "bold red" if failing else "bold"
+    fail = "fails" if failing == 1 else "fail"
+    yield f"Rule {check.rule}: {failing} of {check.answers} answers {fail}{more}.", "bold red" if failing else "bold"
     yield from ((f"  fails: {_named(each)}", "") for each in check.failing[:FEW])
     yield from ((f"  cannot be told: {_named(each)}: {each.why}", "") for each in check.untold[:FEW])
     for listed in (check.failing, check.untold):
@@ -136,6 +137,8 @@ def suggestion_lines(found: Suggestion) -> Lines:
         yield f"  ... and {len(found.cells) - SHOWN} more (--format json lists all)", ""
     if found.cells and not found.remedy.stopped:
         told = "no suppressed cell is recovered" if found.verified else "some cell is still recovered"
+        if found.verified and found.given_back:
+            told += f" ({found.given_back} of those suppressed besides can be, which gives nothing else away)"
         short = len({p.key for p in found.after.unprotected})
         rest = "" if found.after.complete else f", but it is no all-clear: {found.after.gap}"
         rest = f", but {short} in a narrower range than a rule asks for" if short else rest

@@ -23,6 +23,7 @@ HELP = """Ask one question, or several, and get an answer that is safe to give.
 The settings say how the people are protected: with a [budget] answers are private (noise, error bars, a price); else
 they are exact and given only if they expose nobody together with everything answered before (audited). What is
 answered is in the book before it is shown, so asking again is free, and a kill loses nothing that was paid.
+A keyhole.toml in the working folder is taken if neither -c nor --data is given; `keyhole init` writes one.
 
 \b
 Examples

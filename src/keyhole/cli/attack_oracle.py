@@ -15,7 +15,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit_json, emit_text
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -133,6 +133,10 @@ def attack_oracle(
         recalled = asked.recalled
     if format is Format.JSON:
         emit_json(json.dumps(_json(found, names, recalled), indent=2), out)
+    elif format is Format.HTML:
+        from keyhole.report.html.learnt import learnt_page
+
+        emit(learnt_page(_json(found, names, recalled), _sure(found, len(names))), out)
     else:
         emit_text("\n".join(_lines(found, names, recalled)), out)
 

@@ -96,9 +96,16 @@ def text_of(entered: Entered) -> Iterator[str]:
 
 def summary(counts: FollowCounts) -> str:
     """What was read, in one sentence."""
-    parts = [f"{counts.read} statements read", f"{counts.new} new in the book", f"{counts.repeated} repeated"]
+    from keyhole.report.sentence import counted
+
+    parts = [
+        f"{counted(counts.read, 'statement')} read",
+        f"{counts.new} new in the book",
+        f"{counts.repeated} repeated",
+    ]
     parts += [f"{counts.elsewhere} about nothing of these people"] if counts.elsewhere else []
     parts += [f"{counts.failed} failed"] if counts.failed else []
-    parts += [f"{counts.exposing} of the new expose somebody"] if counts.exposing else []
+    exposes = "exposes" if counts.exposing == 1 else "expose"
+    parts += [f"{counts.exposing} of the new {exposes} somebody"] if counts.exposing else []
     parts += [f"{counts.unjudged} cannot be represented: the book is incomplete"] if counts.unjudged else []
     return ", ".join(parts)

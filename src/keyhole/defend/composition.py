@@ -34,7 +34,7 @@ def bundle_delta(each: float, times: int, epsilon: float) -> float:
 
 
 def _log_choose(times: int) -> NDArray[np.float64]:
-    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, times + 1, dtype=np.float64)))])
+    logs: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, times + 1, dtype=np.float64)))])
     found: NDArray[np.float64] = logs[-1] - logs - logs[::-1]
     return found
 

@@ -131,8 +131,9 @@ class ExactNoise:
 
     def gaussian(self, variance: Fraction) -> int:
         """Discrete Gaussian noise; a sensitivity s then costs rho = s^2 / (2 variance)."""
-        checked(variance)
-        return self._draw("gaussian", root_above(variance))
+        root = root_above(variance)
+        checked(Fraction(root))
+        return self._draw("gaussian", root)
 
     def choose(self, scores: Sequence[int], scale: Fraction) -> int:
         """The exponential mechanism; scores of sensitivity s then cost epsilon = 2 s / scale."""

@@ -256,7 +256,8 @@ def _pose_within(
     """The same, asked of the records in the cells `keys` only."""
     if query.aggregate is not Aggregate.SUM:
         raise UnsupportedQuery(
-            f"{query.label or query.aggregate.value}: COUNT, SUM and AVG of declared columns are answered privately"
+            f"{query.label or query.aggregate.value}: this mechanism answers COUNT, SUM and AVG of declared columns; "
+            "the planner answers more (give a delta under [budget])"
         )
     if query.test is not None:
         raise UnsupportedQuery(f"{query.label}: ask for the number itself and compare it yourself")

@@ -140,7 +140,8 @@ class Certifier:
             if "alone" in proof.counted:
                 return alone_certificate(schema, proof.counted)
             made = None if counting is None else counted_certificate(counting, schema, proof.counted)
-            return made or UNCERTIFIED
+            declared = {name: said for name in self._private if "own" in proof.counted and (said := self._said(name))}
+            return UNCERTIFIED if made is None else made | ({"declared": declared} if declared else {})
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
         if proof.sides:
             return self._range(system, proof, rows)

@@ -11,12 +11,14 @@ from keyhole.schema import Schema
 
 
 def counted_certificate(counting: Counting, schema: Schema, used: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The certificate of a yes or no about rows; None for what is said of a column of the record."""
-    if "atom" not in used or any(not r.dimension and not r.secret for r in schema.related):
+    """The certificate of a yes or no about rows, of what is left of a column, or of "one of his"; else None."""
+    shown = used.get("own") or ([(used["atom"], used["holds"])] if "atom" in used else [])
+    some = used.get("some")
+    if not (shown or some in used["counts"]) or any(not r.dimension and not r.secret for r in schema.related):
         return None
     counts = [counting.counts[i] for i in used["counts"]]
     looked = {a for c in counts for f, _ in c.formulas for clause in f.clauses for a, _ in clause.literals}
-    numbers = sorted(looked | {used["atom"]})
+    numbers = sorted(looked | {atom for atom, _ in shown})
     place = {a: i for i, a in enumerate(numbers)}
     return {
         "kind": "people",
@@ -29,7 +31,8 @@ def counted_certificate(counting: Counting, schema: Schema, used: Mapping[str, A
             for t in counting.ties
             if t.left[0] in place and t.right[0] in place
         ],
-        "condition": {"atom": place[used["atom"]], "holds": used["holds"]},
+        "conditions": [{"atom": place[atom], "holds": holds} for atom, holds in shown],
+        **({} if some is None else {"some": list(used["counts"]).index(some)}),
     }
 
 

@@ -39,8 +39,17 @@ class Suggestion:
 
     @property
     def verified(self) -> bool:
-        """Does the audit of the repaired tables recover no cell, and is each protected where that was asked for?"""
-        return self.remedy.enough and not list(self.after) and not (self.protects and self.after.unprotected)
+        """Does the audit of the repaired tables recover no cell, and is each protected where that was asked for?
+
+        Cells that are suppressed besides need not stay unknown themselves: they may be shown.
+        """
+        unsafe = any(self.after.cell(case) not in self.cells for case in self.after)
+        return self.remedy.enough and not unsafe and not (self.protects and self.after.unprotected)
+
+    @property
+    def given_back(self) -> int:
+        """How many of the cells that are suppressed besides are recovered: no harm, as they might be shown."""
+        return sum(self.after.cell(case) in self.cells for case in self.after)
 
 
 class TableRepair:

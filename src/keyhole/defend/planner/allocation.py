@@ -74,8 +74,8 @@ class Allocation:
             for _ in range(INNER):
                 precision = self.step(precision, weights, budget)
             sd = np.maximum(self.deviations(precision), 1e-300)
-            ratio = self.within / sd
-            gains = self.weights * np.exp(-(ratio**2) / 2) * ratio / sd**2
+            ratio = np.minimum(self.within / sd, 1e3)  # beyond that nothing is gained
+            gains = self.weights * np.exp(-(ratio**2) / 2) * ratio / np.maximum(sd, 1e-100) ** 2
             if gains.sum() > 0:
                 weights = 0.7 * weights / weights.sum() + 0.3 * gains / gains.sum()
             if (now := self.missed(precision)) < least:

@@ -34,6 +34,7 @@ from keyhole.defend.planner.ways import AskedPart, axis_of, cuts_of, inferable, 
 from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import Dose, Quantity
+from keyhole.defend.tables.tails import ErrorLaw
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.predicate import Scalar
 
@@ -219,6 +220,17 @@ class Chooser:
         doses = tuple(Dose(d.quantity, d.noise / rows) for d in order.doses)
         return replace(order, doses=doses, people=True)
 
+    def says_nothing(self, order: Purchase) -> bool:
+        """Is the bar of a number of different values over half of all that it could be? From the declaration alone."""
+        name = order.doses[0].quantity.column
+        if self.terms.anyway or name in self.columns.ids:
+            return False
+        column = self.columns.of(name)
+        most = column.steps + 1 if isinstance(column, Cuts) else len(column.values)
+        one = float(order.doses[0].noise)
+        law = ErrorLaw(one, (), 1.0) if order.law == "gaussian" else ErrorLaw(0.0, ((one, 1),), 1.0)
+        return law.bar(self.terms.beta) > most / 2
+
     def _buy(
         self, question: AskedStatement, parts: Sequence[AskedPart], share: Fraction
     ) -> tuple[list[tuple[Purchase, int]], list[tuple[Wanted, Loss]]]:
@@ -324,6 +336,12 @@ class Chooser:
     def _useful(self, question: AskedStatement, chosen: Chosen, parts: Sequence[AskedPart]) -> Chosen | NotSold:
         """Not sold without being told so: an answer whose bar is more than half of all it could be."""
         n = self.holdings.n
+        for order, _ in chosen.orders:
+            if order.laid is not None and order.laid.wanted.distinct and self.says_nothing(order):
+                return NotSold(
+                    f"{order.laid.wanted.label}: the bar would be over half of all values there are, which says next "
+                    "to nothing: nothing was spent. Allow more with a smaller --horizon, or say --anyway"
+                )
         if self.terms.anyway or n is None:
             return chosen
         trial = Generation(n)

@@ -94,7 +94,7 @@ def buy_clipping(
     total = ledger.cap.total
     law = LAWS[total.unit]
     (dose,) = noise_for(ledger.left(analyst) * SHARE / ledger.times, [COUNT], law, "table", total.neighbours)
-    check_drawable([dose])
+    check_drawable([dose], law)
     loss = ledger.per_person(price([dose], law, "table", total.neighbours))
     ledger.spend(loss, analyst=analyst, what=f"bounds for {column}")
     charge = ledger.charged[-1]

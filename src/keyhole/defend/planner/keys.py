@@ -93,7 +93,7 @@ def key_order(chooser: Chooser, analyst: str | None) -> KeyOrder:
         dose = Dose(COUNT, noise_within(max(target - 0.5, 0.5), chooser.terms.beta, law))
     else:
         (dose,) = noise_for(chooser.share(analyst), [COUNT], law, "table", neighbours)
-    check_drawable([dose])
+    check_drawable([dose], law)
     paid = ledger.per_person(price([dose], law, "table", neighbours))
     loss = Loss(paid.unit, paid.amount, delta, paid.neighbours)
     return KeyOrder(dose, law, delta, threshold(dose.noise, law, delta, ledger.rows), loss)

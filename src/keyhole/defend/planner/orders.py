@@ -113,7 +113,7 @@ class Buying:
 
     def buy(self, order: Purchase, generation: int, analyst: str | None, what: str) -> BoughtTable:
         """The purchase, in the book and in the holdings. `BudgetExhausted` if it cannot be paid: nothing happened."""
-        check_drawable(order.doses)
+        check_drawable(order.doses, order.law)
         self.ledger.spend(order.cost(self.ledger, self.margins.neighbours), analyst=analyst, what=f"{order}: {what}")
         charge = self.ledger.charged[-1]
         true = self._true(order)

@@ -151,8 +151,9 @@ class Planning:
             for order, generation in chosen.orders:
                 self.buying.buy(order, generation, analyst, asked.sql)
             ranked = [w for w in asked.question.wanted if w.kind == "quantile"]
-            for wanted, loss in chosen.quantiles:
-                buy = buy_tree if self.chooser.by_tree(wanted, ranked) else buy_quantile
+            trees = [self.chooser.by_tree(wanted, ranked) for wanted, _ in chosen.quantiles]  # before any is bought
+            for (wanted, loss), tree in zip(chosen.quantiles, trees, strict=True):
+                buy = buy_tree if tree else buy_quantile
                 buy(self.buying, self.chooser.part(wanted, ()), loss, analyst, asked.sql)
             self.holdings.refresh()
             if chosen.orders or chosen.quantiles:

@@ -118,12 +118,16 @@ class StreamPlanner:
         reserve = total if not linear else min(total / 2, total * QUANTILE * alone)
         each = rounded_down(reserve / max(1, alone), 6)
         ranked = list(quantiles.values())
-        for many in self.chooser.trees(ranked):
+        ways = [
+            (m, buy_tree if self.chooser.by_tree(m[0], ranked) else buy_quantile) for m in self.chooser.trees(ranked)
+        ]
+        for many, buy in ways:
             loss = loss_of_epsilon(each * len(many), self.chooser.unit, self.chooser.neighbours)
-            buy = buy_tree if self.chooser.by_tree(many[0], ranked) else buy_quantile
             buy(self.buying, self.chooser.part(many[0], ()), loss, analyst, many[0].label)
         for question in distinct:
             order = self.chooser.distinct(question, each)
+            if self.chooser.says_nothing(order):
+                continue  # given up
             self.buying.buy(order, self.chooser.holdings.latest, analyst, question.sql)
         if not linear:
             return
@@ -168,10 +172,10 @@ class StreamPlanner:
         each = rounded_down(spend / (len(axes) + len(sums)), 6)
         number, law, neighbours = self.chooser.holdings.latest + 1, LAWS[self.chooser.unit], self.chooser.neighbours
         orders = [sized(each, (axis,), (COUNT,), law, neighbours) for axis in axes.values()]
-        orders += [sized(each, (), (quantity,), law, neighbours) for quantity in sums]
         for order in orders:  # all of them, or none
-            check_drawable(order.doses)
-        for order in orders:
+            check_drawable(order.doses, law)
+        means = [sized(each, (), (quantity,), law, neighbours) for quantity in sums]
+        for order in (*orders, *(m for m in means if drawable(m.doses, law))):
             self.buying.buy(order, number, analyst, "pilot")
         return self.chooser.holdings.generation(number)
 
@@ -198,6 +202,8 @@ class StreamPlanner:
 
     def _mean(self, quantity: Quantity, pilot: Generation) -> float:
         """Of u, a person's part in a centred sum."""
+        if not pilot.covers(quantity, ()):
+            return 0.0  # nothing was bought of it: the middle of its range
         value = pilot.of(quantity).estimate(())
         assert value is not None
         mean = float(value) / self._people(pilot)
@@ -270,7 +276,7 @@ class StreamPlanner:
             if part > 0:
                 amount = rounded_down(spend * Fraction(float(part)), 6)
                 order = sized(amount, [axes[name] for name in names], quantities, law, neighbours)
-                if drawable(order.doses):
+                if drawable(order.doses, law):
                     orders.append(order)
         return orders
 

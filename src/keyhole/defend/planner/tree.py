@@ -137,7 +137,7 @@ def buy_tree(buying: Buying, part: AskedPart, loss: Loss, analyst: str | None, w
     wanted, neighbours = part.wanted, buying.margins.neighbours
     column = buying.columns.number(wanted.column)
     dose, law = tree_dose(loss, neighbours)
-    check_drawable([dose])
+    check_drawable([dose], law)
     buying.ledger.spend(buying.ledger.per_person(loss), analyst=analyst, what=f"a tree of {wanted.column}: {what}")
     charge = buying.ledger.charged[-1]
     at, counts = buying.margins.points(column, [axis.column for axis in part.laid.axes], part.laid.count.dense() == 1)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.defend.noise import LARGEST_SCALE, NoiseSource, checked
+from keyhole.defend.noise import LARGEST_SCALE, NoiseSource, checked, root_above
 from keyhole.defend.tables.quantity import COUNT, Dose, NoiseLaw, Quantity
 from keyhole.defend.tables.residuals import Floats, Names
 
@@ -78,15 +78,19 @@ class BoughtTable:
         return cls(tuple(kept["names"]), kept["law"], doses, values, int(kept["generation"]), charge, entry)
 
 
-def check_drawable(doses: Sequence[Dose]) -> None:
+def check_drawable(doses: Sequence[Dose], law: NoiseLaw) -> None:
     """Refuse noise that no sampler draws, before anything is charged."""
     for dose in doses:
-        checked(dose.noise)
+        checked(_scale(dose, law))
 
 
-def drawable(doses: Sequence[Dose]) -> bool:
+def drawable(doses: Sequence[Dose], law: NoiseLaw) -> bool:
     """Can a sampler draw all of this noise?"""
-    return all(0 < dose.noise <= LARGEST_SCALE for dose in doses)
+    return all(0 < _scale(dose, law) <= LARGEST_SCALE for dose in doses)
+
+
+def _scale(dose: Dose, law: NoiseLaw) -> Fraction:
+    return dose.noise if law == "laplace" else Fraction(root_above(dose.noise))
 
 
 def noisy(true: Whole, dose: Dose, law: NoiseLaw, noise: NoiseSource) -> Whole:

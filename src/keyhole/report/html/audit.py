@@ -7,12 +7,15 @@ from typing import Any
 
 from keyhole.report.html.charts import Narrowed, heat_map, range_chart
 from keyhole.report.html.growth import first_said, growth
-from keyhole.report.html.markup import Markup, folded, lines, name, table, tag
+from keyhole.report.html.markup import Markup, folded, limited, lines, name, table, tag
 from keyhole.report.html.page import Section, Tile, page
 from keyhole.report.html.repair import by_analyst, by_rule, repair
 from keyhole.report.sentence import counted
 
 SHOWN = 300  # findings with their proofs; the rest is a table of names
+CITED = 40  # statements of one proof
+LONG = 4_000  # characters of a statement or a proof
+MOST = 1_000_000  # characters of a section, so that a page stays below 3 MB
 PICTURED = 40
 INFINITE = float("inf")
 MEANING = (
@@ -71,8 +74,9 @@ def findings(verdict: Mapping[str, Any]) -> Iterator[Markup]:
         yield tag(
             "input", class_="find", type="search", placeholder="find a name, a column, a query", data_among="found"
         )
-    yield tag("div", *map(_card, found[:SHOWN]), id="found")
-    rest = found[SHOWN:]
+    cards = limited(map(_card, found[:SHOWN]), MOST)
+    yield tag("div", *cards, id="found")
+    rest = found[len(cards) :]
     if rest:
         rows = [(name(_who(f["record"])), f["column"], f["status"], _known(f)) for f in rest[:2000]]
         more = f" (the first {len(rows):,} of {len(rest):,})" if len(rest) > len(rows) else ""
@@ -84,17 +88,26 @@ def _card(finding: Mapping[str, Any]) -> Markup:
     said = f": {finding.get('form') or finding['column']} {_known(finding)}"
     parts = [tag("h3", name(_who(finding["record"])), said, tag("span", status, class_=f"pill {status}"))]
     if finding.get("why"):
-        parts.append(tag("pre", lines("\n".join(finding["why"]))))
+        parts.append(tag("pre", lines(_cut("\n".join(finding["why"]), LONG))))
     if finding.get("singled_out"):
         parts.append(tag("p", "The public columns alone point to this one row.", class_="soft small"))
     if finding.get("first"):
         parts.append(tag("p", "Completed by ", first_said(finding["first"]), ".", class_="soft small"))
     used = [item for item in finding["proof"] if item.get("query")]
     if used:
-        rows = [(f"Q{i['query']}", tag("code", lines(i.get("sql", ""))), _answer(i.get("answer"))) for i in _once(used)]
-        title = f"The {len(rows)} statements used" if len(rows) > 1 else "The statement used"
+        once = _once(used)
+        rows = [
+            (f"Q{i['query']}", tag("code", lines(_cut(i.get("sql", ""), LONG))), _answer(i.get("answer")))
+            for i in once[:CITED]
+        ]
+        title = f"The {len(once)} statements used" if len(once) > 1 else "The statement used"
+        title += f" (the first {CITED}; the JSON verdict has all)" if len(once) > CITED else ""
         parts.append(folded(title, table(("", "statement", "answer"), rows, numbers=(2,))))
     return tag("div", *parts, class_=f"card {status}")
+
+
+def _cut(said: str, most: int) -> str:
+    return said if len(said) <= most else f"{said[:most]} … ({len(said) - most:,} characters more)"
 
 
 def _once(items: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -171,12 +184,18 @@ def not_judged(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for each in verdict["unjudged"]:
         reasons.setdefault(each["reason"], []).append(each)
-    for reason, several in sorted(reasons.items(), key=lambda item: -len(item[1])):
-        rows = [(f"Q{e['query']}", tag("code", lines(e["sql"]))) for e in several[:SHOWN]]
-        count = counted(len(several), "statement")
-        yield folded(tag("b", f"{count}: {reason}"), table(("", "statement"), rows))
-    for each in verdict["refused"][:SHOWN]:
-        yield folded(tag("b", f"Q{each['query']} was refused"), tag("pre", lines(each["error"])))
+    by_size = sorted(reasons.items(), key=lambda item: -len(item[1]))
+    yield from limited((_unjudged(reason, several) for reason, several in by_size), MOST // 4)
+    yield from limited(map(_refused, verdict["refused"][:SHOWN]), MOST // 4)
+
+
+def _refused(each: Mapping[str, Any]) -> Markup:
+    return folded(tag("b", f"Q{each['query']} was refused"), tag("pre", lines(_cut(each["error"], LONG))))
+
+
+def _unjudged(reason: str, several: Sequence[Mapping[str, Any]]) -> Markup:
+    rows = [(f"Q{e['query']}", tag("code", lines(_cut(e["sql"], LONG // 4)))) for e in several[:SHOWN]]
+    return folded(tag("b", f"{counted(len(several), 'statement')}: {reason}"), table(("", "statement"), rows))
 
 
 def _warned(verdict: Mapping[str, Any]) -> Iterator[Markup]:
@@ -184,10 +203,8 @@ def _warned(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for each in verdict.get("warnings", []):
         reasons.setdefault(each["reason"], []).append(each)
-    for reason, several in reasons.items():
-        count = counted(len(several), "statement")
-        rows = [(f"Q{e['query']}", tag("code", lines(e["sql"]))) for e in several[:SHOWN]]
-        yield folded(f"{count}: {reason}; is that what was meant?", table(("", "statement"), rows))
+    meant = [(f"{reason}; is that what was meant?", several) for reason, several in reasons.items()]
+    yield from limited((_unjudged(reason, several) for reason, several in meant), MOST // 4)
 
 
 def _promised(verdict: Mapping[str, Any]) -> Iterator[Markup]:

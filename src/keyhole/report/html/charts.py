@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from keyhole.report.html.axes import BOTTOM, LEFT, RIGHT, TOP, WIDTH, Axis, frame, short
 from keyhole.report.html.markup import Markup, folded, join, name, table, tag
 
-COLOURS = 6
+COLOURS = 8
 ROW = 22
 NAMED = 30  # rows of a heat map that are named beside it
 

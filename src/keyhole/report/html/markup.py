@@ -7,7 +7,7 @@ from html import escape
 
 from keyhole.audit.base import visible
 
-EMPTY = frozenset({"br", "meta", "line", "path"})
+EMPTY = frozenset({"br", "input", "meta", "line", "path"})
 
 
 class Markup(str):
@@ -46,6 +46,21 @@ def tag(name: str, *children: object, **attributes: object) -> Markup:
 def join(parts: Iterable[object]) -> Markup:
     """Several parts one behind the other."""
     return Markup("".join(map(text, parts)))
+
+
+def limited(parts: Iterable[Markup], size: int) -> list[Markup]:
+    """As many parts from the first as fit so many characters, at least one: a page stays small whatever the log holds.
+
+    >>> limited([Markup("abc"), Markup("de"), Markup("f")], 5)
+    ['abc', 'de']
+    """
+    found: list[Markup] = []
+    for part in parts:
+        size -= len(part)
+        if size < 0 and found:
+            break
+        found.append(part)
+    return found
 
 
 def lines(said: str) -> Markup:

@@ -87,7 +87,8 @@ def by_rule(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     for check in verdict.get("rules", []):
         failing, untold = check["failing"], check["untold"]
         more = f", {len(untold)} cannot be told" if untold else ""
-        title = tag("b", f"{check['rule']}: {len(failing)} of {counted(check['answers'], 'answer')} fail{more}")
+        verb = "fails" if len(failing) == 1 else "fail"
+        title = tag("b", f"{check['rule']}: {len(failing)} of {counted(check['answers'], 'answer')} {verb}{more}")
         rows = [_ruled("fails", each) for each in failing[:LISTED]]
         rows += [_ruled("cannot be told", each) for each in untold[:LISTED]]
         yield (
