@@ -182,6 +182,10 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
             ) from None
     if problem.m * problem.p > SMALL or problem.p > SPREAD_LIMIT:
         return found
-    formula = guess_errors(problem, means, standard_errors(problem, A))[problem.of]
+    plain = standard_errors(problem, A)
+    averaged = guess_errors(problem, means, plain)
+    if averaged is not plain:  # the posterior says what this guess is worth, whoever made it
+        return replace(found, confidence=averaged[problem.of])
+    formula = plain[problem.of]
     settled = (formula == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived
     return replace(found, confidence=np.where(settled, 0.0, np.maximum(formula, found.confidence)))

@@ -47,7 +47,9 @@ class L1(BatchAttack):
         off = missed > 1e-6 * (1 + np.abs(problem.y))
         note = f"{int(off.sum())} of {problem.m} answers not met"
         # the median of Gaussian noise is less sharp than its mean: the variance is pi / 2 times as large
-        blunt = np.where(problem.law == NoiseLaw.GAUSSIAN, np.sqrt(np.pi / 2), 1.0) * problem.scale
+        blunt = problem.scale.copy()
+        if not problem.target.bounded:  # in a range the errors are those of the posterior, whatever the guess
+            blunt[problem.law == NoiseLaw.GAUSSIAN] *= np.sqrt(np.pi / 2)
         found = reconstruct(replace(problem, scale=blunt), solution.u, A, solution.status, note)
         wrong = off & ~np.isin(problem.law, NOISY)
         if solution.status is SolverStatus.INTERRUPTED or not wrong.any() or not problem.plain:
