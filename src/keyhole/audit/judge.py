@@ -83,7 +83,7 @@ class Judge:
         )
 
     def _narrow(self, known: Known) -> None:
-        """All rules in a row, until none of them narrows anything; Ctrl-C keeps what the finished ones proved."""
+        """All rules in a row, until none of them narrows anything; Ctrl-C keeps what was proved."""
         systems, finished, news = known.evidence.systems, 0, True
         try:
             while news:
@@ -94,7 +94,7 @@ class Judge:
             for number in known.searched.keys() - known.shown:
                 look_for_second_tables(known.searched[number])
         except KeyboardInterrupt:
-            if not finished:
+            if not finished and not known.something:
                 raise
             known.missed.add(INTERRUPTED_GAP)
             known.limits |= set(range(len(systems)))

@@ -229,6 +229,11 @@ class Known:
         return tuple(self._contradictions)
 
     @property
+    def something(self) -> bool:
+        """Is anything proved?"""
+        return bool(self._claims or self._groups or self._contradictions or self.forms)
+
+    @property
     def rank(self) -> int:
         """Independent equations, added up over the systems."""
         return sum(solved.space.rank for solved in self._solved.values())
