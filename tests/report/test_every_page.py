@@ -52,6 +52,7 @@ SELECT COUNT(*) FROM people;
 SELECT Gender, COUNT(*) FROM people GROUP BY Gender;
 SELECT MEDIAN(ZIP) FROM people;
 """
+SUMS = 'SELECT SUM("Blood sugar") FROM people;\nSELECT Gender, SUM("Blood sugar") FROM people GROUP BY Gender;\n'
 CELLS = ["region,sector,turnover", "A,x,10", "A,y,x", "A,Total,30", "B,x,x", "B,y,x", "B,Total,12", "Total,x,x"]
 CELLS += ["Total,y,27", "Total,Total,42"]
 TABLES = ("--value", "turnover", "--total", "Total", "--suppressed", "x", "--min", "0")
@@ -67,6 +68,7 @@ FILES = {
     "keyhole.toml": CONFIG,
     "budget.toml": BUDGET,
     "q.sql": ASKED,
+    "sums.sql": SUMS,
     "ask.csv": "a,b\n" + "1,0\n0,1\n1,1\n0.5,1\n1,0.5\n0.2,0.9\n" * 4,
     "pages_target.py": "def above(query, threshold):\n    return 0.3 * query[0] + 0.7 * query[1] > threshold\n",
     "block.toml": BLOCK,
@@ -95,6 +97,12 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "answer": (("answer", "q.sql", "-c", "budget.toml"), 3, 2, "2 of 3 statements were answered with noise"),
     "book": (("report", "budget.keyhole"), 0, 1, "not answered"),
     "oracle": (("simulate", "oracle", "--queries", "400", "--seeds", "2"), 0, 1, "average error"),
+    "attacked": (
+        ("simulate", "attack", "sums.sql", "-c", "budget.toml", "--epsilon", "1", "--epsilon", "100"),
+        0,
+        2,
+        "the best attack on Blood sugar",
+    ),
     "release": (("simulate", "release", "--queries", "20", "--mechanism", "laplace"), 0, 2, "costs epsilon"),
 }
 

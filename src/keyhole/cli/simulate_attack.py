@@ -11,7 +11,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import emit, emit_json
+from keyhole.cli.terminal import check_out, emit, emit_json
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ custodian: the data is read, nothing is charged to your book, and what is shown 
 Examples
   keyhole simulate attack questions.sql -c keyhole.toml
   keyhole simulate attack questions.sql -c keyhole.toml --epsilon 0.1 --epsilon 1 --epsilon 100 --format json
+  keyhole simulate attack questions.sql -c keyhole.toml --format html --out attack.html
 
 \b
 Exit code
@@ -54,6 +55,7 @@ def attack(
 
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
+    check_out(out)
     statements = [line.sql for line in read_log(queries)]
     if not statements:
         raise LogError(f"{queries} has no statement")
@@ -62,8 +64,14 @@ def attack(
     rows = []
     for each in epsilon or EPSILONS:
         rows += _attacked(statements, given.data, given.table, given.config, each)
+    said = {"statements": len(statements), "runs": rows}
     if format is Format.JSON:
-        emit_json(json.dumps({"statements": len(statements), "runs": rows}, indent=2), out)
+        emit_json(json.dumps(said, indent=2), out)
+        return
+    if format is Format.HTML:
+        from keyhole.report.html.simulated import attacked_defence_page
+
+        emit(attacked_defence_page(said), out)
         return
     lines = [f"{len(statements)} statements; error: mean distance of a guess from the truth, or share of wrong ones"]
     lines.append(f"{'epsilon':>8} {'column':<16} {'answered':>8} {'error':>10} {'without':>10} {'exact':>7}  method")
@@ -84,7 +92,9 @@ def _attacked(
     from keyhole.verbs.answer import answer
     from keyhole.verbs.attack import attack as attacked
 
-    budget = replace(told.budget, epsilon=None, delta_for_keys=type(told.budget.delta)(0), analysts={}, accuracy=None)
+    budget = replace(
+        told.budget, epsilon=None, delta_for_keys=type(told.budget.delta)(0), analysts={}, accuracy=None, ledger=None
+    )
     own = replace(told, budget=budget, book=replace(told.book, path=None), online=replace(told.online, history=None))
     with tempfile.TemporaryDirectory() as folder:
         book = Path(folder) / "book.keyhole"
@@ -121,7 +131,7 @@ command = click.Command(
         click.Argument(["queries"], type=options.FILE, metavar="LOG"),
         *options.TABLE_OPTIONS,
         click.Option(["--epsilon"], type=float, multiple=True, help="A budget to try. Repeatable (0.1, 1, 10, 100)."),
-        options.formats(Format.TEXT, Format.JSON),
+        options.formats(Format.TEXT, Format.JSON, Format.HTML),
         options.OUT,
     ],
 )

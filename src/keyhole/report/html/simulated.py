@@ -13,6 +13,8 @@ from keyhole.report.html.charts import Series, line_chart
 from keyhole.report.html.markup import Markup, lines, table, tag
 from keyhole.report.html.page import Section, Tile, page
 
+ATTACK_MARKS = ("error", "prior_error", "exact")
+
 
 def oracle_page(found: Mapping[str, Any], proved: Sequence[str] = ()) -> str:
     """One page of what `keyhole simulate oracle --format json` says; `proved` is what theory says of it."""
@@ -76,6 +78,55 @@ def _release_sections(work: Mapping[str, Any], played: Sequence[Mapping[str, Any
     head = ("mechanism", "epsilon", "answered", "within the bar", "seconds", "")
     yield Section("Numbers", (table(head, rows, numbers=range(1, 5)),))
     yield Section("What was played", (_settings(work),))
+
+
+def attacked_defence_page(found: Mapping[str, Any]) -> str:
+    """One page of what `keyhole simulate attack --format json` says: how well people are guessed, against epsilon."""
+    scored = [run for run in found["runs"] if run["error"] is not None]
+    sentence = f"None of {found['statements']:,} statements was answered so that it could be attacked."
+    if scored:
+        best = min(scored, key=lambda run: run["error"] / (run["prior_error"] or 1))
+        sentence = (
+            f"With epsilon {best['epsilon']:g} the best attack on {best['column']} is off by {best['error']:.3g} on "
+            f"average, {best['prior_error']:.3g} without any answer."
+        )
+    told = ["For the custodian: guesses are held against the true data. Nothing was charged to a book."]
+    tiles = [Tile(f"{found['statements']:,}", "statements"), Tile(f"{len(scored):,}", "attacks")]
+    return page("simulation", sentence, "", told, tiles, _attack_sections(found["runs"], scored))
+
+
+def _attack_sections(runs: Sequence[Mapping[str, Any]], scored: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
+    for name, what in (("error", "mean error of a guess"), ("exact", "share of people guessed exactly")):
+        drawn = tuple(_against_epsilon(scored, name, what))
+        if drawn:
+            yield Section(f"{what.capitalize()}, against epsilon", drawn)
+    rows = [
+        (f"{run['epsilon']:g}", run["column"], run["answered"], *(_shown(run[k]) for k in ATTACK_MARKS), run["method"])
+        for run in runs
+    ]
+    head = ("epsilon", "column", "answered", "error", "without answers", "exact", "method")
+    yield Section("Numbers", (table(head, rows, numbers=(0, 2, 3, 4, 5)),))
+
+
+def _against_epsilon(scored: Sequence[Mapping[str, Any]], name: str, what: str) -> Iterator[Markup]:
+    """A line a column; dashed, for errors, what is guessed without any answer."""
+    usable = [run for run in scored if run[name] is not None]
+    epsilons = sorted({run["epsilon"] for run in usable})
+    if len(epsilons) < 2:
+        return
+    series = []
+    for column in dict.fromkeys(run["column"] for run in usable):
+        mine = sorted((run["epsilon"], run[name], run["prior_error"]) for run in usable if run["column"] == column)
+        series.append(Series(column, [(e, v) for e, v, _ in mine]))
+        if name == "error":
+            series.append(Series(f"{column}, without answers", [(e, p) for e, _, p in mine], style="guide"))
+    top = max(v for each in series for _, v in each.points)
+    x = Axis("epsilon", epsilons[0], epsilons[-1], log=True)
+    yield line_chart(series, x, Axis(what, 0, top or 1), "The lower epsilon, the less the answers help a guess.")
+
+
+def _shown(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
 
 
 def _bars(played: Sequence[Mapping[str, Any]]) -> Iterator[Markup]:
