@@ -70,7 +70,8 @@ class Book:
                     book._begin(str(population))
                 else:
                     book._check()
-                book._witnessed()
+                book._refuse_lost_witness()
+            book._be_witnessed()
         except BaseException:
             book.close()
             raise
@@ -108,19 +109,28 @@ class Book:
         self._db.execute("INSERT INTO about VALUES ('layout', ?)", (LAYOUT,))
         self.append(Mark.OPEN, {"population": population})
 
-    def _witnessed(self) -> None:
+    def _witnessed(self) -> bool:
+        return self._db.execute("SELECT 1 FROM about WHERE key = 'witness'").fetchone() is not None
+
+    def _refuse_lost_witness(self) -> None:
         """A book that had a witness is not gone on with when that file is gone: an older copy would not be noticed."""
-        if self._witness is None:
-            return
-        known = self._db.execute("SELECT 1 FROM about WHERE key = 'witness'").fetchone() is not None
-        if known and self._witness.read() is None:
+        if self._witness is not None and self._witnessed() and self._witness.read() is None:
             raise BookError(
                 f"the book {self.path} has a witness, and {self._witness.path} is missing or empty, so nobody can say "
                 "whether this copy is the latest: restore the witness, or give the path where it is"
             )
-        if not known:
-            self._run("INSERT INTO about VALUES ('witness', 'yes')", ())
-            self._drawn = True
+
+    def _be_witnessed(self) -> None:
+        """First the file, then the word in the book: nobody who opens or dies in between finds a witness missing."""
+        if self._witness is None or self._witnessed():
+            return
+        with self.page():
+            last = self.state.last
+            assert last is not None
+            self._witness.write(last.seq, last.hash)
+            if not self._witnessed():
+                self._run("INSERT INTO about VALUES ('witness', 'yes')", ())
+                self._drawn = True
 
     def _check(self) -> None:
         """The chain is whole, the totals are what it adds up to, nothing that the witness saw is missing."""
