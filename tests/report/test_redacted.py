@@ -117,3 +117,23 @@ def test_a_waived_verdict_names_no_canary_either(tmp_path: Path, how: str) -> No
     assert code == 0
     told = out + err + (tmp_path / "waivers.toml").read_text()
     assert [word for word in (*CANARIES, *NUMBERS) if word.lower() in told.lower()] == []
+
+
+def test_words_of_statements_that_were_refused_are_withheld(tmp_path: Path) -> None:
+    """A forgotten quote, an alias, a stray line: anybody's name may stand there."""
+    (tmp_path / "ward.csv").write_text("name,city,pay\nZebulon,Q,7\nBob,R,5\nCyd,R,6\n", encoding="utf-8")
+    log = [
+        "SELECT SUM(pay) FROM ward WHERE name = Zebulon",
+        "SELECT zebulon, SUM(pay) FROM ward GROUP BY zebulon",
+        "SELECT SUM(zz.pay) FROM ward zebulon",
+        "Zebulon earns 77123",
+        "SELECT zebulon(pay) FROM ward",
+        "SELECT SUM(pay) FROM zebulon_table",
+    ]
+    (tmp_path / "log.sql").write_text(";\n".join(log) + ";\n", encoding="utf-8")
+    given = ["--data", str(tmp_path / "ward.csv"), "--table", "ward", "--id", "name", "--private", "pay", "--redact"]
+    for form in ("text", "json", "sarif", "junit", "html"):
+        done = CliRunner().invoke(app, ["audit", str(tmp_path / "log.sql"), *given, "--format", form])
+        assert done.exit_code == 3
+        assert "zebulon" not in done.output.lower()
+        assert "77123" not in done.output

@@ -16,12 +16,13 @@ from keyhole.knowledge import Prior
 from keyhole.logs.open import Log
 from keyhole.report.completion import Completion
 from keyhole.report.plain import INFERRED, Argument, Case, Cited, Plain, Record, Step
-from keyhole.sql.redact import shape_of
+from keyhole.sql.redact import shape_of, withheld_words
 from keyhole.transcript import ABSENT, Line, Refusal
 
 TOGETHER = "taken together"
 NO_CERTIFICATE = {"kind": "none", "why": "the verdict was redacted"}
 LOG_NAME, TABLE_NAME = "the log", "the table"
+_WORD = re.compile(r"[^\W\d][\w$]*")
 _LITERAL = re.compile(r"""'(?:[^']|'')*'?|"(?:[^"]|"")*"?|\d[\w.,:+-]*""")
 
 
@@ -37,9 +38,12 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
 
     `people` are numbers given to rows before, and are gone on with.
     """
-    taken = _Withholder(what, verdict.source.kinds, people)
+    taken = _Withholder(what, verdict.source.kinds, people, verdict.source.table)
     everything = what is Withheld.ALL
-    reason = _masked if everything else str
+
+    def reason(said: str, sql: str) -> str:
+        return taken.said(said, sql) if everything else said
+
     return replace(
         verdict,
         gap=_masked(verdict.gap) if everything else verdict.gap,
@@ -48,8 +52,8 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
         findings=tuple(map(taken.case, verdict.findings)),
         groups=tuple(map(taken.case, verdict.groups)),
         ranges=tuple(taken.case(case) for case in verdict.ranges),
-        unjudged=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason)) for u in verdict.unjudged),
-        nobody=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason)) for u in verdict.nobody),
+        unjudged=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason, u.sql)) for u in verdict.unjudged),
+        nobody=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason, u.sql)) for u in verdict.nobody),
         refused=tuple(map(taken.refusal, verdict.refused)),
         contradictions=tuple(map(_contradiction, verdict.contradictions)),
         disputed={number: taken.sql(sql) for number, sql in verdict.disputed.items()},
@@ -76,8 +80,11 @@ def redacted_log(log: Log, what: Withheld, names: Iterable[str]) -> Log:
 class _Withholder:
     """What replaces what; the same person gets the same number throughout."""
 
-    def __init__(self, what: Withheld, names: Iterable[str], people: dict[int, int] | None = None) -> None:
+    def __init__(
+        self, what: Withheld, names: Iterable[str], people: dict[int, int] | None = None, table: str = ""
+    ) -> None:
         self._everything = what is Withheld.ALL
+        self._table = table
         self._names = tuple(names)
         self._people: dict[int, int] = {} if people is None else people
 
@@ -121,7 +128,12 @@ class _Withholder:
         if not self._everything:
             return refusal
         first = refusal.error.splitlines()[0] if refusal.error else ""
-        return replace(refusal, sql=self.sql(refusal.sql), error=_masked(first), analyst=None)
+        return replace(refusal, sql=self.sql(refusal.sql), error=self.said(first, refusal.sql), analyst=None)
+
+    def said(self, text: str, sql: str) -> str:
+        """A message about a statement without what it quotes, and without words of the statement that are withheld."""
+        hidden = withheld_words(sql, self._names) | ({self._table.lower()} if self._table else frozenset())
+        return _WORD.sub(lambda m: "…" if m[0].lower() in hidden else m[0], _masked(text))
 
     def sql(self, text: str) -> str:
         return shape_of(text, self._names) if self._everything else text

@@ -40,6 +40,9 @@ _WORD = re.compile(
 )
 
 
+_BARE = re.compile(r"[^\W\d][\w$]*")
+
+
 def shape_of(text: str, names: Iterable[str]) -> str:
     """The text without constants and without any word that is not SQL's own, a function, or one of `names`.
 
@@ -55,11 +58,29 @@ def shape_of(text: str, names: Iterable[str]) -> str:
             inside = match[0][1:-1].replace('""', '"')
             return match[0] if inside.lower() in known else '"x"'
         word = match["bare"]
-        own = match["call"] is not None or word.lower() in known or word.upper() in _keywords()
-        return match[0] if own else "x"
+        called = match["call"] is not None and word.upper() in _functions()
+        own = called or word.lower() in known or word.upper() in _keywords()
+        return match[0] if own else f"x{match['call'] or ''}"
 
     pieces = re.split(r"('x')", without_constants(text))
     return "".join(piece if piece == "'x'" else _WORD.sub(kept, piece) for piece in pieces)
+
+
+def withheld_words(text: str, names: Iterable[str]) -> frozenset[str]:
+    """The words of a statement that its shape does not show, in lower case.
+
+    >>> sorted(withheld_words("SELECT SUM(pay) FROM staff WHERE name = Zoe -- Eve", ["pay", "name"]))
+    ['eve', 'staff', 'zoe']
+    """
+    shown = {word.lower() for word in _BARE.findall(shape_of(text, names))}
+    return frozenset(word.lower() for word in _BARE.findall(text)) - shown
+
+
+@cache
+def _functions() -> frozenset[str]:
+    from sqlglot.expressions import FUNCTION_BY_NAME
+
+    return frozenset(FUNCTION_BY_NAME)
 
 
 @cache

@@ -10,6 +10,8 @@ from keyhole.schema import Kind
 from keyhole.tables.duckdb.roster import first, scalar
 
 DIGITS = 38  # of a DECIMAL
+PLACES = 9  # decimals that are kept where no value may decide how many
+FAR = "1e18"  # numbers beyond are cut off there: far outside whatever is declared
 _WHOLE = r"[+-]?\d+(\.0*)?"
 _PLAIN = r"[+-]?(\d+(\.\d*)?|\.\d+)"
 _WORDS = {
@@ -50,11 +52,13 @@ def kind_of_type(text: str) -> Kind:
 def cast_to(
     con: duckdb.DuckDBPyConnection, name: str, kind: str, declared: str, *, secret: bool = False, total: bool = False
 ) -> None:
-    """Cast a column of the table `loaded`; a value that is not of the kind is a fault, told to the custodian, or NULL
-    where the cast is `total`.
+    """Cast a column of the table `loaded`; a value that is not of the kind is a fault, told to the custodian.
 
-    A number is never rounded. Decimals get as many digits as are written; numbers with an exponent, or with more digits
-    than a DECIMAL has, are held as DOUBLE. `declared` is where the kind can be mended. A value of a `secret` column is
+    Where the cast is `total`, nothing is told: what is no number is NULL, other numbers are rounded (to whole ones, or
+    nine decimals) and cut off far outside, each by itself, into a type that no value decides: one person's value must
+    not change how another's is held. Elsewhere a number is never rounded: decimals get as many digits as are written;
+    numbers with an exponent, or with more digits than a DECIMAL has, are held as DOUBLE. `declared` is where the kind
+    can be mended. A value of a `secret` column is
     not quoted.
 
     >>> con = duckdb.connect(":memory:")
@@ -68,9 +72,14 @@ def cast_to(
     match kind:
         case "text":
             type_, made = "VARCHAR", f"{column}::VARCHAR"
+        case "integer" | "decimal" if total:
+            type_ = "BIGINT" if kind == "integer" else f"DECIMAL({DIGITS}, {PLACES})"
+            plain = f"TRY_CAST({text} AS {type_})" if kind == "decimal" else _whole(text, "BIGINT")
+            rough = f"TRY_CAST({text} AS DOUBLE)"
+            near = f"CAST(greatest(-{FAR}, least({FAR}, {rough})) AS {type_})"
+            made = f"coalesce({plain}, CASE WHEN isfinite({rough}) THEN {near} END)"
         case "integer":
-            whole = f"TRY_CAST(split_part({text}, '.', 1) AS HUGEINT)"
-            made = f"CASE WHEN regexp_full_match({text}, '{_WHOLE}') THEN {whole} END"
+            made = _whole(text, "HUGEINT")
             fits = f"bool_and(({made}) IS NULL OR TRY_CAST(({made}) AS BIGINT) IS NOT NULL)"
             type_ = "HUGEINT" if scalar(con, f"SELECT {fits} FROM loaded") is False else "BIGINT"
         case "decimal":
@@ -94,6 +103,11 @@ def cast_to(
             told=f"column {name!r} holds something that is not {_WORDS[kind]}; {cure}",
         )
     con.execute(f"ALTER TABLE loaded ALTER COLUMN {column} SET DATA TYPE {type_} USING {made}")
+
+
+def _whole(text: str, type_: str) -> str:
+    """A whole number as it is written, else NULL."""
+    return f"CASE WHEN regexp_full_match({text}, '{_WHOLE}') THEN TRY_CAST(split_part({text}, '.', 1) AS {type_}) END"
 
 
 def _decimal(con: duckdb.DuckDBPyConnection, text: str) -> str:
