@@ -297,3 +297,12 @@ def test_ctrl_c_keeps_what_was_proved(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [(case.who, case.value) for case in found] == [("town A", 5)]
     assert "the search was stopped (Ctrl-C)" in found.gap
     assert judged(tmp_path, "sex,n\nf,x\nm,x\nTotal,9\n").exit_code == 3
+
+
+def test_a_category_that_is_added_up_in_a_margin_is_no_total(tmp_path: Path) -> None:
+    """r3 happens to be r1 + r2, and the margin adds all three."""
+    rows = ["r,c,n", "r1,c1,0", "r1,c2,1", "r1,Total,1", "r2,c1,0", "r2,c2,2", "r2,Total,2", "r3,c1,x", "r3,c2,x"]
+    rows += ["r3,Total,3", "Total,c1,1", "Total,c2,5", "Total,Total,6"]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    found = tables([tmp_path / "t.csv"], value="n", suppressed=["x=1..3"])
+    assert sorted(str(case.value) for case in found) == ["1", "2"]

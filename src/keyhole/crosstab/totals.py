@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from keyhole.crosstab.cells import CrossTable, Key, TableLayout
@@ -57,23 +57,31 @@ def _one_spelling(tables: Iterable[CrossTable]) -> None:
 def _suspects(table: CrossTable) -> Iterator[tuple[str, str]]:
     for column in table.columns:
         groups: dict[Key, dict[str, Decimal | None]] = defaultdict(dict)
+        margins: dict[Key, Decimal] = {}
         for cell in table.cells:
             held = dict(cell.key)
             if column in held:
                 groups[cell.key - {(column, held[column])}][held[column]] = cell.value
+            elif cell.value is not None:
+                margins[cell.key] = cell.value
         categories = dict.fromkeys(category for group in groups.values() for category in group)
-        yield from ((column, c) for c in categories if c.casefold() in WORDS or _sum(c, list(groups.values())))
+        yield from ((column, c) for c in categories if c.casefold() in WORDS or _sum(c, groups, margins))
 
 
-def _sum(category: str, groups: list[dict[str, Decimal | None]]) -> bool:
-    """Is it the sum of two or more others wherever that can be told, and that in two places with different numbers?"""
+def _sum(category: str, groups: Mapping[Key, Mapping[str, Decimal | None]], margins: Mapping[Key, Decimal]) -> bool:
+    """Is it the sum of two or more others wherever that can be told, and that in two places with different numbers?
+
+    Not if it is added up itself, with the others, in a margin that is shown.
+    """
     told = set()
-    for group in groups:
+    for key, group in groups.items():
         others = [v for c, v in group.items() if c != category]
         value = group.get(category)
         if value is None or None in others:
             continue
         if len(others) < 2 or abs(value - sum(v for v in others if v is not None)) > value * Decimal("1e-9"):
+            return False
+        if value and margins.get(key) == value + sum(v for v in others if v is not None):
             return False
         told.add(value)
     return len(told) > 1
