@@ -63,7 +63,7 @@ def answer(
     epsilon: str | None,
     delta: str | None,
     mechanism: MechanismName | None,
-    accuracy: float | None,
+    accuracy: str | None,
     beta: float,
     horizon: int | None,
     analyst: str | None,

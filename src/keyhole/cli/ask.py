@@ -48,7 +48,7 @@ def ask(
     hidden: tuple[str, ...],
     config: Path | None,
     dialect: str | None,
-    accuracy: float | None,
+    accuracy: str | None,
     beta: float,
     analyst: str | None,
     horizon: int | None,

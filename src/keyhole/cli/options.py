@@ -263,8 +263,8 @@ EPSILON = click.Option(["--epsilon"], help="Cap of the ledger, not of this run (
 DELTA = click.Option(["--delta"], help="Cap of delta.")
 ACCURACY = click.Option(
     ["--accuracy"],
-    type=float,
-    help="Error bar: a share of n (add-remove: people). Default: [budget] accuracy; without, ask spends a tenth of the "
+    metavar="SHARE",
+    help="Error bar: a share of n, 0.01 or 1% (add-remove: people). Default: [budget] accuracy; without, ask spends a tenth of the "
     "budget on each question, answer shares out what is left.",
 )
 BETA = click.Option(
