@@ -87,7 +87,7 @@ def ask(
     said: dict[str, Any] = {"policy": policy_of(given), "replies": listed, **more}
     said |= {"bounds": advised} if advised else {}
     said |= {"dry_run": True} if dry_run else {}
-    written = (line for r in replies for line in reply_lines(r, explain=explain))
+    written = (line for r in replies for line in reply_lines(r, explain=explain, **more))
     _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], format, out)
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
@@ -127,7 +127,7 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
         raise ConfigError("--clip buys bounds with budget: it needs a [budget] with a delta, and is no dry run")
     found = answering.clipping(column, analyst)
     where = f"[columns.private.{found.column}]"
-    return f"{found}\n  cost {float(found.cost):g}; write them under {where}, wider if you know more"
+    return f"{found}\n  cost {session.policy.unit} {float(found.cost):.4g}; write them under {where}, wider if you know more"
 
 
 def _noted(session: Session[Any]) -> None:

@@ -170,7 +170,11 @@ class Chooser:
             vague = bool(ways) and mark not in self.listed and self.vague(ways[0])
             if vague and self.holdings.ledger.left(analyst) <= 0:
                 return NotSold(f"{part.wanted.label or question.sql}: {VAGUE}, and nothing is left to buy a better one")
-            if ways and not vague and (again or ways[0].quantile is not None or not variances(ways[0].laid, ways[0].generation)):
+            if (
+                ways
+                and not vague
+                and (again or ways[0].quantile is not None or not variances(ways[0].laid, ways[0].generation))
+            ):
                 free.append(ways[0])
                 continue
             if mark in self.settled and not ways:
