@@ -95,8 +95,8 @@ def answer_lines(a: Answered, unit: str) -> Iterator[str]:
         f" (and {unit} {float(a.own):.4g} of the analyst's own share, as for everybody who is told it)" if a.own else ""
     )
     yield (
-        f"  cost {unit} {float(a.cost):.4g}{own}, left {unit} {remainder(a.left)}; {a.neighbours}; bars hold with probability "
-        f"{1 - a.beta:g}; {a.how}"
+        f"  cost {unit} {float(a.cost):.4g}{own}, left {unit} {remainder(a.left)}; {a.neighbours}; bars hold with "
+        f"probability {1 - a.beta:g}; {a.how}"
     )
     for note in a.notes:
         yield f"  note: {note}"
