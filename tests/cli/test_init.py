@@ -245,6 +245,30 @@ def test_several_tables(folder: Path) -> None:
     assert called("init", "hospital.duckdb", "--table", "nope", "--yes", "--force").exit_code == 2
 
 
+def test_a_dimension_is_not_the_table_of_the_people(folder: Path) -> None:
+    (folder / "hospital").mkdir()
+    (folder / "hospital" / "admissions.csv").write_text(
+        "patient,admission,state,cost\nAnn,1,CA,30\nAnn,2,NY,41\nBob,3,CA,52\nCyd,4,NY,38\nDan,5,,27\n"
+    )
+    (folder / "hospital" / "diagnoses.csv").write_text(
+        "patient,admission,title\nAnn,1,flu\nAnn,2,asthma\nBob,3,flu\nDan,5,flu\n"
+    )
+    (folder / "hospital" / "states.csv").write_text("code,region\nCA,west\nNY,east\n")
+    found = made(folder, "hospital", "--yes")
+    assert (found.source.table, found.columns.id, list(found.columns.private)) == ("admissions", ("patient",), ["cost"])
+    (folder / "hospital" / "admissions.csv").unlink()
+    again = made(folder, "hospital", "--yes", "--force")
+    assert (again.source.table, again.columns.id) == ("diagnoses", ("patient",))
+
+
+def test_a_guess_among_equals_is_said(folder: Path) -> None:
+    (folder / "two").mkdir()
+    for name in ("east", "west"):
+        (folder / "two" / f"{name}.csv").write_text("id,cost\n1,20\n2,30\n")
+    assert "which table has the people is a guess" in called("init", "two", "--yes").stderr
+    assert "guess:" not in called("init", "people.csv", "--yes", "--force").stderr
+
+
 def test_names_that_are_hard_to_write(folder: Path) -> None:
     odd = ['a "b"', "c.d", "é ü", "tab\there", "[x]", "#y", "order"]
     (folder / "t.csv").write_text(",".join(f'"{n.replace(chr(34), chr(34) * 2)}"' for n in ["Name", *odd]) + "\n"

@@ -65,6 +65,24 @@ def test_faults_are_said_and_end_with_2(arguments: list[str], message: str) -> N
     assert message in " ".join(found.output.split())
 
 
+def test_a_wide_header_needs_no_name_for_the_numbers(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.csv"
+    wide.write_text("town \\ size,number,big,Total\nA,x,2,5\nB,4,4,8\nTotal,7,6,13\n")
+    found = run("tables", str(wide), "--suppressed", "x")
+    assert found.exit_code == 1, found.output
+    assert "size number, town A: = 3" in found.output
+    assert found.output == run("tables", str(wide), "--value", "n", "--suppressed", "x").output
+    mixed = run("tables", str(wide), LINKED[0], "--suppressed", "x")
+    assert mixed.exit_code == 2
+    assert "which column has the numbers" in mixed.output
+
+
+def test_a_contradiction_names_lines(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("town,n\nA,x\nB,x\nTotal,9\n")
+    found = run("tables", str(tmp_path / "t.csv"), "--value", "n", "--suppressed", "x=1..4")
+    assert "Contradiction: line 1 and the max of n, 4 cannot all be true" in found.output
+
+
 def test_a_repair_is_suggested_and_verified() -> None:
     """One search, in words and as data; `keyhole tables --suggest` prints the same."""
     words = TableWords("n", suppressed=["x"], nested=["town:county", "town:size"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from click.testing import CliRunner
 from tests.third_party import folder
 
@@ -19,6 +20,7 @@ from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.cli import app
 from keyhole.defend.answering import Answered
 from keyhole.defend.planner.quantiles import scores, sensitivity
+from keyhole.errors import PrivacyParameterError
 from keyhole.knowledge import Config
 
 N = 3000
@@ -155,6 +157,42 @@ def test_an_answer_that_says_nothing_is_not_sold_unless_told(tmp_path: Path) -> 
     assert refused.refused is not None
     assert "--anyway" in refused.refused.reason
     assert answer(sql, tmp_path, horizon=10**9, anyway=True)[0].refused is None
+
+
+def test_a_vague_answer_is_not_recalled_unless_told(tmp_path: Path) -> None:
+    sql = ["SELECT town, COUNT(*) FROM people GROUP BY town"]
+    (vague,) = answer(sql, tmp_path, horizon=10**9, anyway=True)
+    assert float(vague.groups[0][1][0].bar or 0) > N / 2
+    (again,) = answer(sql, tmp_path, horizon=10**9, anyway=True)
+    assert (again.cost, again.groups) == (0, vague.groups)
+    (refused,) = answer(sql, tmp_path, horizon=10**9)
+    assert refused.refused is not None
+    assert "--anyway" in refused.refused.reason
+    follows = answer(["SELECT COUNT(*) FROM people WHERE town = 'a'"], tmp_path, horizon=10**9)[0].refused
+    assert follows is not None
+    assert "--anyway" in follows.reason
+    (better,) = answer(sql, tmp_path, horizon=10)
+    assert better.cost > 0
+    assert float(better.groups[0][1][0].bar or N) < N / 2
+    assert answer(sql, tmp_path, horizon=10)[0].cost == 0
+
+
+def test_accuracy_is_a_share_of_all_people(tmp_path: Path) -> None:
+    sql = ["SELECT COUNT(*) FROM people WHERE sex = 'F'"]
+    for told in (10, "10", "1", "100%"):
+        with pytest.raises(PrivacyParameterError, match=r"--accuracy is a share of all people: 0\.01 is one percent"):
+            answer(sql, tmp_path, accuracy=told)
+    with pytest.raises(PrivacyParameterError, match="share of all people"):
+        answer(sql, tmp_path, budget="accuracy = 10")
+    for told in ("x", "%", "1 %%"):
+        with pytest.raises(PrivacyParameterError, match="is no number"):
+            answer(sql, tmp_path, accuracy=told)
+    with pytest.raises(PrivacyParameterError, match="in people"):
+        answer(sql, tmp_path, budget="neighbours = 'add-remove'", accuracy="1%")
+    (made,) = answer(sql, tmp_path, budget="accuracy = '5%'")
+    assert 0 < float(made.groups[0][1][0].bar or 0) <= 0.05 * N + 1
+    assert answer(sql, tmp_path, accuracy=" 5% ")[0].cost == 0
+    assert answer(sql, tmp_path, accuracy=0.05)[0].cost == 0
 
 
 def test_a_file_spends_a_tenth_unless_told_and_never_more_than_the_cap(tmp_path: Path) -> None:

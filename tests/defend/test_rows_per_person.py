@@ -150,3 +150,11 @@ def test_people_are_rows_where_ids_are_not_repeated(tmp_path: Path) -> None:
     assert some.refused is None
     (together,) = asked(["SELECT ward, COUNT(DISTINCT days) FROM visits GROUP BY ward"], tmp_path, "", data)
     assert "by itself" in str(together.refused)
+
+
+def test_who_has_repeated_ids_is_told_what_private_answers_need() -> None:
+    given = settings(
+        Config.parse(TOLD.format(budget="")), data=table([("Ann", "a", 1), ("Ann", "b", 2)]), table="visits"
+    )
+    with pytest.raises(KeyholeError, match=r"rows_per_person = K with a delta under \[budget\]"):
+        open_table(given, Use.ANSWER)

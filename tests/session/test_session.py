@@ -234,7 +234,7 @@ def test_ctrl_c_says_that_what_was_answered_is_in_the_book(folder: Path, monkeyp
     monkeypatch.undo()
     monkeypatch.chdir(folder)
     code, out, _ = call("ask", "-c", "private.toml", COUNT)
-    assert (code, "cost 0," in out) == (0, True)
+    assert (code, "cost epsilon 0, left epsilon " in out) == (0, True)
 
 
 def test_a_publication_that_was_not_kept_does_not_hide_what_others_answered(
@@ -286,7 +286,7 @@ def test_a_dry_run_tells_no_number_and_writes_nothing(
             assert [reply["cost"] for reply in said["replies"]] == [0.1, 0.0]
             assert (
                 call("ask", "-c", "private.toml", "--dry-run", COUNT)[1].splitlines()[1]
-                == "  would cost 0.1: laplace, epsilon 0.1"
+                == "  would cost epsilon 0.1: laplace, epsilon 0.1"
             )
 
 

@@ -63,7 +63,7 @@ def answer(
     epsilon: str | None,
     delta: str | None,
     mechanism: MechanismName | None,
-    accuracy: float | None,
+    accuracy: str | None,
     beta: float,
     horizon: int | None,
     analyst: str | None,
@@ -111,7 +111,7 @@ def _lines(found: Answers) -> Iterator[str]:
     from keyhole.report.answer import answer_lines
 
     for a in found.answers:
-        yield from answer_lines(a)
+        yield from answer_lines(a, found.budget.unit)
     cap = found.budget
     yield f"spent {float(found.spent):g} of {cap.unit} {float(cap.amount):g} (book {found.ledger})"
 
@@ -120,7 +120,7 @@ def _prices(found: Answers) -> Iterator[str]:
     from keyhole.report.answer import price_lines, remainder
 
     for p in found.prices:
-        yield from price_lines(p)
+        yield from price_lines(p, found.budget.unit)
     total = sum((p.cost for p in found.prices), Fraction(0))
     rest = f" ({found.refused} would be refused)" if found.refused else ""
     left = f"{found.budget.unit} {remainder(found.left)}"

@@ -48,7 +48,7 @@ def ask(
     hidden: tuple[str, ...],
     config: Path | None,
     dialect: str | None,
-    accuracy: float | None,
+    accuracy: str | None,
     beta: float,
     analyst: str | None,
     horizon: int | None,
@@ -76,6 +76,9 @@ def ask(
             warn(f"a new book begins: {session.book.name}")
         _noted(session)
         advised = [_clipping(session, column, analyst, dry_run=dry_run) for column in clip]
+        if clip and texts:  # bounds are declared, and become part of the book's domain, before anything is asked
+            warn("bounds bought; write them into keyhole.toml, then ask: the question was not asked")
+            texts = []
         try:
             replies = [_asked(session, text, dialect, analyst) for text in texts]
         except KeyboardInterrupt:
@@ -87,7 +90,7 @@ def ask(
     said: dict[str, Any] = {"policy": policy_of(given), "replies": listed, **more}
     said |= {"bounds": advised} if advised else {}
     said |= {"dry_run": True} if dry_run else {}
-    written = (line for r in replies for line in reply_lines(r, explain=explain))
+    written = (line for r in replies for line in reply_lines(r, explain=explain, **more))
     _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], format, out)
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
@@ -127,7 +130,8 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
         raise ConfigError("--clip buys bounds with budget: it needs a [budget] with a delta, and is no dry run")
     found = answering.clipping(column, analyst)
     where = f"[columns.private.{found.column}]"
-    return f"{found}\n  cost {float(found.cost):g}; write them under {where}, wider if you know more"
+    cost = f"{session.policy.unit} {float(found.cost):.4g}"
+    return f"{found}\n  cost {cost}; write them under {where}, wider if you know more"
 
 
 def _noted(session: Session[Any]) -> None:
@@ -167,7 +171,10 @@ command = click.Command(
         options.HORIZON,
         options.ANYWAY,
         click.Option(
-            ["--clip"], multiple=True, metavar="COL", help="Buy bounds for a column that has none. Repeatable."
+            ["--clip"],
+            multiple=True,
+            metavar="COL",
+            help="Buy bounds for a column that has none; nothing else is asked. Repeatable.",
         ),
         options.EXPLAIN,
         options.DRY_RUN,

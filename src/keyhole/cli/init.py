@@ -11,7 +11,7 @@ import click
 from keyhole.cli import options
 from keyhole.cli.layout import LAYOUT, laid_out
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, write_whole
+from keyhole.cli.terminal import check_out, emit, emit_json, warn, write_whole
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def init(
     from keyhole.schema import Role
     from keyhole.settings import FILE, File
     from keyhole.tables.duckdb.survey import Survey
-    from keyhole.verbs.init import proposal, toml
+    from keyhole.verbs.init import proposal, toml, unsure
 
     at = out if out is not None else Path(FILE)
     check_out(at)
@@ -78,6 +78,8 @@ def init(
             raise ConfigError(f"{path.name} has no table {table!r}; it has {', '.join(survey.tables)}")
         given = {**known.columns.private, **{n: c for n, c in said.items() if n not in bare}}
         made = proposal(survey, table=table, roles=roles, bounds=Config(columns=Columns(private=given)))
+        if table is None and unsure(survey):
+            warn(f"which table has the people is a guess: {made.table.name}; --table names another")
         if not yes:
             made = _asked(made)
         text = toml(made, at)

@@ -263,9 +263,9 @@ EPSILON = click.Option(["--epsilon"], help="Cap of the ledger, not of this run (
 DELTA = click.Option(["--delta"], help="Cap of delta.")
 ACCURACY = click.Option(
     ["--accuracy"],
-    type=float,
-    help="Error bar: a share of n (add-remove: people). Default: [budget] accuracy; without, ask spends a tenth of the "
-    "budget on each question, answer shares out what is left.",
+    metavar="SHARE",
+    help="Error bar: a share of n, 0.01 or 1% (add-remove: people). Default: [budget] accuracy; without, ask spends "
+    "a tenth of the budget on each question, answer shares out what is left.",
 )
 BETA = click.Option(
     ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."

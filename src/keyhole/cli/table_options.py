@@ -6,7 +6,11 @@ import click
 
 from keyhole.cli.options import FILE, ROUNDING, flag
 
-VALUE = click.Option(["--value"], metavar="COL", help="The column with the numbers (wide form: its name).")
+VALUE = click.Option(
+    ["--value"],
+    metavar="COL",
+    help="The column with the numbers (wide form: a name for them; `a \\ b` in the corner: none needed).",
+)
 TOTAL = click.Option(
     ["--total"],
     multiple=True,

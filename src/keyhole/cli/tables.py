@@ -88,9 +88,13 @@ def tables(
     out: Path | None,
 ) -> None:
     """Read, judge, print; the exit code is the verdict."""
+    from keyhole.crosstab.cells import wide_value
+    from keyhole.crosstab.sheet import read_sheet
     from keyhole.crosstab.words import TableWords
     from keyhole.verbs.tables import drawn_from, judge
 
+    if value is None and contributors is None:
+        value = wide_value([read_sheet(file) for file in tables])
     if value is None:
         raise ConfigError("which column has the numbers? --value COL (in wide form: any name for them)")
     if protect and not suggest:

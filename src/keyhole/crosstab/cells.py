@@ -164,6 +164,21 @@ def _wide(sheet: Sheet, layout: TableLayout) -> tuple[Sequence[str], Iterator[Pu
     return [*dims, across], cells()
 
 
+def wide_value(sheets: Sequence[Sheet]) -> str | None:
+    """A name for the numbers of tables that are all wide, as a header `town \\ size` shows; no column has it.
+
+    >>> from keyhole.crosstab.sheet import sheet
+    >>> wide_value([sheet("t", [["town \\\\ size", "number"], ["A", "2"]])])
+    'number_'
+    """
+    if not sheets or not all("\\" in each.header[0] for each in sheets):
+        return None
+    name, taken = "number", {column for each in sheets for column in each.header}
+    while name in taken:
+        name += "_"
+    return name
+
+
 def _sideways(sheet: Sheet, layout: TableLayout, k: int) -> bool:
     """Does a column of a wide table hold categories, not numbers?"""
     texts = [row[k] for _, row in sheet.rows if row[k] and row[k] not in layout.markers]

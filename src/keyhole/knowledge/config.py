@@ -60,7 +60,7 @@ class BudgetTable(TomlTable):
     unit: Literal["epsilon", "rho"] | None = None
     neighbours: Literal["replace-one", "add-remove"] = "replace-one"
     ledger: str | None = None
-    accuracy: Number | None = None
+    accuracy: Number | str | None = None  # "1%" is 0.01
     mechanism: str | None = None
     rows_per_person: int | None = None
     delta_for_keys: Number = Decimal(0)

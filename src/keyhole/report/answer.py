@@ -74,16 +74,16 @@ def price_json(p: Priced) -> dict[str, Any]:
     return {"sql": p.sql, "cost": float(p.cost), "how": p.how} | ({"notes": list(p.notes)} if p.notes else {})
 
 
-def price_lines(p: Priced) -> Iterator[str]:
-    """For people: the statement, and what it would cost."""
+def price_lines(p: Priced, unit: str) -> Iterator[str]:
+    """For people: the statement, and what it would cost, in epsilon or rho."""
     yield " ".join(p.sql.split())
-    yield f"  refused: {p.refused}" if p.refused is not None else f"  would cost {float(p.cost):g}: {p.how}"
+    yield f"  refused: {p.refused}" if p.refused is not None else f"  would cost {unit} {float(p.cost):.4g}: {p.how}"
     for note in p.notes:
         yield f"  note: {note}"
 
 
-def answer_lines(a: Answered) -> Iterator[str]:
-    """For people: the statement, each group with its numbers and bars, what it cost."""
+def answer_lines(a: Answered, unit: str) -> Iterator[str]:
+    """For people: the statement, each group with its numbers and bars, what it cost in epsilon or rho."""
     yield " ".join(a.sql.split())
     if a.refused is not None:
         yield f"  refused: {a.refused}"
@@ -91,10 +91,12 @@ def answer_lines(a: Answered) -> Iterator[str]:
     for key, made in a.groups:
         label = "".join(f"{k} = {plain(v)}  " for k, v in key)
         yield f"  {label}" + ", ".join(_pair(e.value, e.bar, e.ranks) for e in made)
-    own = f" (and {float(a.own):g} of the analyst's own share, as for everybody who is told it)" if a.own else ""
+    own = (
+        f" (and {unit} {float(a.own):.4g} of the analyst's own share, as for everybody who is told it)" if a.own else ""
+    )
     yield (
-        f"  cost {float(a.cost):g}{own}, left {remainder(a.left)}; {a.neighbours}; bars hold with probability "
-        f"{1 - a.beta:g}; {a.how}"
+        f"  cost {unit} {float(a.cost):.4g}{own}, left {unit} {remainder(a.left)}; {a.neighbours}; bars hold with "
+        f"probability {1 - a.beta:g}; {a.how}"
     )
     for note in a.notes:
         yield f"  note: {note}"
@@ -102,7 +104,7 @@ def answer_lines(a: Answered) -> Iterator[str]:
 
 def remainder(left: Fraction) -> str:
     """What is left, for people."""
-    return f"{float(left):g}" if left >= 0 else "0 (the cap was lowered below what had been spent)"
+    return f"{float(left):.4g}" if left >= 0 else "0 (the cap was lowered below what had been spent)"
 
 
 def _pair(value: Fraction | None, bar: Fraction | None, ranks: int | None = None) -> str:

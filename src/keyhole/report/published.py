@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -105,7 +106,9 @@ class TablesVerdict:
         """What does not add up."""
         found = [m.reason for m in self.hidden.publication.misfits]
         if self.verdict is not None:
-            found += [f"{c.reason} ({'; '.join(map(self.line, c.queries))})" for c in self.verdict.contradictions]
+            found += [
+                f"{_lined(c.reason)} ({'; '.join(map(self.line, c.queries))})" for c in self.verdict.contradictions
+            ]
         return tuple(found)
 
     def line(self, query: str) -> str:
@@ -232,6 +235,15 @@ def _ends(case: Case | None) -> tuple[Fraction | None, Fraction | None]:
         return None, None
     lo, hi = (Fraction(end) if isinstance(end, Decimal | int) else None for end in (case.lo, case.hi))
     return lo, hi
+
+
+def _lined(reason: str) -> str:
+    """A contradiction in the words of tables: their questions are lines. Names of columns and categories stay.
+
+    >>> _lined("Q2, Q10 and the max of Q4, 4 cannot all be true")
+    'line 2, line 10 and the max of Q4, 4 cannot all be true'
+    """
+    return re.sub(r"(?<!of )(?<!['\"])\bQ(?=\d+\b)", "line ", reason)
 
 
 def _number(value: Fraction | None) -> Any:

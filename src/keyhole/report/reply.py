@@ -38,13 +38,13 @@ def reply_json(reply: Reply, *, explain: bool = False, n: int | None = None) -> 
     return found
 
 
-def reply_lines(reply: Reply, *, explain: bool = False) -> Iterator[str]:
-    """For people: the statement, its numbers or why there are none."""
+def reply_lines(reply: Reply, *, explain: bool = False, unit: str = "epsilon") -> Iterator[str]:
+    """For people: the statement, its numbers or why there are none; prices are in `unit`."""
     if reply.noisy is not None:
-        yield from answer_lines(reply.noisy)
+        yield from answer_lines(reply.noisy, unit)
         return
     if reply.price is not None:
-        yield from price_lines(reply.price)
+        yield from price_lines(reply.price, unit)
         return
     yield " ".join(reply.sql.split())
     if reply.exact is not None:

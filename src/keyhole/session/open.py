@@ -52,7 +52,7 @@ class Terms:
     epsilon: Number | None = None
     delta: Number | None = None
     mechanism: str | None = None  # None: the planner where there is a delta, else laplace
-    accuracy: float | None = None
+    accuracy: float | str | None = None  # a share of n, or "1%"; of add-remove neighbours: people
     beta: float = 0.05
     horizon: int | None = None
     analyst: str | None = None
@@ -246,18 +246,33 @@ def _path(given: Settings, config: Config | str | Path | None, option: str | Pat
 
 def _accuracy(terms: Terms, budget: BudgetTable) -> float | None:
     probability(terms.beta, "beta")
-    accuracy = terms.accuracy if terms.accuracy is not None else _float(budget.accuracy)
+    told = terms.accuracy if terms.accuracy is not None else budget.accuracy
+    accuracy = None if told is None else _share(str(told), secret=budget.neighbours == "add-remove")
     if accuracy is not None and not accuracy > 0:
         raise PrivacyParameterError(f"accuracy must be above 0, not {accuracy}")
     if accuracy is not None and not 1e-12 <= accuracy <= 1e12:
         raise PrivacyParameterError(f"accuracy must be finite, from 1e-12 to 1e12, not {accuracy}")
+    if accuracy is not None and accuracy >= 1 and budget.neighbours != "add-remove":
+        raise PrivacyParameterError(f"--accuracy is a share of all people: 0.01 is one percent; {told} is all or more")
     if terms.horizon is not None and terms.horizon < 1:
         raise PrivacyParameterError(f"a run is planned for at least one question, not {terms.horizon}")
     return accuracy
 
 
-def _float(number: Any) -> float | None:
-    return None if number is None else float(number)
+def _share(text: str, *, secret: bool) -> float:
+    """`0.01`, or `1%`; where the number of people is a secret, there is no share of it.
+
+    >>> _share("0.5%", secret=False), _share("20", secret=True)
+    (0.005, 20.0)
+    """
+    percent = text.strip().endswith("%")
+    try:
+        amount = float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise PrivacyParameterError(f"accuracy {text!r} is no number: write a share, such as 0.01 or 1%") from None
+    if percent and secret:
+        raise PrivacyParameterError(f"accuracy {text}: of add-remove neighbours it is in people, not a share of them")
+    return amount / 100 if percent else amount
 
 
 def _cap(budget: BudgetTable, terms: Terms, unit: Unit) -> Cap:

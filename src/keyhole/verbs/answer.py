@@ -76,7 +76,7 @@ def answer(
     epsilon: Number | None = None,
     delta: Number | None = None,
     mechanism: str | None = None,
-    accuracy: float | None = None,
+    accuracy: float | str | None = None,
     beta: float = 0.05,
     horizon: int | None = None,
     analyst: str | None = None,

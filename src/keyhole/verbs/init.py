@@ -17,7 +17,7 @@ from typing import Any
 from keyhole.knowledge import Config, FileLayout, PrivateColumn
 from keyhole.schema import Kind, Role, folded
 from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
-from keyhole.verbs.roles import Proposed, propose
+from keyhole.verbs.roles import Proposed, is_person, propose
 
 VALUES = 50  # of a public column that are listed
 BINS = 20
@@ -62,14 +62,28 @@ def proposal(
 
 def _people(survey: Survey) -> SurveyedTable:
     """The table of the people: the one whose id the most other tables have, the widest of equals."""
+    return max(survey.tables.values(), key=lambda table: (*_likely(survey, table), len(table.columns)))
 
-    def rank(table: SurveyedTable) -> tuple[int, int, int]:
-        ids = {folded(n) for n, p in propose(table, repeated=RELATED).items() if p.role is Role.ID}
-        others = [t for t in survey.tables.values() if t is not table]
-        alone = sum(c.unique(table.rows) for c in table.columns if folded(c.name) in ids)
-        return sum(any(folded(c.name) in ids for c in t.columns) for t in others), alone, len(table.columns)
 
-    return max(survey.tables.values(), key=rank)
+def unsure(survey: Survey) -> bool:
+    """Is the table of the people a guess among equals?"""
+    ranks = sorted(_likely(survey, table) for table in survey.tables.values())
+    return len(ranks) > 1 and ranks[-1] == ranks[-2]
+
+
+def _likely(survey: Survey, table: SurveyedTable) -> tuple[bool, int, int, bool]:
+    """How likely the people are in a table: it is no dimension, others have its id, each row its own, it has secrets.
+
+    A dimension has fewer rows than another table, an id that names no person, and nothing that looks private.
+    """
+    roles = propose(table, repeated=RELATED)
+    ids = {folded(n) for n, p in roles.items() if p.role is Role.ID}
+    secrets = any(p.role is Role.PRIVATE for p in roles.values())
+    others = [t for t in survey.tables.values() if t is not table]
+    alone = sum(c.unique(table.rows) for c in table.columns if folded(c.name) in ids)
+    fewer = any(table.rows < t.rows for t in others)
+    dimension = fewer and not secrets and not any(map(is_person, (table.name, *ids)))
+    return not dimension, sum(any(folded(c.name) in ids for c in t.columns) for t in others), alone, secrets
 
 
 def _keys(survey: Survey, people: SurveyedTable, roles: Mapping[str, Proposed]) -> dict[str, str]:

@@ -18,8 +18,9 @@ from keyhole.audit.judge import Judge
 from keyhole.errors import ConfigError, QueryError
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
-from keyhole.predicate import leaves, quote_name
+from keyhole.predicate import leaves, literal, quote_name
 from keyhole.report.plan import Label, Overview, Planned, PlayedPlan
+from keyhole.schema import Role, Schema
 from keyhole.session.open import Terms
 from keyhole.session.reply import Reply
 from keyhole.settings import Names, Settings, names, settings, with_private
@@ -94,7 +95,7 @@ class Plans:
         try:
             statement = lower(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {target}", schema)
         except QueryError as error:
-            raise ConfigError(f"--target {target!r}: {error.message}") from None
+            raise ConfigError(f"--target {target!r}: {error.message}{_condition(target, schema)}") from None
         asked = {name for leaf in leaves(statement.where) for name in _columns(leaf)}
         private = sorted(c.name for c in schema.columns if c.secret and c.name in asked)
         if private:
@@ -192,6 +193,15 @@ class Plans:
         ]
         value = planned.categories[sums.index(max(sums))] if planned.categories else sums[0]
         return PlayedPlan(policy_of(given), tuple(replies), value, noisy)
+
+
+def _condition(target: str, schema: Schema) -> str:
+    """A hint for somebody who wrote a name and no condition."""
+    ids = schema.of_role(Role.ID)
+    if not ids or set(target) & set("=<>()'\""):
+        return ""
+    name = ids[0].name if ids[0].name.isidentifier() else quote_name(ids[0].name)
+    return f"; write a condition such as {name} = {literal(target.strip())}"
 
 
 def plan(

@@ -86,6 +86,8 @@ def _id(table: SurveyedTable, repeated: bool) -> Surveyed | None:
         alone = column.unique(table.rows)
         if person and named and (alone or (repeated and column.nulls == 0)):
             return 4
+        if repeated and not alone and _names_people(column, table.rows):
+            return 1
         if not alone or column.kind not in (Kind.INTEGER, Kind.TEXT) or words & _set(HIDDEN):
             return 0
         return 3 if named else 2 if column is table.columns[0] and not words & _set(PRIVATE + PUBLIC) else 0
@@ -93,6 +95,24 @@ def _id(table: SurveyedTable, repeated: bool) -> Surveyed | None:
     ranked = [(rank(column), -at, column) for at, column in enumerate(table.columns)]
     best = max(ranked, key=lambda each: each[:2], default=None)
     return best[2] if best is not None and best[0] and table.rows > 1 else None
+
+
+def _names_people(column: Surveyed, rows: int) -> bool:
+    """Is it a column such as `patient`, full and with too many values for a category?"""
+    words = set(words_of(column.name))
+    many = column.distinct > max(2, rows // 20)
+    return (
+        bool(words) and words <= _set(PERSON) and column.kind in (Kind.INTEGER, Kind.TEXT) and not column.nulls and many
+    )
+
+
+def is_person(name: str) -> bool:
+    """Does a name of a column or a table speak of people?
+
+    >>> is_person("patient_id"), is_person("Patients"), is_person("states")
+    (True, True, False)
+    """
+    return any(word in _set(PERSON) or word.removesuffix("s") in _set(PERSON) for word in words_of(name))
 
 
 def _role(column: Surveyed, rows: int) -> Proposed:

@@ -38,6 +38,8 @@ from keyhole.defend.tables.tails import ErrorLaw
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.predicate import Scalar
 
+VAGUE = "the bar of what was released before is over half of everybody, which says next to nothing (--anyway shows it)"
+
 
 @dataclass(slots=True, eq=False)
 class Chooser:
@@ -49,6 +51,7 @@ class Chooser:
     neighbours: Neighbours
     unit: Unit
     settled: set[str] = field(default_factory=set)  # what a plan was made for: it buys no more for them
+    listed: frozenset[str] = frozenset()  # the statements of a file: a plan is theirs, whatever its bars
 
     # --- the question -------------------------------------------------------------------------------------------------
 
@@ -121,7 +124,7 @@ class Chooser:
         target = self.target()
         if target is not None:
             return self._to_target(question, known, target, analyst, again=again)
-        return self._by_share(question, known, analyst, again=again, planned=mark in self.settled)
+        return self._by_share(question, known, analyst, again=again, mark=mark)
 
     def after(self, question: AskedStatement, mark: str, analyst: str | None, bought: Chosen) -> Chosen:
         """The answer from what is known once the purchase was made."""
@@ -158,20 +161,27 @@ class Chooser:
 
     def _by_share(
         self, question: AskedStatement, known: Sequence[tuple[Keys, AskedPart, list[Found]]], analyst: str | None, *,
-        again: bool, planned: bool,
+        again: bool, mark: str,
     ) -> Chosen | NotSold:  # fmt: skip
         free: list[Found] = []
         open_parts: list[tuple[Keys, AskedPart]] = []
         share: Fraction | None = None
         for keys, part, ways in known:
-            if ways and (again or ways[0].quantile is not None or not variances(ways[0].laid, ways[0].generation)):
+            vague = bool(ways) and mark not in self.listed and self.vague(ways[0])
+            if vague and self.holdings.ledger.left(analyst) <= 0:
+                return NotSold(f"{part.wanted.label or question.sql}: {VAGUE}, and nothing is left to buy a better one")
+            if (
+                ways
+                and not vague
+                and (again or ways[0].quantile is not None or not variances(ways[0].laid, ways[0].generation))
+            ):
                 free.append(ways[0])
                 continue
-            if planned and not ways:
+            if mark in self.settled and not ways:
                 return NotSold("the plan for the whole file gave this answer up: ask it by itself")
             if share is None:
                 share = self.share(analyst)
-            if ways and not self._worse(ways[0], part, share):
+            if ways and not vague and not self._worse(ways[0], part, share):
                 free.append(ways[0])
             else:
                 open_parts.append((keys, part))
@@ -230,6 +240,13 @@ class Chooser:
         one = float(order.doses[0].noise)
         law = ErrorLaw(one, (), 1.0) if order.law == "gaussian" else ErrorLaw(0.0, ((one, 1),), 1.0)
         return law.bar(self.terms.beta) > most / 2
+
+    def vague(self, found: Found) -> bool:
+        """Is the bar of what is known more than half of all it could be? Then it is not told without being asked to."""
+        n = self.holdings.n
+        if self.terms.anyway or n is None or found.quantile is not None or found.wanted.distinct:
+            return False
+        return max(bars(found.laid, found.generation, self.terms.beta).values(), default=0.0) > n / 2
 
     def _buy(
         self, question: AskedStatement, parts: Sequence[AskedPart], share: Fraction

@@ -116,6 +116,7 @@ class Planning:
                 continue
             if not read.question.unknown:
                 found[read.mark] = read.question
+        self.chooser.listed = frozenset(found) if len(found) > 1 else frozenset()
         self.stream = StreamPlanner(self.chooser, self.buying, self.terms).expected(found) if len(found) > 1 else None
 
     # --- answering ----------------------------------------------------------------------------------------------------

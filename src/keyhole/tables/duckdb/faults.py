@@ -51,7 +51,7 @@ def check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
             f"of one): aggregate first, for example --view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY "
             f"{listed}'",
             told="two rows have one id, but here one row is one person. Every row needs an id of its own (or, for "
-            "private answers, rows_per_person = K under [budget])",
+            "private answers, rows_per_person = K with a delta under [budget])",
         )
     return twice is not None
 
