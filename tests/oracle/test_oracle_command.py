@@ -199,7 +199,7 @@ def test_every_learner_is_in_reach_and_its_ranges_hold(
     (tmp_path / "test.jsonl").write_text("[1, 1, 1]\n[0, 0, 2]\n", encoding="utf-8")
     made = found(
         run("--oracle", f"noisy_{name}:above", "--queries", many, "--noise", noise, *more, "--test", "test.jsonl",
-            "--format", "json")
+            "--range", "0..1", "--format", "json")
     )  # fmt: skip
     assert made["method"] == method
     assert all(e["low"] <= w <= e["high"] for e, w in zip(made["estimates"], HIDDEN, strict=True))
@@ -247,7 +247,7 @@ def test_principal_components_are_in_reach_and_a_query_further_off_does_not_end_
     (tmp_path / "q.jsonl").write_text("\n".join(json.dumps(row) for row in rows.tolist()), encoding="utf-8")
     made = found(
         run("--oracle", "pca:above", "--queries", "q.jsonl", "--noise", "gaussian:0.2", "--basis", "auto",
-            "--format", "json")
+            "--range", "0..1", "--format", "json")
     )  # fmt: skip
     assert made["span"] == 2
     assert all(e["low"] <= v <= e["high"] for e, v in zip(made["estimates"], w, strict=True))
@@ -313,7 +313,20 @@ def test_words_of_the_command_are_those_of_the_library() -> None:
 
 def test_a_budget_that_ends_a_bisection_keeps_what_is_known(served: Served, queries: Path) -> None:
     made = found(
-        run("--oracle", served.url, "--queries", queries, "--noise", "none", "--budget", 30, "--format", "json")
+        run(
+            "--oracle",
+            served.url,
+            "--queries",
+            queries,
+            "--noise",
+            "none",
+            "--budget",
+            30,
+            "--format",
+            "json",
+            "--range",
+            "0..1",
+        )
     )
     first = made["estimates"][0]
     assert first["high"] - first["low"] < 1e-5

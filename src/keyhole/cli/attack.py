@@ -109,7 +109,7 @@ def attack(
     budget: int | None,
     rate: float | None,
     record: Path | None,
-    bounds: str,
+    bounds: str | None,
     learner: LearnerWord,
     basis: str,
     levels: int,

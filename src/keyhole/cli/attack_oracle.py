@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from keyhole.settings import Settings
 
 SHOWN = 40
+UNSTATED = (0.0, 1.0)  # where the search begins when nobody says where the hidden numbers lie
 
 
 class LearnerWord(StrEnum):
@@ -51,7 +53,10 @@ RECORD = click.Option(
     ["--record"], type=options.FILE, help="Keep the oracle's answers here; the same command goes on where it ended."
 )
 BOUNDS = click.Option(
-    ["--range", "bounds"], default="0..1", show_default=True, metavar="LOW..HIGH", help="Where the hidden numbers lie."
+    ["--range", "bounds"],
+    metavar="LOW..HIGH",
+    help="Where each hidden number lies (a SELECT SUM(COL): as --private COL:LOW..HIGH). Not stated, it is looked for, "
+    "and from noisy answers nothing is certified.",
 )
 LEARNER = options.words("--learner", LearnerWord.AUTO, "How a noisy oracle is learnt from; auto is newton.")
 BASIS = click.Option(
@@ -82,7 +87,7 @@ class AskingTerms:
     budget: int | None
     rate: float | None
     record: Path | None
-    bounds: str
+    bounds: str | None
     learner: LearnerWord
     basis: str
     levels: int
@@ -111,7 +116,7 @@ def attack_oracle(
         raise ConfigError("--oracle needs --queries FILE: what to ask, one query a line")
     names, rows = read_queries(queries)
     test = _test_queries(terms.test, names)
-    low, high = _bounds(terms.bounds)
+    stated = None if terms.bounds is None else _bounds(terms.bounds)
     plan = AskingPlan(
         terms.noise,
         LearnerKind(terms.learner.value),
@@ -119,7 +124,11 @@ def attack_oracle(
         terms.levels,
         _kept(terms, len(rows)),
     )
-    ask = _database(given(), names) if oracle.lstrip().upper().startswith("SELECT") else None
+    ask = None
+    if oracle.lstrip().upper().startswith("SELECT"):
+        settings = given()
+        ask, stated = _database(settings, names), stated or _declared(oracle, settings)
+    low, high = stated or UNSTATED
     target = target_of(oracle, names, ask)
     width = len(names)
     with Recorded(target, terms.record, budget=terms.budget, rate=terms.rate) as asked:
@@ -128,6 +137,7 @@ def attack_oracle(
             np.full(width, low),
             np.full(width, high),
             np.array(test).reshape(-1, width),
+            stated is not None,
         )
         found = learn_target(asked, questions, plan) if plan.levels == 2 else learn_levels(asked, questions, plan)
         recalled = asked.recalled
@@ -222,6 +232,23 @@ def _bounds(text: str) -> tuple[float, float]:
     return ends
 
 
+def _declared(statement: str, given: Settings) -> tuple[float, float] | None:
+    """Bounds declared for COL, where the statement is SELECT SUM(COL) > {threshold} FROM: other sums have others."""
+    for name, column in given.columns.private.items():
+        summed = rf'\s*SELECT\s+SUM\s*\(\s*"?{re.escape(name)}"?\s*\)\s*>=?\s*\{{threshold\}}\s+FROM\b'
+        if re.match(summed, statement, re.IGNORECASE) and column.min is not None and column.max is not None:
+            return (float(column.min), float(column.max)) if column.min < column.max else None
+    return None
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _between(low: float, high: float) -> str:
+    return f"{low:.5g} .. {high:.5g}" if math.isfinite(low) and math.isfinite(high) else "none"
+
+
 def _database(given: Settings, ids: list[str]) -> Callable[[str], object]:
     """A statement on the table of the settings, read like any analyst's; ids that the table has not are an error."""
     import numpy as np
@@ -248,13 +275,15 @@ def _json(found: Learnt, names: list[str], recalled: int) -> dict[str, Any]:
         "recalled": recalled,
         "not_asked": found.skipped,
         "span": found.span,
-        "radius": found.radius if math.isfinite(found.radius) else None,
+        "radius": _finite(found.radius),
         "delta": found.delta,
         "estimates": [
-            {"entry": name, "value": float(v), "low": float(lo), "high": float(hi)}
+            {"entry": name, "value": float(v), "low": _finite(lo), "high": _finite(hi)}
             for name, v, lo, hi in zip(names, found.estimate, found.low, found.high, strict=True)
         ],
-        "predictions": [{"answer": one.answer, "low": one.low, "high": one.high} for one in found.predictions],
+        "predictions": [
+            {"answer": one.answer, "low": _finite(one.low), "high": _finite(one.high)} for one in found.predictions
+        ],
         "notes": list(found.notes),
     }
 
@@ -269,13 +298,13 @@ def _lines(found: Learnt, names: list[str], recalled: int) -> list[str]:
     wide = max(5, *(len(name) for name in names[:SHOWN]))
     made.append(f"{'entry':<{wide}}  {'estimate':>10}  certified range")
     for name, v, lo, hi in list(zip(names, found.estimate, found.low, found.high, strict=True))[:SHOWN]:
-        made.append(f"{name:<{wide}}  {v:>10.5g}  {lo:.5g} .. {hi:.5g}")
+        made.append(f"{name:<{wide}}  {v:>10.5g}  {_between(lo, hi)}")
     if len(names) > SHOWN:
         made.append(f"... and {len(names) - SHOWN} more; --format json has them all")
     if found.predictions:
         made.append(f"{'test':<{wide}}  {'answer':>10}  certified range")
     for number, one in enumerate(found.predictions[:SHOWN], 1):
-        made.append(f"{number:<{wide}}  {one.answer:>10.5g}  {one.low:.5g} .. {one.high:.5g}")
+        made.append(f"{number:<{wide}}  {one.answer:>10.5g}  {_between(one.low, one.high)}")
     if len(found.predictions) > SHOWN:
         made.append(f"... and {len(found.predictions) - SHOWN} more; --format json has them all")
     return made
@@ -284,12 +313,16 @@ def _lines(found: Learnt, names: list[str], recalled: int) -> list[str]:
 def _sure(found: Learnt, width: int) -> str:
     """What is certain, in a sentence."""
     if not math.isfinite(found.radius):
-        return "certified: nothing beyond the stated range"
+        if found.stated:
+            return "certified: nothing beyond the stated range"
+        return "certified: nothing: state the range of the hidden numbers with --range LOW..HIGH"
     seen = "" if found.span == width else f", in the {found.span} of {width} dimensions that the queries span"
+    ranged = " and the hidden numbers lie in the stated range" if found.stated else ""
     if not found.delta:
-        return f"certified: the estimate is within {found.radius:.3g} of the truth{seen}, if the oracle has no noise"
+        near = f"within {found.radius:.3g} of the truth{seen}"
+        return f"certified: the estimate is {near}, if the oracle has no noise{ranged}"
     as_told = "as measured" if found.measured else "as stated"
     return (
         f"certified: with probability {100 * (1 - found.delta):g} % the estimate is within {found.radius:.3g} of the "
-        f"truth{seen}, if the noise is {as_told}"
+        f"truth{seen}, if the noise is {as_told}{ranged}"
     )

@@ -21,6 +21,7 @@ from keyhole.oracle.newton import OneBitNewton
 from keyhole.oracle.noise import GaussianNoise, OracleNoise, UniformNoise
 from keyhole.oracle.recorded import BudgetReached
 from keyhole.oracle.sequential import SequentialBisection
+from keyhole.oracle.stated_range import refuted
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
 
@@ -41,8 +42,10 @@ def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: 
         LikelihoodRegion(space, law, delta=plan.delta / 2) if isinstance(law, GaussianNoise | UniformNoise) else None
     )
     session = _Asking(oracle, attack, region, notes)
-    doubted = session.doubts(learning, checking)
-    if region is not None and (region.refuted or _apart(region, attack)):
+    doubted = asking.stated and session.outside(asking)
+    doubted |= session.doubts(learning, checking)
+    apart = region is not None and (region.refuted or _apart(region, attack))
+    if apart or (not doubted and _Certain(attack, region, asking, withdrawn=False).empty()):
         notes.append("nothing within the stated bounds explains the answers: the noise or the bounds are not as stated")
         doubted = True
     if space.d < rows.shape[1]:
@@ -100,6 +103,19 @@ class _Asking:
     ) -> None:
         self._oracle, self._attack, self._region, self._notes = oracle, attack, region, notes
         self.done = self.checked = 0
+
+    def outside(self, asking: Questions) -> bool:
+        """Is the stated range refuted at its ends?"""
+        try:
+            wrong = refuted(self._oracle, asking.rows, asking.lower, asking.upper, self._attack.noise)
+        except BudgetReached:
+            return False  # the first query finds the budget reached as well, and that is said
+        if wrong:
+            self._notes.append(
+                "an answer lies further outside the stated range than the noise reaches: --range or --noise is wrong, "
+                "nothing is certain"
+            )
+        return wrong
 
     def doubts(self, learning: Floats, checking: Floats) -> bool:
         """Learn, then check; True where something speaks against the stated noise, so that nothing is certain."""
@@ -180,6 +196,12 @@ class _Certain:
             return low, high
         a, b = self._region.margins(z)
         return (max(low, a), min(high, b)) if max(low, a) <= min(high, b) else (min(low, a), max(high, b))
+
+    def empty(self) -> bool:
+        """Is there an entry, or an answer, of which the certificates leave nothing within the stated bounds?"""
+        low, high = self.entries()
+        told = [self.prediction(q) for q in self._asking.held_out]
+        return bool(np.any(low > high)) or any(one.low > one.high for one in told)
 
     def entries(self) -> tuple[Floats, Floats]:
         """Ranges of the entries of w."""

@@ -11,6 +11,21 @@ from keyhole.oracle.tails import Floats
 from keyhole.oracle.uniform_between import UniformBetween
 
 
+def edge_of(noise: OracleNoise) -> float:
+    """The upper end of the noise, where its density jumps; noise without one is a `ModelError`.
+
+    >>> edge_of(UniformNoise(0.5))
+    0.5
+    """
+    if noise.edge is None:
+        raise ModelError(
+            "edge thresholds need noise whose density jumps at a known edge: use OneBitNewton (--method newton)"
+        )
+    if noise.edge <= 0 or noise.cdf(noise.edge) < 1:
+        raise ModelError(f"the noise's edge {noise.edge:g} must be the positive upper end of its support")
+    return noise.edge
+
+
 class EdgeBisection(SequentialBisection):
     """SequentialBisection with the threshold at an edge of the noise: for uniform noise either one, as by a coin.
 
@@ -40,13 +55,7 @@ class EdgeBisection(SequentialBisection):
 
     def __init__(self, subspace: Subspace, noise: OracleNoise, *, delta: float = 0.01, keep: float = 0.75) -> None:
         super().__init__(subspace, noise, delta=delta, keep=keep)
-        if noise.edge is None:
-            raise ModelError(
-                "edge thresholds need noise whose density jumps at a known edge: use OneBitNewton (--method newton)"
-            )
-        if noise.edge <= 0 or noise.cdf(noise.edge) < 1:
-            raise ModelError(f"the noise's edge {noise.edge:g} must be the positive upper end of its support")
-        self._edge = noise.edge
+        self._edge = edge_of(noise)
         self._aiming = EDGES if isinstance(noise, UniformNoise | UniformBetween) else EDGE
 
     def _aim(self, z: Floats, slack: float) -> float | None:

@@ -22,8 +22,9 @@ class Learnt:
     """What is known of the hidden vector: an estimate, a certified range for each entry, and how it was found.
 
     `low`, `high`, `radius` (the distance of the estimate from w within the span of the queries) and predictions hold
-    together with probability 1 - `delta` if the noise is as stated; where it was measured (`measured`) they are as good
-    as that. `radius` is inf where nothing is certified. `skipped` queries were not asked; `span` dimensions were seen.
+    together with probability 1 - `delta` if the noise is as stated and w lies in the stated bounds; where the noise was
+    measured (`measured`) they are as good as that; where no bounds were `stated` they rest on none. `radius`
+    is inf where nothing is certified. `skipped` queries were not asked; `span` dimensions were seen.
     """
 
     estimate: Floats
@@ -39,6 +40,7 @@ class Learnt:
     radius: float
     delta: float
     predictions: tuple[Prediction, ...] = ()
+    stated: bool = True
 
 
 def nothing_learnt(lower: Floats, upper: Floats, asked: int, skipped: int, why: str) -> Learnt:

@@ -12,6 +12,11 @@ from keyhole.oracle.base import YesNoOracle
 from keyhole.oracle.recorded import BudgetReached
 from keyhole.oracle.tails import Floats
 
+CONTRADICTED = (
+    "the oracle contradicts itself: the hidden numbers lie outside the stated range (state another: --range LOW..HIGH) "
+    "or it answers with noise (state it, such as --noise gaussian:0.5, which --learner newton learns from)"
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Located:
@@ -32,12 +37,13 @@ class Located:
 
 
 def line_search(
-    oracle: YesNoOracle, queries: Floats, lower: Floats, upper: Floats, *, resolution: float = 1e-6
+    oracle: YesNoOracle, queries: Floats, lower: Floats, upper: Floats, *, resolution: float = 1e-6, stated: bool = True
 ) -> Located:
     """Independent rows of `queries`, each bisected until its answer is known to `resolution`.
 
     Guarantee, without noise: w lies in the box `low`, `high`. Cost: rank * (log2(range / resolution) + 3) answers.
-    An oracle that contradicts itself (noise, or w outside its bounds) is a `ModelError`.
+    An oracle that contradicts itself (noise, or w outside its bounds) is a `ModelError`. Both ends of each answer are
+    asked for, so entries in the span do not rest on the bounds; others do, and have none where bounds are not `stated`.
 
     >>> from keyhole.oracle.database import DatabaseOracle
     >>> class Exact:
@@ -67,12 +73,21 @@ def line_search(
     estimate = inverse @ middle
     reach = np.abs(inverse) @ half + 1e-9 * (1 + np.abs(estimate))
     seen = np.max(np.abs(inverse @ rows - np.eye(rows.shape[1])), axis=1) < 1e-9  # entries in the span
-    low = np.where(seen, np.maximum(lower, estimate - reach), lower)
-    high = np.where(seen, np.minimum(upper, estimate + reach), upper)
+    low, high = np.where(seen, estimate - reach, -math.inf), np.where(seen, estimate + reach, math.inf)
+    if stated:
+        low, high = within(low, high, lower, upper)
     radius = float(np.linalg.norm(inverse, 2)) * float(np.linalg.norm(half)) * (1 + 1e-6) if found else math.inf
     if not found:
         estimate = (np.asarray(lower, dtype=np.float64) + upper) / 2
     return Located(estimate, low, high, len(rows), oracle.asked - before, radius, stopped)
+
+
+def within(low: Floats, high: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """What of low..high is in lower..upper; an entry of which nothing is there is a `ModelError`."""
+    low, high = np.maximum(low, lower), np.minimum(high, upper)
+    if np.any(low > high):
+        raise ModelError(CONTRADICTED)
+    return low, high
 
 
 def _bisected(oracle: YesNoOracle, q: Floats, lower: Floats, upper: Floats, resolution: float) -> tuple[float, float]:
@@ -85,10 +100,7 @@ def _bisected(oracle: YesNoOracle, q: Floats, lower: Floats, upper: Floats, reso
         low, high = (middle, high) if oracle.above(q, middle) else (low, middle)
     room = resolution / 2
     if not oracle.above(q, low - room) or oracle.above(q, high + room):
-        raise ModelError(
-            "the oracle contradicts itself: it answers with noise, or the hidden vector is outside its bounds; "
-            "state the noise and use OneBitNewton"
-        )
+        raise ModelError(CONTRADICTED)
     return low, high
 
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from keyhole.errors import ModelError
 from keyhole.oracle.base import YesNoOracle
 from keyhole.oracle.noise import GaussianNoise
 from keyhole.oracle.tails import Floats
@@ -16,18 +17,23 @@ SPREAD = 1e-9  # of the range: below this no noise is assumed
 WIDER = 1.2  # a measured deviation is off by a tenth or so, and too small a one makes certificates false
 STICKY = "answers to one question never differ: the noise is sticky, drawn once for each question"
 
+OUTSIDE = (
+    "the hidden numbers lie outside their range: a query is always answered as it could not be for numbers in it; "
+    "state another with --range LOW..HIGH"
+)
+
 
 def measured_law(
     oracle: YesNoOracle, rows: Floats, lower: Floats, upper: Floats, notes: list[str]
 ) -> GaussianNoise | None:
     """Bisect one query, repeat one question, then fit a Gaussian to shares of yeses at 13 thresholds.
 
-    None: answers do not waver. Answers that never differ although the threshold is where they turn are sticky: repeats
-    add nothing then, and a note says so.
+    None: answers do not waver. Always yes above the largest answer of the box (always no below the least) is a
+    `ModelError`: noise around an answer in the box does that with a chance of 2^-24, so the box is wrong.
     """
     q = rows[int(np.argmax(np.abs(rows).sum(axis=1)))]
     low, high = float(np.minimum(q * lower, q * upper).sum()), float(np.maximum(q * lower, q * upper).sum())
-    whole = high - low
+    whole, floor, top = high - low, low, high
     while high - low > SPREAD * whole:
         middle = (low + high) / 2
         low, high = (middle, high) if oracle.above(q, middle) else (low, middle)
@@ -35,6 +41,10 @@ def measured_law(
     again = [oracle.above(q, at + shift * whole) for shift in (-1e-6, 1e-6) for _ in range(AGAIN)]
     if all(again[:AGAIN]) and not any(again[AGAIN:]):
         return None
+    if len(set(again)) == 1:
+        edge = top + 1e-6 * whole if again[0] else floor - 1e-6 * whole
+        if {oracle.above(q, edge) for _ in range(2 * AGAIN)} == {again[0]}:
+            raise ModelError(OUTSIDE)
     return _fitted(oracle, q, at, whole, notes)
 
 

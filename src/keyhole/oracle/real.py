@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -13,12 +13,14 @@ import numpy as np
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracle.base import YesNoOracle
 from keyhole.oracle.certified import learn_noisy
+from keyhole.oracle.edge import edge_of
 from keyhole.oracle.learnt import Learnt, Prediction, nothing_learnt
 from keyhole.oracle.levels import LevelNewton
-from keyhole.oracle.line_search import independent, line_search
+from keyhole.oracle.line_search import independent, line_search, within
 from keyhole.oracle.measured import STICKY, measured_law
 from keyhole.oracle.noise import GaussianNoise, LaplaceNoise, OracleNoise, TriangularNoise, UniformNoise
 from keyhole.oracle.recorded import BudgetReached
+from keyhole.oracle.stated_range import ends, widened, without_range
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
 from keyhole.oracle.uniform_between import UniformBetween
@@ -59,12 +61,16 @@ class AskingPlan:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Questions:
-    """What to ask (`rows`), what only to answer (`held_out`), and where the hidden numbers lie."""
+    """What to ask (`rows`), what only to answer (`held_out`), and where the hidden numbers lie.
+
+    `stated`: somebody vouches for the bounds; else they are where the search begins, and nothing may rest on them.
+    """
 
     rows: Floats
     lower: Floats
     upper: Floats
     held_out: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    stated: bool = True
 
 
 class LevelOracle(Protocol):
@@ -103,7 +109,8 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = A
 
     Noise "auto" is measured first. Without noise each independent query is bisected (`line_search`); with noise every
     query is asked once, at the threshold of the learner, and what is certain comes from its box and from
-    `LikelihoodRegion`, each with delta / 2. Stops with what is known when the oracle says that its budget is reached.
+    `LikelihoodRegion`, each with delta / 2; both begin at the bounds, so where these are not `stated` they are widened
+    until no answer contradicts them, and nothing is certified. Stops with what is known when the budget is reached.
     """
     rows, lower, upper = np.ascontiguousarray(questions.rows, dtype=np.float64), questions.lower, questions.upper
     if rows.ndim != 2 or not len(rows) or not np.isfinite(rows).all():
@@ -111,25 +118,40 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = A
     used = rows[np.any(rows != 0, axis=1)]
     if not len(used):
         raise ModelError("every query is zero: it would ask nothing")
-    asking = Questions(used, lower, upper, questions.held_out)
     notes = [] if len(used) == len(rows) else [f"{len(rows) - len(used)} queries are zero and were not asked"]
+    law = None if plan.noise == "auto" else parse_law(plan.noise)
+    if law is not None and plan.learner is LearnerKind.EDGE:
+        edge_of(law)
     try:
-        law = measured_law(oracle, used, lower, upper, notes) if plan.noise == "auto" else parse_law(plan.noise)
+        if not questions.stated:
+            lower, upper = widened(oracle, used, lower, upper)
+        if plan.noise == "auto":
+            law = measured_law(oracle, used, lower, upper, notes)
     except BudgetReached as reached:
-        return nothing_learnt(lower, upper, oracle.asked, len(used), f"{reached} while the noise was measured")
+        nothing = nothing_learnt(lower, upper, oracle.asked, len(used), f"{reached} while the noise was measured")
+        return nothing if questions.stated else without_range(nothing, _unstated(lower, upper))
+    asking = replace(questions, rows=used, lower=lower, upper=upper)
     if law is not None:
         if plan.levels > 2:
             raise ModelError("an oracle of several levels is learnt by `learn_levels`")
-        return learn_noisy(oracle, asking, law, plan, notes)
+        found = learn_noisy(oracle, asking, law, plan, notes)
+        return found if questions.stated else without_range(found, _unstated(lower, upper))
     if plan.learner is not LearnerKind.AUTO:
         notes.append(f"there is no noise: queries were bisected, not asked by --learner {plan.learner}")
     return _without_noise(oracle, asking, tuple(notes))
 
 
+def _unstated(lower: Floats, upper: Floats) -> str:
+    return (
+        f"no --range was stated: the hidden numbers were looked for in {lower.min():g}..{upper.max():g}, which with "
+        "noise certifies nothing"
+    )
+
+
 def _without_noise(oracle: YesNoOracle, asking: Questions, notes: tuple[str, ...]) -> Learnt:
     rows, lower, upper = asking.rows, asking.lower, asking.upper
     resolution = 1e-6 * float(np.max(upper - lower)) * float(np.max(np.abs(rows)))
-    found = line_search(oracle, rows, lower, upper, resolution=resolution)
+    found = line_search(oracle, rows, lower, upper, resolution=resolution, stated=False)
     if found.stopped:
         notes = (*notes, f"{found.stopped} before all queries were bisected")
     if found.span < rows.shape[1]:
@@ -140,21 +162,19 @@ def _without_noise(oracle: YesNoOracle, asking: Questions, notes: tuple[str, ...
             *notes,
             f"other queries contradict what was found: nothing is certain. {STICKY[0].upper()}{STICKY[1:]}",
         )
-        low, high, radius = lower, upper, math.inf
+        radius = math.inf
+        low, high = np.full(len(low), -math.inf), np.full(len(low), math.inf)
+    if asking.stated:
+        low, high = within(low, high, lower, upper)
     return Learnt(
         found.estimate, low, high, "line search", "none", False, oracle.asked, len(rows) - found.span, notes,
-        found.span, radius, 0.0, _predictions(asking.held_out, found.estimate, low, high),
+        found.span, radius, 0.0, _predictions(asking.held_out, found.estimate, low, high), asking.stated,
     )  # fmt: skip
 
 
 def _predictions(held_out: Floats, estimate: Floats, low: Floats, high: Floats) -> tuple[Prediction, ...]:
     """Answers to queries that were not asked, from ranges of the entries."""
-    return tuple(
-        Prediction(
-            float(q @ estimate), float(np.minimum(q * low, q * high).sum()), float(np.maximum(q * low, q * high).sum())
-        )
-        for q in held_out
-    )
+    return tuple(Prediction(float(q @ estimate), *ends(q, low, high)) for q in held_out)
 
 
 def _contradicted(oracle: YesNoOracle, rows: Floats, estimate: Floats, room: float) -> bool:
@@ -181,6 +201,8 @@ def learn_levels(oracle: LevelOracle, questions: Questions, plan: AskingPlan) ->
     space = Subspace(np.ascontiguousarray(np.linalg.qr(span.T)[0].T), lower, upper)
     attack, done = LevelNewton(space, law, levels=plan.levels), 0
     notes = ["answers from several levels: an estimate, no certificate; the ranges are what was stated"]
+    if not questions.stated:
+        notes = ["answers from several levels: an estimate, no certificate"]
     try:
         for q in rows[np.any(rows != 0, axis=1)]:
             attack.learn(q, oracle.level(q, attack.thresholds(q)))
@@ -188,7 +210,8 @@ def learn_levels(oracle: LevelOracle, questions: Questions, plan: AskingPlan) ->
     except BudgetReached as reached:
         notes.append(str(reached))
     estimate = attack.estimate()
-    return Learnt(
+    found = Learnt(
         estimate, lower, upper, f"{plan.levels}-level Newton", plan.noise, False, oracle.asked, len(rows) - done,
         tuple(notes), space.d, math.inf, 0.0, _predictions(questions.held_out, estimate, lower, upper),
     )  # fmt: skip
+    return found if questions.stated else without_range(found, _unstated(lower, upper))

@@ -27,18 +27,26 @@ def learnt_page(found: Mapping[str, Any], certain: str) -> str:
     return page("attack on an oracle", sentence, "", under, tiles, _sections(found))
 
 
+def _certified(entry: Mapping[str, Any]) -> bool:
+    return entry["low"] is not None and entry["high"] is not None
+
+
+def _end(value: float | None) -> str:
+    return "none" if value is None else f"{value:.6g}"
+
+
 def _sections(found: Mapping[str, Any]) -> Iterator[Section]:
     entries = found["estimates"]
-    spans = [Narrowed(str(e["entry"]), e["low"], e["high"], None, "open") for e in entries[:PICTURED]]
+    spans = [Narrowed(str(e["entry"]), e["low"], e["high"], None, "open") for e in entries[:PICTURED] if _certified(e)]
     shown = f" (the first {PICTURED})" if len(entries) > PICTURED else ""
     if spans:
         caption = f"The certified range of each entry{shown}."
         yield Section("Certified ranges", (range_chart(spans, "value", (), caption),))
-    rows = [(name(e["entry"]), f"{e['value']:.6g}", f"{e['low']:.6g}", f"{e['high']:.6g}") for e in entries[:LISTED]]
+    rows = [(name(e["entry"]), f"{e['value']:.6g}", _end(e["low"]), _end(e["high"])) for e in entries[:LISTED]]
     listed = table(("entry", "estimate", "certified: from", "to"), rows, numbers=(1, 2, 3))
     yield Section("Estimates", (folded(f"{len(entries):,} entries", listed, open_=len(entries) <= 50),))
     told = [
-        (str(k), f"{p['answer']:.6g}", f"{p['low']:.6g}", f"{p['high']:.6g}")
+        (str(k), f"{p['answer']:.6g}", _end(p["low"]), _end(p["high"]))
         for k, p in enumerate(found["predictions"][:LISTED], 1)
     ]
     if told:
