@@ -41,7 +41,8 @@ def _sentence(found: Mapping[str, Any], scores: Mapping[str, Mapping[str, Any]])
         said = f"{best:.0%} of the private values of {people} were rebuilt exactly, by {found['method']}."
     sure = _sure(found)
     total = len(found["estimates"])
-    return said + (f" {sure:,} of {total:,} guesses {'is' if sure == 1 else 'are'} certain." if sure else "")
+    held = "given a probability of at least 99.9 %" if found["confidence"] == PROBABILITY else "certain"
+    return said + (f" {sure:,} of {total:,} guesses {'is' if sure == 1 else 'are'} {held}." if sure else "")
 
 
 def _sure(found: Mapping[str, Any]) -> int:
