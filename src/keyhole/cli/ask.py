@@ -125,12 +125,12 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
     from keyhole.errors import ConfigError
     from keyhole.session.private import Private
 
-    answering = session.policy.answering if isinstance(session.policy, Private) else None
-    if not isinstance(answering, Planning) or dry_run:
+    policy = session.policy
+    if not isinstance(policy, Private) or not isinstance(policy.answering, Planning) or dry_run:
         raise ConfigError("--clip buys bounds with budget: it needs a [budget] with a delta, and is no dry run")
-    found = answering.clipping(column, analyst)
+    found = policy.answering.clipping(column, analyst)
     where = f"[columns.private.{found.column}]"
-    cost = f"{session.policy.unit} {float(found.cost):.4g}"
+    cost = f"{policy.unit} {float(found.cost):.4g}"
     return f"{found}\n  cost {cost}; write them under {where}, wider if you know more"
 
 
