@@ -130,7 +130,7 @@ def _clipping(session: Session[Any], column: str, analyst: str | None, *, dry_ru
         raise ConfigError("--clip buys bounds with budget: it needs a [budget] with a delta, and is no dry run")
     found = answering.clipping(column, analyst)
     where = f"[columns.private.{found.column}]"
-    cost = f"{session.policy.unit} {float(found.cost):.4g}"
+    cost = f"{answering.chooser.unit} {float(found.cost):.4g}"
     return f"{found}\n  cost {cost}; write them under {where}, wider if you know more"
 
 
