@@ -95,17 +95,17 @@ def test_a_second_analyst_sees_what_counts_for_him(folder: Path) -> None:
     (folder / "b.toml").write_text(SETTINGS + BUDGET)
     women = "SELECT COUNT(*) FROM people WHERE Gender = 'Female'"
     first = called("ask", "-c", "b.toml", "--analyst", "ann", women).output
-    assert "cost 0, " not in first
+    assert "cost epsilon 0, " not in first
     price = first.partition("cost ")[2].partition(",")[0]
     quoted = called("ask", "-c", "b.toml", "--analyst", "bob", "--dry-run", women).output
     assert f"counts {price} for bob" in quoted
     second = called("ask", "-c", "b.toml", "--analyst", "bob", women).output
-    assert f"cost 0 (and {price} of the analyst's own share" in second
+    assert f"cost epsilon 0 (and {price} of the analyst's own share" in second
     third = called("ask", "-c", "b.toml", "--analyst", "bob", women).output
-    assert "cost 0, " in third
+    assert "cost epsilon 0, " in third
     shown = called("book", "show", "book.keyhole").output
-    assert f"spent, everybody together: epsilon {price}\n" in shown
-    assert f"spent, bob: epsilon {price}\n" in shown
+    assert f"spent, everybody together: {price}\n" in shown
+    assert f"spent, bob: {price}\n" in shown
     assert ", which entry " in shown
 
 

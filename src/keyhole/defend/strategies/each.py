@@ -55,7 +55,8 @@ class EachAlone:
                 made.append((Fraction(0), "released before"))
             elif (known := self.setting.recalled(q, analyst)) is not None:
                 own = self.setting.ledger.news(analyst, known[1].of)
-                made.append((Fraction(0), f"released before{f'; counts {float(own):g} for {analyst}' if own else ''}"))
+                counts = f"; counts {self.setting.ledger.cap.total.unit} {float(own):.4g} for {analyst}" if own else ""
+                made.append((Fraction(0), f"released before{counts}"))
             elif bundle is not None:
                 made.append((bundle.loss.amount if first else Fraction(0), str(bundle)))
                 first = False
