@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
@@ -153,14 +154,16 @@ def test_what_does_not_fit_is_a_fault_at_load(tmp_path: Path, private: str, bad:
     text = f"name,pay\nAnn,{good}\nBob,{bad}\n"
     with pytest.raises(DataError, match=rf"column 'pay', row 2: its value is not {word}"):
         opened(tmp_path, text, Use.WATCH, private)
-    table = opened(tmp_path, text, Use.ANSWER, private)  # where answers are private, a fault would be one: it is NULL
-    assert table.whole.evaluate(Query(Aggregate.SUM, (Term(None, negation(IsNull("pay"))),))) == 1
+    # where answers are private, a fault would be an answer: another number is rounded, and what is none is NULL
+    table = opened(tmp_path, text, Use.ANSWER, private)
+    held = 2 if word == "an integer" else 1
+    assert table.whole.evaluate(Query(Aggregate.SUM, (Term(None, negation(IsNull("pay"))),))) == held
 
 
 def test_json_is_read_like_csv(tmp_path: Path) -> None:
     text = '[{"name": "Ann", "dept": "001", "pay": 40}, {"name": "Bob", "dept": "2", "pay": 40.25}]'
     table = opened(tmp_path, text, Use.ANSWER, private='kind = "decimal"', public='kind = "text"', name="t.json")
-    assert str(table.whole.evaluate(Query(Aggregate.SUM, (Term("pay"),)))) == "80.25"
+    assert table.whole.evaluate(Query(Aggregate.SUM, (Term("pay"),))) == Decimal("80.25")
 
 
 def test_the_attacker_does_not_read_private_columns(tmp_path: Path) -> None:
