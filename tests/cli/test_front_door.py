@@ -89,7 +89,9 @@ def test_a_word_means_the_same_in_every_command() -> None:
                     continue
                 for word in p.opts:
                     before = seen.setdefault(word, p)
-                    if word in ("--format", "--method", "--by"):
+                    if word in ("--format", "--method"):
+                        assert isinstance(p.type, options.OneOf)
+                    elif word == "--by":  # what a verdict is told by: analysts of an audit, certainty of an attack
                         assert isinstance(p.type, click.Choice)
                     elif word == "--target":
                         assert (p.metavar or "").startswith("WHERE")  # of people: in plan one of them, or all

@@ -22,7 +22,7 @@ from keyhole.checks.law import Law, Specimen
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.solve.rowspace.versions import VersionSpace
 
-SEEDS = range(4)
+SEEDS = range(8)
 COLUMN = "x"
 
 

@@ -17,7 +17,7 @@ from keyhole.checks.law import Law, Specimen
 from keyhole.checks.streams import OTHER_SECRET, PEOPLE, SECRET, Ask, Vector, determined, roster, stream
 from keyhole.tables import Roster
 
-SEEDS = range(3)
+SEEDS = range(6)
 
 
 class Gatekeeper(Protocol):
