@@ -74,8 +74,8 @@ def _log(rng: Rng, prior: Prior, n: int, m: int, kind: str, scale: float, densit
         y = y + rng.normal(0, scale, m)
         noise = Noise("gaussian", Fraction(str(scale / 4)))
     elif kind == "rounded":
-        y = np.round(y / 2) * 2
-        noise = Noise("rounded", Fraction(1))
+        y = np.round(y / 3) * 3
+        noise = Noise("rounded", Fraction(3, 2))
     elif kind == "wrong":
         bad = rng.random(m) < 0.2
         y = y + np.where(bad, rng.normal(0, scale, m), 0.0)
@@ -91,8 +91,8 @@ WORLDS: tuple[CalibrationWorld, ...] = (
     CalibrationWorld("bits, exact", _of(BIT, 30, 8, "exact"), ("integer", "bounded", "l1", "kaczmarz")),
     CalibrationWorld("bits, exact, 100 people", _of(BIT, 100, 30, "exact"), ("integer",)),
     CalibrationWorld("bits, exact, few tables left", _of(BIT, 45, 18, "exact"), ("integer",)),
-    CalibrationWorld("bits, rounded to 2", _of(BIT, 30, 12, "rounded"), ("integer", "bounded", "l1")),
-    CalibrationWorld("bits, rounded to 2, 60 people", _of(BIT, 60, 12, "rounded"), ("integer",)),
+    CalibrationWorld("bits, rounded to 3", _of(BIT, 30, 12, "rounded"), ("integer", "bounded", "l1")),
+    CalibrationWorld("bits, rounded to 3, 60 people", _of(BIT, 60, 12, "rounded"), ("integer",)),
     CalibrationWorld("bits, Laplace 2", _of(BIT, 50, 60, "laplace"), ("integer", "bounded", "lbfgs", "l1", "kaczmarz")),
     CalibrationWorld(
         "bits, Gaussian 2", _of(BIT, 50, 60, "gaussian"), ("integer", "bounded", "lbfgs", "l1", "kaczmarz", "sgd")
@@ -211,7 +211,7 @@ def table(records: int, only: str = "") -> Iterator[Cell]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=6000, help="records guessed by each method in each world")
+    parser.add_argument("--records", type=int, default=2400, help="records guessed by each method in each world")
     parser.add_argument("--only", default="", help="a part of the names of world and method")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     given = parser.parse_args()

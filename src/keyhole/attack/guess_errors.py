@@ -26,20 +26,22 @@ def guess_errors(problem: Problem, u: Floats, formula: Floats) -> Floats:
     """sqrt E[(u - x)^2 | answers] of one record behind every unknown, whatever method made the guess u.
 
     The posterior (by expectation propagation, with the law of every answer) knows the box and the grid, and the guess
-    need not be its mean: box least squares and L1 put more values at corners than the truth has there. Where nothing is
-    noisy or the range is open, or above `LARGEST` groups, the linear formula stands.
+    need not be its mean: box least squares and L1 put more values at corners than the truth has there. Where all is
+    exact or the range is open, or above `LARGEST` groups, the linear formula stands.
     """
     spans = problem.upper - problem.lower
-    if not np.isin(problem.law, _SOFT).any() or not problem.plain or problem.K > LARGEST:
+    blurred = (problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
+    if not (np.isin(problem.law, _SOFT) | blurred).any() or not problem.plain or problem.K > LARGEST:
         return formula
     if not (np.isfinite(spans).all() and problem.target.bounded and problem.target.upper > problem.target.lower):
         return formula
     if problem.target.levels is None or problem.target.levels > FINEST:
-        return box_errors(problem, u)
+        return np.where(formula == 0, 0.0, box_errors(problem, u))
     made = discrete(problem)
     chances = made.chances(problem, cavity_chances(made.units))
     grid = np.array(problem.target.grid)
-    return np.asarray(np.sqrt((chances * (grid[None, :] - u[:, None]) ** 2).sum(axis=1)))
+    averaged = np.sqrt((chances * (grid[None, :] - u[:, None]) ** 2).sum(axis=1))
+    return np.where(formula == 0, 0.0, averaged)  # what the answers prove is sure
 
 
 def box_errors(problem: Problem, u: Floats) -> Floats:
