@@ -32,7 +32,7 @@ from keyhole.predicate import (
     to_sql,
 )
 from keyhole.query import Query, Statement
-from keyhole.schema import Role, Schema
+from keyhole.schema import Role, Schema, WholeTableColumn
 from keyhole.tables.base import GroupKey, ProbeTable, Rows
 from keyhole.tables.duckdb.patterns import group
 
@@ -108,6 +108,28 @@ class DuckDBRoster:
             self._probe = DuckDBProbe(self._con, self.n, self.schema)
         return self._probe
 
+    def compute(self, columns: Sequence[WholeTableColumn]) -> str:
+        """Add public columns that the engine computes over the whole table; why that cannot be, else empty."""
+        from keyhole.tables.duckdb.computed import compute
+
+        found = compute(self._con, self.schema, columns)
+        if isinstance(found, str):
+            return found
+        self.adopt(found)
+        return ""
+
+    def adopt(self, schema: Schema) -> None:
+        """Take over the columns that another view of the same table has computed."""
+        if schema != self._schema:
+            self._schema, self._probe = schema, None
+
+    def alike(self, table: tuple[str, ...], one: str, other: str) -> bool:
+        """Do two statements give the same rows over all public rows with made-up private values?"""
+        from keyhole.tables.duckdb.computed import alike
+
+        held = {c.name for c in self.schema.columns if c.secret and self.has(c.name)}
+        return alike(self._con, self.schema, table, one, other, held=held)
+
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The public key values that occur, for each grouping set."""
         public = [p for p in _conjuncts(statement.where) if not self._private(p)]
@@ -127,7 +149,7 @@ class DuckDBRoster:
 
     def singled_out(self, rows: Rows) -> list[bool]:
         """Do the public columns alone (without id) point to the record?"""
-        names = [quote_name(c.name) for c in self.schema.of_role(Role.PUBLIC)]
+        names = [quote_name(c.name) for c in self.schema.of_role(Role.PUBLIC) if not c.computed]
         if not names:
             return [self.n == 1] * len(rows)
         listed = ", ".join(names)

@@ -55,6 +55,14 @@ class DuckDBSource(DuckDBRoster):
             self._whole = True
         return self._secrets
 
+    def adopt(self, schema: Schema) -> None:
+        """Take over the columns that another view of the same table has computed."""
+        super().adopt(schema)
+        self.__dict__.pop("roster", None)
+        if self._whole:  # its copy of the public half lacks them
+            self._secrets.execute("DROP VIEW everything; DROP TABLE people")
+            self._whole = False
+
     @cached_property
     def roster(self) -> DuckDBRoster:
         """The public half alone."""
