@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from keyhole.attack.base import Floats
 from keyhole.attack.decoding_problem import NoiseLaw, Problem, loosened
 from keyhole.attack.matrix_free import row_noise
+from keyhole.basis.bits import splitmix
 from keyhole.errors import CannotHonour
 from keyhole.solve.decode.bitrows import Words, pack, unpack, words_for
 
@@ -62,18 +63,11 @@ def shadow_noise(rows: RecordRows, shadows: int) -> Floats:
     words = np.ascontiguousarray(matrix).view(np.uint64)
     ends = np.stack([rows.lo, rows.hi]).view(np.uint64)
     with np.errstate(over="ignore"):
-        key = (words * _mixed(np.arange(1, words.shape[1] + 1, dtype=np.uint64))).sum(axis=1, dtype=np.uint64)
-        key ^= _mixed(ends[0]) + np.uint64(3) * _mixed(ends[1])
+        key = (words * splitmix(np.arange(1, words.shape[1] + 1, dtype=np.uint64))).sum(axis=1, dtype=np.uint64)
+        key ^= splitmix(ends[0]) + np.uint64(3) * splitmix(ends[1])
         turn = np.arange(1, shadows + 1, dtype=np.uint64)[:, None] * np.uint64(0x9E3779B97F4A7C15)
-        drawn = _mixed(key[None, :] + turn) >> np.uint64(11)
+        drawn = splitmix(key[None, :] + turn) >> np.uint64(11)
     return np.asarray(rows.noise * ndtri((drawn.astype(np.float64) + 0.5) / 2.0**53))
-
-
-def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def record_blocks(p: Problem, name: str, size: int) -> Iterator[RecordRows]:
