@@ -191,5 +191,8 @@ class Source(Roster, Protocol):
     def values(self, column: str) -> PrivateValues:
         """A private numeric column, in row order."""
 
+    def row_values(self, table: str, column: str) -> list[Scalar | None]:
+        """The values of a column of another table's rows, in their order, NULL last."""
+
     def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each private condition on each record: 1 true, 0 false, -1 NULL."""
