@@ -157,7 +157,7 @@ def run(
 
 def _asked(problem: Problem) -> NDArray[np.bool_]:
     """The records that some row touches."""
-    held = problem.touched().reshape(-1, problem.K).any(axis=0)
+    held: NDArray[np.bool_] = np.asarray(problem.touched().reshape(-1, problem.K).any(axis=0))
     return np.asarray(held[problem.of])
 
 

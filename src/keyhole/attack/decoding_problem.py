@@ -130,7 +130,7 @@ class Problem:
     def touched(self) -> NDArray[np.bool_]:
         """The unknowns that some row has."""
         if self.bits is None:
-            return self.totals().any(axis=0) if self.csr is None else self.csr.touched()
+            return np.asarray(self.totals().any(axis=0)) if self.csr is None else self.csr.touched()
         some = np.bitwise_or.reduce(self.bits, axis=0) if self.m else np.zeros(0, dtype=np.uint64)
         return unpack(some[None, :], self.K)[0] if len(some) else np.zeros(self.K, dtype=bool)
 
@@ -304,6 +304,9 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
         if noise.scale == 0:
             return y, y, y, 0.0, NoiseLaw.EXACT
         return y, -np.inf, np.inf, float(noise.scale * abs(row.scale)), LAWS[noise.kind]
+    if row.lo is not None and row.lo is row.hi:  # one number, read once
+        one = float(row.lo)
+        return one, one, one, 0.0, NoiseLaw.EXACT
     lo = -np.inf if row.lo is None else float(row.lo)
     hi = np.inf if row.hi is None else float(row.hi)
     if row.exact or lo == hi:

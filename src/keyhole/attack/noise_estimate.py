@@ -63,7 +63,7 @@ def _once(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, NDArr
     if not noisy.any():
         return problem, unstated, ()
     if problem.csr is not None:
-        question = group_columns(problem.csr.starts, problem.csr.columns, problem.csr.values)[0]
+        question = group_columns(problem.csr.starts, problem.csr.columns, problem.csr.values)[0].astype(np.int64)
     else:
         matrix = problem.bits if problem.bits is not None else problem.totals()
         lines = np.ascontiguousarray(matrix).view(np.uint8).reshape(problem.m, -1)
