@@ -75,7 +75,9 @@ def planner(work: Workload, setup: Setup) -> ReleaseOutcome:
 
 
 def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
-    """The pool is announced: the tables that are cheapest for all of it (or a number for each), in the cheaper unit; the note says both."""
+    """The pool is announced: the cheapest tables for all of it (or a number for each), in the cheaper unit; both are
+    told.
+    """
     best: tuple[float, str, Generation] | None = None
     told = []
     for unit in ("epsilon", "rho") if setup.delta > 0 else ("epsilon",):
