@@ -38,12 +38,12 @@ def operator(problem: Problem) -> Operator:
     noise = row_noise(problem)
     least = float(np.min(noise[noise > 0], initial=np.inf))
     noise = np.where(noise > 0, noise, _STIFF * least if np.isfinite(least) else 1.0)
-    return Operator(problem.bits, problem.dense, np.sqrt(problem.weights()), 1 / noise)
+    return Operator(problem.bits, problem.dense, np.sqrt(problem.weights()), 1 / noise, problem.csr)
 
 
 def plain_operator(problem: Problem) -> Operator:
     """The problem's rows over means."""
-    return Operator(problem.bits, problem.dense, problem.weights(), np.ones(problem.m))
+    return Operator(problem.bits, problem.dense, problem.weights(), np.ones(problem.m), problem.csr)
 
 
 def solve_cg(problem: Problem, y: Floats, watch: Watch | None = None) -> tuple[Floats, SolverStatus]:
@@ -76,7 +76,7 @@ def shadow_errors(problem: Problem, solve: Solve, *, rng: np.random.Generator) -
     noise = row_noise(problem)
     total = np.zeros(problem.p)
     for _ in range(SHADOWS):
-        secret = rng.choice((-1.0, 1.0), problem.p) * spread / np.sqrt(weights)
+        secret = rng.standard_normal(problem.p) * spread / np.sqrt(weights)  # signs may cancel, and would read 0
         answers = op.apply(secret) + noise * rng.standard_normal(problem.m)
         total += (solve(problem, answers)[0] - secret) ** 2
     error = np.sqrt(total / SHADOWS + spread**2 * (1 - 1 / weights))
@@ -91,7 +91,7 @@ def reconstruct_matrix_free(problem: Problem, u: Floats, status: SolverStatus, s
     if status is SolverStatus.CONVERGED:
         refuse_misfit(problem, fitted)
     errors = np.full(problem.p, problem.target.deviation)
-    if problem.m * problem.p <= SMALL and problem.p <= SPREAD_LIMIT:
+    if problem.csr is None and problem.m * problem.p <= SMALL and problem.p <= SPREAD_LIMIT:
         values, confidence, measure = read_guess(problem, u, standard_errors(problem, problem.design()))
     else:
         if status is not SolverStatus.INTERRUPTED:

@@ -79,7 +79,7 @@ def apart(work: Callable[..., T], *given: object) -> T:
     2
     """
     if find_spec("ortools") is None:
-        raise MissingExtra("reconstructing rows from statistics", "attack")
+        raise MissingExtra("solving in whole numbers", "attack")
     result: T = _CHILD.call(pickle.dumps((work, given)))
     return result
 
