@@ -13,7 +13,7 @@ from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
 from keyhole.attack.posterior import LAWS, discrete, values_of
 from keyhole.attack.record_values import read_values
 from keyhole.solve.decode.posterior.box import box_moments
-from keyhole.solve.decode.posterior.cavity import cavity_chances
+from keyhole.solve.decode.posterior.compute import quick_chances
 from keyhole.solve.decode.posterior.sites import RowSites
 
 LARGEST = 600  # groups up to which the posterior is approximated for errors
@@ -38,7 +38,7 @@ def guess_errors(problem: Problem, u: Floats, formula: Floats) -> Floats:
     if problem.target.levels is None or problem.target.levels > FINEST:
         return np.where(formula == 0, 0.0, box_errors(problem, u))
     made = discrete(problem)
-    chances = made.chances(problem, cavity_chances(made.units))
+    chances = made.chances(problem, quick_chances(made.units))
     grid = np.array(problem.target.grid)
     averaged = np.sqrt((chances * (grid[None, :] - u[:, None]) ** 2).sum(axis=1))
     return np.where(formula == 0, 0.0, averaged)  # what the answers prove is sure
@@ -77,7 +77,7 @@ def read_guess(problem: Problem, u: Floats, formula: Floats) -> tuple[NDArray[An
     if problem.plain or not finite or problem.K > LARGEST:
         return values, confidence, measure
     made = discrete(problem)
-    chances = made.chances(problem, cavity_chances(made.units))[problem.of]
+    chances = made.chances(problem, quick_chances(made.units))[problem.of]
     listed = values_of(problem)
     if measure is Measure.PROBABILITY:
         same = np.array([[v == x for x in listed] for v in values], dtype=np.float64).reshape(chances.shape)
