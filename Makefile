@@ -43,7 +43,9 @@ quick: $(VENV)/.dev   ## under a minute: lint, layers, and the fast tests (all b
 	$(BIN)/lint-imports > /dev/null
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not soak and not slow"
 
+# tests start hundreds of commands; compiled files are theirs even where PYTHONDONTWRITEBYTECODE forbids to leave any
 test: check $(VENV)/.browser  ## everything CI runs: check, unit, laws, doctests, end to end; names its 20 slowest
+	$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --durations=20
 
 soak: $(VENV)/.dev    ## every test with all its examples, and the long statistical ones

@@ -55,6 +55,7 @@ class Column:
     """One column: its name as the table spells it, its kind, its role, and whether it holds any NULL.
 
     `digits` are those after the point that its declared type DECIMAL(p, s) has; None if its type says nothing.
+    `computed`: the data has no such column, the engine made it of the public ones (`WholeTableColumn`).
     """
 
     name: str
@@ -62,6 +63,7 @@ class Column:
     role: Role = Role.PUBLIC
     nullable: bool = True
     digits: int | None = None
+    computed: bool = False
 
     @property
     def secret(self) -> bool:
@@ -88,6 +90,18 @@ class Related:
     def find(self, name: str) -> Column | None:
         """The column of that name, by the engine's rule."""
         return next((c for c in self.columns if folded(c.name) == folded(name)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTableColumn:
+    """A public column that the engine computes: `sql` gives (r, v), the value v of record r; NULL for the others.
+
+    `ties` gives a row if several records share a place that decides the value, which then changes from run to run.
+    """
+
+    name: str
+    sql: str
+    ties: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from benchmarks import attack
+from tests.effort import effort
 
 
 def test_streaming_reports_a_share_of_the_limit() -> None:
@@ -24,7 +25,7 @@ def test_decoding_agrees_with_its_peers() -> None:
 
 
 def test_known_noise_and_integrality_pay_on_a_small_scale() -> None:
-    reply = attack.bits(seeds=4, n=20, sizes=(120,))["queries"]["120"]
+    reply = attack.bits(seeds=effort(4) + 1, n=16, sizes=(80,))["queries"]["80"]
     assert reply["integer"]["share correct"] >= reply["least-squares"]["share correct"]
     assert {name for name, *_ in attack.METHODS} == set(reply)
 

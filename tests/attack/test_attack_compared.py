@@ -11,7 +11,7 @@ from tests.report.test_redacted import run_cli
 
 from keyhole.report.html.calibration import by_errors
 
-PEOPLE = 24
+PEOPLE = 14
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (made / "truth.csv").write_text("name,k,bit\n" + "".join(f"p{k},{k},{b}\n" for k, b in enumerate(bits)))
     lines = []
     for _ in range(40):
-        chosen = sorted(rng.sample(range(PEOPLE), 12))
+        chosen = sorted(rng.sample(range(PEOPLE), 7))
         sql = f"SELECT SUM(bit) FROM t WHERE k IN ({', '.join(map(str, chosen))})"
         lines.append(json.dumps({"sql": sql, "answer": sum(bits[k] for k in chosen)}) + "\n")
     (made / "log.jsonl").write_text("".join(lines))

@@ -178,7 +178,7 @@ def test_epsilon_caps_the_ledger_not_the_run(box: Box) -> None:
 
 def test_the_prepaid_run_goes_on_in_a_second_process(box: Box) -> None:
     box.data(0, 200_000)
-    options = ("--mechanism", "online-ic", "--epsilon", "300", "--horizon", "50")
+    options = ("--mechanism", "online-ic", "--epsilon", "300", "--horizon", "20")
     first = box.json(*options)
     assert first["spent"] == 300
     charged = [a["cost"] for a in first["answers"] if "cost" in a]
@@ -195,7 +195,7 @@ def test_the_prepaid_run_goes_on_in_a_second_process(box: Box) -> None:
     for shown in (first, second):
         count = shown["answers"][1]
         assert abs(count["value"] - truth) <= count["error"] < 200_000
-    # planned for 50 questions: some ages on, new ones would pass it, and a new run is not affordable
+    # planned for 20 questions: some ages on, new ones would pass it, and a new run is not affordable
     for op in ("<", ">="):
         for age in range(10, 100, 10):
             (box.folder / "more.sql").write_text(
@@ -206,7 +206,7 @@ def test_the_prepaid_run_goes_on_in_a_second_process(box: Box) -> None:
             if "refused" in last:
                 break
             assert "released before" in planned["how"]
-    assert "planned for 50 questions" in last["refused"]
+    assert "planned for 20 questions" in last["refused"]
     assert "nothing is left" in last["refused"]
     assert planned["refused"] == last["refused"]
     third = box.json(*options)

@@ -38,6 +38,30 @@ def total(rng: random.Random, private: float) -> str:
     return one + kept
 
 
+def whole_table(rng: random.Random, a: str, where: str, other: str) -> str:
+    """A tile that looks at the whole table: subqueries in conditions, and windows below an aggregate."""
+    v, op = rng.randrange(3), rng.choice("<>=")
+    also = f" AND {condition(rng, 0)}" if rng.random() < 0.3 else ""
+    over = rng.choice(("ORDER BY h", "PARTITION BY g ORDER BY h, name", "ORDER BY day, name", "PARTITION BY b"))
+    function = rng.choice(("RANK()", "DENSE_RANK()", "NTILE(2)", "ROW_NUMBER()", "COUNT(*)", "MAX(h)", "LAG(h)"))
+    ranked = f"SELECT *, {function} OVER ({over}) AS r FROM t{rng.choice(('', other))}"
+    return rng.choice(
+        (
+            f"SELECT {a} FROM t WHERE h {rng.choice(('IN', 'NOT IN'))} (SELECT h FROM t{other}){also}",
+            f"SELECT {a} FROM t WHERE h {op} (SELECT {rng.choice(('AVG', 'MAX', 'MIN'))}(h) FROM t){also}",
+            f"SELECT {a} FROM t WHERE x > {v} OR h = (SELECT MAX(h) FROM t{other})",
+            f"SELECT {a} FROM t AS o WHERE EXISTS (SELECT * FROM t AS i WHERE i.g = o.g AND i.h > {v})",
+            f"SELECT {a} FROM t AS o WHERE h >= (SELECT AVG(h) FROM t AS i WHERE i.g = o.g){also}",
+            f"SELECT {a} FROM t WHERE h <= ALL (SELECT h FROM t{other})",
+            f"SELECT {a} FROM t WHERE (g, h) IN (SELECT g, MIN(h) FROM t GROUP BY g)",
+            f"WITH k AS (SELECT g FROM t GROUP BY 1 HAVING MAX(h) > 1) SELECT {a} FROM t WHERE g IN (SELECT g FROM k)",
+            f"SELECT r, {a} FROM ({ranked}) AS q GROUP BY r",
+            f"WITH q AS ({ranked}) SELECT {a} FROM q WHERE r = 1{also}",
+            f"SELECT COUNT(*) FROM t WHERE x {op} (SELECT {rng.choice(('AVG', 'MAX', 'SUM'))}(x) FROM t)",
+        )
+    )
+
+
 def dashboard(rng: random.Random, private: float) -> str:
     """One tile."""
     a, b = total(rng, private), total(rng, private)
@@ -82,6 +106,9 @@ def dashboard(rng: random.Random, private: float) -> str:
             f"SELECT {k}, RANK() OVER (ORDER BY {a}) FROM t{where} GROUP BY {k}",
             f"SELECT DISTINCT g, b FROM t{where}",
             f"SELECT CASE WHEN {a} > {v} THEN 'high' ELSE 'low' END FROM t{where}",
+            whole_table(rng, a, where, other),
+            whole_table(rng, a, where, other),
+            whole_table(rng, a, where, other),
         )
     )
 

@@ -24,6 +24,7 @@ import keyhole
 from keyhole.audit import Exposure, Finding, Judge, Status
 from keyhole.gather import gather
 from keyhole.gather.transcribe import checked, expanded, lowered
+from keyhole.gather.whole_table import WholeTableReader
 from keyhole.knowledge import Columns, Config, PrivateColumn
 from keyhole.tables import DuckDBSource, load
 from keyhole.transcript import ABSENT, Line
@@ -51,7 +52,8 @@ class Door:
 
     def audits(self, logs: Sequence[Sequence[Line]]) -> Iterator[Exposure]:
         """The verdict on each log by itself."""
-        read = iter(checked(lowered(chain.from_iterable(logs), self.roster.schema), self.roster))
+        again = WholeTableReader(self.roster, self.source)
+        read = iter(checked(lowered(chain.from_iterable(logs), self.roster.schema, again=again), self.roster))
         for lines in logs:
             transcript = expanded(list(islice(read, len(lines))), self.roster, source=self.source)
             evidence = gather(transcript, self.roster, self.knowledge, source=self.source)

@@ -33,7 +33,6 @@ from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError
 from keyhole.evidence import Evidence
-from keyhole.solve.decode.bitrows import unpack
 from keyhole.solve.status import SolverStatus
 
 BATCH: Final[dict[str, type[BatchAttack]]] = {
@@ -79,11 +78,18 @@ def _method(problem: Problem) -> tuple[str, str]:
     laws = "noise of a known law" if noisy.any() else "answers within stated limits" if limited else "no noise"
     if problem.m == 0 and "facts" not in problem.wishes:
         return ("bounded" if problem.wishes else "least-squares", "nothing was observed: the prior is the answer")
+    finite = problem.target.categories is not None or 0 < (problem.target.levels or 0) <= EVERY_VALUE
+    if problem.csr is not None and not (finite and problem.p <= UNITS and problem.m * problem.p <= DENSE_LIMIT):
+        if problem.wishes or interval or (problem.law == NoiseLaw.LAPLACE).any():
+            return (
+                "bounded",
+                f"{size}, {laws}: sparse, so least squares by LSQR, then bounds and the law of the noise",
+            )
+        return ("least-squares", f"{size}, {laws}: sparse, so least squares by LSQR")
     if problem.m * problem.p > DENSE_LIMIT:
         if problem.wishes:
             return ("lbfgs", f"{size}: too large for a dense matrix, and bounds are known")
         return ("conjugate-gradient", f"{size}: too large for a dense matrix")
-    finite = problem.target.categories is not None or 0 < (problem.target.levels or 0) <= EVERY_VALUE
     if finite and (problem.target.categories is not None or problem.p <= UNITS):
         kind = "categories" if problem.target.levels is None else f"values on a grid of {problem.target.levels}"
         return ("integer", f"{size}, {laws}: {kind}, so each record's posterior can be computed")
@@ -151,20 +157,16 @@ def run(
 
 def _asked(problem: Problem) -> NDArray[np.bool_]:
     """The records that some row touches."""
-    if problem.bits is not None:
-        some = np.bitwise_or.reduce(problem.bits, axis=0) if problem.m else np.zeros(0, dtype=np.uint64)
-        held = unpack(some[None, :], problem.K)[0].astype(bool) if len(some) else np.zeros(problem.K, dtype=bool)
-    else:
-        held = problem.totals().reshape(problem.m, -1, problem.K).any(axis=(0, 1))
+    held: NDArray[np.bool_] = np.asarray(problem.touched().reshape(-1, problem.K).any(axis=0))
     return np.asarray(held[problem.of])
 
 
 def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruction:
-    """A stream's guess, refused if the answers contradict each other, with errors no smaller than the formula's.
+    """A stream's guess, refused if the answers contradict each other, with the errors of the formula or the posterior.
 
     Both need the matrix, so a log too large for one is left as the stream says.
     """
-    if problem.m * problem.p > DENSE_LIMIT or found.status is SolverStatus.INTERRUPTED:
+    if problem.csr is not None or problem.m * problem.p > DENSE_LIMIT or found.status is SolverStatus.INTERRUPTED:
         return found
     A = problem.design()
     means = np.bincount(problem.of, weights=found.values, minlength=problem.K) / problem.sizes
@@ -186,6 +188,6 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
     averaged = guess_errors(problem, means, plain)
     if averaged is not plain:  # the posterior says what this guess is worth, whoever made it
         return replace(found, confidence=averaged[problem.of])
-    formula = plain[problem.of]
-    settled = (formula == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived
-    return replace(found, confidence=np.where(settled, 0.0, np.maximum(formula, found.confidence)))
+    settled = (plain == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived
+    left = np.linalg.lstsq(A, problem.residuals(A @ means), rcond=None)[0]  # the way that it still has to go
+    return replace(found, confidence=np.where(settled, 0.0, np.hypot(plain, left))[problem.of])

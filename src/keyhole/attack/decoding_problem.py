@@ -16,11 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
+from keyhole.basis import Row
+from keyhole.basis.atoms.sparse import SparseAtoms
 from keyhole.cells import Cell
 from keyhole.errors import CannotHonour, ConfigError, ContradictionError, LogError
 from keyhole.evidence import Constraint, Evidence, System
 from keyhole.forms import Feature
 from keyhole.solve.decode.bitrows import Words, pack, unpack
+from keyhole.solve.decode.csr import Csr
 from keyhole.transcript import Answer, Noise
 
 
@@ -33,7 +36,12 @@ class NoiseLaw(IntEnum):
     INTERVAL = 3  # rounded, uniform, suppressed or one-sided: the truth lies in [lo, hi], nothing else is known
     LAPLACE_BETWEEN = 4  # clamped or suppressed after the noise: the truth with its noise lies in [lo, hi]
     GAUSSIAN_BETWEEN = 5
+    GROSS = 6  # exact, or grossly wrong: what `l1` makes of exact answers that contradict one another
 
+
+FEW_UNKNOWNS = 1_500  # up to so many unknowns, or entries, rows are kept dense or as bits
+FEW_ENTRIES = 1_000_000
+SPARSE = 1 / 16  # share of entries that are not zero below which a large matrix is kept sparse
 
 NOISY = (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)
 BETWEEN = {NoiseLaw.LAPLACE: NoiseLaw.LAPLACE_BETWEEN, NoiseLaw.GAUSSIAN: NoiseLaw.GAUSSIAN_BETWEEN}
@@ -52,7 +60,10 @@ LAWS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
-    """Rows over atom totals, as bits (0/1 rows on one feature) or dense, with everything known of the unknowns."""
+    """Rows over atom totals with everything known of the unknowns.
+
+    The rows are bits (0/1 rows on one feature), dense, or sparse: many unknowns of which each row holds few.
+    """
 
     target: Target
     of: NDArray[np.int32]
@@ -73,6 +84,7 @@ class Problem:
     cells: tuple[Cell, ...] = ()  # the private cells of the target column, if the log has conditions on it
     least: Floats | None = None  # per atom, bounds of the value itself where cells split it
     most: Floats | None = None
+    csr: Csr | None = None
 
     @property
     def m(self) -> int:
@@ -98,12 +110,30 @@ class Problem:
         """Coefficients on atom totals, dense (m, p)."""
         if self.dense is not None:
             return self.dense
+        if self.csr is not None:
+            return self.csr.dense()
         assert self.bits is not None
         return unpack(self.bits, self.K).astype(np.float64)
 
     def design(self) -> Floats:
         """Coefficients on atom means, dense (m, p): what the batch solvers use."""
         return self.totals() * np.tile(self.sizes, self.p // self.K)[None, :]
+
+    def matrix(self) -> Csr:
+        """Coefficients on atom totals, as sparse rows."""
+        if self.csr is not None:
+            return self.csr
+        if self.bits is not None:
+            return Csr.of_bits(self.bits, self.p)
+        assert self.dense is not None
+        return Csr.of_rows([(at := np.flatnonzero(row), row[at]) for row in self.dense], self.p)
+
+    def touched(self) -> NDArray[np.bool_]:
+        """The unknowns that some row has."""
+        if self.bits is None:
+            return np.asarray(self.totals().any(axis=0)) if self.csr is None else self.csr.touched()
+        some = np.bitwise_or.reduce(self.bits, axis=0) if self.m else np.zeros(0, dtype=np.uint64)
+        return unpack(some[None, :], self.K)[0] if len(some) else np.zeros(self.K, dtype=bool)
 
     def weights(self) -> Floats:
         """How many records stand behind each unknown."""
@@ -147,12 +177,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     answers = {e.number: e.answer for e in evidence.transcript.entries}
     rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
     K, F = system.atoms.K, max(1, len(system.features))
-    plain = [where for row in rows if (where := system.plain(row)) is not None]
-    bits = dense = None
-    if len(plain) == len(rows):
-        bits = system.atoms.table[[system.atoms.number(where) for where in plain]]
-    else:
-        dense = np.array([system.row(row).dense(F) for row in rows])
+    bits, dense, csr = _matrix(system, rows, F * K)
     y, lo, hi, scale = (np.zeros(len(rows)) for _ in range(4))
     law = np.zeros(len(rows), dtype=np.int8)
     for j, row in enumerate(rows):
@@ -167,9 +192,36 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     cells = tuple(c for p in system.partitions if p.column.name == target.column for c in p.cells if not c.null)
     found = Problem(
         target, system.atoms.of, system.atoms.sizes.astype(np.float64), features, bits, dense, y, lo, hi, scale, law,
-        tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most,
+        tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most, csr,
     )  # fmt: skip
     return _equalities(found, system, answers)
+
+
+def _matrix(system: System, rows: list[Constraint], p: int) -> tuple[Words | None, Floats | None, Csr | None]:
+    """The rows as bits, dense or sparse; sparse where the matrix is large and nearly empty."""
+    atoms, large = system.atoms, p > FEW_UNKNOWNS and len(rows) * p > FEW_ENTRIES
+    plain = [where for row in rows if (where := system.plain(row)) is not None]
+    whole = [row.parts[0] for row in rows if len(row.parts) == 1 and row.parts[0].factor == 1]
+    if large and isinstance(atoms, SparseAtoms) and len(whole) == len(rows):  # conditions are rows of the matrix
+        kept = Csr(atoms.starts, atoms.columns, atoms.values, atoms.K)
+        return None, None, kept.take(np.array([atoms.number(part.where) for part in whole], dtype=np.int64))
+    if len(plain) == len(rows):
+        if isinstance(atoms, SparseAtoms):
+            bits = np.array([atoms.bits(where) for where in plain]).reshape(len(plain), -1)
+        else:
+            bits = atoms.table[[atoms.number(where) for where in plain]]
+        sparse = large and int(np.bitwise_count(bits).sum()) < SPARSE * len(rows) * p
+        return (None, None, Csr.of_bits(bits, p)) if sparse else (bits, None, None)
+    if large:
+        listed = Csr.of_rows([_entries(system.row(row)) for row in rows], p)
+        return (None, None, listed) if listed.entries < SPARSE * len(rows) * p else (None, listed.dense(), None)
+    return None, np.array([system.row(row).dense(p // atoms.K) for row in rows]), None
+
+
+def _entries(row: Row) -> tuple[NDArray[np.int64], Floats]:
+    """Columns and coefficients of a row that are not zero."""
+    columns, values = row.sparse()
+    return columns, values.astype(np.float64) / float(row.scale)
 
 
 def _whole_first(target: Target, system: System) -> tuple[Feature, ...]:
@@ -197,22 +249,21 @@ def _equalities(problem: Problem, system: System, answers: dict[str, Answer | No
     K, names, totals, rows = problem.K, [], [], []
     for where, value, name in known:
         for k in np.flatnonzero(system.atoms.mask(where)):
-            row = np.zeros(problem.p)
-            row[[f * K + k for f in summed]] = 1.0
-            rows.append(row)
+            rows.append(([f * K + k for f in summed], np.ones(len(summed))))
             totals.append(value * problem.sizes[k])
             names.append(name)
-    return stacked(problem, np.array(rows), np.array(totals), names)
+    return stacked(problem, Csr.of_rows(rows, problem.p), np.array(totals), names)
 
 
-def stacked(problem: Problem, rows: Floats, y: Floats, names: list[str]) -> Problem:
+def stacked(problem: Problem, rows: Csr, y: Floats, names: list[str]) -> Problem:
     """The problem with these equations after its rows."""
     none = np.zeros(len(y))
     packed = problem.bits is not None and len(problem.features) == 1
     return replace(
         problem,
-        bits=np.concatenate([problem.bits, pack(rows)]) if packed and problem.bits is not None else None,
-        dense=None if packed else np.concatenate([problem.totals(), rows]),
+        bits=np.concatenate([problem.bits, pack(rows.dense())]) if packed and problem.bits is not None else None,
+        dense=None if packed or problem.csr is not None else np.concatenate([problem.totals(), rows.dense()]),
+        csr=None if problem.csr is None else problem.csr.stacked(rows),
         y=np.concatenate([problem.y, y]), lo=np.concatenate([problem.lo, y]), hi=np.concatenate([problem.hi, y]),
         scale=np.concatenate([problem.scale, none]), law=np.concatenate([problem.law, none.astype(np.int8)]),
         numbers=(*problem.numbers, *names),
@@ -254,6 +305,9 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
         if noise.scale == 0:
             return y, y, y, 0.0, NoiseLaw.EXACT
         return y, -np.inf, np.inf, float(noise.scale * abs(row.scale)), LAWS[noise.kind]
+    if row.lo is not None and row.lo is row.hi:  # one number, read once
+        one = float(row.lo)
+        return one, one, one, 0.0, NoiseLaw.EXACT
     lo = -np.inf if row.lo is None else float(row.lo)
     hi = np.inf if row.hi is None else float(row.hi)
     if row.exact or lo == hi:

@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
-from keyhole.attack.guess_errors import guess_errors
+from keyhole.attack.guess_errors import read_guess
 from keyhole.attack.record_values import read_values
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.errors import ContradictionError
@@ -38,12 +38,12 @@ def operator(problem: Problem) -> Operator:
     noise = row_noise(problem)
     least = float(np.min(noise[noise > 0], initial=np.inf))
     noise = np.where(noise > 0, noise, _STIFF * least if np.isfinite(least) else 1.0)
-    return Operator(problem.bits, problem.dense, np.sqrt(problem.weights()), 1 / noise)
+    return Operator(problem.bits, problem.dense, np.sqrt(problem.weights()), 1 / noise, problem.csr)
 
 
 def plain_operator(problem: Problem) -> Operator:
     """The problem's rows over means."""
-    return Operator(problem.bits, problem.dense, problem.weights(), np.ones(problem.m))
+    return Operator(problem.bits, problem.dense, problem.weights(), np.ones(problem.m), problem.csr)
 
 
 def solve_cg(problem: Problem, y: Floats, watch: Watch | None = None) -> tuple[Floats, SolverStatus]:
@@ -76,7 +76,7 @@ def shadow_errors(problem: Problem, solve: Solve, *, rng: np.random.Generator) -
     noise = row_noise(problem)
     total = np.zeros(problem.p)
     for _ in range(SHADOWS):
-        secret = rng.choice((-1.0, 1.0), problem.p) * spread / np.sqrt(weights)
+        secret = rng.standard_normal(problem.p) * spread / np.sqrt(weights)  # signs may cancel, and would read 0
         answers = op.apply(secret) + noise * rng.standard_normal(problem.m)
         total += (solve(problem, answers)[0] - secret) ** 2
     error = np.sqrt(total / SHADOWS + spread**2 * (1 - 1 / weights))
@@ -91,9 +91,10 @@ def reconstruct_matrix_free(problem: Problem, u: Floats, status: SolverStatus, s
     if status is SolverStatus.CONVERGED:
         refuse_misfit(problem, fitted)
     errors = np.full(problem.p, problem.target.deviation)
-    if problem.m * problem.p <= SMALL and problem.p <= SPREAD_LIMIT:
-        errors = guess_errors(problem, u, standard_errors(problem, problem.design()))
-    elif status is not SolverStatus.INTERRUPTED:
-        errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
-    values, confidence, measure = read_values(problem, u, errors)
+    if problem.csr is None and problem.m * problem.p <= SMALL and problem.p <= SPREAD_LIMIT:
+        values, confidence, measure = read_guess(problem, u, standard_errors(problem, problem.design()))
+    else:
+        if status is not SolverStatus.INTERRUPTED:
+            errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
+        values, confidence, measure = read_values(problem, u, errors)
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure)

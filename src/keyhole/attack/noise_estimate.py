@@ -16,6 +16,8 @@ from keyhole.attack.batch import DENSE_LIMIT
 from keyhole.attack.decode import decode
 from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem, loosened
 from keyhole.attack.matrix_free import plain_operator, solve_cg
+from keyhole.attack.sparse_fit import sparse_fitted
+from keyhole.basis.atoms.sparse import group_columns
 from keyhole.errors import ConfigError
 from keyhole.solve.decode.interior.method import RowTerm
 
@@ -60,9 +62,12 @@ def _once(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, NDArr
     noisy = np.isin(problem.law, NOISY)
     if not noisy.any():
         return problem, unstated, ()
-    matrix = problem.bits if problem.bits is not None else problem.totals()
-    lines = np.ascontiguousarray(matrix).view(np.uint8).reshape(problem.m, -1)
-    question = np.unique(lines, axis=0, return_inverse=True)[1].ravel()
+    if problem.csr is not None:
+        question = group_columns(problem.csr.starts, problem.csr.columns, problem.csr.values)[0].astype(np.int64)
+    else:
+        matrix = problem.bits if problem.bits is not None else problem.totals()
+        lines = np.ascontiguousarray(matrix).view(np.uint8).reshape(problem.m, -1)
+        question = np.unique(lines, axis=0, return_inverse=True)[1].ravel()
     both = np.stack([question, np.unique(problem.y, return_inverse=True)[1].ravel()], axis=1)
     seen_question: set[int] = set()
     seen: set[tuple[int, int]] = set()
@@ -89,6 +94,7 @@ def chosen_rows(problem: Problem, keep: NDArray[np.bool_]) -> Problem:
         problem,
         bits=None if problem.bits is None else problem.bits[keep],
         dense=None if problem.dense is None else problem.dense[keep],
+        csr=None if problem.csr is None else problem.csr.take(keep),
         y=problem.y[keep], lo=problem.lo[keep], hi=problem.hi[keep], scale=problem.scale[keep], law=problem.law[keep],
         numbers=tuple(name for name, kept in zip(problem.numbers, keep, strict=True) if kept),
     )  # fmt: skip
@@ -99,6 +105,9 @@ def _fit(problem: Problem, used: NDArray[np.bool_]) -> tuple[Floats, int]:
     part = chosen_rows(problem, used)
     calm = replace(part, law=np.where(np.isin(part.law, NOISY), NoiseLaw.GAUSSIAN, part.law).astype(np.int8))
     calm = loosened(calm)
+    if calm.csr is not None:
+        fitted, unknowns = sparse_fitted(calm, problem)
+        return fitted, int(used.sum()) - unknowns
     if calm.m * calm.p > DENSE_LIMIT:
         u, _ = solve_cg(calm, calm.y)
         return plain_operator(problem).apply(u), int(used.sum()) - calm.p
@@ -115,7 +124,8 @@ def _fit(problem: Problem, used: NDArray[np.bool_]) -> tuple[Floats, int]:
     lower, upper = calm.lower[touched], calm.upper[touched]
     inside = (found > lower + 1e-4 * (1 + np.abs(found))) & (found < upper - 1e-4 * (1 + np.abs(found)))
     noisy = np.isin(calm.law, NOISY)
-    rank = min(int(inside.sum()), int(np.linalg.matrix_rank(B[noisy][:, inside])) if inside.any() else 0)
+    C = B[noisy][:, inside]
+    rank = int(np.linalg.matrix_rank(C.T @ C, hermitian=True)) if inside.any() else 0
     return np.asarray(problem.design() @ u), int(noisy.sum()) - rank
 
 

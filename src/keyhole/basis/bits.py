@@ -36,3 +36,14 @@ def unpack(words: Words, count: int) -> NDArray[np.bool_]:
 def holds(words: Words, k: int) -> bool:
     """Is bit k set?"""
     return bool((int(words[k >> 6]) >> (k & 63)) & 1)
+
+
+def splitmix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A hash of every word: the finaliser of splitmix64 (Steele, Lea and Flood 2014). Callers let products overflow.
+
+    >>> int(splitmix(np.array([1], dtype=np.uint64))[0] >> np.uint64(40))
+    5673494
+    """
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -67,14 +67,19 @@ def planner(work: Workload, setup: Setup) -> ReleaseOutcome:
     rule, noise = setup.rule(work), SeededNoise(np.random.default_rng(setup.seed))
     play = RulePlanner(rule, work.sizes, work.truth, noise)
     errors = _answered(work, setup, lambda at: play.ask(work.question(at), at))
-    return ReleaseOutcome(
-        "planner", float(play.spent), len(work.stream), errors, 0.0, _tables(len(play.generation.tables))
-    )
+    note = _tables(len(play.generation.tables))
+    if play.whole is not None:
+        most = float(play.against_better(rule.price(play.whole)))
+        note += f"; at every prefix at most {most:.3f} times the better way"
+    return ReleaseOutcome("planner", float(play.spent), len(work.stream), errors, 0.0, note)
 
 
 def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
-    """The pool is announced: the tables that are cheapest for all of it, in the cheaper unit."""
+    """The pool is announced: the cheapest tables for all of it (or a number for each), in the cheaper unit; both are
+    told.
+    """
     best: tuple[float, str, Generation] | None = None
+    told = []
     for unit in ("epsilon", "rho") if setup.delta > 0 else ("epsilon",):
         rule, noise = setup.rule(work, unit), SeededNoise(np.random.default_rng(setup.seed))
         found = declared_tables(list(work.shapes()), _candidates(work, unit), rule, work.sizes)
@@ -82,11 +87,20 @@ def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
         for names, each in found.items():
             play.buy(names, each)
         paid = float(play.spent if unit == "epsilon" else epsilon_at(play.spent, Fraction(str(setup.delta))))
+        if unit == "rho":
+            told.append(f"rho {float(play.spent):.4g} at delta {setup.delta:g} is epsilon {paid:.4g}")
+        elif setup.delta > 0:
+            told.append(f"pure epsilon {paid:.4g}")
         if best is None or paid < best[0]:
-            told = "" if unit == "epsilon" else f", rho {float(play.spent):.4g} at delta {setup.delta:g}"
-            best = (paid, f"{_tables(len(found))}{told}", play.generation)
+            best = (paid, _tables(len(found)), play.generation)
     assert best is not None
-    paid, note, known = best
+    paid, tables, known = best
+    note, numbers = "; ".join([tables, *told]), float(len(work.pool) * setup.rule(work).number())
+    if numbers < paid:
+        single = cache(work, setup)
+        return ReleaseOutcome(
+            "planner-declared", numbers, single.answered, single.errors, 0.0, f"a number for each; with {note}"
+        )
     errors = _answered(work, setup, lambda at: float(known.value(COUNT, work.question(at))))
     return ReleaseOutcome("planner-declared", paid, len(work.stream), errors, 0.0, note)
 

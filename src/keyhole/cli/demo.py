@@ -17,7 +17,7 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from rich.console import Console
 
-CLINIC_SECONDS = 5  # how long ranges of the 5,000 are searched for
+CLINIC_SECONDS = 1  # how long ranges of the 5,000 are searched for
 
 PEOPLE = """\
 Name,ZIP,Gender,Blood sugar

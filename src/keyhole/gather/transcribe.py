@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
 from keyhole.forms import private_leaves
 from keyhole.gather.having import named, told
+from keyhole.gather.whole_table import WholeTableReader
 from keyhole.predicate import Scalar, conjunction, disjunction, negation
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GROUPS, Aggregate, Query, Statement, Term
 from keyhole.reading import Spelling, Validator
@@ -64,7 +65,8 @@ def transcribe(
     """
     read_lines = lines if isinstance(lines, Sequence) else list(lines)
     schema = spelt_out(roster) if any(line.dialect in CASELESS for line in read_lines) else roster.schema
-    return expanded(checked(lowered(read_lines, schema, now), roster), roster, source=source, noise=noise)
+    again = WholeTableReader(roster, source)
+    return expanded(checked(lowered(read_lines, schema, now, again), roster), roster, source=source, noise=noise)
 
 
 def spelt_out(roster: Roster) -> Schema:
@@ -73,12 +75,21 @@ def spelt_out(roster: Roster) -> Schema:
     return replace(roster.schema, spelt={name.casefold(): roster.spellings(name) for name in texts})
 
 
-def lowered(lines: Iterable[Line], schema: Schema, now: dt.date | None = None) -> list[Read]:
-    """Every line on its own: lowered, or refused with the reason."""
+def lowered(
+    lines: Iterable[Line], schema: Schema, now: dt.date | None = None, again: WholeTableReader | None = None
+) -> list[Read]:
+    """Every line on its own: lowered, or refused with the reason. What is refused is read `again`, over the table."""
     found = []
     for line in lines:
+        when = _when(line) or now
         try:
-            first, *others = read(line.sql, line.dialect, schema, _when(line) or now)
+            try:
+                first, *others = read(line.sql, line.dialect, schema, when)
+            except QueryError as refused:
+                if again is None:
+                    raise
+                given = line.answer is not ABSENT
+                first, *others = again.read(line.sql, line.dialect, when, refused, answered=given)
         except Unread as error:
             found.append(Read(line, Statement(line.sql, ()), unjudged=str(error)))
         except QueryError as error:

@@ -390,7 +390,7 @@ def _provenance(exposure: Exposure) -> Provenance:
         _named(schema, Role.HIDDEN),
         exposure.dialect,
         exposure.version,
-        {column.name: str(column.kind) for column in schema.columns},
+        {column.name: str(column.kind) for column in schema.columns if not column.computed},
     )
 
 

@@ -82,6 +82,7 @@ class Overview:
     how: tuple[How, ...]
     cost: tuple[int, ...]
     seconds: float
+    allowed: str
     by_luck: str = ""
 
     def counts(self) -> dict[How, int]:
@@ -175,6 +176,7 @@ def overview_json(seen: Overview, labels: Sequence[Label]) -> dict[str, Any]:
         "people": len(how),
         "counts": {str(each): count for each, count in seen.counts().items()},
         "seconds": round(seen.seconds, 3),
+        "allowed": seen.allowed,
         "by_luck": seen.by_luck,
         "plans": [
             {"record": _label(who), "how": str(each), "questions": price if each.exposed and price else None}
@@ -204,6 +206,7 @@ def overview_lines(seen: Overview) -> Iterator[str]:
         yield "Who is undecided may still be given away: the search was stopped, or nothing allowed gives a group."
     else:
         yield "Nobody is undecided: everybody else is proved to be out of reach of such questions."
+    yield f"Allowed were {seen.allowed}."
     if seen.by_luck and exposed < n:
         yield f"Out of reach is proved for numbers of any size; {seen.by_luck}."
 

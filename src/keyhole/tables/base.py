@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from keyhole.basis import Atoms
 from keyhole.predicate import Leaf, Predicate, Scalar
 from keyhole.query import Query, Statement
-from keyhole.schema import Column, Schema
+from keyhole.schema import Column, Schema, WholeTableColumn
 
 Rows: TypeAlias = NDArray[np.int64]
 GroupKey: TypeAlias = dict[str, Scalar | None]
@@ -151,8 +151,20 @@ class Roster(Protocol):
     def classes(self, expressions: Sequence[str]) -> Rows:
         """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
 
+    def faults(self, parts: Sequence[tuple[Predicate, str | None]]) -> list[str | None]:
+        """`fault` of many conditions and weights."""
+
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection to a public condition or weight, or None if it can be evaluated."""
+
+    def compute(self, columns: Sequence[WholeTableColumn]) -> str:
+        """Add public columns that the engine computes over the whole table; why that cannot be, else empty."""
+
+    def adopt(self, schema: Schema) -> None:
+        """Take over the columns that another view of the same table has computed."""
+
+    def alike(self, table: tuple[str, ...], one: str, other: str) -> bool:
+        """Do two statements give the same rows over all public rows with made-up private values?"""
 
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The values of a statement's public GROUP BY keys that occur, for each of its grouping sets."""
@@ -181,6 +193,9 @@ class Source(Roster, Protocol):
 
     def values(self, column: str) -> PrivateValues:
         """A private numeric column, in row order."""
+
+    def row_values(self, table: str, column: str) -> list[Scalar | None]:
+        """The values of a column of another table's rows, in their order, NULL last."""
 
     def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each private condition on each record: 1 true, 0 false, -1 NULL."""

@@ -59,7 +59,7 @@ class Plans:
         if len(given.asked) != 1:
             raise ConfigError(f"a plan is about one private column, not {len(given.asked)}: name it with --private COL")
         [self.column] = given.asked
-        self.table: Table = open_table(given, Use.WATCH)
+        self.table: Table = open_table(given, Use.PLAN)
         values = given.columns.private[self.column].values
         self.counts = None if values is None else CategoryCounts(self.column, tuple(values), self.table.name)
         n = self.roster.n
@@ -133,7 +133,8 @@ class Plans:
         valued = self.roster.valued(self.column)
         how = tuple(by_profile[p] if has else How.NO_VALUE for p, has in zip(profiles.of.tolist(), valued, strict=True))
         price = [planner.price(p) if by_profile[p].exposed else 0 for p in range(profiles.count)]
-        return Overview(self.column, how, tuple(price[p] for p in profiles.of.tolist()), self.seconds, self.by_luck)
+        cost, allowed = tuple(price[p] for p in profiles.of.tolist()), planner.ways.told
+        return Overview(self.column, how, cost, self.seconds, allowed, self.by_luck)
 
     def _sql(self, question: Question) -> str:
         if self.counts is not None:

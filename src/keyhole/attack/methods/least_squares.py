@@ -10,6 +10,7 @@ from keyhole.attack.base import Floats, Reconstruction
 from keyhole.attack.batch import DENSE_LIMIT, BatchAttack, reconstruct, refuse_contradiction
 from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.matrix_free import reconstruct_matrix_free, row_noise, solve_cg
+from keyhole.attack.sparse_fit import fit_sparse
 from keyhole.solve.decode.lstsq import minimum_norm
 from keyhole.solve.status import SolverStatus
 
@@ -19,8 +20,9 @@ class LeastSquares(BatchAttack):
 
     Guarantee: records that the exact rows determine come out exact; among all fits it is the one of least norm. It is
     the maximum-likelihood estimate for Gaussian noise and the best linear unbiased one for Laplace. Equality facts are
-    honoured; bounds are not (refused). Cost: one singular value decomposition, O(m K min(m, K)); above
-    `batch.DENSE_LIMIT` entries conjugate gradients without a matrix. Reference: golub2013.
+    honoured; bounds are not (refused). Cost: one singular value decomposition, O(m K min(m, K)); large and sparse, LSQR
+    with O(entries) a step; above `batch.DENSE_LIMIT` entries conjugate gradients without a matrix. References:
+    golub2013, paige1982.
 
     >>> from keyhole.attack.arrays import from_arrays
     >>> from keyhole.attack.base import Target
@@ -34,6 +36,8 @@ class LeastSquares(BatchAttack):
     name: ClassVar[str] = "least-squares"
 
     def _solve(self, problem: Problem) -> Reconstruction:
+        if problem.csr is not None:
+            return fit_sparse(problem, self.watch)
         if problem.m * problem.p > DENSE_LIMIT:
             u, status = solve_cg(problem, problem.y, self.watch)
             return reconstruct_matrix_free(problem, u, status, solve_cg)

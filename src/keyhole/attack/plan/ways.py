@@ -12,7 +12,7 @@ from itertools import product
 
 from keyhole.attack.design.tracker import find_general_tracker
 from keyhole.attack.plan.profiles import Profiles
-from keyhole.attack.plan.question import EVERYBODY, CodeCondition, Conjunction, Question
+from keyhole.attack.plan.question import EVERYBODY, OPERATORS, CodeCondition, Conjunction, Question
 
 Terms = tuple[tuple[int, CodeCondition | None], ...]  # signs and conditions; None: no condition
 Way = tuple[tuple[int, Question], ...]
@@ -28,6 +28,8 @@ class Ways:
     >>> roster = Profiles.of_codes((sex,), np.array([[0, 1, 1, 1]]), np.ones(4, bool))
     >>> Ways(roster, frozenset({"=", "<>"}), 2, 1).of((CodeCondition(0, "=", (0,)),))
     ((1, ((),)), (-1, ((CodeCondition(column=0, op='<>', codes=(0,)),),)))
+    >>> Ways(roster, frozenset({"=", "<>"}), 2, 1).told
+    'conditions on one column (of sex) with =, <>; groups of at least 2 people'
     """
 
     profiles: Profiles
@@ -35,6 +37,15 @@ class Ways:
     least: int
     most: int
     _found: dict[frozenset[int], tuple[CodeCondition, CodeCondition] | None] = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        """The language in words."""
+        columns = ", ".join(column.name for column in self.profiles.columns) or "none"
+        words = ", ".join(op for op in OPERATORS if op in self.operators)
+        most = f"at most {self.most} columns" if self.most > 1 else "one column"
+        least = f"at least {self.least} people" if self.least > 1 else "any size"
+        return f"conditions on {most} (of {columns}) with {words}; groups of {least}"
 
     def of(self, cell: Conjunction) -> Way | None:
         """The fewest questions, with signs, that add up to a cell; None if no allowed ones do."""

@@ -19,7 +19,6 @@ from keyhole.defend.planner.orders import Purchase, lone, number_generation, num
 from keyhole.defend.planner.quantiles import epsilon_for_ranks, loss_of_epsilon, quantile_mark, recalled
 from keyhole.defend.planner.single import (
     Rented,
-    bars,
     cheapest_number,
     cheapest_table,
     good_enough,
@@ -30,15 +29,13 @@ from keyhole.defend.planner.single import (
 )
 from keyhole.defend.planner.terms import PlanTerms
 from keyhole.defend.planner.tree import WORTH, recalled_tree, tree_fits, tree_mark
+from keyhole.defend.planner.useful import VAGUE, Usefulness
 from keyhole.defend.planner.ways import AskedPart, axis_of, cuts_of, inferable, part_of, variances
 from keyhole.defend.tables.bought import BoughtTable
 from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import Dose, Quantity
-from keyhole.defend.tables.tails import ErrorLaw
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.predicate import Scalar
-
-VAGUE = "the bar of what was released before is over half of everybody, which says next to nothing (--anyway shows it)"
 
 
 @dataclass(slots=True, eq=False)
@@ -52,6 +49,11 @@ class Chooser:
     unit: Unit
     settled: set[str] = field(default_factory=set)  # what a plan was made for: it buys no more for them
     listed: frozenset[str] = frozenset()  # the statements of a file: a plan is theirs, whatever its bars
+
+    @property
+    def useful(self) -> Usefulness:
+        """What is not sold without being asked to."""
+        return Usefulness(self.columns, self.holdings, self.terms)
 
     # --- the question -------------------------------------------------------------------------------------------------
 
@@ -85,10 +87,11 @@ class Chooser:
         wanted, ledger = part.wanted, self.holdings.ledger
         if wanted.kind == "quantile":
             tree = (Found(wanted, keys, part.laid, Generation(None), q) for q in recalled_tree(ledger, wanted, analyst))
-            single = (Found(wanted, keys, part.laid, Generation(None), q) for q in recalled(ledger, wanted, analyst))
+            best = sorted(recalled(ledger, wanted, analyst), key=lambda q: q.ranks(self.terms.beta))
+            single = (Found(wanted, keys, part.laid, Generation(None), q) for q in best)
             return [*tree, *single]
         ways: list[tuple[float, int, Found]] = []
-        for number in sorted(self.holdings.generations or {0}, reverse=True):
+        for number in self.holdings.answering:
             generation = self.holdings.for_analyst(number, analyst)
             for laid in inferable(part, generation, self.columns, self._axes(generation)):
                 ways.append((_worst(variances(laid, generation)), len(ways), Found(wanted, keys, laid, generation)))
@@ -166,15 +169,13 @@ class Chooser:
         free: list[Found] = []
         open_parts: list[tuple[Keys, AskedPart]] = []
         share: Fraction | None = None
+        poor = self.holdings.ledger.left(analyst) <= 0  # nothing better can be bought
         for keys, part, ways in known:
-            vague = bool(ways) and mark not in self.listed and self.vague(ways[0])
-            if vague and self.holdings.ledger.left(analyst) <= 0:
+            vague = bool(ways) and mark not in self.listed and self.useful.vague(ways[0])
+            if vague and poor:
                 return NotSold(f"{part.wanted.label or question.sql}: {VAGUE}, and nothing is left to buy a better one")
-            if (
-                ways
-                and not vague
-                and (again or ways[0].quantile is not None or not variances(ways[0].laid, ways[0].generation))
-            ):
+            given = again or poor or bool(ways and ways[0].quantile is not None)
+            if ways and not vague and (given or not variances(ways[0].laid, ways[0].generation)):
                 free.append(ways[0])
                 continue
             if mark in self.settled and not ways:
@@ -229,24 +230,6 @@ class Chooser:
         rows = Fraction(self.holdings.ledger.rows) ** (2 if order.law == "gaussian" else 1)
         doses = tuple(Dose(d.quantity, d.noise / rows) for d in order.doses)
         return replace(order, doses=doses, people=True)
-
-    def says_nothing(self, order: Purchase) -> bool:
-        """Is the bar of a number of different values over half of all that it could be? From the declaration alone."""
-        name = order.doses[0].quantity.column
-        if self.terms.anyway or name in self.columns.ids:
-            return False
-        column = self.columns.of(name)
-        most = column.steps + 1 if isinstance(column, Cuts) else len(column.values)
-        one = float(order.doses[0].noise)
-        law = ErrorLaw(one, (), 1.0) if order.law == "gaussian" else ErrorLaw(0.0, ((one, 1),), 1.0)
-        return law.bar(self.terms.beta) > most / 2
-
-    def vague(self, found: Found) -> bool:
-        """Is the bar of what is known more than half of all it could be? Then it is not told without being asked to."""
-        n = self.holdings.n
-        if self.terms.anyway or n is None or found.quantile is not None or found.wanted.distinct:
-            return False
-        return max(bars(found.laid, found.generation, self.terms.beta).values(), default=0.0) > n / 2
 
     def _buy(
         self, question: AskedStatement, parts: Sequence[AskedPart], share: Fraction
@@ -352,34 +335,13 @@ class Chooser:
 
     def _useful(self, question: AskedStatement, chosen: Chosen, parts: Sequence[AskedPart]) -> Chosen | NotSold:
         """Not sold without being told so: an answer whose bar is more than half of all it could be."""
-        n = self.holdings.n
-        for order, _ in chosen.orders:
-            if order.laid is not None and order.laid.wanted.distinct and self.says_nothing(order):
-                return NotSold(
-                    f"{order.laid.wanted.label}: the bar would be over half of all values there are, which says next "
-                    "to nothing: nothing was spent. Allow more with a smaller --horizon, or say --anyway"
-                )
-        if self.terms.anyway or n is None:
-            return chosen
-        trial = Generation(n)
-        for order, number in chosen.orders:
-            trial = with_order(trial if trial.tables else self.holdings.generation(number), order)
-        for part in parts:
-            if part.wanted.kind == "quantile":
-                continue
-            laid, there = part.laid, trial
-            if len(chosen.orders) == 1 and chosen.orders[0][0].laid is not None:
-                known = n if laid.count.whole else None
-                laid, there = number_laid(laid), with_order(Generation(known), chosen.orders[0][0])
-            bar = max(bars(laid, there, self.terms.beta).values(), default=0.0)
-            if bar > n / 2:
-                cost = self.cost(chosen, self.holdings.ledger)
-                return NotSold(
-                    f"{part.wanted.label or question.sql}: for {self.unit} {float(cost):.4g} the bar would be over "
-                    "half of everybody, which says next to nothing: nothing was spent. Ask for fewer groups, allow "
-                    "more with a smaller --horizon, or say --anyway"
-                )
-        return chosen
+        price = f"{self.unit} {float(self.cost(chosen, self.holdings.ledger)):.4g}"
+        ranked = [part.wanted for part in parts if part.wanted.kind == "quantile"]
+        reasons = [self.useful.why_not(question, chosen, parts, price)]
+        for wanted, loss in chosen.quantiles:
+            reasons.append(self.useful.why_no_quantile(wanted, loss, price, tree=self.by_tree(wanted, ranked)))
+        found = next((reason for reason in reasons if reason), "")
+        return NotSold(found) if found else chosen
 
 
 def _worst(found: Mapping[Quantity, float]) -> float:

@@ -15,6 +15,7 @@ from keyhole.defend.tables.residuals import Names
 
 TABLE = "table"
 NUMBER = "number "
+PILOT = "pilot"  # what a plan looked at: its tables answer nothing
 
 
 @dataclass(slots=True, eq=False)
@@ -26,6 +27,7 @@ class Holdings:
     generations: dict[int, Generation] = field(default_factory=dict)
     purchases: int = 0
     rented: list[tuple[frozenset[str], Fraction]] = field(default_factory=list)  # numbers on columns without a table
+    pilots: set[int] = field(default_factory=set)  # generations that a plan looked at
     noted: set[str] = field(default_factory=set)  # questions that somebody was given an answer to
     ranked: dict[str, int] = field(default_factory=dict)  # quantiles by column and condition
     cuts: dict[str, list[int]] = field(default_factory=dict)  # of axes whose key does not list them
@@ -40,7 +42,7 @@ class Holdings:
             return
         if self.epoch != book.state.epoch or (self.seen[0] and not book.has(*self.seen)):
             self.generations, self.purchases, self.seen, self.epoch = {}, 0, (0, ""), book.state.epoch
-            self.rented, self.noted, self.ranked = [], set(), {}
+            self.rented, self.noted, self.ranked, self.pilots = [], set(), {}, set()
         for entry in book.entries(self.seen[0]):
             if entry.epoch == self.epoch and entry.kind in (Mark.RELEASE, Mark.TOLD):
                 self._take(entry)
@@ -58,6 +60,8 @@ class Holdings:
         if question == TABLE:
             table = BoughtTable.unpacked(body["answer"], body["of"][0], entry.seq)
             self.generation(table.generation).add(table)
+            if body.get("sql") == PILOT:
+                self.pilots.add(table.generation)
             self.cuts |= body["answer"].get("cuts", {})
             over = {name.partition("|")[0] for name in table.names}
             self.rented = [(columns, paid) for columns, paid in self.rented if not columns <= over]
@@ -84,8 +88,16 @@ class Holdings:
 
     @property
     def latest(self) -> int:
-        """The number of the generation that purchases go to."""
-        return max(self.generations, default=0)
+        """The number of the generation that purchases go to; never that of a pilot."""
+        found = max(self.generations, default=0)
+        return found + 1 if found in self.pilots else found
+
+    @property
+    def answering(self) -> list[int]:
+        """The generations that answers are made from, latest first. A pilot's values decided what the plan bought, so
+        what the plan left to the pilot was chosen by the pilot's own errors: bars of it would miss more often.
+        """
+        return sorted((self.generations.keys() - self.pilots) or {0}, reverse=True)
 
     def for_analyst(self, number: int, analyst: str | None) -> Generation:
         """What an analyst may be told of a generation without a new charge to him that passes his cap.

@@ -126,9 +126,12 @@ class Planning:
         self.holdings.refresh()
         if asked.question.unknown:
             return self._keys(asked, Fraction(0), "released before", analyst)
-        if self.stream is not None and self.stream.waits_for(asked.mark):
+        if self.stream is not None and self.stream.waits_for(asked.mark, analyst):
             return None
-        chosen = self.chooser.choose(asked.question, asked.mark, analyst)
+        try:
+            chosen = self.chooser.choose(asked.question, asked.mark, analyst)
+        except (BudgetExhausted, PrivacyParameterError):  # nothing is free, and nothing can be bought: refused alone
+            return None
         if isinstance(chosen, NotSold) or chosen.orders or chosen.quantiles or not self._may_hear(chosen, analyst):
             return None
         return self._answered(asked, chosen, Fraction(0), analyst)
@@ -143,7 +146,7 @@ class Planning:
                 made = self._keys(asked, ledger.spent() - before, f"buys {keys}", analyst)
                 assert made is not None
                 return made
-            if self.stream is not None and self.stream.waits_for(asked.mark):
+            if self.stream is not None and self.stream.waits_for(asked.mark, analyst):
                 self.stream.buy(analyst)
                 self.holdings.refresh()
             chosen = self.chooser.choose(asked.question, asked.mark, analyst)
@@ -268,7 +271,7 @@ class Planning:
             except QueryError as error:
                 made.append(Priced(sql, Fraction(0), "", Refused(str(error))))
                 continue
-            if self.stream is not None and self.stream.waits_for(read.mark):
+            if self.stream is not None and self.stream.waits_for(read.mark, analyst):
                 made.append(self.stream.priced(sql, read.mark, analyst))
             elif read.mark in seen:
                 made.append(Priced(sql, Fraction(0), "released before"))

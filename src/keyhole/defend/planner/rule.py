@@ -26,6 +26,7 @@ from keyhole.defend.tables.residuals import Inference, Names, Profile, subsets
 Counts = NDArray[np.int64]
 ROUNDS = 200
 REFINED = 3  # times that exact tails correct the normal ones
+SMALL_DOMAIN = 4096  # cells up to which one table of everything is always thought of
 LEAST_SHARE = 1e-4  # tables that would get less of the price are left out
 
 
@@ -60,32 +61,62 @@ class RulePlanner:
     truth: Mapping[Names, Counts]
     noise: NoiseSource
     generation: Generation = field(init=False)
+    whole: Fraction | None = field(init=False, default=None)  # the noise of a table of everything, on a small domain
     spent: Fraction = Fraction(0)
     rented: dict[Names, int] = field(default_factory=dict)
     numbers: dict[object, float] = field(default_factory=dict)
+    asked: set[object] = field(default_factory=set)
     prefix: list[tuple[int, Fraction]] = field(default_factory=list)  # distinct questions and what was paid by then
 
     def __post_init__(self) -> None:
         self.generation = Generation(self.rule.n)
+        names = tuple(sorted(self.sizes))
+        if prod(self.sizes.values()) <= SMALL_DOMAIN and names in self.truth:
+            self.whole = most_noise(self.generation, names, [], self.rule, self.sizes, everything=True)
 
     def ask(self, asked: Functional, mark: object) -> float:
         """The answer; `mark` says which question it is."""
+        self.asked.add(mark)
         if self.enough(self.generation, asked):
             return float(self.generation.value(COUNT, asked))
         if mark in self.numbers:
             return self.numbers[mark]
-        number, wide = self.rule.number(), self._union(asked.names)
-        noise = self.table_noise(asked, wide)
-        rented = Rented(number * sum(self.rented.values()), sum(self.rented.values()))
-        if worth_a_table(self.rule.price(noise), number, rented):
-            self.buy(wide, noise)
+        bought = self._worth_buying(asked)
+        if bought is not None:
+            self.buy(*bought)
+            self.prefix.append((len(self.asked), self.spent))
             return float(self.generation.value(COUNT, asked))
+        number = self.rule.number()
         self.spent += number
+        self.prefix.append((len(self.asked), self.spent))
         self.rented[asked.names] = self.rented.get(asked.names, 0) + 1
         dose = Dose(COUNT, noise_within(self.rule.within - 0.5, self.rule.beta, LAWS[self.rule.unit]))
         true = np.array(int(asked.within(self.truth[asked.names].astype(np.float64)).round()), dtype=np.int64)
         self.numbers[mark] = float(noisy(true, dose, LAWS[self.rule.unit], self.noise))
         return self.numbers[mark]
+
+    def _worth_buying(self, asked: Functional) -> tuple[Names, Fraction] | None:
+        """The table to buy now, if one is worth it.
+
+        Of a small domain the table of everything is the other way there is (price W): it is bought as soon as all that
+        is then paid is at most 2 min(distinct questions * number, W); until then nothing is paid beyond what numbers
+        alone would have cost. So at every prefix at most twice the better way is paid, whatever the order: the first
+        time that the numbers reach W, less than W was paid, and the table costs W at most.
+        """
+        number, wide = self.rule.number(), self._union(asked.names)
+        if self.whole is None:
+            noise, rented = self.table_noise(asked, wide), sum(self.rented.values())
+            worth = worth_a_table(self.rule.price(noise), number, Rented(number * rented, rented))
+            return (wide, noise) if worth else None
+        everything, noise, alone = tuple(sorted(self.sizes)), self.whole, len(self.asked) * number
+        if self.generation.tables:  # with what is known it may have more noise, and never needs less
+            noise = max(noise, self.table_noise(asked, everything, everything=True))
+        if self.spent + self.rule.price(noise) <= 2 * min(alone, self.rule.price(self.whole)):
+            return everything, noise
+        if wide == everything:
+            return None
+        noise = self.table_noise(asked, wide)
+        return (wide, noise) if self.spent + self.rule.price(noise) <= alone else None
 
     def buy(self, names: Names, noise: Fraction) -> None:
         """One table, charged, read, drawn."""
@@ -93,6 +124,13 @@ class RulePlanner:
         law, dose = LAWS[self.rule.unit], Dose(COUNT, noise)
         self.generation.add(BoughtTable(names, law, (dose,), (noisy(self.truth[names], dose, law, self.noise),)))
         self.rented = {over: k for over, k in self.rented.items() if not set(over) <= set(names)}
+
+    def against_better(self, table: Fraction) -> Fraction:
+        """The most that was paid at any moment, in units of the better way: a number for each distinct question so far,
+        or one table for `table` that answers them all. Between purchases nothing is paid, so they alone are looked at.
+        """
+        better = ((paid, min(distinct * self.rule.number(), table)) for distinct, paid in self.prefix)
+        return max((paid / price for paid, price in better), default=Fraction(0))
 
     def enough(self, generation: Generation, asked: Functional) -> bool:
         """Is it within the rule?"""
@@ -105,12 +143,12 @@ class RulePlanner:
         union = tuple(sorted({*names, *(name for over in self.rented for name in over)}))
         return union if prod(self.sizes[name] for name in union) <= 2**16 and union in self.truth else names
 
-    def table_noise(self, asked: Functional, names: Names) -> Fraction:
+    def table_noise(self, asked: Functional, names: Names, *, everything: bool = False) -> Fraction:
         """The most noise with which a table answers this question and everything like it on its columns, with what is
         known. What is like it may be known well where it is not, so both are looked at.
         """
         single = asked.vectors is not None and all(float(v.sum()) <= 1 for v in asked.vectors)
-        return most_noise(self.generation, names, [asked], self.rule, self.sizes, everything=not single)
+        return most_noise(self.generation, names, [asked], self.rule, self.sizes, everything=everything or not single)
 
 
 def most_noise(
@@ -168,7 +206,7 @@ def declared_tables(
     count = len(shapes)
     need = Allocation(matters, says, costs, np.ones(count), np.full(count, 1 / count), linear)
     ratio = np.ones(count)  # of an exact bar to the standard deviation: larger where few Laplace draws matter
-    cheapest: dict[Names, Fraction] = {}
+    cheapest = _one_table(list(shapes.values()), candidates, rule, sizes)
     for _ in range(1 if rule.unit == "rho" else REFINED):
         best = _minimax(need, ratio, rounds)
         found, bars = _within_rule(best, candidates, list(shapes.values()), need, rule, sizes)
@@ -176,6 +214,16 @@ def declared_tables(
         if not cheapest or _total(found, rule) < _total(cheapest, rule):
             cheapest = found
     return cheapest
+
+
+def _one_table(
+    asked: Sequence[Functional], candidates: Sequence[Names], rule: Rule, sizes: Mapping[str, int]
+) -> dict[Names, Fraction]:
+    """The table of all columns asked about, if it is a candidate: what many tables must beat."""
+    every = tuple(sorted({name for each in asked for name in each.names}))
+    if every not in {tuple(sorted(names)) for names in candidates}:
+        return {}
+    return {every: most_noise(Generation(rule.n), every, asked, rule, sizes)}
 
 
 def _total(tables: Mapping[Names, Fraction], rule: Rule) -> Fraction:

@@ -16,6 +16,7 @@ from keyhole.defend.planner.allocation import Allocation
 from keyhole.defend.planner.asks import AskedStatement, Wanted
 from keyhole.defend.planner.choice import Chooser, Keys
 from keyhole.defend.planner.columns import CutAxis
+from keyhole.defend.planner.holdings import PILOT
 from keyhole.defend.planner.laid import Laid, lay
 from keyhole.defend.planner.orders import Buying, Purchase, sized
 from keyhole.defend.planner.quantiles import buy_quantile, loss_of_epsilon, quantile_mark
@@ -28,9 +29,8 @@ from keyhole.defend.tables.generation import Generation
 from keyhole.defend.tables.quantity import COUNT, Quantity
 from keyhole.defend.tables.residuals import Floats, Names, subsets
 from keyhole.errors import BudgetExhausted
-from keyhole.query import Refused
 
-PILOT = Fraction(1, 20)
+PILOT_SHARE = Fraction(1, 20)
 QUANTILE = Fraction(4, 1000)  # of the budget of a file, for each quantile
 RELATIVE = 0.1  # an answer is wanted within this share of what it may be
 SMALLEST_GUESS = 20.0
@@ -57,9 +57,12 @@ class StreamPlan:
     expected: Mapping[str, AskedStatement]
     bought: bool = False
 
-    def waits_for(self, mark: str) -> bool:
-        """Is it one of those that a plan is still to be made for?"""
-        return not self.bought and mark in self.expected and mark not in self.stream.chooser.holdings.noted
+    def waits_for(self, mark: str, analyst: str | None) -> bool:
+        """Is it one of those that a plan is still to be made for? With nothing left none is made: what follows from
+        earlier purchases is then told, and the rest refused.
+        """
+        new = mark in self.expected and mark not in self.stream.chooser.holdings.noted
+        return new and not self.bought and self.stream.spend(analyst) > 0
 
     def buy(self, analyst: str | None) -> None:
         """The pilot, the plan, the tables; on the open page."""
@@ -70,15 +73,13 @@ class StreamPlan:
     def priced(self, sql: str, mark: str, analyst: str | None) -> Priced:
         """The first statement bears the price of the plan."""
         spend = self.stream.spend(analyst)
-        if spend <= 0:
-            return Priced(sql, Fraction(0), "", Refused("nothing is left of the budget: raise the budget"))
-        first = next(m for m in self.expected if self.waits_for(m))
+        first = next(m for m in self.expected if self.waits_for(m, analyst))
         unit, share = self.stream.chooser.unit, float(self.stream.terms.spend)
         if mark != first:
             return Priced(sql, Fraction(0), "from the plan for the whole file")
         how = (
             f"a plan for {len(self.expected)} statements: {share:.0%} of what is left, {unit} {float(spend):.4g}, "
-            f"{float(PILOT):.0%} of it for a pilot; tables follow from the pilot (--spend says how much)"
+            f"{float(PILOT_SHARE):.0%} of it for a pilot; tables follow from the pilot (--spend says how much)"
         )
         return Priced(sql, spend, how)
 
@@ -123,10 +124,12 @@ class StreamPlanner:
         ]
         for many, buy in ways:
             loss = loss_of_epsilon(each * len(many), self.chooser.unit, self.chooser.neighbours)
+            if self.chooser.useful.hides_ranks(many[0], loss, tree=buy is buy_tree):
+                continue  # given up
             buy(self.buying, self.chooser.part(many[0], ()), loss, analyst, many[0].label)
         for question in distinct:
             order = self.chooser.distinct(question, each)
-            if self.chooser.says_nothing(order):
+            if self.chooser.useful.says_nothing(order):
                 continue  # given up
             self.buying.buy(order, self.chooser.holdings.latest, analyst, question.sql)
         if not linear:
@@ -137,10 +140,10 @@ class StreamPlanner:
         asked = [(each, keys) for each, keys in laid if each.axes or not self._public(each)]
         if not asked:
             return
-        pilot = self._pilot([each for each, _ in asked], rest * PILOT, analyst)
+        number = self.chooser.holdings.latest + 2  # after that of the pilot
+        pilot = self._pilot([each for each, _ in asked], rest * PILOT_SHARE, analyst)
         rows = [row for each, _ in asked for row in self._rows(each, pilot)]
-        number = self.chooser.holdings.latest + 1
-        for order in self._orders([each for each, _ in asked], rows, rest * (1 - PILOT)):
+        for order in self._orders([each for each, _ in asked], rows, rest * (1 - PILOT_SHARE)):
             self.buying.buy(order, number, analyst, "a plan for a whole file")
 
     def _public(self, laid: Laid) -> bool:
@@ -176,7 +179,7 @@ class StreamPlanner:
             check_drawable(order.doses, law)
         means = [sized(each, (), (quantity,), law, neighbours) for quantity in sums]
         for order in (*orders, *(m for m in means if drawable(m.doses, law))):
-            self.buying.buy(order, number, analyst, "pilot")
+            self.buying.buy(order, number, analyst, PILOT)
         return self.chooser.holdings.generation(number)
 
     def _people(self, pilot: Generation) -> float:

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from keyhole.defend.loss import exact
+from keyhole.defend.loss import Number, exact
 from keyhole.defend.updates.base import DatabaseUpdate
 from keyhole.defend.updates.median import Median
 from keyhole.defend.updates.multiplicative_weights import MultiplicativeWeights
 from keyhole.defend.updates.perceptron import Perceptron
 from keyhole.errors import PrivacyParameterError
 
-Plan = TypeVar("Plan")
+
+class PricedPlan(Protocol):
+    """A plan made from public numbers alone: what it costs, and how far off its answers can be."""
+
+    @property
+    def epsilon(self) -> Number:
+        """Of the whole."""
+
+    @property
+    def bar(self) -> int:
+        """In people."""
+
+
+Plan = TypeVar("Plan", bound=PricedPlan)
 
 UPDATES: dict[str, Callable[[int, float], DatabaseUpdate[Any]]] = {
     "multiplicative-weights": MultiplicativeWeights,
@@ -36,5 +49,5 @@ def best_plan(plan: Callable[[Fraction], Plan], deltas: Iterable[Fraction], accu
             if not made and delta == listed[-1]:
                 raise
     if accuracy is not None:
-        return min(made, key=lambda p: exact(p.epsilon))  # type: ignore[attr-defined]
-    return min(made, key=lambda p: p.bar)  # type: ignore[attr-defined]
+        return min(made, key=lambda p: exact(p.epsilon))
+    return min(made, key=lambda p: p.bar)

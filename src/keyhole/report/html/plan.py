@@ -71,7 +71,7 @@ def everybody_page(found: Mapping[str, Any]) -> str:
         Tile(f"{two:,}", "by at most two questions", "bad" if two else "good"),
         Tile(f"{open_:,}", "undecided", "warn" if open_ else "good"),
     ]
-    under = [f"Set-up took {found['seconds']} s; nothing private was read."]
+    under = [f"Allowed: {found['allowed']}.", f"Set-up took {found['seconds']} s; nothing private was read."]
     return page("plan for everybody", sentence, "bad" if exposed else "good", under, tiles, _overview(found))
 
 

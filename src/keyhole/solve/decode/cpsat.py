@@ -1,15 +1,8 @@
-"""Integer systems lo <= C z <= hi, 0 <= z <= top, solved exactly by CP-SAT in a child process.
-
-CP-SAT (OR-tools) and HiGHS cannot live in one process, so the solver always runs in a child that speaks JSON: this
-module is also the child's program (`python -m keyhole.solve.decode.cpsat`).
-"""
+"""Integer systems lo <= C z <= hi, 0 <= z <= top, solved exactly by CP-SAT, in the process where it runs (`apart`)."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -18,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import MissingExtra
+from keyhole.solve.integers.apart import apart
 from keyhole.solve.status import SolverStatus
 
 Ints = NDArray[np.int64]
@@ -54,7 +47,7 @@ def solve_integers(
     ([[1, 1, 0]], True)
     """
     job = _job(np.asarray(C), lo, hi, top) | {"seconds": seconds, "samples": samples, "seed": seed, "every": EVERY}
-    reply = _reply(job)
+    reply = apart(_solved, job)
     found = np.array(reply["solutions"], dtype=np.int64).reshape(-1, len(top))
     complete = reply["status"] == SolverStatus.OPTIMAL.value
     return IntegerSolution(found, SolverStatus(reply["status"]), complete and len(found) == 1, complete)
@@ -71,7 +64,7 @@ def extreme_tables(
     [[0, 1, 1]]
     """
     job = _job(np.asarray(C), lo, hi, top) | {"seconds": seconds, "seed": 1, "wanted": [list(w) for w in wanted]}
-    return np.array(_reply(job)["solutions"], dtype=np.int64).reshape(-1, len(top))
+    return np.array(apart(_solved, job)["solutions"], dtype=np.int64).reshape(-1, len(top))
 
 
 def solver_here() -> bool:
@@ -85,22 +78,8 @@ def _job(C: NDArray[Any], lo: Ints, hi: Ints, top: Ints) -> dict[str, Any]:
     return {"rows": rows} | ends
 
 
-def _reply(job: dict[str, Any]) -> dict[str, Any]:
-    """What the child says."""
-    if not solver_here():
-        raise MissingExtra("exact integer decoding", "attack")
-    child = subprocess.run(
-        [sys.executable, "-m", "keyhole.solve.decode.cpsat"],
-        input=json.dumps(job), capture_output=True, text=True, timeout=job["seconds"] + 60, check=False,
-    )  # fmt: skip
-    if child.returncode != 0:
-        raise RuntimeError(f"the CP-SAT child failed: {child.stderr.strip().splitlines()[-1:]}")
-    reply: dict[str, Any] = json.loads(child.stdout)
-    return reply
-
-
-def _child(job: dict[str, Any]) -> dict[str, Any]:
-    """Runs in the child: build the model, list every solution if they are few, pull some apart if they are many."""
+def _solved(job: dict[str, Any]) -> dict[str, Any]:
+    """Runs apart: build the model, list every solution if they are few, pull some apart if they are many."""
     import random
     import time
 
@@ -153,7 +132,7 @@ def _child(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def _extremes(wanted: list[list[int]], model: Any, z: list[Any], solver: Any, end: float) -> list[list[int]]:
-    """Runs in the child: one end after the other, each from the table before it."""
+    """Runs apart: one end after the other, each from the table before it."""
     import time
 
     found: list[list[int]] = []
@@ -179,7 +158,3 @@ def _extremes(wanted: list[list[int]], model: Any, z: list[Any], solver: Any, en
         for v, value in zip(z, table, strict=True):
             model.add_hint(v, value)
     return found
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(_child(json.loads(sys.stdin.read()))))

@@ -1,4 +1,4 @@
-"""A matrix that is only ever multiplied: bit-packed or dense rows, with a weight per column and per row."""
+"""A matrix that is only ever multiplied: bit-packed, sparse or dense rows, with a weight per column and per row."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.solve.decode.bitrows import Floats, Words, matvec, padded, rmatvec
+from keyhole.solve.decode.csr import Csr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """diag(rows) B diag(columns), with B given as bits (m, words) or dense (m, p).
+    """diag(rows) B diag(columns), with B given as bits (m, words), dense (m, p) or sparse.
 
     >>> from keyhole.solve.decode.bitrows import pack
     >>> op = Operator(pack(np.array([[1, 0, 1]])), None, np.array([1.0, 1.0, 2.0]), np.array([10.0]))
@@ -23,6 +24,7 @@ class Operator:
     dense: Floats | None
     columns: Floats
     rows: Floats
+    csr: Csr | None = None
 
     @property
     def m(self) -> int:
@@ -38,6 +40,8 @@ class Operator:
         """The matrix times u."""
         if self.bits is not None:
             return np.asarray(self.rows * matvec(self.bits, padded(self.columns * u)))
+        if self.csr is not None:
+            return np.asarray(self.rows * self.csr.apply(self.columns * u))
         assert self.dense is not None
         return np.asarray(self.rows * (self.dense @ (self.columns * u)))
 
@@ -45,6 +49,8 @@ class Operator:
         """The transposed matrix times r."""
         if self.bits is not None:
             return np.asarray(self.columns * rmatvec(self.bits, self.rows * r)[: self.p])
+        if self.csr is not None:
+            return np.asarray(self.columns * self.csr.adjoint(self.rows * r))
         assert self.dense is not None
         return np.asarray(self.columns * (self.dense.T @ (self.rows * r)))
 
@@ -52,5 +58,7 @@ class Operator:
         """Squared norm of every column."""
         if self.bits is not None:
             return np.asarray(self.columns**2 * rmatvec(self.bits, self.rows**2)[: self.p])
+        if self.csr is not None:
+            return np.asarray(self.columns**2 * self.csr.squared().adjoint(self.rows**2))
         assert self.dense is not None
         return np.asarray(self.columns**2 * ((self.dense**2).T @ self.rows**2))

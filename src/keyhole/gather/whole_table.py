@@ -1,0 +1,99 @@
+"""Statements that look at the whole table in public ways, read with what the engine computes of it in its place."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from keyhole.errors import DIFFERS, QueryError, UnsupportedQuery
+from keyhole.gather.row_groups import by_row_groups
+from keyhole.gather.thresholds import with_thresholds
+from keyhole.query import FINER, Statement
+from keyhole.schema import WholeTableColumn
+from keyhole.sql import Unread, read
+from keyhole.sql.clock import told
+from keyhole.sql.dialects import carried
+from keyhole.sql.engines import Dialect
+from keyhole.sql.finer import NotTold
+from keyhole.sql.whole_table import whole_table
+from keyhole.tables import Roster, Source
+
+_LOOKS = re.compile(r"\bOVER\s*\(|\(\s*(?:SELECT|WITH)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeTableReader:
+    """Reads what was refused as it stands, over a table; the roster (and the source) keep the columns it computes."""
+
+    roster: Roster
+    source: Source | None = None
+
+    def read(
+        self, sql: str, dialect: str, now: dt.date | None, refused: QueryError, *, answered: bool = False
+    ) -> tuple[Statement, ...]:
+        """What a statement asks: windows and subqueries over public columns are computed first.
+
+        Guarantee: over all public rows and made-up private values, the statement and what is returned give the same
+        rows in the engine. Raises `refused`, or why what looks at the whole table is not judged. Cost: two copies of
+        the table, and four runs of the statement.
+        """
+        if not _LOOKS.search(sql) and not self.roster.schema.related:
+            raise refused
+        carry = carried(sql if now is None else told(sql, dialect, now), dialect, self.roster.schema)
+        tree = None if carry.reason else _tree(carry.sql)
+        if tree is None:
+            raise refused
+        if self.source is not None and not answered:
+            groups = by_row_groups(tree, self.roster.schema, self.source)
+            if groups is not None:
+                return groups
+        if not _LOOKS.search(sql):
+            raise refused
+        told_more = with_thresholds(tree, self.roster.schema, self.source) if self.source is not None else None
+        try:
+            if told_more is None:
+                return self._opened(carry.sql, tree, refused)
+            with_numbers = told_more.tree.sql(dialect="duckdb")
+            found = self._opened(with_numbers, told_more.tree, None)
+        except NotTold as why:
+            raise UnsupportedQuery(str(why), sql, refused.position) from None
+        except QueryError as error:
+            if error is refused:
+                raise
+            raise UnsupportedQuery(error.message, sql, refused.position) from None
+        return (*told_more.asked, *(replace(part, certainty=FINER) for part in found))
+
+    def _opened(self, sql: str, tree: exp.Expr, refused: QueryError | None) -> tuple[Statement, ...]:
+        """The statement with public columns for what looks at the whole table; `refused` if nothing does."""
+        made, columns = whole_table(tree, self.roster.schema)
+        if not columns:
+            if refused is not None:
+                raise refused
+            return read(sql, Dialect.DUCKDB, self.roster.schema)
+        if said := self._computed(columns):
+            raise NotTold(said)
+        text = made.sql(dialect="duckdb")
+        found = read(text, Dialect.DUCKDB, self.roster.schema)
+        if not self.roster.alike(found[0].table, sql, text):
+            raise Unread(DIFFERS)
+        return found
+
+    def _computed(self, columns: Sequence[WholeTableColumn]) -> str:
+        said = self.roster.compute(columns)
+        if self.source is not None:
+            self.source.adopt(self.roster.schema)
+        return said
+
+
+def _tree(sql: str) -> exp.Expr | None:
+    try:
+        found = sqlglot.parse(sql, read="duckdb")
+    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
+        return None
+    return found[0] if len(found) == 1 and isinstance(found[0], exp.Select) else None
