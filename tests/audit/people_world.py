@@ -19,7 +19,7 @@ import numpy as np
 
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
-from keyhole.audit.people import solve
+from keyhole.solve.counting import solve
 from keyhole.knowledge import Config
 from keyhole.predicate import Has, Leaf, evaluate, leaf_truth
 from keyhole.solve.counting import OPEN, Conflict, Forced, Network
