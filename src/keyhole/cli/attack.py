@@ -60,7 +60,9 @@ class Listing(StrEnum):
 HELP = """Rebuild private values from a transcript of questions and answers.
 
 TRANSCRIPT is JSONL, one {"sql": ..., "answer": ..., "noise": ...} a line. The data is the public half of the
-table: who there is, with the columns anybody may know; a private column in it is not read.
+table: who there is, with the columns anybody may know; a private column in it is not read. Rows with one id are records
+of one person: each is guessed, and so is their total. Counts of people by rows of other tables ([tables.*] in
+keyhole.toml) are used for who has such a row.
 
 \b
 Examples

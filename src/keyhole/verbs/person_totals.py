@@ -20,7 +20,7 @@ from keyhole.tables import DuckDBRoster
 class PersonTotal:
     """The total of a column over a person's records (numbered from 0).
 
-    `error` is at most the standard error: that of a sum is at most the sum of those of its parts. `certain`: the total
+    The standard error is at most `error`: that of a sum is at most the sum of those of its parts. `certain`: the total
     follows from exact answers, though no record of his need.
     """
 

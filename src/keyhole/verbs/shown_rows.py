@@ -67,7 +67,9 @@ def shown_rows(evidence: Evidence, people: DuckDBRoster, warnings: list[str]) ->
         warnings.append(f"{len(told):,} conditions of people are known or guessed: the {LISTED:,} surest are listed")
     told = told[:LISTED]
     labels = people.labels(np.array([each.rows[0] for each in told], dtype=np.int64)) if told else []
-    return tuple(
-        ShownRow(label, each.rows, in_words(each.leaf, True), each.chance, each.proved)
-        for label, each in zip(labels, told, strict=True)
-    )
+    shown: dict[tuple[object, ...], ShownRow] = {}  # by either key the same is known of somebody with one record
+    for label, each in zip(labels, told, strict=True):
+        words = in_words(each.leaf, True)
+        row = ShownRow(label, each.rows, words, each.chance, each.proved)
+        shown.setdefault((each.rows, words, each.chance, each.proved), row)
+    return tuple(shown.values())
