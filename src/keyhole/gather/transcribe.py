@@ -88,7 +88,8 @@ def lowered(
             except QueryError as refused:
                 if again is None:
                     raise
-                first, *others = again.read(line.sql, line.dialect, when, refused)
+                given = line.answer is not ABSENT
+                first, *others = again.read(line.sql, line.dialect, when, refused, answered=given)
         except Unread as error:
             found.append(Read(line, Statement(line.sql, ()), unjudged=str(error)))
         except QueryError as error:

@@ -12,6 +12,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.errors import DIFFERS, QueryError, UnsupportedQuery
+from keyhole.gather.row_groups import by_row_groups
 from keyhole.gather.thresholds import with_thresholds
 from keyhole.query import FINER, Statement
 from keyhole.schema import WholeTableColumn
@@ -33,18 +34,26 @@ class WholeTableReader:
     roster: Roster
     source: Source | None = None
 
-    def read(self, sql: str, dialect: str, now: dt.date | None, refused: QueryError) -> tuple[Statement, ...]:
+    def read(
+        self, sql: str, dialect: str, now: dt.date | None, refused: QueryError, *, answered: bool = False
+    ) -> tuple[Statement, ...]:
         """What a statement asks: windows and subqueries over public columns are computed first.
 
         Guarantee: over all public rows and made-up private values, the statement and what is returned give the same
         rows in the engine. Raises `refused`, or why what looks at the whole table is not judged. Cost: two copies of
         the table, and four runs of the statement.
         """
-        if not _LOOKS.search(sql):
+        if not _LOOKS.search(sql) and not self.roster.schema.related:
             raise refused
         carry = carried(sql if now is None else told(sql, dialect, now), dialect, self.roster.schema)
         tree = None if carry.reason else _tree(carry.sql)
         if tree is None:
+            raise refused
+        if self.source is not None and not answered:
+            groups = by_row_groups(tree, self.roster.schema, self.source)
+            if groups is not None:
+                return groups
+        if not _LOOKS.search(sql):
             raise refused
         told_more = with_thresholds(tree, self.roster.schema, self.source) if self.source is not None else None
         try:

@@ -1,7 +1,8 @@
 """What means the same in every engine: the portable core, decided by one allow-list walk over the syntax tree.
 
 What is on the list: columns compared with constants, BETWEEN, IN, IS NULL, AND, OR, NOT, LIKE without a backslash,
-+ - * on numbers, CASE, plain aggregates, GROUP BY, HAVING, simple subqueries. Anything else (/, %, casts, functions)
++ - * on numbers, CASE, plain aggregates, GROUP BY, HAVING, simple subqueries, the year, quarter, month and day of DATE
+(`calendar.py`). Anything else (/, %, casts, functions)
 may differ, and so does more in engines that compare texts without regard to case.
 """
 
@@ -11,7 +12,8 @@ import re
 
 from sqlglot import exp
 
-from keyhole.schema import Kind, Schema
+from keyhole.schema import Kind, Schema, folded
+from keyhole.sql.calendar import is_calendar
 from keyhole.sql.caseless import differs_by_case
 from keyhole.sql.engines import CASELESS, Dialect
 from keyhole.sql.translate import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, word
@@ -39,6 +41,7 @@ _STATISTICAL = (exp.Avg, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSa
 _ALLOWED = frozenset((*_PLAIN, *_STATISTICAL))
 # arguments that are no nodes, and change nothing that is judged
 _FLAGS = frozenset({"this", "quoted", "is_string", "desc", "nulls_first", "big_int", "negate", "materialized"})
+_MOMENTS = frozenset((exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ, exp.DType.DATETIME2))
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?|\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
@@ -59,8 +62,13 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
         texts.add(name)
     if dialect in CASELESS and _has_text(tree, texts) and (why := differs_by_case(tree, texts, schema.spelt)):
         return why
-    for node in tree.walk(prune=_is_day):
-        if _is_day(node):
+    days = {folded(c.name) for c in schema.columns if c.kind is Kind.DATE}
+
+    def same(node: exp.Expr) -> bool:
+        return _is_day(node) or is_calendar(node, days, dialect)
+
+    for node in tree.walk(prune=same):
+        if same(node):
             continue
         why = _differs(node, dialect, numbers, texts)
         if why:
@@ -132,7 +140,7 @@ def _is_day(node: exp.Expr) -> bool:
         return False
     if node.to.is_type("date"):
         return _DAY.fullmatch(node.this.name) is not None
-    return node.to.is_type("timestamp", "datetime2") and _MOMENT.fullmatch(node.this.name) is not None
+    return node.to.this in _MOMENTS and _MOMENT.fullmatch(node.this.name) is not None
 
 
 def _nodes(value: object) -> bool:

@@ -68,6 +68,8 @@ class _WholeTable:
         self.tables = {tuple(folded(part.name) for part in table.parts) for table in tables}
 
     def made(self) -> tuple[exp.Expr, tuple[WholeTableColumn, ...]]:
+        if self.schema.several and len(self.tables) != 1:
+            return self.tree, ()
         if len(self.tables) != 1 or self.schema.table_named(next(iter(self.tables))[-1]) is not None:
             raise NotTold("subqueries and windows over several tables are not judged: put them in --view")
         for node in list(_outermost(self.tree)):

@@ -151,6 +151,9 @@ class Roster(Protocol):
     def classes(self, expressions: Sequence[str]) -> Rows:
         """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
 
+    def faults(self, parts: Sequence[tuple[Predicate, str | None]]) -> list[str | None]:
+        """`fault` of many conditions and weights."""
+
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection to a public condition or weight, or None if it can be evaluated."""
 
@@ -190,6 +193,9 @@ class Source(Roster, Protocol):
 
     def values(self, column: str) -> PrivateValues:
         """A private numeric column, in row order."""
+
+    def row_values(self, table: str, column: str) -> list[Scalar | None]:
+        """The values of a column of another table's rows, in their order, NULL last."""
 
     def truths(self, leaves: Sequence[Leaf]) -> Mapping[Leaf, NDArray[np.int8]]:
         """Each private condition on each record: 1 true, 0 false, -1 NULL."""

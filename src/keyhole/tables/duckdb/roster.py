@@ -36,6 +36,7 @@ from keyhole.query import Query, Statement
 from keyhole.schema import Role, Schema, WholeTableColumn
 from keyhole.tables.base import GroupKey, ProbeTable, Rows
 from keyhole.tables.duckdb.patterns import group
+from keyhole.tables.duckdb.template_truths import template_truths
 
 
 class DuckDBRoster:
@@ -105,6 +106,13 @@ class DuckDBRoster:
         except duckdb.Error as error:
             return str(error).splitlines()[0]
         return None
+
+    def faults(self, parts: Sequence[tuple[Predicate, str | None]]) -> list[str | None]:
+        """The engine's objections, or None, to many conditions and weights; those of one template at once."""
+        plain = [(i, to_sql(where)) for i, (where, weight) in enumerate(parts) if weight is None]
+        ran = template_truths(self._con, "people", [text for _, text in plain], self.n)
+        fine = {plain[at][0] for at in ran}
+        return [None if i in fine else self.fault(*part) for i, part in enumerate(parts)]
 
     def probe(self) -> ProbeTable:
         """A made-up table with the public values of this one (all, or those of some records); always the same one."""
@@ -203,7 +211,7 @@ class DuckDBRoster:
             text = f"SELECT DISTINCT {listed} FROM {table} WHERE {to_sql(where)} ORDER BY ALL"
             names = [k.name for k in keys]
             rows = con.execute(text).fetchall()
-            found.extend({k: _plain(v) for k, v in zip(names, row, strict=True)} for row in rows)
+            found.extend({k: plain_value(v) for k, v in zip(names, row, strict=True)} for row in rows)
         return found
 
     def spellings(self, column: str) -> frozenset[str]:
@@ -218,7 +226,7 @@ class DuckDBRoster:
         rows = self._con.execute(f"SELECT DISTINCT {name} AS v FROM people WHERE v IS NOT NULL ORDER BY v").fetchall()
         text = f"SELECT dense_rank() OVER (ORDER BY {name} NULLS LAST) - 1 AS code FROM people ORDER BY rowid"
         codes = np.asarray(self._con.execute(text).fetchnumpy()["code"], dtype=np.int64)
-        plain = tuple(value for value in (_plain(row[0]) for row in rows) if value is not None)
+        plain = tuple(value for value in (plain_value(row[0]) for row in rows) if value is not None)
         return plain, codes
 
     def valued(self, column: str) -> NDArray[np.bool_]:
@@ -268,7 +276,8 @@ def _read(predicate: Predicate) -> frozenset[str]:
     return frozenset(found)
 
 
-def _plain(value: Any) -> Scalar | None:
+def plain_value(value: Any) -> Scalar | None:
+    """A value as the engine hands it over: numbers exact, what Python has no word for as text."""
     if isinstance(value, float):
         return Decimal(repr(value))
     if value is None or isinstance(value, bool | int | str | Decimal | dt.date | dt.datetime):

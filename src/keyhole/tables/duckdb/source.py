@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import DataError
-from keyhole.predicate import Leaf, Opaque, quote_name, to_sql
+from keyhole.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
 from keyhole.query import CUT, Query, Statement
 from keyhole.schema import Kind, Role, Schema
 from keyhole.tables.base import GroupKey, PrivateValues
 from keyhole.tables.duckdb.copy import copied
-from keyhole.tables.duckdb.roster import DuckDBRoster, first, number
+from keyhole.tables.duckdb.roster import DuckDBRoster, first, number, plain_value
 from keyhole.tables.duckdb.wide import wide_number
 from keyhole.tables.seal import Seal, digest, sealed
 
@@ -115,6 +115,12 @@ class DuckDBSource(DuckDBRoster):
                 text = f"SELECT replace(coalesce({name}, 0)::VARCHAR, '.', '') FROM secrets"
                 units = np.array([int(row[0]) for row in self._secrets.execute(text).fetchall()], dtype=object)
         return PrivateValues(np.asarray(present, dtype=np.bool_), units, digits, np.asarray(floats, dtype=np.float64))
+
+    def row_values(self, table: str, column: str) -> list[Scalar | None]:
+        """The values of a column of another table's rows, in their order, NULL last."""
+        name = quote_name(column)
+        text = f"SELECT DISTINCT {name} AS v FROM {held_as(table)} ORDER BY v NULLS LAST"
+        return [plain_value(row[0]) for row in self._secrets.execute(text).fetchall()]
 
     def holds(self, condition: str) -> bool:
         """Does an SQL condition hold for some record? A failure of the engine is told without its words."""
