@@ -87,6 +87,8 @@ def _dense_atoms(A: NDArray[Any]) -> tuple[Atoms, bool]:
         patterns = np.ascontiguousarray(patterns)
         keys = patterns.view([("", patterns.dtype)] * patterns.shape[1]).ravel()
         _, at, of, sizes = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+        order = np.argsort(at)  # in the order of the first record of each
+        at, sizes, of = at[order], sizes[order], np.argsort(order)[of.ravel()]
     else:
         at, of, sizes = np.zeros(1, dtype=np.int64), np.zeros(n, dtype=np.int64), np.array([n])
     coefficients = A[:, at]
@@ -146,7 +148,8 @@ def subset(j: int) -> Predicate:
 
 def _answer(value: Decimal, noise: Noise | None) -> Answer:
     if noise is None:
-        return Answer(value, Fraction(value), Fraction(value))
+        exact = Fraction(value)
+        return Answer(value, exact, exact)
     if noise.kind in ("uniform", "rounded"):
         return Answer(value, Fraction(value) - noise.scale, Fraction(value) + noise.scale, noise)
     return Answer(value, None, None, noise)

@@ -36,6 +36,7 @@ class NoiseLaw(IntEnum):
     INTERVAL = 3  # rounded, uniform, suppressed or one-sided: the truth lies in [lo, hi], nothing else is known
     LAPLACE_BETWEEN = 4  # clamped or suppressed after the noise: the truth with its noise lies in [lo, hi]
     GAUSSIAN_BETWEEN = 5
+    GROSS = 6  # exact, or grossly wrong: what `l1` makes of exact answers that contradict one another
 
 
 FEW_UNKNOWNS = 1_500  # up to so many unknowns, or entries, rows are kept dense or as bits
@@ -130,7 +131,7 @@ class Problem:
     def touched(self) -> NDArray[np.bool_]:
         """The unknowns that some row has."""
         if self.bits is None:
-            return self.totals().any(axis=0) if self.csr is None else self.csr.touched()
+            return np.asarray(self.totals().any(axis=0)) if self.csr is None else self.csr.touched()
         some = np.bitwise_or.reduce(self.bits, axis=0) if self.m else np.zeros(0, dtype=np.uint64)
         return unpack(some[None, :], self.K)[0] if len(some) else np.zeros(self.K, dtype=bool)
 
@@ -304,6 +305,9 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
         if noise.scale == 0:
             return y, y, y, 0.0, NoiseLaw.EXACT
         return y, -np.inf, np.inf, float(noise.scale * abs(row.scale)), LAWS[noise.kind]
+    if row.lo is not None and row.lo is row.hi:  # one number, read once
+        one = float(row.lo)
+        return one, one, one, 0.0, NoiseLaw.EXACT
     lo = -np.inf if row.lo is None else float(row.lo)
     hi = np.inf if row.hi is None else float(row.hi)
     if row.exact or lo == hi:

@@ -82,7 +82,8 @@ def _every_atom(p: Problem) -> Problem:
         return p
     rest = replace(
         p, bits=None if p.bits is None else p.bits[~split], dense=None if p.dense is None else p.dense[~split],
-        csr=None if p.csr is None else p.csr.take(~split), y=p.y[~split], lo=p.lo[~split], hi=p.hi[~split], scale=p.scale[~split], law=p.law[~split],
+        csr=None if p.csr is None else p.csr.take(~split),
+        y=p.y[~split], lo=p.lo[~split], hi=p.hi[~split], scale=p.scale[~split], law=p.law[~split],
         numbers=tuple(name for name, gone in zip(p.numbers, split, strict=True) if not gone),
     )  # fmt: skip
     return stacked(rest, Csr.of_rows(rows, p.p), np.array(y), names)

@@ -63,7 +63,7 @@ def _once(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, NDArr
     if not noisy.any():
         return problem, unstated, ()
     if problem.csr is not None:
-        question = group_columns(problem.csr.starts, problem.csr.columns, problem.csr.values)[0]
+        question = group_columns(problem.csr.starts, problem.csr.columns, problem.csr.values)[0].astype(np.int64)
     else:
         matrix = problem.bits if problem.bits is not None else problem.totals()
         lines = np.ascontiguousarray(matrix).view(np.uint8).reshape(problem.m, -1)
@@ -124,7 +124,8 @@ def _fit(problem: Problem, used: NDArray[np.bool_]) -> tuple[Floats, int]:
     lower, upper = calm.lower[touched], calm.upper[touched]
     inside = (found > lower + 1e-4 * (1 + np.abs(found))) & (found < upper - 1e-4 * (1 + np.abs(found)))
     noisy = np.isin(calm.law, NOISY)
-    rank = min(int(inside.sum()), int(np.linalg.matrix_rank(B[noisy][:, inside])) if inside.any() else 0)
+    C = B[noisy][:, inside]
+    rank = int(np.linalg.matrix_rank(C.T @ C, hermitian=True)) if inside.any() else 0
     return np.asarray(problem.design() @ u), int(noisy.sum()) - rank
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.batch import midpoint
@@ -70,8 +72,8 @@ class SparseSystem:
         off = np.abs(u - np.clip(u, lower, upper)).max(initial=0.0)
         if off <= 1e-9 * (1 + np.abs(u).max(initial=0.0)):
             return u, status
-        ends = ((end - self.middle) * self.root for end in (lower, upper))
-        t, ended = box_least_squares(self.A, self.y, *ends, (u - self.middle) * self.root, watch=watch)
+        low, high, start = ((end - self.middle) * self.root for end in (lower, upper, u))
+        t, ended = box_least_squares(self.A, self.y, low, high, start, watch=watch)
         return self.means(t), ended
 
 
@@ -151,7 +153,7 @@ class _Secrets:
         return np.asarray(np.where(open_, np.inf, np.minimum(error, prior)))
 
 
-def moderated(variance: Floats, classes: Floats, drawn: int) -> Floats:
+def moderated(variance: Floats, classes: NDArray[Any], drawn: int) -> Floats:
     """Variances from few draws each, drawn halfway to the mean of their class where they may be alike.
 
     A variance of three draws is right to a factor of two or so; records asked about equally often are mostly known

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -15,9 +16,18 @@ from keyhole.attack.decoding_problem import Problem, assemble
 from keyhole.attack.records import RecordRows, record_blocks
 from keyhole.evidence import Evidence
 from keyhole.solve.decode.bitrows import unpack, words_for
+from keyhole.solve.decode.csr import Csr
 from keyhole.solve.status import SolverStatus
 
-BLOCK = 16  # rows walked per pass over memory
+BLOCK = 16  # rows walked at a time, at least
+_AT_ONCE = 1 << 20  # coefficients walked at a time, if these are more rows
+
+
+def at_once(n: int) -> int:
+    """How many rows about n records are walked at a time: memory stays O(n)."""
+    return max(BLOCK, _AT_ONCE // max(1, n))
+
+
 Order = Literal["cyclic", "random", "norm"]
 
 
@@ -35,13 +45,14 @@ class Streaming(ABC):
 
     def observe(self, evidence: Evidence) -> None:
         """Walk a block of rows, in order, once."""
-        for rows in record_blocks(assemble(self.target, evidence), self.name, BLOCK):
+        for rows in record_blocks(assemble(self.target, evidence), self.name, at_once(self.target.n)):
             self.walk(rows)
 
     def walk(self, rows: RecordRows) -> None:
         """Walk rows over record coordinates, in order."""
-        for start in range(0, len(rows), BLOCK):
-            residuals = self._walk(rows.take(slice(start, start + BLOCK)))
+        size = at_once(self.target.n)
+        for start in range(0, len(rows), size):
+            residuals = self._walk(rows if len(rows) <= size else rows.take(slice(start, start + size)))
             self.squares += float(residuals @ residuals)
             self.met += len(residuals)
             self.rows_seen += len(residuals)
@@ -109,18 +120,23 @@ class Tape:
         ends: list[tuple[Floats, ...]] = []
         lower, upper = np.full(width, -np.inf), np.full(width, np.inf)
         kinds: list[tuple[bool, int]] = []
+        sparse: list[Csr] = []  # if the log begins with sparse rows: 12 bytes an entry, kept in memory
         packed, wide = Path(folder) / "rows.bits", Path(folder) / "rows.weights"
         with packed.open("wb") as bits, wide.open("wb") as weights:
             for problem in problems:
-                for part in record_blocks(problem, "replaying", BLOCK):
-                    matrix, file = (part.bits, bits) if part.bits is not None else (part.dense, weights)
-                    assert matrix is not None
-                    matrix.tofile(file)
-                    kinds.append((part.bits is not None, len(part)))
+                for part in record_blocks(problem, "replaying", at_once(target.n)):
+                    if sparse or (part.csr is not None and not kinds):
+                        sparse.append(part.sparse())
+                    else:
+                        matrix, file = (part.bits, bits) if part.bits is not None else (part.weights(), weights)
+                        matrix.tofile(file)
+                        kinds.append((part.bits is not None, len(part)))
                     ends.append((part.lo, part.hi, part.noise, part.laplace, part.norms()))
                     lower, upper = np.maximum(lower, part.lower), np.minimum(upper, part.upper)
         lo, hi, noise, laplace, norms = (np.concatenate(column) for column in zip(*ends, strict=True))
-        if all(plain for plain, _ in kinds):
+        if sparse:
+            rows = RecordRows(None, None, lo, hi, noise, laplace, lower, upper, reduce(Csr.stacked, sparse))
+        elif all(plain for plain, _ in kinds):
             rows = RecordRows(_mapped(packed, np.uint64, len(lo)), None, lo, hi, noise, laplace, lower, upper)
         else:
             path = _widened(packed, wide, kinds, width)
@@ -165,7 +181,7 @@ def replay(
     (Strohmer and Vershynin 2009). Ends when a pass met residuals below `tolerance` times the answers' size, or when the
     median residual of the last 25 passes is not 0.1 % below that of the 25 before. Memory stays O(n).
     """
-    m = len(tape.rows)
+    m, size = len(tape.rows), at_once(attack.target.n)
     if m == 0:
         return 0
     rng = rng or np.random.default_rng(0)
@@ -182,8 +198,8 @@ def replay(
         else:
             index = rng.choice(m, size=m, p=share)
         attack.begin_pass()
-        for start in range(0, m, BLOCK):
-            attack.walk(tape.rows.take(index[start : start + BLOCK]))
+        for start in range(0, m, size):
+            attack.walk(tape.rows.take(index[start : start + size]))
         history.append(attack.residual)
         if watch is not None:
             try:

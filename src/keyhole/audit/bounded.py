@@ -143,17 +143,19 @@ def bounded(
         return None
     made = _distinct(made)
     listed = [row.sparse() for _, row in made]
-    unknowns = np.unique(np.concatenate([at for at, _ in listed])) if listed else np.zeros(0, dtype=np.int64)
-    unknowns = np.union1d(unknowns, _ordered(system, features))
+    touched = np.zeros(system.unknowns, dtype=np.bool_)
+    for at in (*(at for at, _ in listed), _ordered(system, features)):
+        touched[at] = True
+    unknowns = np.flatnonzero(touched)
     unknowns = unknowns[_present(system, unknowns)]
     polytope = _polytope(system, evidence, listed, unknowns, [_ends(c, row.scale) for c, row in made])
     before = polytope.records
     polytope = replace(polytope, records=_met(before, [learned.get(u) for u in unknowns.tolist()]))
-    names = [system.features[u // K].column or "" for u in unknowns.tolist()]
+    held = {f: grids[system.features[f].column or ""] for f in features}
     used = frozenset(c.number for c in rows)
     rows = [c for c, _ in made]
     strict = frozenset(i for i, c in enumerate(rows) if not c.exact and c.fact is None and c.judged_as != GIVEN)
-    question = RangeProblem(polytope, [grids[name] for name in names], strict, _tables(rows))
+    question = RangeProblem(polytope, [held[f] for f in (unknowns // K).tolist()], strict, _tables(rows))
     question = replace(question, equations=frozenset(i for i, c in enumerate(rows) if c.exact))
     scales, listed_unknowns = tuple(row.scale for _, row in made), tuple(unknowns.tolist())
     return BoundedSystem(system, question, tuple(rows), scales, listed_unknowns, used, before, learned)
@@ -173,11 +175,17 @@ def _distinct(made: list[tuple[Constraint, Row]]) -> list[tuple[Constraint, Row]
     """Without constraints that say the same of the same people."""
     found: dict[tuple[object, ...], tuple[Constraint, Row]] = {}
     for c, row in made:
-        at, values = row.sparse()
-        entries = repr(values.tolist()).encode() if row.wide else values.tobytes()
-        same = blake2b(at.tobytes() + entries).digest()
-        found.setdefault((same, *_ends(c, row.scale), c.exact), (c, row))
+        found.setdefault((_digest(row), *_ends(c, row.scale), c.exact), (c, row))
     return list(found.values())
+
+
+def _digest(row: Row) -> bytes:
+    """The same for rows with the same entries: zeros and ones are always kept as bits."""
+    if row.masks is not None:
+        bits = (str(f).encode() + words.tobytes() for f, words in sorted(row.masks.items()) if words.any())
+        return b"bits" + blake2b(b"".join(bits)).digest()
+    at, values = row.sparse()
+    return blake2b(at.tobytes() + (repr(values.tolist()).encode() if row.wide else values.tobytes())).digest()
 
 
 def _entries(row: Row) -> int:
@@ -225,7 +233,7 @@ def _polytope(
     K = system.atoms.K
     place = np.full(system.unknowns, -1, dtype=np.int64)
     place[unknowns] = np.arange(len(unknowns))
-    kept = [(place[at][place[at] >= 0], values[place[at] >= 0]) for at, values in listed]
+    kept = listed if len(unknowns) == len(place) else [_kept(place[at], values) for at, values in listed]
     start = np.cumsum([0, *(len(at) for at, _ in kept)]).astype(np.int64)
     columns = np.concatenate([at for at, _ in kept])
     entries = np.concatenate([values for _, values in kept])
@@ -234,19 +242,21 @@ def _polytope(
     return Polytope(start, columns, entries, tuple(ends), records, tuple(sizes))
 
 
+def _kept(at: NDArray[np.int64], values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Without the entries that have no place."""
+    there = at >= 0
+    return at[there], values[there]
+
+
 def _records(system: System, evidence: Evidence, unknowns: NDArray[np.int64]) -> tuple[tuple[End, End], ...]:
     """Between what the records of each unknown lie: looked up once for each pattern of facts."""
     K = system.atoms.K
-    masks = [(b, system.atoms.mask(b.where)) for b in system.bounds]
-    known: dict[tuple[object, ...], tuple[End, End]] = {}
-    found = []
-    for u in unknowns.tolist():
-        f, k = divmod(u, K)
-        key = (f, *(bool(mask[k]) for _, mask in masks))
-        if key not in known:
-            known[key] = known_ends(system, evidence, u)
-        found.append(known[key])
-    return tuple(found)
+    pattern = unknowns // K
+    for b in system.bounds:
+        pattern = np.unique(2 * pattern + system.atoms.mask(b.where)[unknowns % K], return_inverse=True)[1]
+    _, first, of = np.unique(pattern, return_index=True, return_inverse=True)
+    known = [known_ends(system, evidence, u) for u in unknowns[first].tolist()]
+    return tuple([known[each] for each in of.tolist()])
 
 
 def _met(before: Sequence[tuple[End, End]], said: Sequence[Learned | None]) -> tuple[tuple[End, End], ...]:

@@ -8,6 +8,7 @@ verdict stays safe). Everything else is refused here, with the reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,9 +21,9 @@ from keyhole.errors import DataError, UnsupportedQuery
 from keyhole.forms import ONE, Part, Unknowns, private_leaves, private_part, public_part
 from keyhole.knowledge import Knowledge
 from keyhole.meaning import OVER_ZERO, compared, passed, value
-from keyhole.predicate import TRUE, Opaque, Predicate, leaves
+from keyhole.predicate import TRUE, Has, Opaque, Predicate, leaves
 from keyhole.query import Aggregate, Query, Refused, Statement, Term, questions
-from keyhole.schema import Schema
+from keyhole.schema import Related, Schema, folded
 from keyhole.tables import GroupKey, Roster
 
 FEW = 12  # predicates up to which the engine is asked one by one; beyond, records are grouped once
@@ -74,6 +75,8 @@ def objection(statement: Statement, schema: Schema, families: Mapping[str, str],
 def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str], epoch: int) -> str | None:
     for term in (*query.terms, *query.per):
         private = private_leaves(term.where, secret)
+        if private and isinstance(private[0], Has):
+            return looks_at_rows(private[0].table)
         if private:
             (name,) = {leaf.column for leaf in private[:1] if not isinstance(leaf, Opaque)}
             return f"it has a condition on the private column {name!r}: an extreme answer cannot be foreseen"
@@ -105,6 +108,31 @@ def _objection(query: Query, secret: frozenset[str], families: Mapping[str, str]
     if any(t.power != 1 for t in (*query.terms, *query.per) if t.column is not None):
         return f"a sum of squares of {name!r}: an extreme answer (0: all are 0) cannot be foreseen"
     return None
+
+
+def looks_at_rows(table: str) -> str:
+    """Why conditions on private rows are not decided before the answer is known."""
+    return (
+        f"it looks at rows of {table}, and what is in them is private: nobody or everybody counted would tell each of "
+        "them, and that cannot be foreseen"
+    )
+
+
+def private_rows(text: str, schema: Schema) -> str | None:
+    """A table of which a statement names what is private: what is wrong with such a statement may depend on the rows.
+
+    >>> from keyhole.schema import Related
+    >>> beside = (Related("visits", (), ()),)
+    >>> private_rows("SELECT 1 FROM t JOIN Visits v ON v.id = t.id", Schema("t", (), related=beside))
+    'visits'
+    """
+    words = {folded(word) for word in re.findall(r"\w+", text)}
+
+    def told(each: Related) -> bool:
+        return each.secret or any(c.secret and folded(c.name) in words for c in each.columns)
+
+    beside = (r for r in schema.related if not r.dimension and folded(r.name) in words)
+    return next((r.name for r in beside if told(r)), None)
 
 
 class People:

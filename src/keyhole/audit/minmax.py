@@ -6,17 +6,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.audit.admission import Permission
 from keyhole.audit.disclosed import People
 from keyhole.audit.extremes import Extremes
-from keyhole.basis.bits import Words
+from keyhole.basis.bits import Words, pack, unpack
 from keyhole.forms import private_leaves
 from keyhole.knowledge import Knowledge
-from keyhole.predicate import IsNull, conjunction, negation
+from keyhole.predicate import TRUE, IsNull, conjunction, negation
 from keyhole.query import Aggregate, Query, Statement
 
+Ints: TypeAlias = NDArray[np.int64]
+
 FAMILY = "minmax"
+PARTLY = "MIN and MAX are decided where the condition holds for all of somebody's records or for none"
 ENDS = (Aggregate.MIN, Aggregate.MAX)
 
 
@@ -41,6 +48,7 @@ class MinMax:
     families: Mapping[str, str]
     knowledge: Knowledge = field(default_factory=Knowledge)
     insiders: int = 0
+    owner: Ints | None = None  # whose each record is, where ids repeat: then the greatest value of each person counts
     _columns: dict[str, _Asked] = field(default_factory=dict)
 
     def concerns(self, statement: Statement) -> bool:
@@ -59,6 +67,8 @@ class MinMax:
             return Permission.REFUSED, f"an earlier MIN or MAX of {name!r} has no answer here that can be true"
         mine, other = self._sides(query)
         q = self._people(query)
+        if q is None:
+            return Permission.REFUSED, f"it is about some records of a person and not about others: {PARTLY}"
         if (other.asked & q).any():
             return Permission.REFUSED, f"MIN and MAX of {name!r} over the same people cannot be decided together"
         if mine.tells(q):
@@ -69,6 +79,9 @@ class MinMax:
         """It was answered: count it from now on."""
         query = statement.queries[0]
         state, q = self._state(_column(query)), self._people(query)
+        if q is None:
+            state.blind = True
+            return
         if not q.any():
             return  # NULL, over nobody
         shown = number(answer)
@@ -95,7 +108,8 @@ class MinMax:
 
     def _state(self, name: str) -> _Asked:
         if name not in self._columns:
-            prior, n = self.knowledge.prior(name), self.people.roster.n
+            prior = self.knowledge.prior(name)
+            n = self.people.roster.n if self.owner is None else int(self.owner.max()) + 1
             low, high = (None if end is None else Fraction(end) for end in (prior.lo, prior.hi))
             least = Extremes(n, None if high is None else -high, None if low is None else -low, self.insiders)
             self._columns[name] = _Asked(Extremes(n, low, high, self.insiders), least)
@@ -105,13 +119,21 @@ class MinMax:
         state = self._state(_column(query))
         return (state.most, state.least) if query.aggregate is Aggregate.MAX else (state.least, state.most)
 
-    def _people(self, query: Query) -> Words:
-        """Those whom it is about who have a value."""
+    def _people(self, query: Query) -> Words | None:
+        """Those whom it is about who have a value; None if it takes some of a person's records that have one."""
         term = query.terms[0]
         column = self.people.roster.schema.find(term.column or "")
         nullable = column is not None and column.nullable
         where = conjunction(term.where, negation(IsNull(term.column or ""))) if nullable else term.where
-        return self.people.records.bits(where)
+        asked = self.people.records.bits(where)
+        if self.owner is None:
+            return asked
+        whole = negation(IsNull(term.column or "")) if nullable else TRUE
+        mine, every = (
+            np.bincount(self.owner[unpack(bits, len(self.owner))], minlength=int(self.owner.max()) + 1)
+            for bits in (asked, self.people.records.bits(whole))
+        )
+        return pack(mine > 0) if ((mine == 0) | (mine == every)).all() else None
 
 
 def _column(query: Query) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, floor, gcd, lcm
 
+import numpy as np
+
 from keyhole.audit.bounded import BoundedSystem
 from keyhole.evidence import Contradiction
 
@@ -17,7 +19,10 @@ from keyhole.evidence import Contradiction
 def off_grid(made: BoundedSystem) -> Iterator[Contradiction]:
     """The answers that the steps of their columns cannot meet. Cost: a pass over the entries of the rows."""
     P, grids = made.question.polytope, made.question.grids
+    stepped = np.array([grid.step is not None for grid in grids], dtype=np.bool_)
     for i, c in enumerate(made.constraints):
+        if not stepped[P.columns[P.start[i] : P.start[i + 1]]].all():
+            continue
         columns, entries = (list(each) for each in P.row(i))
         steps = [grids[k].step for k in columns]
         (lo, hi), known = P.rows[i], [step for step in steps if step is not None]

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from keyhole.audit.admission import Admission, Permission, Premise
 from keyhole.audit.base import Finding
-from keyhole.audit.disclosed import Disclosed, People, disclosed, objection
+from keyhole.audit.disclosed import Disclosed, People, disclosed, looks_at_rows, objection, private_rows
 from keyhole.audit.epochs import Epochs, ToldRow
 from keyhole.audit.minmax import MinMax
 from keyhole.audit.participants import Participants
@@ -57,7 +57,8 @@ class OnlineAuditor:
     auditor, or differential privacy). A false "safe" for numerical
     reasons: see `OnlineRowSpace` (below 10^-5 for a whole history of 1,000). Cost of a decision: one engine pass and
     O(r^2 + n). One caller at a time: between `admit` and `record` nobody else may be answered. With `epochs` (a table
-    that changes) what was told in earlier epochs counts, by the rules of docs/epochs.md.
+    that changes) what was told in earlier epochs counts, by the rules of docs/epochs.md. Where ids repeat, a person has
+    several records, and exposed is who has any sum over his own records determined: rank(A) > rank(A without them).
 
     >>> import pyarrow as pa
     >>> from keyhole.knowledge import Columns
@@ -89,7 +90,9 @@ class OnlineAuditor:
         self._columns: dict[str, ColumnState] = {}
         self._past: list[Past] = []
         self._people = People(roster)
-        self._minmax = MinMax(self._people, self._families, knowledge or Knowledge(), insiders)
+        self._minmax = MinMax(
+            self._people, self._families, knowledge or Knowledge(), insiders, self._participants.owner
+        )
         self._validator = Validator(roster)
         self._asked = 0 if epochs is None else epochs.asked  # number of the latest statement seen
         self._plan: Judged | None = None
@@ -199,7 +202,9 @@ class OnlineAuditor:
             if why is not None:
                 return Judged(Admission(number, text, Permission.REFUSED, why.reason), None, len(self._past))
         except QueryError as error:
-            return Judged(Admission(number, text, Permission.REFUSED, str(error)), None, len(self._past))
+            rows = private_rows(text, self.roster.schema)
+            reason = str(error) if rows is None else looks_at_rows(rows)
+            return Judged(Admission(number, text, Permission.REFUSED, reason), None, len(self._past))
         return Judged(Admission(number, text, Permission.ALLOW, ""), statement, len(self._past), forms)
 
     def _extreme(self, statement: Statement, number: str, text: str) -> Judged:

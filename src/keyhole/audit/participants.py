@@ -9,18 +9,25 @@ import numpy as np
 
 from keyhole.audit.admission import Premise
 from keyhole.audit.base import Finding, Status
-from keyhole.audit.epochs import Changes, Epochs, ToldRow
+from keyhole.audit.epochs import Changes, Epochs, Ints, ToldRow
 from keyhole.audit.packed import Sparse
 from keyhole.audit.ruling import ColumnState, Space
 from keyhole.basis import Row
 from keyhole.basis.bits import Words
-from keyhole.predicate import Scalar
+from keyhole.errors import ConfigError
+from keyhole.predicate import Scalar, quote_name
+from keyhole.schema import Role
 from keyhole.solve.rowspace.online import OnlineRowSpace
+from keyhole.solve.rowspace.versions import VersionSpace
 from keyhole.tables import Roster
+
+MOST_CELLS = 1 << 27  # residues of the shadow columns: 1 GB a private column
 
 
 class Participants:
-    """Without epochs every record is a person. With epochs people have numbers of their own, and some may be gone."""
+    """Without epochs every record is a person, or, where ids repeat, a person's: rows are over records, and exposed is
+    who has a form on his own records determined. With epochs people have numbers of their own, and some may be gone.
+    """
 
     def __init__(
         self,
@@ -32,11 +39,14 @@ class Participants:
         self.roster, self.epochs, self._insiders = roster, epochs, insiders
         self._make = space or _row_space
         self._record: dict[int, int] | None = None
+        self.owner = _owners(roster, insiders)
         if epochs is not None and not epochs.same:
             self._record = {int(person): k for k, person in enumerate(epochs.numbers.tolist())}
 
     def state(self, column: str) -> ColumnState:
         """A private column with everything told before."""
+        if self.owner is not None:
+            return ColumnState(VersionSpace(self.owner, insiders=self._insiders))
         if self.epochs is None:
             return ColumnState(self._make(self.roster.n, self._insiders))
         space, premises = self.epochs.space(column, self._insiders)
@@ -73,13 +83,21 @@ class Participants:
                 *known,
                 insider=None if insider is None else label[insider],
                 form=forms.get(person, ""),
+                rows=self._rows(person),
             )
             for person, insider in exposed
         ]
 
     def _row(self, person: int) -> int:
-        """The record of a person; a number beyond all records for one who is gone."""
+        """The record of a person (his first); a number beyond all records for one who is gone."""
+        if self.owner is not None:
+            return int(np.argmax(self.owner == person))
         return person if self._record is None else self._record.get(person, self.roster.n + person)
+
+    def _rows(self, person: int) -> tuple[int, ...]:
+        """The records of a person who has several."""
+        mine = () if self.owner is None else np.flatnonzero(self.owner == person).tolist()
+        return tuple(mine) if len(mine) > 1 else ()
 
     def _labels(self, people: list[int]) -> dict[int, dict[str, Scalar | None]]:
         """Ids; of those who are gone the key, which the custodian can compare with the keys of ids."""
@@ -93,6 +111,9 @@ class Participants:
 
     def _forms(self, column: str, people: list[int]) -> dict[int, str]:
         """What would be known of each, where it is not simply the value."""
+        if self.owner is not None:
+            several = {person: len(self._rows(person)) for person in people}
+            return {person: f"{column}: a sum over {k} records" for person, k in several.items() if k}
         if self.epochs is None or self.epochs.count == 1:
             return {}
         if self.epochs.changes is Changes.SECRET:
@@ -100,6 +121,20 @@ class Participants:
         versions = np.bincount(self.epochs.population.versions(column)[0])
         mix = "the value, a change of it or a mix of its {} versions"
         return {person: mix.format(versions[person]) for person in people if versions[person] > 1}
+
+
+def _owners(roster: Roster, insiders: int) -> Ints | None:
+    """Whose each record is, as numbers from 0; None where every record is another person's."""
+    if not roster.schema.repeated:
+        return None
+    owner = roster.classes([quote_name(c.name) for c in roster.schema.of_role(Role.ID)])
+    largest = np.sort(np.bincount(owner))[::-1][: 1 + insiders]
+    if len(owner) * int(largest.sum() + 1) > MOST_CELLS:
+        raise ConfigError(
+            f"{largest[0]:,} of {len(owner):,} records are of one person: what a sum over some of them gives away is "
+            "decided for fewer. Aggregate them with --view, one row a person, or ask for private answers ([budget])"
+        )
+    return owner
 
 
 def _row_space(n: int, insiders: int) -> Space:

@@ -32,10 +32,21 @@ class PersonForm:
         >>> PersonForm((0, 1), "pay", once, None, None, None, Status.EXPOSED, Proof(0, {})).form
         'total pay of 2 records'
         """
-        if all(c == 1 for c in self.coefficients.values()):
-            return f"total {self.column} of {len(self.rows)} records"
-        parts = [
-            f"{'-' if c < 0 else '+'} {'' if abs(c) == 1 else f'{abs(c)} × '}record {r + 1}"
-            for r, c in self.coefficients.items()
-        ]
-        return f"{self.column}: {' '.join(parts).removeprefix('+ ')}"
+        return sum_in_words(self.column, self.coefficients)
+
+
+def sum_in_words(column: str, coefficients: Mapping[int, Fraction]) -> str:
+    """A sum over records of one person: row -> how often it counts.
+
+    >>> sum_in_words("pay", {0: Fraction(1), 4: Fraction(-2)}), sum_in_words("pay", {4: Fraction(1)})
+    ('pay: record 1 - 2 × record 5', 'pay of record 5')
+    """
+    if len(coefficients) == 1 and set(coefficients.values()) == {1}:
+        return f"{column} of record {next(iter(coefficients)) + 1}"
+    if all(c == 1 for c in coefficients.values()):
+        return f"total {column} of {len(coefficients)} records"
+    parts = [
+        f"{'-' if c < 0 else '+'} {'' if abs(c) == 1 else f'{abs(c)} × '}record {r + 1}"
+        for r, c in coefficients.items()
+    ]
+    return f"{column}: {' '.join(parts).removeprefix('+ ')}"

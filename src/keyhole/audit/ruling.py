@@ -12,8 +12,10 @@ from keyhole.audit.base import Finding, Proof
 from keyhole.audit.disclosed import Disclosed
 from keyhole.audit.epochs import ToldRow
 from keyhole.audit.packed import Sparse
+from keyhole.audit.person_form import sum_in_words
 from keyhole.basis.bits import Words
 from keyhole.query import Statement
+from keyhole.solve.rowspace.versions import VersionSpace
 
 
 class Space(Protocol):
@@ -98,6 +100,10 @@ def proved(
         used = [(sources[at], weight) for at, weight in sorted(found.items())]
         constant = -sum((weight * premise.offset for premise, weight in used), Fraction(0))
         proof = Proof(0, {premise.key: weight for premise, weight in used}, {finding.row: 1}, constant)
+        if finding.rows and isinstance(state.space, VersionSpace):  # columns are records: which sum over them it is
+            form = state.space.form(decision, found, person)
+            proof = replace(proof, target={row: int(c) for row, c in form.items() if c.denominator == 1})
+            finding = replace(finding, form=sum_in_words(finding.column, form), rows=tuple(form))
         return replace(finding, proof=proof), {premise.key: premise for premise, _ in used}
     return None
 

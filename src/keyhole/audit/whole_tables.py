@@ -34,16 +34,12 @@ def look_for_second_tables(searched: Searched) -> None:
         return
     end = monotonic() + (SECONDS if searched.seconds is None else min(SECONDS, searched.seconds))
     for rows, columns in question.polytope.parts():
-        grids = [question.grids[k] for k in columns]
+        if len(rows) * len(columns) > MOST_CELLS or any(question.grids[k].step is None for k in columns):
+            continue
         known = [(k, found.of[k]) for k in columns]
         left = [k for k, each in known if each.lo != each.hi and not each.wider(searched.apart(each))]
         seconds = end - monotonic()
-        if (
-            not left
-            or seconds <= 0
-            or len(rows) * len(columns) > MOST_CELLS
-            or any(grid.step is None for grid in grids)
-        ):
+        if not left or seconds <= 0:
             continue
         for table in _proposed(question, found, rows, columns, left[: MOST_WANTED // 2], seconds):
             if _possible(question, rows, table):

@@ -14,7 +14,7 @@ _WORD = re.compile(r"""(?:"[^"]*"|'[^']*'|[^\s"'])+""")
 def narrow(command: click.Command) -> click.Command:
     """The command, its subcommands too, with no line of help beyond 80 columns."""
     if command.help:
-        command.help = "\n".join(part for line in command.help.splitlines() for part in broken(line))
+        command.help = fitting(command.help)
     for option in command.params:
         choices = option.type.choices if isinstance(option.type, click.Choice) else ()
         listed = "|".join(map(str, choices))
@@ -24,6 +24,16 @@ def narrow(command: click.Command) -> click.Command:
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         narrow(inner)
     return command
+
+
+def fitting(text: str) -> str:
+    """A help text whose blocks that stand as they are written fit; click fits the others."""
+    found: list[str] = []
+    as_written = False
+    for line in text.splitlines():
+        as_written = line == "\b" or (as_written and bool(line.strip()))
+        found += broken(line) if as_written else [line]
+    return "\n".join(found)
 
 
 def broken(line: str) -> list[str]:
@@ -56,4 +66,4 @@ def broken(line: str) -> list[str]:
     return [*found, now]
 
 
-__all__ = ["broken", "narrow"]
+__all__ = ["broken", "fitting", "narrow"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from keyhole.cli.help_lines import broken, narrow
+from keyhole.cli.help_lines import fitting, narrow
 from keyhole.version import __version__
 
 
@@ -106,7 +106,7 @@ class Lazy(click.Group):
 app = Lazy(
     "keyhole",
     commands={entry.name: click.Command(entry.name, help=entry.line, short_help=entry.line) for entry in ENTRIES},
-    help="\n".join(part for line in HELP.splitlines() for part in broken(line)),
+    help=fitting(HELP),
     no_args_is_help=True,
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )

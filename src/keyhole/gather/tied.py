@@ -16,21 +16,29 @@ def admissible(transcript: Transcript, roster: Roster) -> tuple[list[Entry], lis
     """Leave out statements whose engine-evaluated parts the engine itself refuses."""
     kept: list[Entry] = []
     refused: dict[str, Refusal] = {}
-    known: dict[tuple[Predicate, str | None], str | None] = {}
-    for entry in transcript.entries:
+    parts = [_evaluated(entry) for entry in transcript.entries]
+    asked = list(dict.fromkeys(part for listed in parts for part in listed))
+    known = dict(zip(asked, roster.faults(asked), strict=True))
+    for entry, listed in zip(transcript.entries, parts, strict=True):
         number = entry.number.split(".")[0]
-        for term in (*entry.query.terms, *entry.query.per):
-            if entry.query.aggregate is Aggregate.PUBLIC:
-                continue
-            opaque = [leaf for leaf in leaves(term.where) if isinstance(leaf, Opaque)]
-            for part, weight in [(leaf, None) for leaf in opaque] + ([(TRUE, term.weight)] if term.weight else []):
-                if (part, weight) not in known:
-                    known[part, weight] = roster.fault(part, weight)
-                objection = known[part, weight]
-                if objection is not None:
-                    refused[number] = Refusal(number, entry.sql, f"the engine refuses it: {objection}")
+        for part in listed:
+            objection = known[part]
+            if objection is not None:
+                refused[number] = Refusal(number, entry.sql, f"the engine refuses it: {objection}")
         kept.append(entry)
     return [e for e in kept if e.number.split(".")[0] not in refused], list(refused.values())
+
+
+def _evaluated(entry: Entry) -> list[tuple[Predicate, str | None]]:
+    """The conditions and weights of a query that are the engine's to evaluate."""
+    if entry.query.aggregate is Aggregate.PUBLIC:
+        return []
+    found: list[tuple[Predicate, str | None]] = []
+    for term in (*entry.query.terms, *entry.query.per):
+        found.extend((leaf, None) for leaf in leaves(term.where) if isinstance(leaf, Opaque))
+        if term.weight:
+            found.append((TRUE, term.weight))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ def blocks_of(entries: Sequence[Entry], secret: frozenset[str]) -> tuple[list[Ti
     for entry in entries:
         used = set(entry.query.columns)
         for term in (*entry.query.terms, *entry.query.per):
-            used |= {leaf.column for leaf in private_leaves(term.where, secret) if hasattr(leaf, "column")}
+            used |= {leaf.column for leaf in private_leaves(term.where, secret)}
         touched.append(frozenset(used))
         for name in used:
             parent[root(name)] = root(min(used))

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.basis.truth_masks import Mask
 from keyhole.meaning import Value, compared, passed, quantile, value
 from keyhole.predicate import Truth
 from keyhole.query import CUT, HALF, ZERO, Aggregate, Key, Query, Shown, Statement, Term
-from keyhole.reading.filled import Filled, Mask
+from keyhole.reading.filled import Filled
 from keyhole.reading.trial import Trial
 from keyhole.schema import Kind
 

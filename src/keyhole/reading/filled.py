@@ -7,7 +7,7 @@ once. Numbers are 64-bit integers where every sum of them is below 2**62, else P
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.basis.truth_masks import Mask, Truths, every_mask, truth_masks
 from keyhole.meaning import OPERATIONS
-from keyhole.predicate import And, Has, IsNull, Kleene, Leaf, Like, Membership, Opaque, Predicate, Truth, fold, leaves
+from keyhole.predicate import And, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, fold, leaves
 from keyhole.query import Term
 from keyhole.reading.trial import Trial, looks_at, secrets
 from keyhole.schema import Column, Kind
 from keyhole.tables import ProbeTable
 
-Mask = NDArray[np.bool_]
-Truths = tuple[Mask, Mask]  # where it is true, where it is false
 _EXACT = 2**62
 _PLAIN = {Kind.INTEGER: int, Kind.TEXT: str, Kind.DATE: dt.date}
 
@@ -38,7 +37,7 @@ class Placed:
         self._codes: dict[str, tuple[NDArray[np.int64], dict[str, int]]] = {}
         self._listed: dict[str, list[Any]] = {}
         self._weights: dict[str, list[Fraction]] = {}
-        self._algebra = kleene(n, self.truth)
+        self._algebra = truth_masks(n, self.truth)
 
     def prepare(self, wanted: Iterable[Leaf]) -> None:
         """Look up the truths of public conditions; all that need the engine at once."""
@@ -72,7 +71,7 @@ class Placed:
     def _true(self, predicate: Predicate) -> Mask:
         """A conjunction is true where all its parts are: where they are false need not be known."""
         if isinstance(predicate, And):
-            return _every([self._true(part) for part in predicate.parts])
+            return every_mask([self._true(part) for part in predicate.parts])
         return fold(predicate, self._algebra)[0]
 
     def listed(self, sql: str) -> list[Any]:
@@ -154,7 +153,7 @@ class Filled:
         self._private: dict[str, tuple[NDArray[np.int64], Mask, int]] = {}
         self._summed: dict[tuple[str | None, int, str | None], Summed] = {}
         self._listed: dict[str, list[Any]] = {}
-        self._algebra = kleene(placed.n, self._truth)
+        self._algebra = truth_masks(placed.n, self._truth)
 
     def prepare(self, wanted: Iterable[Leaf]) -> None:
         """Look up the truths of private conditions, all at once."""
@@ -234,36 +233,6 @@ class Filled:
         spread: Mask = np.zeros(self.placed.n, dtype=np.bool_)
         spread[self.kept] = found
         return spread
-
-
-def kleene(n: int, leaf: Callable[[Leaf], Truths]) -> Kleene[Truths]:
-    """Kleene's logic on n rows at once: (where it is true, where it is false)."""
-
-    def constant(truth: Truth) -> Truths:
-        return np.full(n, truth is True), np.full(n, truth is False)
-
-    return Kleene(
-        constant,
-        leaf,
-        lambda part: (part[1], part[0]),
-        lambda part: (part[0], ~part[0]),
-        lambda parts: (_every([t for t, _ in parts]), _some([f for _, f in parts])),
-        lambda parts: (_some([t for t, _ in parts]), _every([f for _, f in parts])),
-    )
-
-
-def _every(masks: Sequence[Mask]) -> Mask:
-    found = masks[0]
-    for mask in masks[1:]:
-        found = found & mask
-    return found
-
-
-def _some(masks: Sequence[Mask]) -> Mask:
-    found = masks[0]
-    for mask in masks[1:]:
-        found = found | mask
-    return found
 
 
 def _number(total: Any) -> Any:

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.basis.truth_masks import Mask
 from keyhole.errors import DIFFERS
 from keyhole.meaning import OVER_ZERO, rounds
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate, Statement
 from keyhole.reading.answers import FREE, FormAnswer, rows_of
-from keyhole.reading.filled import Filled, Mask, Placed
+from keyhole.reading.filled import Filled, Placed
 from keyhole.reading.keys import KeysThereAndBack
 from keyhole.reading.records import made_up_rows, with_keys_of_their_own
 from keyhole.reading.rows import Record, copies, deciding_rows, with_ids_of_their_own

@@ -13,12 +13,12 @@ def explained(verdict: Admission) -> Iterator[str]:
     """The people, the proof of the first and its statements, as lines."""
     for item in verdict.who:
         to = f", to {_name(item.insider)}" if item.insider is not None else ""
-        yield f"  exposed: {_name(item.record)}'s {item.column}{to}"
+        yield f"  exposed: {_name(item.record)}'s {item.form if item.rows else item.column}{to}"
     steps = verdict.steps()
     if steps:
         first = verdict.who[0]
         rest = f" + a multiple of {_name(first.insider)}'s" if first.insider is not None else ""
-        what = first.form or f"{_name(first.record)}'s {first.column}"
+        what = f"{_name(first.record)}'s {first.form or first.column}" if first.rows or not first.form else first.form
         yield f"  proof: {formula(steps)} = {what}{rest}"
         for step in steps:
             if "query" in step:

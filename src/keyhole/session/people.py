@@ -32,9 +32,10 @@ class Deciding:
 def auditor_of(book: Book, roster: Roster, key: bytes, how: Deciding) -> OnlineAuditor:
     """Rebuilt from the book: rows that were told in earlier epochs, and statements of this one.
 
-    People are matched across epochs by keyed digests of their ids. Without an id there is one epoch.
+    People are matched across epochs by keyed digests of their ids. Without an id, and where a person has several
+    records, of which no id says which is which, there is one epoch.
     """
-    if not roster.schema.of_role(Role.ID):
+    if roster.schema.repeated or not roster.schema.of_role(Role.ID):
         return _one_epoch(book, roster, how)
     with book.page():
         keys = person_keys(roster, key)
@@ -79,10 +80,13 @@ def _same_columns(book: Book, roster: Roster, rows: tuple[ToldRow, ...]) -> None
 def _one_epoch(book: Book, roster: Roster, how: Deciding) -> OnlineAuditor:
     entries = [book.entry(seq) for seq in book.state.answers]
     if any(entry.epoch != book.state.epoch for entry in entries):
-        raise BookError(
-            f"the book {book.path} has answers about an earlier version of the data, and people are matched across "
-            "versions by their id: declare one (id = [...] under [columns])"
-        )
+        why = "people are matched across versions by their id: declare one (id = [...] under [columns])"
+        if roster.schema.repeated:
+            why = (
+                "a person has several rows now, of which nothing says which was which before: go on with the data that "
+                "the book was kept for, or aggregate with view = ... to one row a person, under the same id"
+            )
+        raise BookError(f"the book {book.path} has answers about an earlier version of the data, and {why}")
     auditor = OnlineAuditor(roster, insiders=how.insiders, families=how.families, knowledge=how.knowledge)
     auditor.resume([past(entry) for entry in entries], f"the book {book.path}")
     return auditor

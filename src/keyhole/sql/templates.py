@@ -20,7 +20,7 @@ MAX_SHAPE_LENGTH = 4_000
 _CONSTANT = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?<![\w.$])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])""")
 _PARENTS = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.ILike),
-    *(exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Paren, exp.If, exp.Case),
+    *(exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.Paren, exp.If, exp.Case),
 )
 _UNSAFE = ("--", "/*", "$")
 

@@ -151,6 +151,9 @@ class Roster(Protocol):
     def classes(self, expressions: Sequence[str]) -> Rows:
         """Records by the value of public expressions: a number from 0 for each value, -1 where one is NULL."""
 
+    def faults(self, parts: Sequence[tuple[Predicate, str | None]]) -> list[str | None]:
+        """`fault` of many conditions and weights."""
+
     def fault(self, predicate: Predicate, weight: str | None) -> str | None:
         """The engine's objection to a public condition or weight, or None if it can be evaluated."""
 

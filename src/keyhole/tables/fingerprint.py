@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from typing import Any
 
-from keyhole.predicate import quote_name
-from keyhole.schema import Role
+from keyhole.predicate import held_as, quote_name
+from keyhole.schema import Related, Role
 from keyhole.tables.duckdb.roster import DuckDBRoster, first
 
 
@@ -27,15 +29,27 @@ def fingerprint(roster: DuckDBRoster) -> str:
     """
     private = [c for c in roster.schema.columns if c.role is Role.PRIVATE]
     held = [c for c in roster.schema.columns if not c.secret] + [c for c in private if c.nullable]
-    parts = [f"coalesce(length({_text(c.name)}) || ':' || {_text(c.name)}, '-')" for c in held]
-    line = f"md5(concat_ws(',', {', '.join(parts)}))" if parts else "md5('')"
-    halves = ", ".join(
-        f"coalesce(sum(('0x' || substr(line, {at}, 15))::BIGINT::HUGEINT), 0)::VARCHAR" for at in (1, 16)
-    )
-    found = first(roster._con, f"SELECT {halves} FROM (SELECT {line} AS line FROM people)")
+    found = first(roster._con, f"SELECT {_sums([c.name for c in held])} FROM people")
     columns = [(c.name, "" if c.secret else str(c.kind), str(c.role)) for c in roster.schema.columns]
-    text = json.dumps([columns, roster.n, list(found or ())])
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    told: list[Any] = [columns, roster.n, list(found or ())]
+    beside = [r for r in roster.schema.related if not r.dimension and not r.secret]  # public conditions look at them
+    if beside:
+        told.append([_rows(roster, each) for each in beside])
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32]
+
+
+def _rows(roster: DuckDBRoster, each: Related) -> list[Any]:
+    """What is public of the rows of another table."""
+    names = [c.name for c in each.columns if not c.secret]
+    return [each.name, names, list(first(roster._con, f"SELECT {_sums(names)} FROM {held_as(each.name)}") or ())]
+
+
+def _sums(names: Sequence[str]) -> str:
+    """Two sums over all rows of an MD5 of these columns."""
+    parts = [f"coalesce(length({_text(name)}) || ':' || {_text(name)}, '-')" for name in names]
+    line = f"md5(concat_ws(',', {', '.join(parts)}))" if parts else "md5('')"
+    halves = (f"coalesce(sum(('0x' || substr({line}, {at}, 15))::BIGINT::HUGEINT), 0)::VARCHAR" for at in (1, 16))
+    return ", ".join(halves)
 
 
 def _text(name: str) -> str:

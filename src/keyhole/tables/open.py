@@ -31,14 +31,16 @@ class Use(Enum):
     WATCH: the public half; nothing that can be seen may depend on a private value, so kinds are declared or implied.
     EXACT: as WATCH, with the source: what is admitted is answered.
     ATTACK: the public half as an outsider has it; private columns are left out by name.
+    PLAN: the public half, where one row is one person.
     ANSWER: the whole; every column may be a secret, so no kind is read off and a fault names a column at most.
     """
 
     AUDIT = Reading(records=True)
     ANSWERED = Reading(may_lack=True, records=True)
-    WATCH = Reading(may_lack=True, declared=True)
-    EXACT = Reading(declared=True)
+    WATCH = Reading(may_lack=True, declared=True, records=True)
+    EXACT = Reading(declared=True, records=True)
     ATTACK = Reading(may_lack=True, leave_out=True)
+    PLAN = Reading(may_lack=True, declared=True)
     ANSWER = Reading(declared=True, guarded=True)
 
 

@@ -59,7 +59,7 @@ class Plans:
         if len(given.asked) != 1:
             raise ConfigError(f"a plan is about one private column, not {len(given.asked)}: name it with --private COL")
         [self.column] = given.asked
-        self.table: Table = open_table(given, Use.WATCH)
+        self.table: Table = open_table(given, Use.PLAN)
         values = given.columns.private[self.column].values
         self.counts = None if values is None else CategoryCounts(self.column, tuple(values), self.table.name)
         n = self.roster.n

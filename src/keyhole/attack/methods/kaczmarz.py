@@ -11,7 +11,7 @@ from keyhole.attack.base import Floats, Reconstruction, State, Target, prior_rec
 from keyhole.attack.records import RecordRows, shadow_noise
 from keyhole.attack.streaming import Streaming, pooled
 from keyhole.solve.decode.bitrows import padded
-from keyhole.solve.decode.kaczmarz import sweep, sweep_dense
+from keyhole.solve.decode.kaczmarz import softened, sweep, sweep_dense, sweep_in_box, sweep_sparse
 from keyhole.solve.status import SolverStatus
 
 
@@ -59,38 +59,41 @@ class Kaczmarz(Streaming):
         self._bare = not shadows or not np.isfinite(target.deviation)
 
     def _walk(self, rows: RecordRows) -> Floats:
-        norms = rows.norms()
         self._bound(rows)
-        softness = np.zeros(len(rows))
-        for j, (norm, noise) in enumerate(zip(norms, rows.noise, strict=True)):
-            if noise > 0 and norm > 0:
-                if np.isinf(self._v):  # nothing is known of the scale yet: take it from the first answer
-                    self._v = max((rows.lo[j] / norm) ** 2, noise**2 / norm)
-                softness[j] = noise**2 / self._v
-                self._v *= 1 - norm / (norm + softness[j]) / self.target.n
+        softness, self._v = softened(rows.norms(), rows.noise, rows.lo, self._v, self.target.n)
         # A shadow is an error: the exact answers of an error are 0, noisy ones are noise, intervals have its width.
         half = np.where(np.isfinite(rows.hi - rows.lo), (rows.hi - rows.lo) / 2, np.inf)
         simulated = shadow_noise(rows, self.shadows)  # a replay meets the noise it met before
         lo = np.vstack([rows.lo, simulated - half])
         hi = np.vstack([rows.hi, simulated + half])
-        if not self._lower.size:
-            return self._step(rows, slice(None), lo, hi, softness)
-        residuals = np.zeros(len(rows))  # bounds must be met after every single answer, whatever the blocks
-        for j in range(len(rows)):
-            one = slice(j, j + 1)
-            residuals[one] = self._step(rows, one, lo[:, one], hi[:, one], softness[one])
+        if self._lower.size:
             np.clip(self._X[0], self._lower, self._upper, out=self._X[0])
-        return residuals
-
-    def _step(self, rows: RecordRows, part: slice, lo: Floats, hi: Floats, softness: Floats) -> Floats:
-        if rows.bits is not None:
-            met = sweep(rows.bits[part], lo, hi, self._X, softness, self.relaxation)
-        else:
-            assert rows.dense is not None
-            met = sweep_dense(rows.dense[part], lo, hi, self._X, softness, self.relaxation)
+        met = self._step(rows, lo, hi, softness)
         if self.shadows:
             self._expected += float(np.mean(met[1:] ** 2, axis=0).sum())
         return np.asarray(met[0])
+
+    def _step(self, rows: RecordRows, lo: Floats, hi: Floats, softness: Floats) -> Floats:
+        """Each row in turn; bounds are met after every single answer, whatever the blocks."""
+        X, relaxation, lower, upper = self._X, self.relaxation, self._lower, self._upper
+        if rows.csr is not None:
+            c = rows.csr
+            return sweep_sparse(c.starts, c.columns, c.values, lo, hi, X, softness, relaxation, lower, upper)
+        if rows.bits is not None:
+            bits = np.ascontiguousarray(rows.bits)
+            if not lower.size:
+                return sweep(bits, lo, hi, X, softness, relaxation)
+            first = sweep_in_box(bits, lo[0], hi[0], X[0], softness, relaxation, lower, upper)
+            return np.vstack([first, sweep(bits, lo[1:], hi[1:], X[1:], softness, relaxation)])
+        A = rows.weights()
+        if not lower.size:
+            return sweep_dense(A, lo, hi, X, softness, relaxation)
+        met = np.zeros_like(lo)
+        for j in range(len(rows)):
+            one = slice(j, j + 1)
+            met[:, one] = sweep_dense(A[one], lo[:, one], hi[:, one], X, softness[one], relaxation)
+            np.clip(X[0], lower, upper, out=X[0])
+        return met
 
     def begin_pass(self) -> None:
         """Forget the residuals of the pass before, and what the shadows led to expect of them."""

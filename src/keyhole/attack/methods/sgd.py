@@ -69,8 +69,7 @@ class SigmoidSGD(Streaming):
             if rows.bits is not None:
                 met = sgd_block(rows.bits, lo, hi, clip, rate, z, x, self._lower, self._upper)
             else:
-                assert rows.dense is not None
-                met = sgd_dense(rows.dense, lo, hi, clip, rate, z, x, self._lower, self._upper)
+                met = sgd_dense(rows.weights(), lo, hi, clip, rate, z, x, self._lower, self._upper)
             residuals = met if v == 0 else residuals
         return residuals
 
@@ -78,8 +77,7 @@ class SigmoidSGD(Streaming):
     def _answers(rows: RecordRows, x: Floats) -> Floats:
         if rows.bits is not None:
             return np.asarray(matvec(rows.bits, x))
-        assert rows.dense is not None
-        return np.asarray(rows.dense @ x)
+        return rows.csr.apply(x) if rows.csr is not None else np.asarray(rows.weights() @ x)
 
     def _bound(self, rows: RecordRows) -> None:
         n = self.target.n

@@ -28,6 +28,7 @@ from keyhole.evidence import Contradiction, System
 from keyhole.solve.interval import ValueRange, ranges
 from keyhole.solve.interval.ranges import SIDES, no_table
 
+NOTHING = Fraction(0)
 SECONDS = 60.0
 MOST_RUNS = 4  # while other rules learn from the ranges, and the ranges from them
 
@@ -36,7 +37,7 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
     """The rule: exposed where one value is left, inferred within a width, else open with its range."""
 
     def apart(found: ValueRange) -> Fraction:
-        return Fraction(0) if within is None else within.width(found.lo, found.hi, *(found.inner or ()))
+        return NOTHING if within is None else within.width(found.lo, found.hi, *(found.inner or ()))
 
     def rule(system: System, known: Known) -> Iterator[Claim | Contradiction]:
         number, told = known.number(system), learned(system, known)
@@ -70,7 +71,10 @@ def _same(one: Mapping[int, Learned], two: Mapping[int, Learned]) -> bool:
 
 def _no_value(made: BoundedSystem) -> Iterator[Contradiction]:
     """What is known of one person leaves no value."""
-    for j, (lo, hi) in enumerate(made.question.polytope.records):
+    records = made.question.polytope.records
+    seen = {id(pair): j for j, pair in reversed(list(enumerate(records)))}  # the first column of each pair of ends
+    for j in sorted(seen.values()):
+        lo, hi = records[j]
         if lo is not None and hi is not None and lo > hi:
             holds = [b for b in made.system.bounds if made.system.atoms.holds(b.where, made.atom(j))]
             found = {f"fact {b.fact}" for b in holds if b.column == made.column(j)}
@@ -87,8 +91,9 @@ def _claims(number: int, known: Known, searched: Searched) -> Iterator[Claim | C
     made, system = searched.bounded, searched.bounded.system
     order = np.argsort(system.atoms.of, kind="stable")
     starts = np.concatenate([[0], np.cumsum(system.atoms.sizes)])
+    told = _told(made, known)
     for j, found in enumerate(searched.ranges.of):
-        if not any(found.weights.values()) and not _told(made, j, known):
+        if not told[j] and not any(found.weights.values()):
             continue
         k = made.atom(j)
         claim = _claim(number, known, searched, j)
@@ -98,11 +103,16 @@ def _claims(number: int, known: Known, searched: Searched) -> Iterator[Claim | C
         yield from (replace(claim, row=int(r)) for r in order[starts[k] : starts[k + 1]])
 
 
-def _told(made: BoundedSystem, j: int, known: Known) -> bool:
-    """Does a fact say more of these records than is declared of their column?"""
-    prior = known.evidence.prior(made.column(j))
-    ends = tuple(None if end is None else Fraction(end) for end in (prior.lo, prior.hi))
-    return made.before[j] != ends
+def _told(made: BoundedSystem, known: Known) -> list[bool]:
+    """Does a fact say more of the records of each column than is declared of them? Looked up once a pair of ends."""
+    found: dict[tuple[int, int], bool] = {}
+    features = [u // made.system.atoms.K for u in made.unknowns]
+    for j, key in enumerate(keys := list(zip(features, map(id, made.before), strict=True))):
+        if key not in found:
+            prior = known.evidence.prior(made.column(j))
+            ends = tuple(None if end is None else Fraction(end) for end in (prior.lo, prior.hi))
+            found[key] = made.before[j] != ends
+    return [found[key] for key in keys]
 
 
 def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Contradiction:

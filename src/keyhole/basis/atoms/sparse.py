@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,7 +90,7 @@ def group_columns(
     order = np.lexsort((key, lengths))
     same = (key[order][1:] == key[order][:-1]) & (lengths[order][1:] == lengths[order][:-1])
     if not _equal(starts, rows, values, order[1:][same], order[:-1][same]):
-        spelt = [rows[a:b].tobytes() + values[a:b].tobytes() for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        spelt = [rows[a:b].tobytes() + values[a:b].tobytes() for a, b in pairwise(starts.tolist())]
         known: dict[bytes, int] = {}
         sorted_of = np.array([known.setdefault(text, len(known)) for text in spelt], dtype=np.int64)
     else:

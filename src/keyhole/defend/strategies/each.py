@@ -35,11 +35,19 @@ class EachAlone:
     share: Fraction | None = None  # what one statement may spend; None: nothing was said of what is to come
 
     def expect(self, questions: Sequence[Question], analyst: str | None) -> None:
-        """Share out what is left: evenly, or with a delta all at once, where that gives each statement more."""
+        """Share out what is left: evenly, or with a delta all at once, where that gives each statement more. With an
+        accuracy the price of each is fixed beforehand too: with a delta all are paid at once, where that is cheaper.
+        """
         self.share, self.bundle = self._shares(questions, analyst), None
-        if self.kind == "laplace" and self.setting.accuracy is None:
-            new = {q.fingerprint() for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
-            self.bundle = Bundle.planned(self.setting.ledger, len(new), analyst)
+        if self.kind != "laplace":
+            return
+        new = {q.fingerprint(): q for q in questions if q.asked and self.setting.recalled(q, analyst) is None}
+        if self.setting.accuracy is None:
+            self.bundle = Bundle.shared(self.setting.ledger, new, analyst)
+            return
+        quotes = {key: self._quote(q, self.share) for key, q in new.items()}
+        parts = {key: quote.amount for key, quote in quotes.items() if isinstance(quote, Loss)}
+        self.bundle = Bundle.priced(self.setting.ledger, parts, analyst)
 
     def prices(self, questions: Sequence[Question], analyst: str | None) -> list[tuple[Fraction, str] | Refused]:
         """Each statement's price; later repetitions of a statement are free."""
@@ -57,8 +65,8 @@ class EachAlone:
                 own = self.setting.ledger.news(analyst, known[1].of)
                 counts = f"; counts {self.setting.ledger.cap.total.unit} {float(own):.4g} for {analyst}" if own else ""
                 made.append((Fraction(0), f"released before{counts}"))
-            elif bundle is not None:
-                made.append((bundle.loss.amount if first else Fraction(0), str(bundle)))
+            elif bundle is not None and bundle.holds(key):
+                made.append((bundle.loss.amount if first else Fraction(0), bundle.told(key)))
                 first = False
             else:
                 quoted = self._quote(q, share)
@@ -71,7 +79,7 @@ class EachAlone:
 
     def answer(self, question: Question, analyst: str | None) -> Made | Refused:
         """Charge, release and remember one statement."""
-        if self.bundle is not None and self.bundle.used < self.bundle.times:
+        if self.bundle is not None and self.bundle.holds(question.fingerprint()):
             return self._bundled(self.bundle, question, analyst)
         share = self.one_tenth(analyst) if self.share is None else self.share
         loss = self._quote(question, share)
@@ -86,19 +94,20 @@ class EachAlone:
 
     def _bundled(self, bundle: Bundle, question: Question, analyst: str | None) -> Made | Refused:
         """One of the answers that are paid for together."""
-        s = self.setting
-        if isinstance(quoted := self._quote(question, bundle.each), Refused):
+        s, key = self.setting, question.fingerprint()
+        each = bundle.parts[key]
+        if isinstance(quoted := self._quote(question, each), Refused):
             return quoted
         before = s.ledger.spent()
         try:
-            purse = bundle.purse(analyst, question.sql)
+            purse = bundle.purse(key, analyst, question.sql)
         except BudgetExhausted as error:
             return Refused(str(error))
         assert bundle.paid is not None
-        made = Laplace(s.histogram, purse, bundle.each, s.release_beta(question), None, self.noise)
-        told = replace(bundle.loss, amount=bundle.each, delta=Fraction(0))
+        made = Laplace(s.histogram, purse, each, s.release_beta(question), None, self.noise)
+        told = replace(bundle.loss, amount=each, delta=Fraction(0))
         releases = [
-            replace(r, cost=told, left=s.ledger.left(analyst), how=f"{r.how}; {bundle}")
+            replace(r, cost=told, left=s.ledger.left(analyst), how=f"{r.how}; {bundle.told(key)}")
             for r in _in_units(question, made.release(question.asked))
         ]
         s.remember(question, releases, Bought(question.sql, len(releases), analyst, (bundle.paid[0],)))

@@ -55,6 +55,17 @@ def unpack(words: Words, n: int) -> NDArray[np.bool_]:
     return np.unpackbits(words.view(np.uint8), axis=1, count=n, bitorder="little").astype(bool)
 
 
+@njit(cache=True, nogil=True)
+def gathered(words: Words, of: NDArray[np.int32], width: int) -> Words:
+    """Bit `of[i]` of every row, for all i: the rows over records from those over their groups."""
+    out = np.zeros((words.shape[0], width), dtype=np.uint64)
+    for j in range(words.shape[0]):
+        for i in range(len(of)):
+            k = np.uint64(of[i])
+            out[j, i >> 6] |= ((words[j, k >> np.uint64(6)] >> (k & np.uint64(63))) & _ONE) << np.uint64(i & 63)
+    return out
+
+
 def padded(x: NDArray[Any]) -> Floats:
     """A float copy of x with zeros up to a whole number of words, as the kernels want it.
 
@@ -121,7 +132,7 @@ def rmatvec(words: Words, r: Floats) -> Floats:
 
 
 @njit(cache=True)
-def _popcount(word: np.uint64) -> np.uint64:
+def popcount(word: np.uint64) -> np.uint64:
     """Set bits of a word (LLVM recognises the pattern and emits the vector instruction where there is one)."""
     word = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
     word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
@@ -138,7 +149,7 @@ def overlaps(words: Words) -> NDArray[np.int64]:
         for j in range(i + 1):
             total = np.uint64(0)
             for k in range(w):
-                total += _popcount(words[i, k] & words[j, k])
+                total += popcount(words[i, k] & words[j, k])
             out[i, j] = np.int64(total)
             out[j, i] = np.int64(total)
     return out

@@ -16,9 +16,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from keyhole.solve.decode.bitrows import Floats, Words, axpy, dot, overlaps
+from keyhole.solve.decode.bitrows import Floats, Words, axpy, dot, overlaps, popcount
+from keyhole.solve.decode.csr import Columns, Starts
 
 _FAST = {"reassoc", "contract", "nsz"}
+BLOCK = 16  # rows that share a pass over memory
 _TILE = 32  # words: 2,048 numbers of x, 16 kB, stay in the first-level cache while every row of the block reads them
 
 
@@ -90,10 +92,112 @@ def sweep(words: Words, lo: Floats, hi: Floats, X: Floats, softness: Floats, rel
     >>> X[0, :3]
     array([1., 1., 1.])
     """
-    G = overlaps(words).astype(np.float64)
-    C, R = _sequential(block_dots(words, X), G, lo, hi, softness, relaxation)
-    block_update(words, C, X)
-    return np.asarray(R)
+    return _sweep(words, lo, hi, X, softness, relaxation)
+
+
+@njit(cache=True, nogil=True)
+def _sweep(words: Words, lo: Floats, hi: Floats, X: Floats, softness: Floats, relaxation: float) -> Floats:
+    k = words.shape[0]
+    R = np.zeros((X.shape[0], k))
+    for s in range(0, k, BLOCK):
+        e = min(k, s + BLOCK)
+        G = overlaps(words[s:e]).astype(np.float64)
+        C, met = _sequential(block_dots(words[s:e], X), G, lo[:, s:e], hi[:, s:e], softness[s:e], relaxation)
+        block_update(words[s:e], C, X)
+        R[:, s:e] = met
+    return R
+
+
+@njit(cache=True, nogil=True)
+def sweep_in_box(
+    words: Words,
+    lo: Floats,
+    hi: Floats,
+    x: Floats,
+    softness: Floats,
+    relaxation: float,
+    lower: Floats,
+    upper: Floats,
+) -> Floats:
+    """The same for one vector, whose moved entries are put back between `lower` and `upper` after every row."""
+    R = np.zeros(words.shape[0])
+    for j in range(words.shape[0]):
+        row = words[j]
+        at, norm = dot(row, x), 0.0
+        for i in range(len(row)):
+            norm += popcount(row[i])
+        R[j] = _missed(at, lo[j], hi[j])
+        if norm > 0.0 and R[j] != 0.0:
+            c = relaxation * R[j] / (norm + softness[j])
+            for i in range(len(row)):
+                word = row[i]
+                if word:
+                    for k in range(64 * i, 64 * i + 64):
+                        moved = x[k] + (c if (word >> np.uint64(k & 63)) & np.uint64(1) else 0.0)
+                        x[k] = min(max(moved, lower[k]), upper[k])
+    return R
+
+
+@njit(cache=True, nogil=True)
+def _missed(at: float, lo: float, hi: float) -> float:
+    """How far lo..hi is from a value, with its sign."""
+    return lo - at if at < lo else hi - at if at > hi else 0.0
+
+
+@njit(cache=True, nogil=True)
+def sweep_sparse(
+    starts: Starts,
+    columns: Columns,
+    values: Floats,
+    lo: Floats,
+    hi: Floats,
+    X: Floats,
+    softness: Floats,
+    relaxation: float,
+    lower: Floats,
+    upper: Floats,
+) -> Floats:
+    """The same for sparse rows: each touches its own entries alone. The first vector stays in the box, if there is one.
+
+    Cost: O(entries) for each vector.
+    """
+    k, V = len(starts) - 1, X.shape[0]
+    R = np.zeros((V, k))
+    for j in range(k):
+        a, b = starts[j], starts[j + 1]
+        norm = 0.0
+        for e in range(a, b):
+            norm += values[e] * values[e]
+        for v in range(V):
+            at = 0.0
+            for e in range(a, b):
+                at += values[e] * X[v, columns[e]]
+            R[v, j] = _missed(at, lo[v, j], hi[v, j])
+            if norm > 0.0 and R[v, j] != 0.0:
+                c = relaxation * R[v, j] / (norm + softness[j])
+                for e in range(a, b):
+                    X[v, columns[e]] += c * values[e]
+        if len(lower):
+            for e in range(a, b):
+                at_ = columns[e]
+                X[0, at_] = min(max(X[0, at_], lower[at_]), upper[at_])
+    return R
+
+
+@njit(cache=True, nogil=True)
+def softened(norms: Floats, noise: Floats, ends: Floats, variance: float, n: int) -> tuple[Floats, float]:
+    """noise^2 / v of every row, and the variance v that is left per record after them: v <- v (1 - gain / n).
+
+    Where v is not known yet (infinite), the first noisy answer gives its size.
+    """
+    found = np.zeros(len(norms))
+    for j in range(len(norms)):
+        if noise[j] > 0 and norms[j] > 0:
+            if np.isinf(variance):
+                variance = max((ends[j] / norms[j]) ** 2, noise[j] ** 2 / norms[j])
+            found[j] = noise[j] ** 2 / variance
+            variance *= 1 - norms[j] / (norms[j] + found[j]) / n
+    return found, variance
 
 
 def sweep_dense(A: Floats, lo: Floats, hi: Floats, X: Floats, softness: Floats, relaxation: float = 1.0) -> Floats:

@@ -27,6 +27,7 @@ from keyhole.solve.rowspace import RowMatrix, RowSpace
 MOST_RANKS = 24  # factorisations spent on columns at a bound
 WIDE_RANKS = 5  # of matrices of more cells than
 WIDE_CELLS = 20_000_000
+BLOCK = 16  # rows of bits that are written at once
 
 
 class _Stopped(Exception):
@@ -55,8 +56,10 @@ def movable(
     >>> movable(P, [Fraction(2), Fraction(3), Fraction(4)], [0, 1], [0, 1, 2], frozenset(), lambda: True)
     (set(), False)
     """
-    free = [k for k in columns if _between(table[k], P.total(k))]
-    bound = [k for k in sorted(set(columns) - set(free)) if P.total(k)[0] != P.total(k)[1]]
+    between, (ends, kind) = P.between(table), P.totals
+    moves = np.array([lo is None or lo != hi for lo, hi in ends], dtype=np.bool_)[kind]
+    listed = np.array(columns, dtype=np.int64)
+    free, bound = listed[between[listed]].tolist(), np.sort(listed[~between[listed] & moves[listed]]).tolist()
     said = P.products(table)
     held = [i for i in rows if i in equations or not _between(said[i], P.rows[i])]
     ranks = MOST_RANKS if len(held) * len(columns) <= WIDE_CELLS else WIDE_RANKS
@@ -64,11 +67,12 @@ def movable(
     try:
         space, inside = _space(P, held, free, late), free
         while bound and ranks > 0:
-            inwards, ranks = _inwards(P, held, free, bound, space.rank, ranks, late)
+            inwards, wider, ranks = _inwards(P, held, free, bound, space.rank, ranks, late)
             if not inwards:
                 break
-            free, bound = [*free, *inwards], [k for k in bound if k not in set(inwards)]
-            space, inside = _space(P, held, free, late), free
+            gone = set(inwards)
+            free, bound = [*free, *inwards], [k for k in bound if k not in gone]
+            space, inside = wider or _space(P, held, free, late), free
     except _Stopped:
         finished = False
     else:
@@ -96,49 +100,60 @@ def _inwards(
     rank: int,
     ranks: int,
     late: Callable[[], bool],
-) -> tuple[list[int], int]:
-    """The columns at a bound that lie in the span of the free ones; and how many ranks may still be taken."""
+) -> tuple[list[int], RowSpace | None, int]:
+    """The columns at a bound that lie in the span of the free ones; and how many ranks may still be taken.
+
+    Between them the row space over the free ones and all these, where that was factorised.
+    """
     found: list[int] = []
     waiting = [bound]
     while waiting and ranks > 0:
         group, ranks = waiting.pop(), ranks - 1
-        if _space(P, held, [*free, *group], late).rank == rank:
+        space = _space(P, held, [*free, *group], late)
+        if space.rank == rank:
             found += group
+            if len(group) == len(bound):
+                return found, space, ranks
         elif len(group) > 1:
             waiting += [group[: len(group) // 2], group[len(group) // 2 :]]
-    return found, ranks
+    return found, None, ranks
 
 
 def _restricted(P: Polytope, rows: Sequence[int], columns: Sequence[int]) -> RowMatrix:
-    """Some rows over some columns."""
+    """Some rows over some columns: rows of ones as bits, others as integers."""
     place = np.full(P.K, -1, dtype=np.int64)
     place[np.array(columns, dtype=np.int64)] = np.arange(len(columns))
-    entries = []
+    K, plain, others = len(columns), list[Ints](), list[tuple[Ints, NDArray[Any]]]()
     for i in rows:
         at = slice(int(P.start[i]), int(P.start[i + 1]))
         here, values = place[P.columns[at]], P.entries[at]
-        order = np.argsort(here[here >= 0])
-        entries.append((here[here >= 0][order], values[here >= 0][order]))
-    return _matrix(entries, len(columns))
-
-
-def _between(value: Fraction, ends: tuple[Fraction | None, Fraction | None]) -> bool:
-    lo, hi = ends
-    return (lo is None or value > lo) and (hi is None or value < hi)
-
-
-def _matrix(entries: list[tuple[Ints, NDArray[Any]]], K: int) -> RowMatrix:
-    """Rows of ones as bits, others as integers."""
-    plain = [at for at, values in entries if bool((values == 1).all())]
-    bits = np.zeros((len(plain), -(-K // 64) * 64), dtype=np.uint8)
-    for i, at in enumerate(plain):
-        bits[i, at] = 1
-    packed = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-    parts = [RowMatrix.from_bits(packed, K)]
-    others = [(at, values) for at, values in entries if not bool((values == 1).all())]
+        kept = here >= 0
+        if P.plain or bool((values[kept] == 1).all()):
+            plain.append(here[kept])
+            continue
+        order = np.argsort(here[kept])
+        others.append((here[kept][order], values[kept][order]))
+    parts = [_ones(plain, K)]
     narrow = [pair for pair in others if pair[1].dtype != object]
     if narrow:
         parts.append(RowMatrix.from_entries(narrow, K))
     if wide := [pair for pair in others if pair[1].dtype == object]:
         parts.append(RowMatrix.from_sparse([dict(zip(*(v.tolist() for v in p), strict=True)) for p in wide], K))
     return parts[0] if len(parts) == 1 else RowMatrix.stack(parts)
+
+
+def _ones(rows: Sequence[Ints], K: int) -> RowMatrix:
+    """The rows with ones in these columns, a block of rows at a time."""
+    packed = np.zeros((len(rows), -(-K // 64)), dtype=np.uint64)
+    for first in range(0, len(rows), BLOCK):
+        some = rows[first : first + BLOCK]
+        bits = np.zeros((len(some), packed.shape[1] * 64), dtype=np.uint8)
+        for i, at in enumerate(some):
+            bits[i, at] = 1
+        packed[first : first + BLOCK] = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
+    return RowMatrix.from_bits(packed, K)
+
+
+def _between(value: Fraction, ends: tuple[Fraction | None, Fraction | None]) -> bool:
+    lo, hi = ends
+    return (lo is None or value > lo) and (hi is None or value < hi)

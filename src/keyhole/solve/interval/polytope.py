@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import lcm
+from math import ceil, floor, lcm
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,6 +24,8 @@ End: TypeAlias = Fraction | None  # None: infinite
 Side: TypeAlias = Literal["lo", "hi"]
 Weights: TypeAlias = dict[int, Fraction]  # row -> lambda
 Ints: TypeAlias = NDArray[np.int64]
+
+MANY = 1 << 20  # entries from which on compiled code pays
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,6 +42,7 @@ class Polytope:
     records: tuple[tuple[End, End], ...]
     sizes: tuple[int, ...]
     _sparse: dict[int, tuple[list[int], list[int]]] = field(default_factory=dict, repr=False)
+    _made: dict[str, Any] = field(default_factory=dict, init=False, repr=False)  # what was computed of it once
 
     @classmethod
     def of(
@@ -81,9 +84,29 @@ class Polytope:
 
     def total(self, k: int) -> tuple[End, End]:
         """Between what the total of a column lies beforehand."""
-        low, high = self.records[k]
-        size = self.sizes[k]
-        return (None if low is None else size * low), (None if high is None else size * high)
+        return _times(self.records[k], self.sizes[k])
+
+    @property
+    def totals(self) -> tuple[list[tuple[End, End]], Ints]:
+        """The same of all columns: the distinct ends, and which of them each column has.
+
+        Columns whose records have one pair of ends (the same object) and that are as many share their numbers.
+        """
+        if "totals" not in self._made:
+            _, pair = np.unique(np.fromiter(map(id, self.records), np.int64, self.K), return_inverse=True)
+            sizes = np.array(self.sizes, dtype=np.int64)
+            keys = pair * (int(sizes.max(initial=0)) + 1) + sizes
+            _, first, kind = np.unique(keys, return_index=True, return_inverse=True)
+            self._made["totals"] = [_times(self.records[k], self.sizes[k]) for k in first.tolist()], kind
+        made: tuple[list[tuple[End, End]], Ints] = self._made["totals"]
+        return made
+
+    @property
+    def plain(self) -> bool:
+        """Are all entries one?"""
+        if "plain" not in self._made:
+            self._made["plain"] = bool((self.entries == 1).all())
+        return bool(self._made["plain"])
 
     def combined(self, weights: Mapping[int, Fraction]) -> dict[int, Fraction]:
         """A'lambda: column -> coefficient, without zeros."""
@@ -120,44 +143,35 @@ class Polytope:
         return total
 
     def parts(self) -> list[tuple[list[int], list[int]]]:
-        """Connected components as (rows, columns); columns that no row touches are in none.
-
-        Every column takes the least label of its rows, until nothing changes. Cost: a few passes over the entries.
-        """
-        full = np.flatnonzero(np.diff(self.start))
-        if not len(full):
-            return []
-        at, counts = self.start[full], np.diff(self.start)[full]
-        labels, before = np.arange(self.K), np.zeros(0, dtype=np.int64)
-        while not np.array_equal(labels, before):
-            before = labels.copy()
-            least = np.minimum.reduceat(labels[self.columns], at)
-            np.minimum.at(labels, self.columns, np.repeat(least, counts))
-            labels = labels[labels]
-        touched = np.zeros(self.K, dtype=np.bool_)
-        touched[self.columns] = True
-        groups: dict[int, tuple[list[int], list[int]]] = {}
-        for i, label in zip(full.tolist(), labels[self.columns[at]].tolist(), strict=True):
-            groups.setdefault(label, ([], []))[0].append(i)
-        for k in np.flatnonzero(touched).tolist():
-            groups[int(labels[k])][1].append(k)
-        return list(groups.values())
+        """Connected components as (rows, columns); columns that no row touches are in none. Made once."""
+        if "parts" not in self._made:
+            full = np.flatnonzero(np.diff(self.start))
+            labels = _labels(self.start, self.columns, full, self.K)
+            touched = np.zeros(self.K, dtype=np.bool_)
+            touched[self.columns] = True
+            groups: dict[int, tuple[list[int], list[int]]] = {}
+            for i, label in zip(full.tolist(), labels[self.columns[self.start[full]]].tolist(), strict=True):
+                groups.setdefault(label, ([], []))[0].append(i)
+            at = np.flatnonzero(touched)
+            for k, label in zip(at.tolist(), labels[at].tolist(), strict=True):
+                groups[label][1].append(k)
+            self._made["parts"] = list(groups.values())
+        made: list[tuple[list[int], list[int]]] = self._made["parts"]
+        return made
 
     def products(self, table: Sequence[Fraction]) -> list[Fraction]:
         """What every row is on a table of totals: A x, in machine integers where they fit."""
-        unit = lcm(*(x.denominator for x in table))
-        units = [x.numerator * (unit // x.denominator) for x in table]
+        units, unit = in_units(table)
         full = np.flatnonzero(np.diff(self.start))
         found = [Fraction(0)] * self.m
         if not len(full):
             return found
-        widest = int(np.diff(self.start).max()) * max(map(abs, units), default=0)
-        entries = self.entries
-        if entries.dtype != object:
-            widest *= int(np.abs(entries).max())
-        wide = entries.dtype == object or widest >= 1 << 62
-        values: NDArray[Any] = np.array(units, dtype=object if wide else np.int64)
-        sums = np.add.reduceat(entries * values[self.columns], self.start[full])
+        widest = int(np.diff(self.start).max()) * max(abs(int(units.min())), abs(int(units.max())))
+        if not self.plain and self.entries.dtype != object:
+            widest *= int(np.abs(self.entries).max())
+        wide = self.entries.dtype == object or widest >= 1 << 62
+        values: NDArray[Any] = (units.astype(object) if wide else units)[self.columns]
+        sums = np.add.reduceat(values if self.plain else self.entries * values, self.start[full])
         for i, said in zip(full.tolist(), sums.tolist(), strict=True):
             found[i] = Fraction(said, unit)
         return found
@@ -173,7 +187,66 @@ class Polytope:
     def broken(self, table: Sequence[Fraction]) -> tuple[set[int], set[int]]:
         """The rows and the columns of which a table of totals is outside."""
         rows = {i for i, x in enumerate(self.products(table)) if not inside(x, self.rows[i])}
-        return rows, {k for k, x in enumerate(table) if not inside(x, self.total(k))}
+        return rows, set(np.flatnonzero(~self._within(table, strictly=False)).tolist())
+
+    def between(self, table: Sequence[Fraction]) -> NDArray[np.bool_]:
+        """The columns whose total, on a table, is strictly between its ends."""
+        return self._within(table, strictly=True)
+
+    def _within(self, table: Sequence[Fraction], *, strictly: bool) -> NDArray[np.bool_]:
+        """Compared in whole numbers: x / unit >= lo iff x >= ceil(lo unit), and > iff x > floor(lo unit)."""
+        units, unit = in_units(table)
+        ends, kind = self.totals
+        low, high = (floor, ceil) if strictly else (ceil, floor)
+        least = _whole([None if lo is None else low(lo * unit) for lo, _ in ends])[kind]
+        most = _whole([None if hi is None else high(hi * unit) for _, hi in ends])[kind]
+        no_lo, no_hi = (np.array([e[side] is None for e in ends], dtype=np.bool_)[kind] for side in (0, 1))
+        fits = (units > least, units < most) if strictly else (units >= least, units <= most)
+        return np.asarray((no_lo | fits[0].astype(np.bool_)) & (no_hi | fits[1].astype(np.bool_)), dtype=np.bool_)
+
+
+def _times(record: tuple[End, End], size: int) -> tuple[End, End]:
+    low, high = record
+    return (None if low is None else size * low), (None if high is None else size * high)
+
+
+def in_units(table: Sequence[Fraction]) -> tuple[NDArray[Any], int]:
+    """Fractions as whole numbers of one unit, and how many of these make one: in machine integers where they fit.
+
+    >>> in_units([Fraction(1, 2), Fraction(2, 3)])
+    (array([3, 4]), 6)
+    """
+    ratios = [x.as_integer_ratio() for x in table]
+    unit = lcm(*{over for _, over in ratios})
+    return _whole([n if over == unit else n * (unit // over) for n, over in ratios]), unit
+
+
+def _whole(values: Sequence[int | None]) -> NDArray[Any]:
+    """Integers as an array, 0 for none; of Python integers where some would not fit."""
+    found = [0 if v is None else v for v in values]
+    narrow = max(found, default=0) < 1 << 62 and min(found, default=0) > -(1 << 62)
+    return np.array(found, dtype=np.int64 if narrow else object)
+
+
+def _labels(start: Ints, columns: Ints, full: Ints, K: int) -> Ints:
+    """A label for each column, the same for those that rows connect; `full` are the rows with columns.
+
+    Every column takes the least label of its rows, until nothing changes. Cost: a few passes over the entries.
+    """
+    labels, before = np.arange(K), np.zeros(0, dtype=np.int64)
+    if not len(full):
+        return labels
+    if len(columns) >= MANY:
+        from keyhole.solve.interval.connected import connected
+
+        return connected(start, columns, K)
+    counts = np.diff(start)[full]
+    while not np.array_equal(labels, before):
+        before = labels.copy()
+        least = np.minimum.reduceat(labels[columns], start[full])
+        np.minimum.at(labels, columns, np.repeat(least, counts))
+        labels = labels[labels]
+    return labels
 
 
 def inside(x: Fraction, ends: tuple[End, End]) -> bool:

@@ -8,7 +8,7 @@ by the middle width of a column. The rows given are kept beside it, as they are,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,31 +53,31 @@ def presolved(
     >>> part.unit, part.band.lo.tolist(), len(part.given.lo)
     (3.0, [1.0, 0.0], 2)
     """
-    place = np.full(P.K, -1, dtype=np.int64)
+    place = np.full(P.K, -1, dtype=np.int32)
     place[np.array(columns, dtype=np.int64)] = np.arange(len(columns))
     low, high = ends[0][columns], ends[1][columns]
     free = np.flatnonzero(high > low)
     if more.entries.dtype == object or not np.isfinite(low).all() or not np.isfinite(high).all() or not len(free):
         return None
-    if int(np.abs(more.entries).max(initial=0)) >= FLOAT_INTEGERS:
+    if not more.plain and int(np.abs(more.entries).max(initial=0)) >= FLOAT_INTEGERS:
         return None
     unit = float(np.median(high[free] - low[free]))
     inside = place[more.columns[more.start[:-1].clip(max=len(more.columns) - 1)]] >= 0
     chosen = np.flatnonzero(inside & (np.diff(more.start) > 0))
     given = _floats(P, np.array(rows, dtype=np.int64), place, len(columns), min(1.0, unit))
     fixed = np.where(high > low, 0.0, low)
-    band = _reduced(_floats(more, chosen, place, len(columns), 1.0), fixed, free, unit)
+    same = more is P and np.array_equal(chosen, rows)
+    whole = replace(given, unit=1.0) if same else _floats(more, chosen, place, len(columns), 1.0)
+    band = _reduced(whole, fixed, free, unit)
     band = _distinct(_bounded(band, low[free] / unit, high[free] / unit))
     return Presolved(band, low[free] / unit, high[free] / unit, free, fixed, unit, given)
 
 
-def _floats(P: Polytope, rows: NDArray[np.int64], place: NDArray[np.int64], K: int, unit: float) -> Band:
-    plain = bool((P.entries == 1).all())
+def _floats(P: Polytope, rows: NDArray[np.int64], place: NDArray[np.int32], K: int, unit: float) -> Band:
     lo = np.array([_float(lo, -np.inf) for lo, _ in P.rows])
     hi = np.array([_float(hi, np.inf) for _, hi in P.rows])
-    entries = np.zeros(0) if plain else P.entries.astype(np.float64)
-    made = Band((P.start, place[P.columns], entries), lo, hi, K, unit).chosen(rows)
-    return Band((made.matrix[0], made.matrix[1].astype(np.int32), made.matrix[2]), made.lo, made.hi, K, unit)
+    entries = np.zeros(0) if P.plain else P.entries.astype(np.float64)
+    return Band((P.start, place[P.columns], entries), lo, hi, K, unit).chosen(rows)
 
 
 def _float(end: End, otherwise: float) -> float:
@@ -122,6 +122,9 @@ def _distinct(band: Band) -> Band:
         return band
     sums = np.add.reduceat(marks, start[:-1])
     _, first, of = np.unique(sums, return_index=True, return_inverse=True)
+    if len(first) == len(sums):
+        return band
+    of, first = np.argsort(np.argsort(first))[of], np.sort(first)  # in the order of the rows
     lo, hi = np.full(len(first), -np.inf), np.full(len(first), np.inf)
     np.maximum.at(lo, of, band.lo)
     np.minimum.at(hi, of, band.hi)

@@ -25,15 +25,16 @@ from keyhole.solve.interval.projection_kernels import (
     along,
     clipped,
     gathered,
-    gram,
     product,
     transposed,
 )
+from keyhole.solve.interval.weighted_gram import weighted_gram
 
 TOLERANCE = 1e-9
 NEWTONS = 40
 ITERATIONS = 150
 RIDGE = (1e-11, 1e-3)
+LONG_ROWS = 64  # entries a row from which on rows are copied one by one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +75,14 @@ class Band:
             return self
         counts = np.diff(start)[rows]
         begin = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        at = np.repeat(start[rows] - begin[:-1], counts) + np.arange(begin[-1])
-        kept = entries[at] if len(entries) else entries
-        return Band((begin, columns[at], kept), self.lo[rows], self.hi[rows], self.K, self.unit)
+        if begin[-1] <= LONG_ROWS * len(rows):
+            at = np.repeat(start[rows] - begin[:-1], counts) + np.arange(begin[-1])
+            taken, kept = columns[at], entries[at] if len(entries) else entries
+        else:
+            places = [slice(a, b) for a, b in zip(start[rows].tolist(), start[rows + 1].tolist(), strict=True)]
+            taken = np.concatenate([columns[each] for each in places])
+            kept = np.concatenate([entries[each] for each in places]) if len(entries) else entries
+        return Band((begin, taken, kept), self.lo[rows], self.hi[rows], self.K, self.unit)
 
     def transposed(self) -> Sparse:
         """The matrix by columns; few rows have short numbers."""
@@ -112,15 +118,14 @@ class Projection:
         m = len(self.band.lo)
         sizes = np.maximum(np.diff(self.band.matrix[0]), 1)
         slack = self.band.hi - self.band.lo
-        squares = np.zeros((m, m))
-        gram(self.band.transposed(), self._weight, squares)
-        squares += np.tril(squares, -1).T
+        by_column = self.band.transposed()
+        squares = weighted_gram(self.band.matrix, by_column, self._weight)
         squares[np.diag_indices(m)] += slack
         scale = 1.0 / np.sqrt(np.maximum(np.diag(squares), 1e-300))
         small = scale / sizes
         self.rows = np.sort(independent(squares * np.outer(small, small), 1e-7 / float(sizes.max(initial=1)) ** 2))
         self.basis, self._slack = self.band.chosen(self.rows), slack[self.rows]
-        self.by_column = self.basis.transposed()
+        self.by_column = by_column if len(self.rows) == m else self.basis.transposed()
         self._diagonal = np.diag(squares)[self.rows].copy()
         scale = scale[self.rows]
         scaled = squares[np.ix_(self.rows, self.rows)] * np.outer(scale, scale)

@@ -37,6 +37,19 @@ def gram(matrix: Sparse, weight: Floats, out: Floats) -> None:
                     line[rows[b]] += share * entries[b]
 
 
+@njit(cache=True, nogil=True)
+def as_bits(matrix: Sparse, place: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
+    """The rows of a matrix by rows as bits: where they have the columns whose `place` is not negative."""
+    start, columns, _ = matrix
+    out = np.zeros((len(start) - 1, words), dtype=np.uint64)
+    for i in range(len(start) - 1):
+        for e in range(start[i], start[i + 1]):
+            at = place[columns[e]]
+            if at >= 0:
+                out[i, at >> 6] |= np.uint64(1) << np.uint64(at & 63)
+    return out
+
+
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def product(matrix: Sparse, weight: Floats, p: Floats, out: Floats) -> None:
     """out = A W A' p in one pass; columns of weight 0 are skipped."""

@@ -1,7 +1,8 @@
 """Bounds that follow from one row at a time, until nothing moves: a x_k <= hi - (least of all others), and so on.
 
 Ends are integers in units of a common denominator (coarser, and rounded outwards, where that is long), in int64 while
-no row can overflow, else Python integers. Each round looks at the rows that a moved column touches. A trail keeps which
+no row can overflow, else Python integers. Each round looks at the rows that a moved column touches; of rows of ones
+first at their sums alone, since a row that leaves more room than its widest column has moves none. A trail keeps which
 row moved which end in which round, so `weights` can say of any end which combination of rows proves it: with the
 weights of the others' ends put in for them, lambda_k = (e_row - sum a_j lambda_j) / a_k.
 
@@ -38,26 +39,26 @@ class Propagation:
 
     def __init__(self, polytope: Polytope) -> None:
         self.polytope = self._P = polytope
-        self._row = np.repeat(np.arange(polytope.m), np.diff(polytope.start))
-        totals = [polytope.total(k) for k in range(polytope.K)]
+        totals, kind = polytope.totals
         unit = _unit([e for pair in (*totals, *polytope.rows) for e in pair if e is not None])
         self._unit = unit
-        self._lo, self._no_lo = _scaled([lo for lo, _ in totals], unit, up=False)
-        self._hi, self._no_hi = _scaled([hi for _, hi in totals], unit, up=True)
+        self._lo, self._no_lo = (each[kind] for each in _scaled([lo for lo, _ in totals], unit, up=False))
+        self._hi, self._no_hi = (each[kind] for each in _scaled([hi for _, hi in totals], unit, up=True))
         self._least, self._no_least = _scaled([lo for lo, _ in polytope.rows], unit, up=False)
         self._most, self._no_most = _scaled([hi for _, hi in polytope.rows], unit, up=True)
+        if any(ends.dtype == object for ends in (self._lo, self._hi, self._least, self._most)):
+            self._widen()
         self._trail: dict[tuple[int, Side], list[tuple[int, int]]] = {}  # (column, side) -> (round, row)
         self._memo: dict[tuple[int, Side, int], Weights] = {}
         self.clash: Weights | None = None  # weights by which the functional 0 is not 0
-        active = np.ones(polytope.m, dtype=np.bool_)
+        full = rows = np.flatnonzero(np.diff(polytope.start))
         for number in range(1, ROUNDS + 1):
-            moved = self._round(number, active)
+            moved = self._round(number, rows)
             if not len(moved) or self.clash is not None:
                 break
-            active = np.zeros(polytope.m, dtype=np.bool_)
             touched = np.zeros(polytope.K, dtype=np.bool_)
             touched[moved] = True
-            active[self._row[touched[polytope.columns]]] = True
+            rows = full[np.logical_or.reduceat(touched[polytope.columns], polytope.start[full])]
 
     @property
     def moved(self) -> Iterable[tuple[int, Side]]:
@@ -93,13 +94,42 @@ class Propagation:
                 found[i] = found.get(i, Fraction(0)) + share * weight
         return {i: w for i, w in found.items() if w}
 
-    def _round(self, number: int, active: Flags) -> NDArray[np.int64]:
+    def _round(self, number: int, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Look at some rows once; the columns that moved."""
+        P, moved = self._P, list[int]()
+        if not len(rows):
+            return rows
+        if len(rows := self._tight(rows)):
+            at = _entries(P.start, rows)
+            moved = self._looked(number, np.repeat(rows, np.diff(P.start)[rows]), P.columns[at], P.entries[at])
+        crossed = np.flatnonzero(~self._no_lo & ~self._no_hi & (self._lo > self._hi))
+        if len(crossed):
+            k = int(crossed[0])
+            lower = self.weights(k, "lo")
+            found = dict(self.weights(k, "hi"))
+            for i, weight in lower.items():
+                found[i] = found.get(i, Fraction(0)) - weight
+            self.clash = {i: w for i, w in found.items() if w}
+        return np.array(sorted(set(moved)), dtype=np.int64)
+
+    def _tight(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of some rows those that may move an end; the others leave more room than any column has."""
         P = self._P
-        chosen = np.flatnonzero(active[self._row])
-        if not len(chosen):
-            return chosen
-        rows, k, a = self._row[chosen], P.columns[chosen], P.entries[chosen]
+        if not P.plain or not self._narrow():
+            return rows
+        at = _entries(P.start, rows)
+        k, starts = P.columns[at], _begins(P.start, rows)[:-1]
+        least, most = (np.add.reduceat(ends[k], starts) for ends in (self._lo, self._hi))
+        widest = int((self._hi - self._lo).max(initial=0))
+        news = ~self._no_most[rows] & (self._most[rows] - least < widest)
+        news |= ~self._no_least[rows] & (most - self._least[rows] < widest)
+        endless = self._no_lo | self._no_hi
+        if endless.any():
+            news |= np.logical_or.reduceat(endless[k], starts)
+        return rows[news]
+
+    def _looked(self, number: int, rows: NDArray[np.int64], k: NDArray[np.int64], a: NDArray[Any]) -> list[int]:
+        """Look at the entries of some rows; the columns that moved."""
         self._guard(rows, k, a)
         up = a > 0
         lowest = _Activity(
@@ -112,19 +142,10 @@ class Propagation:
         base, based = self._least[rows] - highest.others, highest.finite & ~self._no_least[rows]
         above, is_above = np.where(up, cap, base), np.where(up, capped, based)
         below, is_below = np.where(up, base, cap), np.where(up, based, capped)
-        moved = [
+        return [
             *self._better("hi", number, k, rows, -(-above // a), is_above),
             *self._better("lo", number, k, rows, below // a, is_below),
         ]
-        crossed = np.flatnonzero(~self._no_lo & ~self._no_hi & (self._lo > self._hi))
-        if len(crossed):
-            at = int(crossed[0])
-            lower = self.weights(at, "lo")
-            found = dict(self.weights(at, "hi"))
-            for i, weight in lower.items():
-                found[i] = found.get(i, Fraction(0)) - weight
-            self.clash = {i: w for i, w in found.items() if w}
-        return np.array(sorted(set(moved)), dtype=np.int64)
 
     def _better(
         self, side: Side, number: int, k: NDArray[np.int64], rows: NDArray[np.int64], ends: NDArray[Any], valid: Flags
@@ -142,6 +163,13 @@ class Propagation:
             self._trail.setdefault((at, side), []).append((number, row))
         return list(best)
 
+    def _narrow(self) -> bool:
+        """Is every sum of a row of ones surely below 2^61?"""
+        if self._lo.dtype == object:
+            return False
+        longest = int(np.diff(self._P.start).max(initial=0))
+        return longest * _largest(self._lo, self._hi) + _largest(self._least, self._most) < WIDE
+
     def _guard(self, rows: NDArray[np.int64], k: NDArray[np.int64], a: NDArray[Any]) -> None:
         """Python integers from here on, if a row could overflow 64 bits."""
         if self._lo.dtype == object:
@@ -150,8 +178,28 @@ class Propagation:
         sums = np.bincount(rows, weights=reach * np.abs(a.astype(np.float64)), minlength=self._P.m)
         sums += np.maximum(np.abs(self._least.astype(np.float64)), np.abs(self._most.astype(np.float64)))
         if sums.max(initial=0.0) >= WIDE:
-            self._lo, self._hi = self._lo.astype(object), self._hi.astype(object)
-            self._least, self._most = self._least.astype(object), self._most.astype(object)
+            self._widen()
+
+    def _widen(self) -> None:
+        self._lo, self._hi = self._lo.astype(object), self._hi.astype(object)
+        self._least, self._most = self._least.astype(object), self._most.astype(object)
+
+
+def _largest(*ends: NDArray[Any]) -> int:
+    return max(max(int(each.max(initial=0)), -int(each.min(initial=0))) for each in ends)
+
+
+def _begins(start: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the entries of some rows begin, when they stand one after the other."""
+    return np.concatenate([[0], np.cumsum(np.diff(start)[rows])]).astype(np.int64)
+
+
+def _entries(start: NDArray[np.int64], rows: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+    """The places of the entries of some rows, which ascend; a slice if these are all."""
+    begins = _begins(start, rows)
+    if begins[-1] == start[-1] - start[0]:
+        return slice(int(start[0]), int(start[-1]))
+    return np.repeat(start[rows] - begins[:-1], np.diff(begins)) + np.arange(begins[-1])
 
 
 class _Activity:

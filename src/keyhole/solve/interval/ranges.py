@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from time import monotonic
+from types import MappingProxyType
 from typing import TypeAlias
 
 from keyhole.grid import Grid
@@ -47,6 +48,9 @@ Fits: TypeAlias = Callable[
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 
+NO_WEIGHTS: Mapping[Side, Weights] = MappingProxyType({"lo": {}, "hi": {}})  # shared by all that nothing narrowed
+
+
 class _TimeIsUp(Exception):
     """Time is up."""
 
@@ -61,7 +65,7 @@ class ValueRange:
 
     lo: End
     hi: End
-    weights: dict[Side, Weights] = field(default_factory=lambda: {"lo": {}, "hi": {}})
+    weights: Mapping[Side, Weights] = field(default_factory=lambda: NO_WEIGHTS)
     inner: tuple[End, End] | None = None
     moves: bool = False
     near: tuple[bool, bool] = (False, False)  # ends reached by a table in floating point; of no use but for `tight`
@@ -81,10 +85,12 @@ class ValueRange:
 
     def wider(self, width: Fraction) -> bool:
         """Do two tables give values more than `width` apart?"""
+        if self.moves and not width:
+            return True
         if self.inner is None:
-            return self.moves and width == 0
+            return False
         low, high = self.inner
-        return low is None or high is None or high - low > width or (self.moves and width == 0)
+        return low is None or high is None or high - low > width
 
 
 @dataclass(slots=True)
@@ -205,9 +211,9 @@ def _take(P: Polytope, known: ValueRange, k: int, side: Side, weights: Weights) 
     if end is None:
         return
     if side == "hi" and (known.hi is None or end < known.hi):
-        known.hi, known.weights["hi"] = end, weights
+        known.hi, known.weights = end, {**known.weights, "hi": weights}
     elif side == "lo" and (known.lo is None or end > known.lo):
-        known.lo, known.weights["lo"] = end, weights
+        known.lo, known.weights = end, {**known.weights, "lo": weights}
 
 
 class _Part:

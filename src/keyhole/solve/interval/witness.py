@@ -31,6 +31,8 @@ NEAR = 1e-6  # of the width of a range
 LEAST_GAIN = 0.02  # of the ends left, in a round
 MOST_ROWS = 8_000  # of a part that is projected on: one dense matrix of so many rows and columns
 TRIES = 4  # of an end among others
+USUAL, BOLD = 0.2, 0.5  # share of the columns pushed in a round, and where rounds take EASY steps
+EASY = 6
 SHORT = 60  # columns of a row through which pushes are propagated
 ALONE = (30.0, 3000.0)  # widths beyond its target by which one end is pushed alone
 MOST_ALONE = 200
@@ -57,8 +59,8 @@ def near_ends(
     part = presolved(P, narrowed.polytope, rows, columns, narrowed.floats)
     if part is None or len(part.band.lo) > MOST_ROWS:
         return
-    lo, hi = (np.array([_float(ends[k][side]) for k in columns]) for side in (0, 1))
-    low, high = (np.array([_float(P.records[k][side]) for k in columns]) for side in (0, 1))
+    lo, hi = (_floats([ends[k][side] for k in columns]) for side in (0, 1))
+    low, high = (_floats([P.records[k][side] for k in columns]) for side in (0, 1))
     others = np.array([P.sizes[k] - 1 for k in columns], dtype=np.float64)
     lower, upper = lo + np.where(others > 0, others * high, 0.0), hi + np.where(others > 0, others * low, 0.0)
     open_ends = np.array(left) & np.isfinite(np.stack([lower, upper], axis=1))
@@ -75,8 +77,10 @@ def near_ends(
         raise interrupted
 
 
-def _float(end: End) -> float:
-    return np.nan if end is None else float(end)
+def _floats(ends: Sequence[End]) -> Floats:
+    """Ends in floating point, each object once: most columns share theirs."""
+    found = {id(end): np.nan if end is None else float(end) for end in {id(end): end for end in ends}.values()}
+    return np.array([found[id(end)] for end in ends], dtype=np.float64)
 
 
 @dataclass(slots=True, eq=False)
@@ -120,18 +124,22 @@ class Witnesses:
         return self.end is not None and monotonic() > self.end
 
     def _together(self) -> None:
-        """Phase 1: as many pushes a round as rows can make up for."""
-        share, idle, total = 0.2, 0, int(self.left.sum())
+        """Phase 1: as many pushes a round as rows can make up for; more and more where that takes few steps."""
+        share, most, idle, total = USUAL, BOLD, 0, int(self.left.sum())
         while idle < PATIENCE and not self._late:
             before = int(self.left.sum())
             if not before:
                 return
             side = self._packed(share)
             steps, found = self._aim(side, np.full(len(side), 1.0))
-            if found:
-                share = min(share * 1.25, 0.2) if steps <= 11 else share * 0.85 if steps > 16 else share
-            else:
-                share *= 0.7
+            if not found:
+                share, most = min(0.7 * share, USUAL), USUAL
+            elif steps <= EASY:
+                share = min(1.6 * share, most)
+            elif steps <= 11:
+                share = max(share, min(1.25 * share, USUAL))
+            elif steps > 16:
+                share *= 0.85
             left = int(self.left.sum())
             idle = idle + 1 if before - left < LEAST_GAIN * before else 0
             self.tell(total - left, total)
@@ -146,14 +154,16 @@ class Witnesses:
         raised += np.maximum(said - onto.basis.lo, 0.0)
         order = self._rng.permutation(np.flatnonzero(self.left[at].ravel()))
         shift = np.minimum(self.lower[at] - centre, 0.0), np.maximum(self.upper[at] - centre, 0.0)
-        most = max(int(share * len(at)), 1)
-        return packed(onto.by_column, order, shift, (down, up), lowered, raised, sizes, (0.5, 0.3, most))
+        limits = 0.5 + max(share - USUAL, 0.0), max(0.3, 1.2 * share), max(int(share * len(at)), 1)
+        return packed(onto.by_column, order, shift, (down, up), lowered, raised, sizes, limits)
 
     def _with_consequences(self) -> None:
         """Phase 2: fewer pushes a round, each with what it forces; those that failed are pushed harder."""
         part, at = self.part, self.part.free
         tries = np.zeros((len(at), 2), dtype=np.int64)
         share, total = 0.02, int(self.left.sum())
+        if not total:
+            return
         short = _Short(part.band, self._onto)
         while not self._late and share * len(at) >= 0.5:
             waiting = self._rng.permutation(np.flatnonzero((self.left[at] & (tries < TRIES)).ravel()))

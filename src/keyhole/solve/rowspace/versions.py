@@ -1,7 +1,8 @@
-"""Would this query expose anybody whose value has several versions? One column a version, persons own columns.
+"""Would this query expose anybody who has several values? One column a value, persons own columns.
 
-A person whose private value was written c - 1 times has c unknowns, one a version. He is exposed iff some nonzero form
-on his own columns S alone (a value, a raise, any mix) is in the row space of what was answered:
+The values of a person are versions of one (a table that changes), or those of his records (ids that repeat). A person
+whose private value was written c - 1 times has c unknowns, one a version. He is exposed iff some nonzero form on his
+own columns S alone (a value, a raise, any mix) is in the row space of what was answered:
 
     d(S) = rank A - rank (A without S) = dim {f in rowspace A : f = 0 off S} = |S| - rank Z_S    (Z: null vectors of A)
 
@@ -15,6 +16,7 @@ pivots in S, so only persons with a pivot among their columns, and pairs with on
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from math import comb
 
@@ -110,6 +112,16 @@ class VersionSpace(OnlineRowSpace):
             if found is not None:
                 return found
         return None
+
+    def form(self, decision: Decision, weights: Mapping[int, Fraction], person: int) -> dict[int, Fraction]:
+        """What weights over queries come to on the columns of a person: column -> coefficient, zeros left out."""
+        place = {number: i for i, number in enumerate(self._numbers)}
+        found: dict[int, Fraction] = {}
+        for u in self.columns(person):
+            column, asked = self._column(u), int(decision._query.at(np.array([u]))[0])
+            entry = {number: asked if number == self.committed else int(column[place[number]]) for number in weights}
+            found[u] = sum((weight * entry[number] for number, weight in weights.items()), Fraction(0))
+        return {u: c for u, c in found.items() if c}
 
     def _points(self, columns: Ints, null: Ints, pivots: Ints) -> Ints:
         """The null vectors at columns: their own where there is a pivot, else the shadow itself."""

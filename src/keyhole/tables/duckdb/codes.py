@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from keyhole.basis.atoms.plan import Bools
 from keyhole.predicate import Comparison, IsNull, Leaf, Membership, Opaque, Scalar, quote_name, to_sql
 from keyhole.schema import Schema
+from keyhole.tables.duckdb.template_truths import template_truths
 
 NARROW = 4096  # a range this small is coded by its values, whatever is asked
 DICTIONARY = 65_535  # more values than this are not listed: codes stay within two bytes
@@ -87,7 +88,17 @@ def encode(con: duckdb.DuckDBPyConnection, table: str, n: int, schema: Schema, l
 
 
 def truths(con: duckdb.DuckDBPyConnection, table: str, texts: Sequence[str], n: int) -> Iterator[tuple[Bools, Bools]]:
-    """(is true, is false) of each expression on the n rows of a table, by the engine, in row order."""
+    """(is true, is false) of each expression on the n rows of a table, by the engine, in row order.
+
+    Expressions of one template (`template_truths`) are one; the others are listed side by side.
+    """
+    shared = template_truths(con, table, texts, n)
+    rest = iter(_listed(con, table, [text for i, text in enumerate(texts) if i not in shared], n))
+    for i in range(len(texts)):
+        yield shared.pop(i) if i in shared else next(rest, (np.zeros(0, dtype=np.bool_),) * 2)
+
+
+def _listed(con: duckdb.DuckDBPyConnection, table: str, texts: Sequence[str], n: int) -> Iterator[tuple[Bools, Bools]]:
     step = max(1, min(128, CELLS // max(1, n)))
     for at in range(0, len(texts), step):
         chunk = texts[at : at + step]

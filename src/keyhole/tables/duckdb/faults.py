@@ -47,9 +47,9 @@ def check_ids(con: Connection, schema: Schema, *, records: bool) -> bool:
     if twice and not records:
         who = ", ".join(f"{n} = {v}" for n, v in zip(names, twice, strict=False))
         raise DataError(
-            f"{who} stands in {twice[-1]} rows, but here one row is one person (`keyhole audit` takes them as records "
-            f"of one): aggregate first, for example --view 'SELECT {listed}, SUM(...) FROM {schema.table} GROUP BY "
-            f"{listed}'",
+            f"{who} stands in {twice[-1]} rows, but here one row is one person (`keyhole audit`, `watch` and `attack` "
+            f"take them as records of one): aggregate first, for example --view 'SELECT {listed}, SUM(...) FROM "
+            f"{schema.table} GROUP BY {listed}'",
             told="two rows have one id, but here one row is one person. Every row needs an id of its own (or, for "
             "private answers, rows_per_person = K with a delta under [budget])",
         )

@@ -125,7 +125,7 @@ def _read(
     check_names(there, roles, absent)
     kinds = {name: kind for name in there if (kind := _wanted(roles, how, name, typed)) is not None}
     told = {} if how.guarded else others
-    related = read_related(con, origins, told, table or stem, public_only=not how.records)
+    related = read_related(con, origins, told, table or stem, public_only=not how.records, quiet=how.declared)
     dates = {}
     if origin == "frame":  # a kind of a private column is never read off where others can look
         dates = as_dates(con, data, there, {*kinds, *(roles.private if how.declared or how.guarded else ())})
@@ -135,7 +135,7 @@ def _read(
     if written:
         con.execute("DROP TABLE loaded")
         create_loaded(con, origin_as(con, data, origin, asked, kinds | written), left_out, data, asked)
-    related = joined(con, related, tuple(roles.private))
+    related = joined(con, related, tuple(roles.private), quiet=how.declared)
     found = _describe(con, roles, kinds | written, how)
     for name in absent:
         found.append(Column(name, _kind_of_absent(roles, how, name), Role.PRIVATE, nullable=False))

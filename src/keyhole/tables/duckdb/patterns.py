@@ -8,7 +8,7 @@ are hashed, compared and written. A hash only says where to look; patterns are c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 from keyhole.basis import Atoms, Weights
 from keyhole.basis.atoms.plan import Leaves, Pick, Plan, Tree, decide, plan, settle
 from keyhole.basis.atoms.tables import Ints, Keys, Place, Words, join_tables, mask_table, packed
+from keyhole.basis.truth_masks import truth_masks
 from keyhole.errors import DataError
-from keyhole.predicate import Predicate, to_sql
+from keyhole.predicate import Predicate, fold, leaves, to_sql
 from keyhole.schema import Schema
 from keyhole.tables.duckdb.codes import CELLS, decided, encode, truths
+from keyhole.tables.duckdb.template_truths import FEWEST
 from keyhole.tables.duckdb.weights import weigh
 
 DIRECT = 2_000_000  # up to this many (record, predicate) pairs the engine evaluates every predicate on every record
@@ -152,7 +154,7 @@ def _direct(
     P = len(predicates)
     patterns = np.zeros((n, (P + 63) // 64 * 8), dtype=np.uint8)
     held = np.zeros((8, n), dtype=np.uint8)
-    for p, (yes, _) in enumerate(truths(con, table, [to_sql(p) for p in predicates], n)):
+    for p, yes in enumerate(_holding(con, table, n, predicates)):
         held[p % 8] = yes
         if p % 8 == 7 or p == P - 1:
             patterns[:, p // 8] = np.packbits(held[: p % 8 + 1], axis=0, bitorder="little")[0]
@@ -165,6 +167,19 @@ def _direct(
         packed = np.packbits(patterns[first, p // 8] >> p % 8 & 1, bitorder="little")
         bits[p].view(np.uint8)[: len(packed)] = packed
     return _atoms(of, first, bits, weighed)
+
+
+def _holding(
+    con: duckdb.DuckDBPyConnection, table: str, n: int, predicates: Sequence[Predicate]
+) -> Iterator[NDArray[np.bool_]]:
+    """Where each predicate is true: its conditions by the engine, put together here where few texts are many."""
+    listed = list(dict.fromkeys(leaf for p in predicates for leaf in leaves(p)))
+    if len(predicates) < FEWEST or len(listed) > 4 * len(predicates):
+        yield from (yes for yes, _ in truths(con, table, [to_sql(p) for p in predicates], n))
+        return
+    found = dict(zip(listed, truths(con, table, [to_sql(leaf) for leaf in listed], n), strict=True))
+    algebra = truth_masks(n, found.__getitem__)
+    yield from (fold(p, algebra)[0] for p in predicates)
 
 
 def _atoms(

@@ -23,6 +23,7 @@ from keyhole.tables.base import AsWritten, Filling, MadeUp
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.other_tables import OtherTables
 from keyhole.tables.duckdb.roster import closed
+from keyhole.tables.duckdb.template_truths import template_truths
 
 SAMPLE = 300  # records of the real table whose public columns are taken; all if there are no more
 SECONDS = 10.0
@@ -204,6 +205,15 @@ class DuckDBProbe:
         leaves = [leaf for leaf in leaves if leaf not in made]
         if not leaves:
             return made
+        if public:
+            texts = [to_sql(leaf) for leaf in leaves]
+            shared = template_truths(self._con, _PUBLIC, texts, len(self._places))
+            made = made | {
+                leaves[i]: np.where(yes, 1, np.where(no, 0, -1)).astype(np.int8) for i, (yes, no) in shared.items()
+            }
+            leaves = [leaf for i, leaf in enumerate(leaves) if i not in shared]
+            if not leaves:
+                return made
         listed = ", ".join(f"coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS c{i}" for i, leaf in enumerate(leaves))
         found = self._con.execute(f"SELECT {listed} FROM {_PUBLIC if public else self._at}").fetchnumpy()
         return made | {leaf: np.asarray(found[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
@@ -332,6 +342,7 @@ def _made_up(column: Column, seed: Filling, constants: Sequence[Scalar], special
     else:
         random = f"('made up ' || ({number} % 3))"
         chosen = [v for c in constants for v in (str(c), str(c) + "x")]
+    chosen = list(dict.fromkeys(chosen))  # a log of one template asks for the same again and again
     made = f"TRY_CAST({random} AS {type_})"
     if chosen:
         cases = " ".join(f"WHEN {i} THEN {literal(_text(v))}" for i, v in enumerate(chosen))

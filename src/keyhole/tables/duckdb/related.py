@@ -71,8 +71,12 @@ def read_related(
     main: str,
     *,
     public_only: bool,
+    quiet: bool = False,
 ) -> list[Related]:
-    """Fill the tables `keyhole NAME`; with `public_only` dimensions alone. Keys are looked at by `joined`."""
+    """Fill the tables `keyhole NAME`; with `public_only` dimensions alone. Keys are looked at by `joined`.
+
+    With `quiet` the kind of a private column is what the database declares, and never read off its values.
+    """
     if roles and not origins:
         raise ConfigError(NEED)
     found = []
@@ -86,8 +90,16 @@ def read_related(
             raise ConfigError(
                 f"[tables.{name}]: {name!r} is the table of the people itself; its columns go to [columns]"
             )
-        found.append(_read(con, name, origins[real].sql, told))
+        read = _read(con, name, origins[real].sql, told)
+        found.append(_kept_quiet(read) if quiet and not origins[real].typed else read)
     return found
+
+
+def _kept_quiet(each: Related) -> Related:
+    """Without the kinds that were read off private values."""
+    keys = {own for own, _ in each.keys}
+    unknown = (replace(c, kind=Kind.OTHER) if c.secret and c.name not in keys else c for c in each.columns)
+    return replace(each, columns=tuple(unknown))
 
 
 def _read(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: TableRoles) -> Related:
@@ -130,10 +142,13 @@ def _described(con: duckdb.DuckDBPyConnection, origin: str) -> list[tuple[str, s
     return con.execute(f'SELECT column_name, "null" FROM (DESCRIBE {origin})').fetchall()
 
 
-def joined(con: duckdb.DuckDBPyConnection, related: Sequence[Related], private: Sequence[str]) -> list[Related]:
+def joined(
+    con: duckdb.DuckDBPyConnection, related: Sequence[Related], private: Sequence[str], *, quiet: bool = False
+) -> list[Related]:
     """Put the columns of dimensions beside those of the records in `loaded`; keys as the table spells them.
 
-    A dimension may hang on a column of another one ("region=states.region"); what hangs on nothing is an error.
+    A dimension may hang on a column of another one ("region=states.region"); what hangs on nothing is an error. With
+    `quiet` nothing that a reader of statements can notice is read off private rows.
     """
     waiting, found = list(related), []
     while waiting:
@@ -156,7 +171,15 @@ def joined(con: duckdb.DuckDBPyConnection, related: Sequence[Related], private: 
             if each.dimension:
                 _attach(con, each)
             found.append(each)
-    return [r if r.dimension else replace(r, agrees=_agrees(con, r)) for r in found]
+    return [
+        r if r.dimension else replace(r, agrees=not (quiet and _keyed_in_secret(r)) and _agrees(con, r)) for r in found
+    ]
+
+
+def _keyed_in_secret(each: Related) -> bool:
+    """Is whose rows they are a secret?"""
+    keys = {own for own, _ in each.keys}
+    return each.secret or any(c.secret for c in each.columns if c.name in keys)
 
 
 def _columns(con: duckdb.DuckDBPyConnection) -> dict[str, Kind]:

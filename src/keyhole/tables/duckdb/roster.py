@@ -35,6 +35,7 @@ from keyhole.query import Query, Statement
 from keyhole.schema import Role, Schema, WholeTableColumn
 from keyhole.tables.base import GroupKey, ProbeTable, Rows
 from keyhole.tables.duckdb.patterns import group
+from keyhole.tables.duckdb.template_truths import template_truths
 
 
 class DuckDBRoster:
@@ -99,6 +100,13 @@ class DuckDBRoster:
         except duckdb.Error as error:
             return str(error).splitlines()[0]
         return None
+
+    def faults(self, parts: Sequence[tuple[Predicate, str | None]]) -> list[str | None]:
+        """The engine's objections, or None, to many conditions and weights; those of one template at once."""
+        plain = [(i, to_sql(where)) for i, (where, weight) in enumerate(parts) if weight is None]
+        ran = template_truths(self._con, "people", [text for _, text in plain], self.n)
+        fine = {plain[at][0] for at in ran}
+        return [None if i in fine else self.fault(*part) for i, part in enumerate(parts)]
 
     def probe(self) -> ProbeTable:
         """A made-up table with the public values of this one (all, or those of some records); always the same one."""
