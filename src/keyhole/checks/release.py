@@ -75,7 +75,9 @@ def planner(work: Workload, setup: Setup) -> ReleaseOutcome:
 
 
 def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
-    """The pool is announced: the tables that are cheapest for all of it, in the cheaper unit; the note says both."""
+    """The pool is announced: the cheapest tables for all of it (or a number for each), in the cheaper unit; both are
+    told.
+    """
     best: tuple[float, str, Generation] | None = None
     told = []
     for unit in ("epsilon", "rho") if setup.delta > 0 else ("epsilon",):
@@ -93,7 +95,12 @@ def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
             best = (paid, _tables(len(found)), play.generation)
     assert best is not None
     paid, tables, known = best
-    note = "; ".join([tables, *told])
+    note, numbers = "; ".join([tables, *told]), float(len(work.pool) * setup.rule(work).number())
+    if numbers < paid:
+        single = cache(work, setup)
+        return ReleaseOutcome(
+            "planner-declared", numbers, single.answered, single.errors, 0.0, f"a number for each; with {note}"
+        )
     errors = _answered(work, setup, lambda at: float(known.value(COUNT, work.question(at))))
     return ReleaseOutcome("planner-declared", paid, len(work.stream), errors, 0.0, note)
 

@@ -104,14 +104,18 @@ class RulePlanner:
         time that the numbers reach W, less than W was paid, and the table costs W at most.
         """
         number, wide = self.rule.number(), self._union(asked.names)
-        noise = self.table_noise(asked, wide)
         if self.whole is None:
-            rented = Rented(number * sum(self.rented.values()), sum(self.rented.values()))
-            return (wide, noise) if worth_a_table(self.rule.price(noise), number, rented) else None
-        all_of_it = max(self.whole, self.table_noise(asked, tuple(sorted(self.sizes)), everything=True))
-        alone = len(self.asked) * number
-        if self.spent + self.rule.price(all_of_it) <= 2 * min(alone, self.rule.price(self.whole)):
-            return tuple(sorted(self.sizes)), all_of_it
+            noise, rented = self.table_noise(asked, wide), sum(self.rented.values())
+            worth = worth_a_table(self.rule.price(noise), number, Rented(number * rented, rented))
+            return (wide, noise) if worth else None
+        everything, noise, alone = tuple(sorted(self.sizes)), self.whole, len(self.asked) * number
+        if self.generation.tables:  # with what is known it may have more noise, and never needs less
+            noise = max(noise, self.table_noise(asked, everything, everything=True))
+        if self.spent + self.rule.price(noise) <= 2 * min(alone, self.rule.price(self.whole)):
+            return everything, noise
+        if wide == everything:
+            return None
+        noise = self.table_noise(asked, wide)
         return (wide, noise) if self.spent + self.rule.price(noise) <= alone else None
 
     def buy(self, names: Names, noise: Fraction) -> None:
@@ -202,7 +206,7 @@ def declared_tables(
     count = len(shapes)
     need = Allocation(matters, says, costs, np.ones(count), np.full(count, 1 / count), linear)
     ratio = np.ones(count)  # of an exact bar to the standard deviation: larger where few Laplace draws matter
-    cheapest: dict[Names, Fraction] = {}
+    cheapest = _one_table(list(shapes.values()), candidates, rule, sizes)
     for _ in range(1 if rule.unit == "rho" else REFINED):
         best = _minimax(need, ratio, rounds)
         found, bars = _within_rule(best, candidates, list(shapes.values()), need, rule, sizes)
@@ -210,6 +214,16 @@ def declared_tables(
         if not cheapest or _total(found, rule) < _total(cheapest, rule):
             cheapest = found
     return cheapest
+
+
+def _one_table(
+    asked: Sequence[Functional], candidates: Sequence[Names], rule: Rule, sizes: Mapping[str, int]
+) -> dict[Names, Fraction]:
+    """The table of all columns asked about, if it is a candidate: what many tables must beat."""
+    every = tuple(sorted({name for each in asked for name in each.names}))
+    if every not in {tuple(sorted(names)) for names in candidates}:
+        return {}
+    return {every: most_noise(Generation(rule.n), every, asked, rule, sizes)}
 
 
 def _total(tables: Mapping[Names, Fraction], rule: Rule) -> Fraction:
