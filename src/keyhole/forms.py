@@ -26,6 +26,7 @@ from keyhole.predicate import (
     Leaf,
     Opaque,
     Predicate,
+    PrivateLeaf,
     conjunction,
     disjunction,
     leaves,
@@ -103,7 +104,7 @@ def public_part(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(p for p in parts if p.feature == ONE)
 
 
-def private_leaves(predicate: Predicate, secret: frozenset[str]) -> list[Leaf]:
+def private_leaves(predicate: Predicate, secret: frozenset[str]) -> list[PrivateLeaf]:
     """The conditions on private values; being NULL is public."""
     return [
         leaf

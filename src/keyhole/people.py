@@ -30,13 +30,14 @@ from keyhole.predicate import (
     Opaque,
     Or,
     Predicate,
+    PrivateLeaf,
     conjunction,
     is_true,
     negation,
 )
 
 Ints: TypeAlias = NDArray[np.int64]
-Literals: TypeAlias = frozenset[tuple[Leaf, bool]]
+Literals: TypeAlias = frozenset[tuple[PrivateLeaf, bool]]
 MOST_CLAUSES = 64
 
 
@@ -86,16 +87,15 @@ def _wanted(p: Predicate, secret: frozenset[str], *, truth: bool, certain: bool)
 
 
 def _of_leaf(leaf: Leaf, secret: frozenset[str], *, truth: bool, certain: bool) -> list[Conjunct]:
-    holds, fails = frozenset({(leaf, True)}), frozenset({(leaf, False)})
     if isinstance(leaf, Has):
-        return [Conjunct(TRUE, holds if truth else fails)]
+        return [Conjunct(TRUE, frozenset({(leaf, truth)}))]
     if isinstance(leaf, IsNull | Opaque) or leaf.column not in secret:
         said = leaf if truth else negation(leaf)
         return [Conjunct(said if certain else negation(is_true(negation(said))), frozenset())]
     null = IsNull(leaf.column)
     if truth:
-        return [Conjunct(TRUE, holds), *([] if certain else [Conjunct(null, frozenset())])]
-    return [Conjunct(negation(null) if certain else TRUE, fails)]
+        return [Conjunct(TRUE, frozenset({(leaf, True)})), *([] if certain else [Conjunct(null, frozenset())])]
+    return [Conjunct(negation(null) if certain else TRUE, frozenset({(leaf, False)}))]
 
 
 def _product(parts: Sequence[Sequence[Conjunct]]) -> list[Conjunct]:
@@ -119,7 +119,7 @@ class Atom:
     Records with one key look at one instance of a condition on rows with that key.
     """
 
-    leaf: Leaf
+    leaf: PrivateLeaf
     at: Ints
     count: int
 

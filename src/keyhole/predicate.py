@@ -116,7 +116,8 @@ class Or:
     parts: tuple[Predicate, ...]
 
 
-Leaf: TypeAlias = Comparison | Membership | Like | IsNull | Opaque | Has
+PrivateLeaf: TypeAlias = Comparison | Membership | Like | Has  # what can look at a private value: one column, or rows
+Leaf: TypeAlias = PrivateLeaf | IsNull | Opaque
 Predicate: TypeAlias = Constant | Leaf | IsTrue | Not | And | Or
 
 TRUE, FALSE, NULL = Constant(True), Constant(False), Constant(None)

@@ -6,6 +6,7 @@ import json
 import random
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
@@ -120,3 +121,24 @@ def test_redacted_views_name_nobody_and_agree() -> None:
     assert not any(word in text for word in ("ann", "bob", "Ann", "Bob", "10:0"))
     _, text = audit("--by", "analyst", "--redact", "--format", "json")
     assert not any(word in text for word in ('"ann"', '"bob"', "Ann", "Bob", "10:0"))
+
+
+@pytest.mark.usefixtures("folder")
+def test_pipelines_see_every_view() -> None:
+    code, text = audit("--by", "analyst", "--format", "sarif")
+    assert code == 1
+    whole, ann, bob = json.loads(text)["runs"]
+    assert "automationDetails" not in whole
+    assert [run["automationDetails"]["id"] for run in (ann, bob)] == ["keyhole/analyst/ann/", "keyhole/analyst/bob/"]
+    assert [len(run["results"]) for run in (whole, ann, bob)] == [3, 0, 2]
+    code, text = audit("--by", "analyst", "--format", "junit")
+    suites = ElementTree.fromstring(text).findall("testsuite")
+    assert [(s.get("name", "").rpartition(": ")[2], s.get("tests"), s.get("failures")) for s in suites] == [
+        ("keyhole audit log.jsonl", "3", "2"),
+        ("ann alone", "1", "0"),
+        ("bob alone", "2", "1"),
+    ]
+    assert [case.get("name", "")[:3] for case in suites[2]] == ["Q2:", "Q3:"]
+    for how in ("sarif", "junit"):
+        _, text = audit("--by", "analyst", "--format", how, "--redact")
+        assert not any(word in text for word in ("/ann", "/bob", "bob alone", "Ann", "Bob", "10:0"))

@@ -63,6 +63,7 @@ def leaf(rng: random.Random) -> str:
             f"day {op} DATE '2026-01-31'",
             f"MONTH(day) = {rng.randrange(1, 3)}",
             f"day {op} '2026-02-01'",
+            f"day {rng.choice('+-')} INTERVAL {h} {rng.choice(('DAY', 'MONTH', 'YEAR'))} {op} DATE '2026-02-01'",
             f"UPPER(g) {op} '{c.upper()}'",
             "h = w",
             f"w {op} h + 1",

@@ -132,3 +132,13 @@ def test_a_quote_that_never_closes_in_a_csv_says_so(tmp_path: Path, monkeypatch:
     path.write_text('query_text,execution_status\n"SELECT 1,SUCCESS\n' + "SELECT 2,SUCCESS\n" * 100, encoding="utf-8")
     with pytest.raises(LogError, match="line 2: not CSV"):
         open_log(path)
+
+
+def test_a_cte_of_ten_thousand_lines_is_listed_and_hides_no_other() -> None:
+    parts = "".join(f",\nc{i} AS (\nSELECT *\nFROM c{i - 1}\n)" for i in range(1, 2500))
+    long = f"WITH c0 AS (\nSELECT * FROM t\n){parts}\nSELECT SUM(pay) FROM c2499"
+    assert long.count("\n") > 9_990
+    verdict = examine([long, "SELECT SUM(pay) FROM t WHERE name = 'a'"], data=TABLE, private="pay", id="name")
+    assert [u.number for u in verdict.unjudged] == ["1"]
+    assert "engine refuses" in verdict.unjudged[0].reason
+    assert [f.who for f in verdict] == ["a"]

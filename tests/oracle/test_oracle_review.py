@@ -269,7 +269,7 @@ def test_a_law_whose_density_vanishes_at_zero_is_refused() -> None:
         (["--noise", "gaussian:1e-300"], "from 1e-12 to 1e+12"),
         (["--noise", "uniform:1e200"], "from 1e-12 to 1e+12"),
         (["--dimension", "100000", "--subspace", "50000"], "at most 50,000,000"),
-        (["--method", "edge", "--noise", "gaussian:1"], "--method newton"),
+        (["--method", "edge", "--noise", "gaussian:1"], "learn with newton"),
     ],
 )
 def test_out_of_range_is_2_and_says_the_range(arguments: list[str], words: str) -> None:

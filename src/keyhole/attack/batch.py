@@ -9,9 +9,8 @@ import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch, prior_reconstruction
 from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble, loosened
-from keyhole.attack.guess_errors import guess_errors
+from keyhole.attack.guess_errors import read_guess
 from keyhole.attack.joined_blocks import join
-from keyhole.attack.record_values import read_values
 from keyhole.attack.standard_errors import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.evidence import Evidence
@@ -170,6 +169,5 @@ def reconstruct(
     """
     if problem.plain:
         u = np.where(A.any(axis=0), u, midpoint(problem) if rest is None else rest)
-    errors = guess_errors(problem, u, standard_errors(problem, A))
-    values, confidence, measure = read_values(problem, u, errors)
+    values, confidence, measure = read_guess(problem, u, standard_errors(problem, A))
     return Reconstruction(values, confidence, problem.residual(A @ u), status, measure, note)

@@ -162,7 +162,7 @@ def _asked(problem: Problem) -> NDArray[np.bool_]:
 
 
 def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruction:
-    """A stream's guess, refused if the answers contradict each other, with errors no smaller than the formula's.
+    """A stream's guess, refused if the answers contradict each other, with the errors of the formula or the posterior.
 
     Both need the matrix, so a log too large for one is left as the stream says.
     """
@@ -188,6 +188,6 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
     averaged = guess_errors(problem, means, plain)
     if averaged is not plain:  # the posterior says what this guess is worth, whoever made it
         return replace(found, confidence=averaged[problem.of])
-    formula = plain[problem.of]
-    settled = (formula == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived
-    return replace(found, confidence=np.where(settled, 0.0, np.maximum(formula, found.confidence)))
+    settled = (plain == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived
+    left = np.linalg.lstsq(A, problem.residuals(A @ means), rcond=None)[0]  # the way that it still has to go
+    return replace(found, confidence=np.where(settled, 0.0, np.hypot(plain, left))[problem.of])

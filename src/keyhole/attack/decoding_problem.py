@@ -36,6 +36,7 @@ class NoiseLaw(IntEnum):
     INTERVAL = 3  # rounded, uniform, suppressed or one-sided: the truth lies in [lo, hi], nothing else is known
     LAPLACE_BETWEEN = 4  # clamped or suppressed after the noise: the truth with its noise lies in [lo, hi]
     GAUSSIAN_BETWEEN = 5
+    GROSS = 6  # exact, or grossly wrong: what `l1` makes of exact answers that contradict one another
 
 
 FEW_UNKNOWNS = 1_500  # up to so many unknowns, or entries, rows are kept dense or as bits

@@ -1,47 +1,86 @@
-"""Errors of any guess under noise: its distance from the truth, averaged over the posterior."""
+"""What a guess is worth under noise, whoever made it: its distance from the truth, averaged over the posterior."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from keyhole.attack.base import Floats
-from keyhole.attack.decoding_problem import NOISY, Problem
-from keyhole.attack.posterior import discrete
+from keyhole.attack.base import Floats, Measure
+from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
+from keyhole.attack.posterior import LAWS, discrete, values_of
+from keyhole.attack.record_values import read_values
+from keyhole.solve.decode.posterior.box import box_moments
 from keyhole.solve.decode.posterior.cavity import cavity_chances
+from keyhole.solve.decode.posterior.sites import RowSites
 
 LARGEST = 600  # groups up to which the posterior is approximated for errors
-FINEST = 24  # values of a grid that stands for a range
+FINEST = 24  # values of a grid that are looked at one by one; a finer one is taken as a range
+_FIRM = 1e-4  # an exact answer about numbers in a range, in units of their spread
+_SOFT = (*NOISY, *BETWEEN.values(), NoiseLaw.GROSS)
 
 
 def guess_errors(problem: Problem, u: Floats, formula: Floats) -> Floats:
     """sqrt E[(u - x)^2 | answers] of one record behind every unknown, whatever method made the guess u.
 
-    The posterior (by expectation propagation) knows the box and the grid, and the guess need not be its mean: box least
-    squares and L1 put more values at corners than the truth has there. Where nothing is noisy or the range is open, or
-    above `LARGEST` groups, the linear formula stands.
+    The posterior (by expectation propagation, with the law of every answer) knows the box and the grid, and the guess
+    need not be its mean: box least squares and L1 put more values at corners than the truth has there. Where all is
+    exact or the range is open, or above `LARGEST` groups, the linear formula stands.
     """
     spans = problem.upper - problem.lower
-    if not np.isin(problem.law, NOISY).any() or not problem.plain or problem.K > LARGEST:
+    blurred = (problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
+    if not (np.isin(problem.law, _SOFT) | blurred).any() or not problem.plain or problem.K > LARGEST:
         return formula
     if not (np.isfinite(spans).all() and problem.target.bounded and problem.target.upper > problem.target.lower):
         return formula
-    model, step = problem, 0.0
     if problem.target.levels is None or problem.target.levels > FINEST:
-        if (spans < problem.target.upper - problem.target.lower).any():
-            return formula  # facts may leave no value of a coarse grid
-        prior = problem.target.prior
-        assert prior.lo is not None
-        assert prior.hi is not None
-        width = (prior.hi - prior.lo) / Decimal(FINEST)
-        # the middles of equal parts, so that the variance of the range is kept with that inside a part
-        inner = replace(prior, lo=prior.lo + width / 2, hi=prior.hi - width / 2, step=width, rates=())
-        model = replace(problem, target=replace(problem.target, prior=inner), least=None, most=None)
-        step = float(width)
-    made = discrete(model)
-    chances = made.chances(model, cavity_chances(made.units))
-    grid = np.array(model.target.grid)
-    error = (chances * (grid[None, :] - u[:, None]) ** 2).sum(axis=1) + step**2 / 12
-    return np.asarray(np.sqrt(error))
+        return np.where(formula == 0, 0.0, box_errors(problem, u))
+    made = discrete(problem)
+    chances = made.chances(problem, cavity_chances(made.units))
+    grid = np.array(problem.target.grid)
+    averaged = np.sqrt((chances * (grid[None, :] - u[:, None]) ** 2).sum(axis=1))
+    return np.where(formula == 0, 0.0, averaged)  # what the answers prove is sure
+
+
+def box_errors(problem: Problem, u: Floats) -> Floats:
+    """The same for numbers in a range: even on their bounds beforehand."""
+    lower, upper, sizes, A = problem.lower, problem.upper, problem.weights(), problem.design()
+    spread = (upper - lower) / np.sqrt(12)
+    law = np.array([LAWS[NoiseLaw(code)] for code in problem.law], dtype=np.int8)
+    exact = np.isin(problem.law, (NoiseLaw.EXACT, NoiseLaw.GROSS))
+    lo, hi = np.where(exact, problem.y, problem.lo), np.where(exact, problem.y, problem.hi)
+    firm = np.full(problem.m, _FIRM * float(np.median(spread)))
+    sites = RowSites.start(law, problem.y, lo, hi, np.where(problem.scale > 0, problem.scale, 1.0), firm)
+    touched = A.any(axis=0) & (upper > lower)
+    mean, variance = (lower + upper) / 2, spread**2 / sizes
+    if touched.any():
+        rest = A[:, ~touched] @ mean[~touched]
+        shifted = replace(
+            sites, y=sites.y - rest, lo=sites.lo - rest, hi=sites.hi - rest, pull=sites.pull - sites.W * rest
+        )
+        some = (A[:, touched], shifted, lower[touched], upper[touched], sizes[touched])
+        mean[touched], variance[touched] = box_moments(*some)
+    within = spread**2 * (1 - 1 / sizes)  # a record varies about its group's mean
+    return np.asarray(np.sqrt(variance + (mean - u) ** 2 + within))
+
+
+def read_guess(problem: Problem, u: Floats, formula: Floats) -> tuple[NDArray[Any], Floats, Measure]:
+    """Value of every record, and what it is worth: a standard error, or the probability of a category.
+
+    A method that solves for shares of categories puts most of them at 0 or 1: the probability of what it says is that
+    of the posterior over categories, not the share.
+    """
+    values, confidence, measure = read_values(problem, u, guess_errors(problem, u, formula))
+    finite = problem.target.categories is not None or 0 < (problem.target.levels or 0) <= FINEST
+    if problem.plain or not finite or problem.K > LARGEST:
+        return values, confidence, measure
+    made = discrete(problem)
+    chances = made.chances(problem, cavity_chances(made.units))[problem.of]
+    listed = values_of(problem)
+    if measure is Measure.PROBABILITY:
+        same = np.array([[v == x for x in listed] for v in values], dtype=np.float64).reshape(chances.shape)
+        return values, (chances * same).sum(axis=1), measure
+    off = listed.astype(np.float64)[None, :] - values.astype(np.float64)[:, None]
+    return values, np.asarray(np.sqrt((chances * off**2).sum(axis=1))), measure

@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
-from keyhole.attack.guess_errors import guess_errors
+from keyhole.attack.guess_errors import read_guess
 from keyhole.attack.record_values import read_values
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.errors import ContradictionError
@@ -92,8 +92,9 @@ def reconstruct_matrix_free(problem: Problem, u: Floats, status: SolverStatus, s
         refuse_misfit(problem, fitted)
     errors = np.full(problem.p, problem.target.deviation)
     if problem.csr is None and problem.m * problem.p <= SMALL and problem.p <= SPREAD_LIMIT:
-        errors = guess_errors(problem, u, standard_errors(problem, problem.design()))
-    elif status is not SolverStatus.INTERRUPTED:
-        errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
-    values, confidence, measure = read_values(problem, u, errors)
+        values, confidence, measure = read_guess(problem, u, standard_errors(problem, problem.design()))
+    else:
+        if status is not SolverStatus.INTERRUPTED:
+            errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
+        values, confidence, measure = read_values(problem, u, errors)
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure)

@@ -124,7 +124,8 @@ def _fit(problem: Problem, used: NDArray[np.bool_]) -> tuple[Floats, int]:
     lower, upper = calm.lower[touched], calm.upper[touched]
     inside = (found > lower + 1e-4 * (1 + np.abs(found))) & (found < upper - 1e-4 * (1 + np.abs(found)))
     noisy = np.isin(calm.law, NOISY)
-    rank = min(int(inside.sum()), int(np.linalg.matrix_rank(B[noisy][:, inside])) if inside.any() else 0)
+    C = B[noisy][:, inside]
+    rank = int(np.linalg.matrix_rank(C.T @ C, hermitian=True)) if inside.any() else 0
     return np.asarray(problem.design() @ u), int(noisy.sum()) - rank
 
 

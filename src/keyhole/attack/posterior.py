@@ -27,6 +27,7 @@ LAWS = {
     NoiseLaw.GAUSSIAN: RowLaw.GAUSSIAN,
     NoiseLaw.LAPLACE_BETWEEN: RowLaw.LAPLACE_BETWEEN,
     NoiseLaw.GAUSSIAN_BETWEEN: RowLaw.GAUSSIAN_BETWEEN,
+    NoiseLaw.GROSS: RowLaw.GROSS,
 }
 
 
@@ -100,6 +101,7 @@ def discrete(problem: Problem) -> Discrete:
     by_atom = np.ascontiguousarray(totals.transpose(2, 0, 1))  # (atoms, rows, features)
     made = _UnitsMade(len(phi))
     plain = problem.plain and problem.target.grid is not None
+    told: dict[bytes, tuple[Floats, NDArray[np.int64]]] = {}  # classes of values, the same for most atoms
     for k in np.flatnonzero(by_atom.any(axis=(1, 2))):
         if problem.absent[k]:
             continue
@@ -110,8 +112,10 @@ def discrete(problem: Problem) -> Discrete:
         if plain and size > 1 and size * (len(chosen) - 1) < TOTALS:
             made.total(int(k), touched, columns, size, chosen, phi[0, chosen], prior, len(values))
             continue
-        classes, of = np.unique(phi[:, chosen].T, axis=0, return_inverse=True)
-        made.composed(int(k), touched, columns, size, classes, of.ravel(), chosen, prior, len(values))
+        if (key := chosen.tobytes()) not in told:
+            classes, of = np.unique(phi[:, chosen].T, axis=0, return_inverse=True)
+            told[key] = classes, of.ravel()
+        made.composed(int(k), touched, columns, size, *told[key], chosen, prior, len(values))
     law = np.array([LAWS[NoiseLaw(code)] for code in problem.law[rows]], dtype=np.int8)
     radius = np.where(problem.law[rows] == NoiseLaw.EXACT, problem.scale[rows] / 2, 0.0)
     exact = problem.law[rows] == NoiseLaw.EXACT

@@ -23,7 +23,7 @@ from keyhole.audit.rules.settle import settled
 from keyhole.gather.answers import interval
 from keyhole.grid import Grid
 from keyhole.meaning import compared
-from keyhole.predicate import FALSE, TRUE, Has, Leaf, Predicate, conjunction, disjunction, is_true, negation
+from keyhole.predicate import FALSE, TRUE, Has, Predicate, PrivateLeaf, conjunction, disjunction, is_true, negation
 from keyhole.query import Aggregate, Query, Term
 from keyhole.solve.rowspace import RowMatrix, RowSpace
 from keyhole.solve.rowspace.supported import forms_on, null_space
@@ -299,8 +299,8 @@ def _records(count: int) -> str:
     return f"{count} record{'' if count == 1 else 's'}"
 
 
-def _column(leaf: Leaf) -> str:
-    return leaf.table if isinstance(leaf, Has) else leaf.column  # type: ignore[union-attr]
+def _column(leaf: PrivateLeaf) -> str:
+    return leaf.table if isinstance(leaf, Has) else leaf.column
 
 
 def _asked(query: Query) -> str:
@@ -320,7 +320,7 @@ def _of_summand(addend: Summand, count: int) -> str:
     return f"{what} of {_records(count)}{told}"
 
 
-def residual_in_words(residual: frozenset[frozenset[tuple[Leaf, bool]]]) -> str:
+def residual_in_words(residual: frozenset[frozenset[tuple[PrivateLeaf, bool]]]) -> str:
     """What must hold of the private things of a record.
 
     >>> from keyhole.predicate import Comparison
@@ -331,7 +331,7 @@ def residual_in_words(residual: frozenset[frozenset[tuple[Leaf, bool]]]) -> str:
     return " or ".join(sorted(parts))
 
 
-def _literal(leaf: Leaf, holds: bool) -> str:
+def _literal(leaf: PrivateLeaf, holds: bool) -> str:
     if isinstance(leaf, Has):
         return in_words(leaf, holds).removeprefix("has ")
     return in_words(leaf, holds)

@@ -16,7 +16,7 @@ from keyhole.audit.people_sums import Residual, Summand
 from keyhole.cells import Cell, Partition, partition
 from keyhole.evidence import Evidence
 from keyhole.people import Atom
-from keyhole.predicate import Has, Leaf
+from keyhole.predicate import Has, PrivateLeaf
 from keyhole.schema import Kind, Schema
 
 MOST_WAYS = 4096
@@ -29,7 +29,7 @@ class News:
 
     def __init__(self, evidence: Evidence, schema: Schema) -> None:
         self.evidence, self.schema = evidence, schema
-        self.atoms: dict[Leaf, tuple[int, Atom]] = {}
+        self.atoms: dict[PrivateLeaf, tuple[int, Atom]] = {}
         if evidence.counting is not None:
             self.atoms = {atom.leaf: (i, atom) for i, atom in enumerate(evidence.counting.atoms)}
         ties = () if evidence.counting is None else evidence.counting.ties
@@ -59,16 +59,16 @@ class News:
         return len(seen) > 1
 
     def _looked(self, addend: Summand) -> set[str]:
-        named = {x.column for literals in addend.residual for x, _ in literals if not isinstance(x, Has)}  # type: ignore[union-attr]
+        named = {x.column for literals in addend.residual for x, _ in literals if not isinstance(x, Has)}
         return named if addend.column is None else {*named, addend.column}
 
-    def _parts(self, leaves: set[Leaf], summed: set[str]) -> dict[str, Partition]:
+    def _parts(self, leaves: set[PrivateLeaf], summed: set[str]) -> dict[str, Partition]:
         found = {}
         own = [x for x in leaves if not isinstance(x, Has)]
-        for name in {x.column for x in own} | summed:  # type: ignore[union-attr]
+        for name in {x.column for x in own} | summed:
             column = self.schema.find(name)
             if column is not None and (column.kind is not Kind.OTHER or name not in summed):
-                asked = [x for x in own if x.column == name]  # type: ignore[union-attr]
+                asked = [x for x in own if x.column == name]
                 found[name] = partition(column, asked, self.evidence.prior(name))
         return found
 
@@ -76,7 +76,7 @@ class News:
         known = self.atoms.get(leaf)
         return f"rows {leaf}", ("record", row) if known is None else ("instance", int(known[1].at[row]))
 
-    def _possible(self, way: Mapping[Variable, Cell | bool], leaves: set[Leaf]) -> bool:
+    def _possible(self, way: Mapping[Variable, Cell | bool], leaves: set[PrivateLeaf]) -> bool:
         """Does a row that satisfies more conditions satisfy fewer? And has nobody rows without a key?"""
         held: dict[int, set[bool]] = {}
         for leaf in leaves:
@@ -112,11 +112,11 @@ class News:
     def _holds(
         self, residual: Residual, row: int, way: Mapping[Variable, Cell | bool], parts: Mapping[str, Partition]
     ) -> bool:
-        def truth(leaf: Leaf) -> bool:
+        def truth(leaf: PrivateLeaf) -> bool:
             if isinstance(leaf, Has):
                 return way[self._instance(leaf, row)] is True
-            cell = way[leaf.column, row]  # type: ignore[union-attr]
+            cell = way[leaf.column, row]
             assert isinstance(cell, Cell)
-            return parts[leaf.column].truth(leaf, cell) is True  # type: ignore[union-attr]
+            return parts[leaf.column].truth(leaf, cell) is True
 
         return any(all(truth(leaf) is holds for leaf, holds in literals) for literals in residual)

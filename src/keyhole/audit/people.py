@@ -66,7 +66,7 @@ def shown_people(evidence: Evidence, known: Known, roster: Roster, source: Sourc
         found.missed.add("some answers contradict each other")
         return found
     _Report(counting, state, known, roster, found).run()
-    looked = {a.leaf.column for a in counting.atoms if not isinstance(a.leaf, Has)}  # type: ignore[union-attr]
+    looked = {a.leaf.column for a in counting.atoms if not isinstance(a.leaf, Has)}
     if not decided:
         found.missed.add(LARGE)
     if any(looked & set(s.columns) for s in evidence.systems) or evidence.knowledge.facts:
@@ -172,7 +172,7 @@ class _Report:
         by_column: dict[str, list[int]] = {}
         for number, atom in enumerate(self.counting.atoms):
             if not isinstance(atom.leaf, Has):
-                by_column.setdefault(atom.leaf.column, []).append(number)  # type: ignore[union-attr]
+                by_column.setdefault(atom.leaf.column, []).append(number)
         for name, numbers in by_column.items():
             column = self.known.schema.find(name)
             assert column is not None

@@ -97,9 +97,9 @@ def planner_declared(work: Workload, setup: Setup) -> ReleaseOutcome:
     paid, tables, known = best
     note, numbers = "; ".join([tables, *told]), float(len(work.pool) * setup.rule(work).number())
     if numbers < paid:
-        each = cache(work, setup)
+        single = cache(work, setup)
         return ReleaseOutcome(
-            "planner-declared", numbers, each.answered, each.errors, 0.0, f"a number for each; with {note}"
+            "planner-declared", numbers, single.answered, single.errors, 0.0, f"a number for each; with {note}"
         )
     errors = _answered(work, setup, lambda at: float(known.value(COUNT, work.question(at))))
     return ReleaseOutcome("planner-declared", paid, len(work.stream), errors, 0.0, note)

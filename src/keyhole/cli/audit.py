@@ -114,7 +114,8 @@ def audit(
 
 def _shown_as(how: Format, asked: Mapping[str, bool]) -> None:
     for option, wanted in asked.items():
-        if wanted and how not in (Format.TEXT, Format.JSON, Format.HTML):
+        pipeline = option == "--by" and how in (Format.SARIF, Format.JUNIT)
+        if wanted and not pipeline and how not in (Format.TEXT, Format.JSON, Format.HTML):
             raise ConfigError(f"{option} is shown as text, JSON or HTML, not as {how}")
 
 

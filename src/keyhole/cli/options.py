@@ -168,7 +168,8 @@ GROUP_SIZE = click.Option(
 WITHIN = click.Option(
     ["--within"],
     metavar="WIDTH|SHARE%",
-    help="A proved range of at most this width (0.5), or share of its larger end (5%), counts as inferred.",
+    help="A proved range of at most this width (0.5), or share of its larger end (5%), counts as inferred. A range "
+    "from 0 is never a small share: give a width for those.",
 )
 TIME_LIMIT = click.Option(
     ["--time-limit"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from keyhole.report.baseline import Baseline
     from keyhole.report.plain import Plain
     from keyhole.report.redacted import Withheld
+    from keyhole.report.sarif import Views
     from keyhole.report.verdict import Verdict
 
 SHOWN = 20
@@ -123,7 +124,7 @@ class Output:
             more = () if besides is None else besides.lines()
             emit_lines([*told.lines(), *compared, *signed, *more], self.out)
         else:
-            self._for_pipelines(told, read, said, known)
+            self._for_pipelines(told, read, said, known, _views(told, log, read))
         if self.proof_sql is not None:
             from keyhole.report.proof_sql import proof_sql
 
@@ -136,17 +137,34 @@ class Output:
         data = verdict.to_json() | besides
         emit_json(dumps(data if known is None else mark(data, verdict.plain, known)), self.out)
 
-    def _for_pipelines(self, verdict: Verdict, log: Log, said: tuple[str, ...], known: Baseline | None) -> None:
+    def _for_pipelines(
+        self, verdict: Verdict, log: Log, said: tuple[str, ...], known: Baseline | None, views: Views
+    ) -> None:
         for line in said:
             click.echo(line, err=True)
         if self.how is Format.SARIF:
             from keyhole.report.sarif import sarif
 
-            emit_json(sarif(verdict.plain, log, known), self.out)
+            emit_json(sarif(verdict.plain, log, known, views), self.out)
         else:
             from keyhole.report.junit import junit
 
-            emit_xml(junit(verdict.plain, log, known), self.out)
+            emit_xml(junit(verdict.plain, log, known, views), self.out)
+
+
+def _views(told: Verdict, log: Log, read: Log) -> Views:
+    """What each analyst asked alone: the verdict over it, and that part of the log as it may be passed on."""
+    from keyhole.logs.fold import apart
+
+    found = {}
+    parts = apart(log, "analyst").values() if told.views else ()
+    for (who, view), part in zip(told.views.items(), parts, strict=True):
+        asked = {str(line.number) for line in part.lines}
+        asked |= {refusal.number for refusal in (*part.refused, *part.unjudged)}
+        lines = tuple(line for line in read.lines if str(line.number) in asked)
+        refused, unjudged = (tuple(r for r in listed if r.number in asked) for listed in (read.refused, read.unjudged))
+        found[who] = (view.plain, replace(read, lines=lines, refused=refused, unjudged=unjudged))
+    return found
 
 
 def _digest(file: Path | None) -> dict[str, object]:

@@ -44,7 +44,7 @@ A file of statistics
 
 \b
 Exit code
-  0 done: rows, or what is known when the time was up (the text says which)
+  0 done: rows, or what is known when the time was up or Ctrl-C was pressed (the text says which)
   2 could not run; statistics that no rows can give are named, none of which can be left out
 """
 

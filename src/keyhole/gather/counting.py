@@ -17,7 +17,7 @@ from keyhole.gather.notes import Notes
 from keyhole.gather.ties import exclusive, ties
 from keyhole.knowledge import Knowledge
 from keyhole.people import Atom, BoundedCount, Clause, Conjunct, Counting, Formula, Ints, conjuncts_of
-from keyhole.predicate import Comparison, Has, IsNull, Leaf, Opaque, Predicate, conjunction, quote_name, to_sql
+from keyhole.predicate import Comparison, Has, IsNull, Predicate, PrivateLeaf, conjunction, quote_name, to_sql
 from keyhole.query import Aggregate, Query
 from keyhole.schema import Kind, Role, Schema
 from keyhole.tables import Roster, Source
@@ -53,7 +53,7 @@ class _CountReader:
         self.schema = roster.schema
         self.secret = frozenset(c.name for c in self.schema.columns if c.secret)
         self.owners: dict[tuple[str, ...], Ints] = {}
-        self.atoms: dict[Leaf, int] = {}
+        self.atoms: dict[PrivateLeaf, int] = {}
         self.made: list[Atom] = []
         self.public: Atoms | None = None
 
@@ -229,19 +229,18 @@ class _CountReader:
             self.owners[expressions] = self.roster.classes(expressions)
         return self.owners[expressions]
 
-    def atom(self, leaf: Leaf) -> int:
+    def atom(self, leaf: PrivateLeaf) -> int:
         if leaf not in self.atoms:
             self.atoms[leaf] = len(self.made)
             self.made.append(self._atom(leaf))
         return self.atoms[leaf]
 
-    def _atom(self, leaf: Leaf) -> Atom:
+    def _atom(self, leaf: PrivateLeaf) -> Atom:
         n = self.roster.n
         if isinstance(leaf, Has):
             at = self.owner(*(quote_name(mine) for mine, _ in leaf.on))
             return Atom(leaf, at, int(at.max(initial=-1)) + 1)
         at = np.arange(n, dtype=np.int64)
-        assert not isinstance(leaf, Opaque)
         column = self.schema.find(leaf.column)
         if column is not None and column.nullable:
             assert self.public is not None

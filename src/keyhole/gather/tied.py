@@ -62,7 +62,7 @@ def blocks_of(entries: Sequence[Entry], secret: frozenset[str]) -> tuple[list[Ti
     for entry in entries:
         used = set(entry.query.columns)
         for term in (*entry.query.terms, *entry.query.per):
-            used |= {leaf.column for leaf in private_leaves(term.where, secret) if hasattr(leaf, "column")}
+            used |= {leaf.column for leaf in private_leaves(term.where, secret)}
         touched.append(frozenset(used))
         for name in used:
             parent[root(name)] = root(min(used))

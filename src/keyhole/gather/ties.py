@@ -28,7 +28,7 @@ def ties(atoms: Sequence[Atom], schema: Schema, knowledge: Knowledge) -> tuple[T
         if isinstance(atom.leaf, Has):
             by_table.setdefault(atom.leaf.table, []).append(number)
         else:
-            by_column.setdefault(atom.leaf.column, []).append(number)  # type: ignore[union-attr]
+            by_column.setdefault(atom.leaf.column, []).append(number)
     for name, numbers in by_column.items():
         column = schema.find(name)
         if column is not None:

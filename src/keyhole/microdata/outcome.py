@@ -10,7 +10,7 @@ import numpy as np
 
 from keyhole.errors import ContradictionError
 from keyhole.predicate import Scalar
-from keyhole.solve.integers.apart import apart
+from keyhole.solve.integers.apart import apart, apart_until_stopped
 from keyhole.solve.integers.search import SharedValues, feasible, irreducible, shared_values
 from keyhole.solve.integers.system import IntegerSystem, Ints
 from keyhole.solve.status import SolverStatus
@@ -23,11 +23,13 @@ MOST_ROWS = 10**6
 
 class RebuiltStatus(StrEnum):
     """How a reconstruction ended: all is proved; rows, but the time was up before it was known what others there are;
-    the time was up before any rows were found."""
+    the time was up before any rows were found; the same where Ctrl-C ended the search."""
 
     PROVED = "proved"
     ROWS = "rows found, others not searched to the end"
     LIMIT = "time limit"
+    STOPPED_ROWS = "rows found, stopped before others were searched to the end"
+    STOPPED = "stopped before any rows were found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +72,21 @@ def rebuilt(
     """
     if progress is not None:
         progress("rows that give these statistics", 0, 0)
-    found = apart(shared_values, system, seconds)
+    found, stopped = apart_until_stopped(shared_values, system, seconds)
     if found.status is SolverStatus.INFEASIBLE:
         raise contradiction(system, told, seconds, bounding)
     listed = _rows(found.solution, system.asked, row, valued=valued)
-    status = RebuiltStatus.PROVED if found.status is SolverStatus.OPTIMAL else RebuiltStatus.ROWS
-    if found.solution is None:
-        status = RebuiltStatus.LIMIT
+    status = _status(found, stopped)
     common = None if found.common is None else _rows(found.common, system.asked, row, valued=valued)
     return MicrodataFound(status, _unique(found), listed, common, system.asked, of)
+
+
+def _status(found: SharedValues, stopped: bool) -> RebuiltStatus:
+    if found.status is SolverStatus.OPTIMAL:
+        return RebuiltStatus.PROVED
+    if found.solution is None:
+        return RebuiltStatus.STOPPED if stopped else RebuiltStatus.LIMIT
+    return RebuiltStatus.STOPPED_ROWS if stopped else RebuiltStatus.ROWS
 
 
 def _unique(found: SharedValues) -> bool | None:
@@ -97,13 +105,14 @@ def contradiction(
     system: IntegerSystem, told: Callable[[int], str], seconds: float, bounding: int | None = None
 ) -> ContradictionError:
     """Which statements cannot all be true; none of them can be left out."""
-    groups, sure = apart(irreducible, system, seconds)
+    (groups, sure), stopped = apart_until_stopped(irreducible, system, seconds)
     if bounding is not None and bounding not in groups:  # its ends were there all the time: is it needed?
         wide = replace(system, upper=np.full(system.columns, MOST_ROWS))
         if apart(feasible, wide, groups, seconds) is not SolverStatus.INFEASIBLE:
             groups = tuple(sorted((bounding, *groups)))
     listed = "; ".join(told(group) for group in groups[:SHOWN])
     more = f"; and {len(groups) - SHOWN} more" if len(groups) > SHOWN else ""
-    least = "none of them can be left out" if sure else "the time was up before all that can be left out was found"
+    ended = "it was stopped" if stopped else "the time was up"
+    least = "none of them can be left out" if sure else f"{ended} before all that can be left out was found"
     count = "1 statement" if len(groups) == 1 else f"these {len(groups)} statements"
     return ContradictionError(f"no rows give {count} ({least}): {listed}{more}")

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from keyhole.errors import ModelError
 from keyhole.oracle.box import EDGE, EDGES
-from keyhole.oracle.noise import OracleNoise, UniformNoise
+from keyhole.oracle.noise import EvenNoise, OracleNoise
 from keyhole.oracle.sequential import SequentialBisection
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
-from keyhole.oracle.uniform_between import UniformBetween
 
 
 def edge_of(noise: OracleNoise) -> float:
     """The upper end of the noise, where its density jumps; noise without one is a `ModelError`.
 
+    >>> from keyhole.oracle.noise import UniformNoise
     >>> edge_of(UniformNoise(0.5))
     0.5
     """
     if noise.edge is None:
         raise ModelError(
-            "edge thresholds need noise whose density jumps at a known edge: use OneBitNewton (--method newton)"
+            "edge thresholds need noise whose density jumps at a known edge: state it if it is uniform "
+            "(UniformNoise, --noise uniform:HALF-WIDTH), or learn with newton (OneBitNewton), which needs no edge"
         )
     if noise.edge <= 0 or noise.cdf(noise.edge) < 1:
         raise ModelError(f"the noise's edge {noise.edge:g} must be the positive upper end of its support")
@@ -48,7 +49,7 @@ class EdgeBisection(SequentialBisection):
     >>> EdgeBisection(Subspace.blocks(4, 2), GaussianNoise(1.0))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    keyhole.errors.ModelError: edge thresholds need noise whose density jumps ...: use OneBitNewton (--method newton)
+    keyhole.errors.ModelError: edge thresholds need noise whose density jumps at a known edge: ...
     """
 
     _aiming = EDGE
@@ -56,7 +57,7 @@ class EdgeBisection(SequentialBisection):
     def __init__(self, subspace: Subspace, noise: OracleNoise, *, delta: float = 0.01, keep: float = 0.75) -> None:
         super().__init__(subspace, noise, delta=delta, keep=keep)
         self._edge = edge_of(noise)
-        self._aiming = EDGES if isinstance(noise, UniformNoise | UniformBetween) else EDGE
+        self._aiming = EDGES if isinstance(noise, EvenNoise) else EDGE
 
     def _aim(self, z: Floats, slack: float) -> float | None:
         gap = self._gap(z, slack)

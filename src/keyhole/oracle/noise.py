@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -85,8 +86,45 @@ def positive(name: str, value: float) -> None:
         )
 
 
+class EvenNoise(ABC):
+    """What uniform laws on [-edge, edge] share, whether the edge is known or lies in an interval (`UniformBetween`)."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def edge(self) -> float:
+        """The half-width."""
+
+    @property
+    def std(self) -> float:
+        return self.edge / math.sqrt(3)
+
+    @property
+    def density_at_zero(self) -> float:
+        return 0.5 / self.edge
+
+    @property
+    def fisher(self) -> float | None:
+        return None
+
+    @property
+    def knots(self) -> Floats:
+        return NO_TABLE
+
+    @property
+    def tails(self) -> Floats:
+        return NO_TABLE
+
+    def cdf(self, x: float) -> float:
+        return min(1.0, max(0.0, 0.5 + 0.5 * x / self.edge))
+
+    def sample(self, rng: np.random.Generator, n: int) -> Floats:
+        return np.asarray((rng.random(n) - 0.5) * (2 * self.edge))
+
+
 @dataclass(frozen=True, slots=True)
-class UniformNoise:
+class UniformNoise(EvenNoise):
     """Uniform on [-half_width, half_width]: rho(0) = 1/(2 half_width), and the density jumps at both edges.
 
     >>> noise = UniformNoise(2.0)
@@ -100,42 +138,13 @@ class UniformNoise:
         positive("the half-width of uniform noise", self.half_width)
 
     @property
-    def std(self) -> float:
-        return self.half_width / math.sqrt(3)
-
-    @property
-    def density_at_zero(self) -> float:
-        return 0.5 / self.half_width
-
-    @property
-    def edge(self) -> float | None:
+    def edge(self) -> float:
         return self.half_width
-
-    @property
-    def fisher(self) -> float | None:
-        return None
 
     @property
     def law(self) -> Floats:
         rho = self.density_at_zero
         return pack(UNIFORM, self.half_width, 0.5, rho, rho, self.half_width)
-
-    @property
-    def knots(self) -> Floats:
-        return NO_TABLE
-
-    @property
-    def tails(self) -> Floats:
-        return NO_TABLE
-
-    def cdf(self, x: float) -> float:
-        return min(1.0, max(0.0, 0.5 + 0.5 * x / self.half_width))
-
-    def sample(self, rng: np.random.Generator, n: int) -> Floats:
-        draws = rng.random(n)
-        draws -= 0.5
-        draws *= 2 * self.half_width
-        return draws
 
 
 @dataclass(frozen=True, slots=True)

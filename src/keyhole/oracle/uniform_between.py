@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from keyhole.errors import ModelError
-from keyhole.oracle.noise import NO_TABLE, UniformNoise, pack, positive
+from keyhole.oracle.noise import EvenNoise, pack, positive
 from keyhole.oracle.tails import BETWEEN, Floats
 
 
 @dataclass(frozen=True, slots=True)
-class UniformBetween:
+class UniformBetween(EvenNoise):
     """Uniform on [-a, a], with a known only to lie between `low` and `high`: tests use whichever makes them safe.
 
     `std`, `density_at_zero`, `cdf` and draws are those of the wider law.
@@ -32,35 +29,9 @@ class UniformBetween:
             raise ModelError(f"the half-width lies between low <= high, got {self.low!r} and {self.high!r}")
 
     @property
-    def std(self) -> float:
-        return self.high / math.sqrt(3)
-
-    @property
-    def density_at_zero(self) -> float:
-        return 0.5 / self.high
-
-    @property
-    def edge(self) -> float | None:
+    def edge(self) -> float:
         return self.high
-
-    @property
-    def fisher(self) -> float | None:
-        return None
 
     @property
     def law(self) -> Floats:
         return pack(BETWEEN, self.high, 0.5, 0.5 / self.low, self.low, 0.0)
-
-    @property
-    def knots(self) -> Floats:
-        return NO_TABLE
-
-    @property
-    def tails(self) -> Floats:
-        return NO_TABLE
-
-    def cdf(self, x: float) -> float:
-        return min(1.0, max(0.0, 0.5 + 0.5 * x / self.high))
-
-    def sample(self, rng: np.random.Generator, n: int) -> Floats:
-        return UniformNoise(self.high).sample(rng, n)

@@ -34,13 +34,17 @@ def sentence(found: MicrodataFound) -> str:
     """What came of it."""
     n, searched = len(found.rows), f"{found.cells} numbers, one per cell, were searched"
     rows = "1 row" if n == 1 else f"{n} rows"
+    if found.status is RebuiltStatus.STOPPED:
+        return f"Stopped before any rows were found, so nothing is claimed ({searched})."
     if found.status is RebuiltStatus.LIMIT:
         return f"The time was up before any rows were found, so nothing is claimed ({searched}; --time-limit)."
     if found.unique:
         return f"The {rows} below {'is' if n == 1 else 'are'} the only ones that give these statistics ({searched})."
     if found.common is None:
         told = "others exist" if found.unique is False else "whether others do is not known"
-        return f"The {rows} below give these statistics; {told}: the time was up ({searched}; --time-limit)."
+        why = "the time was up" if found.status is RebuiltStatus.ROWS else "the search was stopped"
+        more = "; --time-limit" if found.status is RebuiltStatus.ROWS else ""
+        return f"The {rows} below give these statistics; {told}: {why} ({searched}{more})."
     many = len(found.common)
     share = f"{many} {'row is' if many == 1 else 'rows are'} in all of them" if many else "no row is in all of them"
     return f"Several sets of {rows} give these statistics; {share} ({searched})."

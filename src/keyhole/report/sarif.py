@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from keyhole.logs.open import Log
@@ -21,6 +21,7 @@ from keyhole.report.sentence import NOTHING_JUDGED
 from keyhole.report.text import without_value
 from keyhole.version import __version__
 
+Views: TypeAlias = Mapping[str, tuple[Plain, Log]]  # analyst -> the verdict over what he asked alone, and his log
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 RULES = (
     ("exposed", "A person's private value is determined", "error"),
@@ -33,8 +34,19 @@ RULES = (
 _INDEX = {name: i for i, (name, _, _) in enumerate(RULES)}
 
 
-def sarif(verdict: Plain, log: Log, baseline: Baseline | None = None) -> str:
-    """The SARIF text. With a baseline, results say `new` or `unchanged`, and known ones are notes."""
+def sarif(verdict: Plain, log: Log, baseline: Baseline | None = None, views: Views | None = None) -> str:
+    """The SARIF text. With a baseline, results say `new` or `unchanged`, and known ones are notes.
+
+    With `views` there is a run more for each analyst, over what he asked alone; its `automationDetails` name him.
+    """
+    runs = [_run(verdict, log, baseline)]
+    for who, (view, part) in (views or {}).items():
+        named = {"id": f"keyhole/analyst/{quote(who, safe='')}/", "description": {"text": f"What {who} asked alone"}}
+        runs.append({**_run(view, part, baseline), "automationDetails": named})
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": runs}, ensure_ascii=False, indent=2)
+
+
+def _run(verdict: Plain, log: Log, baseline: Baseline | None) -> dict[str, Any]:
     place = _Place(log)
     marks = _marks(verdict.cases)
     results = [_found(case, place, baseline, mark) for case, mark in zip(verdict.cases, marks, strict=True)]
@@ -56,13 +68,12 @@ def sarif(verdict: Plain, log: Log, baseline: Baseline | None = None) -> str:
             for name, text, level in RULES
         ],
     }
-    run = {
+    return {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {"SRCROOT": {"description": {"text": "The folder keyhole was run in."}}},
         "results": results,
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, ensure_ascii=False, indent=2)
 
 
 class _Place:

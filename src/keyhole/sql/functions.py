@@ -103,6 +103,18 @@ NAMED: dict[str, tuple[str, tuple[tuple[Kind, ...], ...], Kind]] = {
 TRUNCATIONS = frozenset(["year", "month", "day", "quarter", "week", "hour", "minute", "second", "decade", "century"])
 PARTS = TRUNCATIONS | {"dow", "isodow", "doy", "isoyear"}
 
+# arguments of a function that change nothing
+HARMLESS = (
+    "big_int",
+    "date_part_boundary",
+    "input_type_preserved",
+    "zone",
+    "safe",
+    "coalesce",
+    "ignore_nulls",
+    "_type",
+)
+
 # expressions that state a condition
 CONDITIONS: tuple[type[exp.Expr], ...] = (
     *(exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In, exp.Like, exp.ILike, exp.Is),

@@ -20,16 +20,15 @@ from keyhole.sql.functions import (
     CONDITIONS,
     DAY,
     FUNCTIONS,
+    HARMLESS,
     NAMED,
     NOT_REPEATABLE,
     NUMBER,
-    PARTS,
     REFUSED,
-    TEXT,
-    TRUNCATIONS,
     Function,
 )
 from keyhole.sql.names import Derived, Scope
+from keyhole.sql.public_functions import SPELLED, part_of, shifted_by
 
 _T = DataType.Type
 _CASTS: dict[DType, tuple[str, Kind]] = {
@@ -167,6 +166,8 @@ class PublicReader(ABC):
         return made
 
     def _arithmetic(self, node: exp.Expr) -> Public:
+        if isinstance(node, exp.Add | exp.Sub) and isinstance(node.expression, exp.Interval):
+            return shifted_by(self, node, node.expression)
         left = self.taking(node.this, (*NUMBER, Kind.DATE), node)
         if isinstance(node, exp.Neg):
             left = self.taking(node.this, NUMBER, node)
@@ -185,7 +186,7 @@ class PublicReader(ABC):
         return joined(f"({left.raw} {sign} {right.raw})", kind, left, right, fallible=kind is not Kind.DOUBLE)
 
     def _call(self, node: exp.Expr, function: Function) -> Public:
-        self.only(node, *(name for name, _ in function.arguments), *_HARMLESS)
+        self.only(node, *(name for name, _ in function.arguments), *HARMLESS)
         parts = [self.taking(node.args.get(name), kinds, node) for name, kinds in function.arguments]
         text = function.sql.format(*(p.raw for p in parts))
         made = joined(text, function.gives or parts[0].kind, *parts, fallible=function.fallible, finite=function.finite)
@@ -200,108 +201,16 @@ class PublicReader(ABC):
     def _named(self, node: exp.Anonymous) -> Public:
         name, arguments = str(node.this).lower(), node.expressions
         if name == "date_part" and len(arguments) == 2:
-            return self._part(self.fold(arguments[0]), arguments[1], node)
+            return part_of(self, self.fold(arguments[0]), arguments[1], node)
         if name not in NAMED or len(arguments) != len(NAMED[name][1]):
             raise self.unknown(node)
         sql, kinds, gives = NAMED[name]
         parts = [self.taking(a, k, node) for a, k in zip(arguments, kinds, strict=True)]
         return joined(sql.format(*(p.raw for p in parts)), gives, *parts)
 
-    def _extract(self, node: exp.Extract) -> Public:
-        return self._part(node.this.name, node.expression, node)
-
-    def _part(self, part: Value | NotConstant, day: exp.Expr, node: exp.Expr) -> Public:
-        if not isinstance(part, str) or part.lower() not in PARTS:
-            raise self.refuse(f"the part of a date is one of {', '.join(sorted(PARTS))}", node)
-        made = self.taking(day, DAY, node)
-        return joined(f"EXTRACT({part.upper()} FROM {made.raw})", Kind.INTEGER, made)
-
-    def _truncate(self, node: exp.Expr) -> Public:
-        self.only(node, "this", "unit", *_HARMLESS)
-        unit = node.args["unit"].name.lower() if node.args.get("unit") else ""
-        if unit not in TRUNCATIONS:
-            raise self.refuse(f"DATE_TRUNC takes one of {', '.join(sorted(TRUNCATIONS))}", node)
-        made = self.taking(node.this, DAY, node)
-        return joined(f"DATE_TRUNC('{unit}', {made.raw})", Kind.TIMESTAMP, made)
-
-    def _difference(self, node: exp.DateDiff) -> Public:
-        self.only(node, "this", "expression", "unit", *_HARMLESS)
-        unit = node.args["unit"].name.lower() if node.args.get("unit") else ""
-        if unit not in TRUNCATIONS:
-            raise self.refuse(f"DATE_DIFF takes one of {', '.join(sorted(TRUNCATIONS))}", node)
-        start, end = self.taking(node.expression, DAY, node), self.taking(node.this, DAY, node)
-        return joined(f"DATE_DIFF('{unit}', {start.raw}, {end.raw})", Kind.INTEGER, start, end)
-
-    def _format(self, node: exp.TimeToStr) -> Public:
-        self.only(node, "this", "format")
-        pattern = self.fold(node.args["format"])
-        if not isinstance(pattern, str) or pattern.replace("%%", "").count("%") != sum(
-            pattern.replace("%%", "").count(f"%{c}") for c in "YmdHMSjyBbAaUWw"
-        ):
-            raise self.refuse("STRFTIME takes a text of %Y %m %d %H %M %S %j %B %b %A %a", node)
-        made = self.taking(node.this, DAY, node)
-        return joined(f"STRFTIME({made.raw}, {literal(pattern)})", Kind.TEXT, made)
-
-    def _substring(self, node: exp.Substring) -> Public:
-        self.only(node, "this", "start", "length")
-        parts = [self.taking(node.this, TEXT, node), self.taking(node.args.get("start"), (Kind.INTEGER,), node)]
-        if node.args.get("length"):
-            parts.append(self.taking(node.args["length"], (Kind.INTEGER,), node))
-        return joined(f"SUBSTRING({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts, fallible=True)
-
-    def _matched(self, node: exp.RegexpExtract) -> Public:
-        self.only(node, "this", "expression", "group", "null_if_pos_overflow", *_HARMLESS)
-        pattern, group = self.fold(node.args["expression"]), node.args.get("group")
-        number = Fraction(0) if group is None else self.fold(group)
-        if not isinstance(pattern, str) or not isinstance(number, Fraction) or number.denominator != 1 or number < 0:
-            raise self.refuse("REGEXP_EXTRACT takes a constant pattern, and the number of a group", node)
-        made = self.taking(node.this, TEXT, node)
-        return joined(f"REGEXP_EXTRACT({made.raw}, {literal(pattern)}, {number})", Kind.TEXT, made, fallible=True)
-
-    def _trim(self, node: exp.Trim) -> Public:
-        self.only(node, "this", "position")
-        name = {"LEADING": "LTRIM", "TRAILING": "RTRIM"}.get(str(node.args.get("position") or "").upper(), "TRIM")
-        made = self.taking(node.this, TEXT, node)
-        return joined(f"{name}({made.raw})", Kind.TEXT, made)
-
-    def _concat(self, node: exp.Expr) -> Public:
-        operands = [node.this, node.args["expression"]] if isinstance(node, exp.DPipe) else node.expressions
-        parts = [self.taking(o, (*TEXT, Kind.INTEGER, Kind.DATE), node) for o in operands]
-        if all(part.kind is not Kind.TEXT for part in parts):
-            raise self.refuse("of what is joined one part is text", node)
-        if isinstance(node, exp.DPipe):
-            return joined(f"({parts[0].raw} || {parts[1].raw})", Kind.TEXT, *parts)
-        made = joined(f"CONCAT({', '.join(p.raw for p in parts)})", Kind.TEXT, *parts)
-        return Public(made.raw, Kind.TEXT, made.columns, False, made.fallible)
-
-    def _whole(self, node: exp.Expr) -> Public:
-        # FLOOR, CEIL and ROUND of an integer are a DOUBLE or the integer itself
-        self.only(node, "this", "decimals", *_HARMLESS)
-        made = self.taking(node.this, NUMBER, node)
-        name = "FLOOR" if isinstance(node, exp.Floor) else "CEIL" if isinstance(node, exp.Ceil) else "ROUND"
-        places = node.args.get("decimals")
-        text = f"{name}({made.raw})"
-        if places is not None:
-            digits = self.fold(places)
-            if name != "ROUND" or not isinstance(digits, Fraction) or digits.denominator != 1 or abs(digits) > 30:
-                raise self.refuse(f"{name} takes a constant number of digits", node)
-            text = f"ROUND({made.raw}, {digits})"
-        return joined(text, made.kind, made, fallible=True)
-
-    def _logarithm(self, node: exp.Log) -> Public:
-        if node.args.get("expression") is None:
-            base, argument = Fraction(10), node.this
-        else:
-            base, argument = self.fold(node.this), node.expression  # type: ignore[assignment]
-        if base not in (2, 10):
-            raise self.refuse("LOG is judged to base 10 or 2 only: write LN(x) / LN(b)", node)
-        made = self.taking(argument, NUMBER, node)
-        name = "LOG10" if base == 10 else "LOG2"
-        return joined(f"{name}({made.raw})", Kind.DOUBLE, made, fallible=True, finite=False)
-
     def _chosen(self, node: exp.Expr) -> Public:
         # COALESCE, GREATEST, LEAST: as many operands as you like, all of one kind
-        self.only(node, "this", "expressions", *_HARMLESS)
+        self.only(node, "this", "expressions", *HARMLESS)
         name = _CHOICES[type(node)]
         operands = [node.this, *node.expressions]
         parts = self._alike([self.public(o) for o in operands if not isinstance(o, exp.Null)], node)
@@ -330,7 +239,7 @@ class PublicReader(ABC):
         return Public(made.raw, made.kind, made.columns, True, made.fallible, made.finite)
 
     def _cast(self, node: exp.Cast) -> Public:
-        self.only(node, "this", "to", "safe", *_HARMLESS)
+        self.only(node, "this", "to", "safe", *HARMLESS)
         to = node.to
         made = self.public(node.this)
         if to.this is _T.DECIMAL:
@@ -398,32 +307,8 @@ class PublicReader(ABC):
 
 _SIGNS: dict[type[exp.Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _CHOICES: dict[type[exp.Expr], str] = {exp.Coalesce: "COALESCE", exp.Greatest: "GREATEST", exp.Least: "LEAST"}
-_HARMLESS = (
-    "big_int",
-    "date_part_boundary",
-    "input_type_preserved",
-    "zone",
-    "safe",
-    "coalesce",
-    "ignore_nulls",
-    "_type",
-)
-_METHODS: dict[type[exp.Expr], Callable[..., Public]] = {
+_METHODS: dict[type[exp.Expr], Callable[..., Public]] = SPELLED | {
     exp.Anonymous: PublicReader._named,
-    exp.Extract: PublicReader._extract,
-    exp.TimestampTrunc: PublicReader._truncate,
-    exp.DateTrunc: PublicReader._truncate,
-    exp.DateDiff: PublicReader._difference,
-    exp.TimeToStr: PublicReader._format,
-    exp.Substring: PublicReader._substring,
-    exp.Trim: PublicReader._trim,
-    exp.RegexpExtract: PublicReader._matched,
-    exp.DPipe: PublicReader._concat,
-    exp.Concat: PublicReader._concat,
-    exp.Floor: PublicReader._whole,
-    exp.Ceil: PublicReader._whole,
-    exp.Round: PublicReader._whole,
-    exp.Log: PublicReader._logarithm,
     exp.Coalesce: PublicReader._chosen,
     exp.Greatest: PublicReader._chosen,
     exp.Least: PublicReader._chosen,

@@ -100,7 +100,7 @@ def _fitted(problem: Problem, chances: Floats) -> Floats:
 
 _WORDS = {
     "enumerated": "posterior over every table that is possible",
-    "sampled": "posterior from 4 chains of tables",
+    "sampled": "posterior from chains of tables",
     "approximated": "posterior by expectation propagation",
 }
 

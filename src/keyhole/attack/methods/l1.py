@@ -8,15 +8,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Floats, Reconstruction
+from keyhole.attack.base import Floats, Measure, Reconstruction
 from keyhole.attack.batch import BatchAttack, dense_design, reconstruct
-from keyhole.attack.decode import Terms, decode, robust
-from keyhole.attack.decoding_problem import NOISY, NoiseLaw, Problem
-from keyhole.attack.standard_errors import prior_deviation
-from keyhole.solve.decode.interior.method import RowTerm
+from keyhole.attack.decode import decode, robust
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.guess_errors import box_errors, read_guess
 from keyhole.solve.status import SolverStatus
-
-REFITS = 12  # weighted refits for errors: their root mean square is known to a fifth
 
 
 class L1(BatchAttack):
@@ -51,29 +48,33 @@ class L1(BatchAttack):
         if not problem.target.bounded:  # in a range the errors are those of the posterior, whatever the guess
             blunt[problem.law == NoiseLaw.GAUSSIAN] *= np.sqrt(np.pi / 2)
         found = reconstruct(replace(problem, scale=blunt), solution.u, A, solution.status, note)
-        wrong = off & ~np.isin(problem.law, NOISY)
-        if solution.status is SolverStatus.INTERRUPTED or not wrong.any() or not problem.plain:
+        right = np.asarray((problem.law == NoiseLaw.EXACT) & ~facts)
+        if solution.status is SolverStatus.INTERRUPTED or not (off & right).any():
             return found
-        errors = _refitted(problem, A, term, weight, facts, solution.u)[problem.of]
-        errors = np.where(np.isinf(found.confidence), np.inf, np.maximum(errors, found.confidence))
-        # answers that contradict one another prove nothing: what every refit agrees on is likely, not certain
-        size = problem.target.deviation
-        floor = 0.01 * (size if np.isfinite(size) else float(np.std(found.values)))
-        return replace(found, confidence=np.maximum(np.minimum(errors, size), floor))
+        return replace(found, confidence=_outvoted(problem, solution.u, right, missed))
 
 
-def _refitted(problem: Problem, A: Floats, term: Terms, weight: Floats, facts: NDArray[np.bool_], u: Floats) -> Floats:
-    """Standard error per group by the weighted bootstrap: the answers get exponential weights, the fit is repeated.
+def _outvoted(problem: Problem, u: Floats, right: NDArray[np.bool_], missed: Floats) -> Floats:
+    """What the guess is worth where exact answers contradict: each is right, or off by a Gaussian of the misses' size.
 
-    It needs no law of the errors, so it holds for wrong answers and for noise of another law than was stated.
-    Reference: Barbe and Bertail, The weighted bootstrap (1995).
+    Answers that contradict one another prove nothing: what the others confirm is likely, not certain, so no error is
+    below a hundredth of the spread.
     """
-    rng = np.random.default_rng(problem.m)
-    total = np.zeros(problem.p)
-    for _ in range(REFITS):
-        drawn = np.where(term == RowTerm.ABSOLUTE, rng.exponential(1.0, problem.m) + 1e-3, 1.0)
-        total += (decode(problem, A, term, weight * drawn, facts).u - u) ** 2
-    spread, prior, touched = np.sqrt(total / REFITS), prior_deviation(problem), A.any(axis=0)
-    several = problem.weights() > 1
-    within = np.where(several, prior, 0.0) * np.sqrt(1 - 1 / problem.weights())  # about the mean of the group
-    return np.where(touched, np.hypot(spread, np.where(several, within, 0.0)), prior)
+    size = float(np.sqrt(np.mean(missed[right & (missed > 1e-6 * (1 + np.abs(problem.y)))] ** 2)))
+    gross = replace(
+        problem,
+        law=np.where(right, NoiseLaw.GROSS, problem.law).astype(np.int8),
+        scale=np.where(right, size, problem.scale),
+    )
+    spread = problem.target.deviation
+    if problem.plain and not np.isfinite(problem.upper - problem.lower).all():  # an open range: a very wide one
+        spread = float(np.std(u)) + size
+        wide = replace(
+            gross, lower=np.maximum(u - 100 * spread, problem.lower), upper=np.minimum(u + 100 * spread, problem.upper)
+        )
+        errors = box_errors(wide, u)[problem.of]
+        return np.where(errors > 5 * spread, np.inf, np.maximum(errors, 0.01 * float(np.std(u))))
+    _, confidence, measure = read_guess(gross, u, np.full(problem.p, spread))
+    if measure is Measure.PROBABILITY:
+        return np.minimum(confidence, 0.999)
+    return np.asarray(np.maximum(confidence, 0.01 * spread))

@@ -112,7 +112,7 @@ class _Builder:
 
     def _mine(self, query: Query) -> bool:
         terms = (*query.terms, *query.per)
-        looked = {leaf.column for t in terms for leaf in private_leaves(t.where, self.secret)}  # type: ignore[union-attr]
+        looked = {leaf.column for t in terms for leaf in private_leaves(t.where, self.secret)}
         return bool((looked | query.columns) & set(self.system.columns))
 
     def _values(self, name: str) -> list[Fraction] | None:
@@ -147,7 +147,7 @@ class _Builder:
         ordered = (e.query.terms[0].where for e in self.entries if is_order(e.query))
         leaves = [leaf for where in ordered for leaf in private_leaves(where, self.secret)]
         for name in self.system.columns:
-            mine = [leaf for leaf in leaves if leaf.column == name]  # type: ignore[union-attr]
+            mine = [leaf for leaf in leaves if leaf.column == name]
             column, part = self.known.schema.find(name), held.get(name)
             if part is not None and all(leaf in part.leaves for leaf in mine):
                 yield part

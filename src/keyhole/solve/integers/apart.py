@@ -2,7 +2,8 @@
 
 The child is this module (`python -m keyhole.solve.integers.apart`), started at the first call and kept, since loading
 OR-tools costs more than most searches. It reads pickled calls from its parent and writes pickled results, over a pipe
-between two ends of one program. It ends with the pipe, and is ended where a call is interrupted.
+between two ends of one program. It ends with the pipe, and is ended where a call is interrupted; a call that may be
+stopped (`apart_until_stopped`) gives what it has.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from importlib.util import find_spec
 from typing import IO, Any, TypeVar
 
 from keyhole.errors import MissingExtra
+from keyhole.solve.integers.stopping import SIGNAL, STOPPED, listen, stopping
 
 T = TypeVar("T")
 
@@ -51,6 +53,11 @@ class _Child:
         assert self.process.stdout is not None
         return self.process.stdin, self.process.stdout
 
+    def ask(self) -> None:
+        """Tell it that its time is up."""
+        if self.process is not None and SIGNAL is not None:
+            self.process.send_signal(SIGNAL)
+
     def end(self) -> None:
         """Stop it; the next call starts another."""
         process, self.process = self.process, None
@@ -77,6 +84,16 @@ def apart(work: Callable[..., T], *given: object) -> T:
     return result
 
 
+def apart_until_stopped(work: Callable[..., T], *given: object) -> tuple[T, bool]:
+    """The same, and whether Ctrl-C ended the search early: it then gives what it has.
+
+    >>> apart_until_stopped(max, 1, 2)
+    (2, False)
+    """
+    with stopping(_CHILD.ask) as asked:
+        return apart(work, *given), asked()
+
+
 def _exchange(pipes: tuple[IO[bytes], IO[bytes]], job: bytes) -> tuple[bool, Any]:
     to, back = pipes
     try:
@@ -91,6 +108,7 @@ def _exchange(pipes: tuple[IO[bytes], IO[bytes]], job: bytes) -> tuple[bool, Any
 def _serve() -> None:
     """Runs in the child: answer calls until there are none. What libraries print goes to standard error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is heard by the parent, who ends this process
+    listen()
     back = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     while True:
@@ -98,6 +116,7 @@ def _serve() -> None:
             work, given = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
+        STOPPED.clear()
         try:
             reply = True, work(*given)
         except Exception as error:  # raised again where it was asked for

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from keyhole.solve.integers.stopping import STOPPED
 from keyhole.solve.integers.system import NO_END, IntegerSystem, Ints, LinearRow
 from keyhole.solve.status import SolverStatus
 
@@ -92,7 +93,7 @@ class CpSearch:
         if above is not None:
             self._elsewhere(model, z, above, 1)
         left = self.until - time.monotonic()
-        if left <= 0:
+        if left <= 0 or STOPPED.is_set():
             return SolverStatus.ITERATION_LIMIT, None
         solver = self._solver(left)
         ended = self._run(solver, model)
@@ -119,6 +120,8 @@ class CpSearch:
         try:
             while thread.is_alive():
                 thread.join(0.05)
+                if STOPPED.is_set():
+                    solver.stop_search()
         except BaseException:
             solver.stop_search()
             thread.join(5)

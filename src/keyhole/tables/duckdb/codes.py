@@ -95,7 +95,7 @@ def truths(con: duckdb.DuckDBPyConnection, table: str, texts: Sequence[str], n: 
     shared = template_truths(con, table, texts, n)
     rest = iter(_listed(con, table, [text for i, text in enumerate(texts) if i not in shared], n))
     for i in range(len(texts)):
-        yield shared.pop(i) if i in shared else next(rest)
+        yield shared.pop(i) if i in shared else next(rest, (np.zeros(0, dtype=np.bool_),) * 2)
 
 
 def _listed(con: duckdb.DuckDBPyConnection, table: str, texts: Sequence[str], n: int) -> Iterator[tuple[Bools, Bools]]:

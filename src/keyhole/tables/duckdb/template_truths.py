@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 import numpy as np
@@ -110,7 +110,8 @@ def _evaluated(
             con.unregister("keyhole_constants")
         yes, no = np.zeros((2, len(part), n), dtype=np.bool_)
         at = np.asarray(fetched["k"]), np.asarray(fetched["r"])
-        known = np.asarray(np.ma.filled(fetched["b"], False), dtype=np.bool_)
-        void = np.ma.getmaskarray(fetched["b"])
+        raw: Any = fetched["b"]
+        known = np.asarray(np.ma.filled(raw, False), dtype=np.bool_)
+        void = np.ma.getmaskarray(raw)
         yes[at], no[at] = known, ~(known | void)
         yield from ((i, (yes[j], no[j])) for j, (i, _) in enumerate(part))

@@ -17,9 +17,10 @@ _SOFT = 1e-11
 
 
 def longest(x: Floats, dx: Floats) -> float:
-    """The longest step that keeps x + step dx >= 0."""
+    """The longest step that keeps x + step dx >= 0, for x > 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.min(np.where(dx < 0, -x / dx, np.inf), initial=np.inf))
+        fastest = float(np.fmin.reduce(dx / x, initial=0.0))
+    return -1.0 / fastest if fastest < 0 else np.inf
 
 
 class AbsoluteRows:

@@ -2,18 +2,18 @@
 
 The answers are linear, so with a Gaussian in place of every other unit what they say of one unit is a Gaussian in its
 features (its cavity); times its prior that gives the chances of its states, whose moments give the next Gaussian
-(Minka 2001; Opper and Winther 2000). The first round is the best linear estimate; where the rounds do not settle, the
-chances are those of the first.
+(Minka 2001; Opper and Winther 2000). An answer whose law is not Gaussian is treated the same way (`sites.py`). The
+first round is the best linear estimate; where the rounds do not settle, the chances are those of the first.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from keyhole.solve.decode.posterior.units import Floats, RowLaw, Units
+from keyhole.solve.decode.posterior.sites import RowSites
+from keyhole.solve.decode.posterior.units import Floats, Units
 
 LARGEST = 3_000  # units times features
-_FIRM = 0.3  # a hard answer is taken as Gaussian with this share of its least step: about that of rounding to it
 
 
 def cavity_chances(units: Units) -> Floats:
@@ -23,26 +23,22 @@ def cavity_chances(units: Units) -> Floats:
     >>> bool((cavity_chances(one)[[0, 2]] > 0.9).all())
     True
     """
-    variance, y = _gaussian_rows(units)
+    sites = RowSites.of(units)
     B, F, count = units.dense(), units.F, units.count
-    W = np.where(np.isfinite(variance), 1 / variance, 0.0)
-    H, b = (B * W[:, None]).T @ B, B.T @ (W * y)
+    H, b = sites.normal(B)
     chances = np.exp(units.log_prior)
     mean, spread = _moments(units, chances)
     wide = spread + 1e-9 * np.eye(F) * (1 + np.trace(spread, axis1=1, axis2=2)[:, None, None])
     precision = np.linalg.inv(wide)
     pull = np.einsum("ufg,ug->uf", precision, mean)
     rounds = 12 if count * F <= 400 else 5 if count * F <= 1200 else 1
-    first = before = chances
+    first, before, every = chances, chances, np.arange(count)
     for turn in range(rounds):
         Q = H.copy()
-        for u in range(count):
-            part = slice(u * F, (u + 1) * F)
-            Q[part, part] += precision[u]
+        Q.reshape(count, F, count, F)[every, :, every, :] += precision
         S = np.linalg.inv(Q)
         centre = (S @ (b + pull.ravel())).reshape(count, F)
-        blocks = np.stack([S[u * F : (u + 1) * F, u * F : (u + 1) * F] for u in range(count)])
-        inner = np.linalg.inv(blocks)
+        inner = np.linalg.inv(S.reshape(count, F, count, F)[every, :, every, :])
         cavity, drift = inner - precision, np.einsum("ufg,ug->uf", inner, centre) - pull
         chances = _tilted(units, cavity, drift)
         if turn == 0:
@@ -51,6 +47,9 @@ def cavity_chances(units: Units) -> Floats:
         if turn and change < 1e-4:
             return chances
         before = chances
+        if rounds > 1 and len(sites.curved):
+            sites = sites.refined(B @ centre.ravel(), np.einsum("jp,jp->j", B @ S, B))
+            H, b = sites.normal(B)
         mean, spread = _moments(units, chances)
         wide_now = spread + 1e-4 * wide
         target = np.linalg.inv(wide_now)
@@ -60,19 +59,6 @@ def cavity_chances(units: Units) -> Floats:
         precision = np.where(ok[:, None, None], 0.5 * precision + 0.5 * fresh, precision)
         pull = np.where(ok[:, None], 0.5 * pull + 0.5 * moved, pull)
     return chances if rounds > 1 and change < 0.02 else first
-
-
-def _gaussian_rows(units: Units) -> tuple[Floats, Floats]:
-    """Variance and centre of every answer as a Gaussian one; infinite for what is open on a side."""
-    law, width = units.law, units.hi - units.lo
-    closed = np.isfinite(width)
-    middle = np.where(closed, (np.where(closed, units.lo, 0.0) + np.where(closed, units.hi, 0.0)) / 2, 0.0)
-    inside = np.where(closed, np.where(closed, width, 0.0) ** 2 / 12, np.inf)
-    own = np.select([law == RowLaw.LAPLACE, law == RowLaw.LAPLACE_BETWEEN], [2 * units.scale**2] * 2, units.scale**2)
-    exact = np.maximum(inside, (_FIRM * units.steps()) ** 2)
-    between = np.isin(law, (RowLaw.LAPLACE_BETWEEN, RowLaw.GAUSSIAN_BETWEEN))
-    variance = np.select([law == RowLaw.HARD, between], [exact, inside + own], own)
-    return variance, np.where((law == RowLaw.HARD) | between, middle, units.y)
 
 
 def _moments(units: Units, chances: Floats) -> tuple[Floats, Floats]:

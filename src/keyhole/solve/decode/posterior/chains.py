@@ -39,12 +39,15 @@ def work_of_a_sweep(units: Units) -> float:
     return float((each * (np.diff(units.states) + 2)).sum() + units.count * (units.count * units.F + 8.0))
 
 
-def sample_tables(units: Units, *, rng: np.random.Generator, sweeps: int, first: Ints | None = None) -> Sampled | None:
-    """The marginals from `CHAINS` chains of `sweeps` sweeps each, a quarter of them for warming up; None: not found.
+def sample_tables(
+    units: Units, *, rng: np.random.Generator, sweeps: int, near: Floats | None = None, chains: int = CHAINS
+) -> Sampled | None:
+    """The marginals from several chains of `sweeps` sweeps each, a quarter of them for warming up; None: not found.
 
-    Without hard answers the conditional chances of every step are averaged (Rao-Blackwell). `first` is where the first
-    chain starts; the others start from the prior. The chains' disagreement is averaged in: a value that one chain of
-    four never leaves is given one quarter. References: geman1984, gelfand1990.
+    Without hard answers the conditional chances of every step are averaged (Rao-Blackwell). `near` are approximate
+    chances: the first chain starts from their most likely states, the last from the prior, others from draws. The
+    chains' disagreement is averaged in: a value that one chain of four never leaves is given one quarter.
+    References: geman1984, gelfand1990.
     """
     quadratic = units.law == RowLaw.GAUSSIAN
     B = units.dense()
@@ -56,12 +59,9 @@ def sample_tables(units: Units, *, rng: np.random.Generator, sweeps: int, first:
     hard = bool((units.law == RowLaw.HARD).any())
     found, burn = [], max(1, sweeps // 4)
     steps, tables = units.steps(), 0
-    for chain in range(CHAINS):
-        z = np.array(
-            [rng.choice(s.stop - s.start, p=_shares(units.log_prior[s])) for s in map(units.of, range(units.count))]
-        )
-        if chain == 0 and first is not None:
-            z = first.copy()
+    for chain in range(chains):
+        logs = units.log_prior if near is None or chain == chains - 1 else np.log(np.maximum(near, 1e-300))
+        z = _states(units, logs if chain == 0 and near is not None else logs + rng.gumbel(size=len(logs)))
         state = units.features[units.states[:-1] + z].ravel()
         v = B @ state
         pull = B.T @ (W * (units.y - v))
@@ -79,9 +79,16 @@ def sample_tables(units: Units, *, rng: np.random.Generator, sweeps: int, first:
     return Sampled(pooled, float(np.sqrt(np.mean((each - pooled) ** 2, axis=1)).max()), tables)
 
 
-def _shares(logs: Floats) -> Floats:
-    weight = np.exp(logs - logs.max())
-    return np.asarray(weight / weight.sum())
+def _states(units: Units, score: Floats) -> Ints:
+    """The state with the highest score of every unit; with Gumbel noise on logs that is a draw from their chances.
+
+    >>> two = Units.of_columns([np.array([0]), np.array([0])], [np.zeros(2)] * 2, 1)
+    >>> _states(two, np.array([0.0, 1.0, 3.0, 2.0])).tolist()
+    [1, 0]
+    """
+    of = np.repeat(np.arange(units.count), np.diff(units.states))
+    order = np.lexsort((score, of))
+    return np.asarray(order[units.states[1:] - 1] - units.states[:-1])
 
 
 @njit(cache=True, nogil=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keyhole.solve.decode.posterior.cavity import LARGEST, cavity_chances
-from keyhole.solve.decode.posterior.chains import CHAINS, sample_tables, work_of_a_sweep
+from keyhole.solve.decode.posterior.chains import CHAINS, Sampled, sample_tables, work_of_a_sweep
 from keyhole.solve.decode.posterior.enumeration import enumerate_tables
 from keyhole.solve.decode.posterior.listing import listed_tables
 from keyhole.solve.decode.posterior.units import Floats, Ints, RowLaw, Units
@@ -17,7 +17,7 @@ WORK = 6e8  # losses that chains may evaluate: a few seconds
 FEWEST_SWEEPS = 60
 SWEEPS = 500
 SEARCHED = 14.0  # entropy (of the approximate chances, in nats) up to which all tables are searched for
-AGREED = 0.08  # root mean square distance of a chain from the others up to which they are believed
+AGREED = 0.08  # root mean square distance of a chain from the others (or of two ways) up to which they are believed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,9 +96,22 @@ def _component(units: Units, rng: np.random.Generator, seconds: float) -> tuple[
             return "enumerated", listed.chances if listed.tables else None, 0.0, listed.tables
     sweeps = int(min((3 if hard.any() else 1) * SWEEPS, WORK / (CHAINS * work_of_a_sweep(units))))
     if sweeps >= FEWEST_SWEEPS:
-        first = np.array([int(np.argmax(near[units.of(u)])) for u in range(units.count)], dtype=np.int64)
-        for turns, agreed in ((sweeps // 4, AGREED / 4), (sweeps, AGREED)):  # short chains that agree are enough
-            sampled = sample_tables(units, rng=rng, sweeps=turns, first=first)
-            if sampled is not None and sampled.apart < agreed:
-                return "sampled", sampled.chances, sampled.apart, sampled.tables
+        short = sample_tables(units, rng=rng, sweeps=sweeps // 4, near=near, chains=CHAINS if hard.any() else 2)
+        if short is not None and (both := _confirmed(short, near, bool(hard.any()))) is not None:
+            return "sampled", both, short.apart, short.tables
+        sampled = sample_tables(units, rng=rng, sweeps=sweeps, near=near)
+        if sampled is not None and sampled.apart < AGREED:
+            return "sampled", sampled.chances, sampled.apart, sampled.tables
     return "approximated", near, 0.0, 1
+
+
+def _confirmed(short: Sampled, near: Floats, hard: bool) -> Floats | None:
+    """What short chains say, if that can be believed.
+
+    They may agree closely among themselves; or, without hard answers, with the approximation, which errs in other ways:
+    then the mean of both is taken.
+    """
+    if hard and short.apart < AGREED / 4:
+        return short.chances
+    agree = not hard and float(np.sqrt(np.mean((short.chances - near) ** 2))) < AGREED
+    return (short.chances + near) / 2 if agree else None

@@ -25,6 +25,7 @@ class RowLaw(IntEnum):
     GAUSSIAN = 2
     LAPLACE_BETWEEN = 3  # the sum with its noise lies in [lo, hi]: clamped, suppressed or rounded after the noise
     GAUSSIAN_BETWEEN = 4
+    GROSS = 5  # right, or off by a Gaussian: for errors of a guess (`sites.py`), not for the kernels
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +81,7 @@ class Units:
     def steps(self) -> Floats:
         """The least change that one unit can make to each hard answer (1 where none can, or it is not hard)."""
         least = np.full(self.m, np.inf)
-        if not (self.law == RowLaw.HARD).any():
+        if not np.isin(self.law, (RowLaw.HARD, RowLaw.GROSS)).any():
             return np.ones(self.m)
         for u in range(self.count):
             moves = self.coefficients[self.entries(u)] @ self.features[self.of(u)].T
