@@ -181,7 +181,7 @@ def test_public_names_exist() -> None:
 # --- size: a file is a page or two of one thought, a function a screen ------------------------------------------------
 
 FILE_LINES, FUNCTION_LINES = 400, 60
-LONG_FILES = {}
+LONG_FILES: set[str] = set()
 LONG_FUNCTIONS = {
     "cli/simulate.py: oracle",
     "oracle/bisection.py: _phase_loop",
