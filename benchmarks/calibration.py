@@ -108,9 +108,7 @@ WORLDS: tuple[CalibrationWorld, ...] = (
     CalibrationWorld("grid of 10, exact", _of(TEN, 20, 8, "exact"), ("integer", "bounded")),
     CalibrationWorld("grid of 10, Gaussian 2", _of(TEN, 40, 40, "gaussian"), ("integer", "bounded", "l1")),
     CalibrationWorld("reals, exact", _of(REAL, 40, 20, "exact"), ("bounded", "l1", "lbfgs", "kaczmarz")),
-    CalibrationWorld(
-        "reals, Gaussian .5", _of(REAL, 40, 60, "gaussian", 0.5), ("bounded", "l1", "lbfgs", "kaczmarz")
-    ),
+    CalibrationWorld("reals, Gaussian .5", _of(REAL, 40, 60, "gaussian", 0.5), ("bounded", "l1", "lbfgs", "kaczmarz")),
     CalibrationWorld("reals, Laplace .5", _of(REAL, 40, 60, "laplace", 0.5), ("bounded", "l1", "kaczmarz")),
     CalibrationWorld("reals, one answer in five wrong", _of(REAL, 20, 60, "wrong", 5.0), ("l1",)),
     CalibrationWorld("reals, the same, half as many", _of(REAL, 20, 30, "wrong", 5.0), ("l1",)),

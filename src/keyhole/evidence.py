@@ -13,7 +13,7 @@ from fractions import Fraction
 from keyhole.basis import Atoms, Row, row
 from keyhole.cells import Partition
 from keyhole.errors import CannotHonour
-from keyhole.forms import Feature, Part
+from keyhole.forms import UNIT, Feature, Part
 from keyhole.knowledge import Knowledge, Prior
 from keyhole.people import Counting
 from keyhole.predicate import Predicate
@@ -113,7 +113,7 @@ class System:
         """The condition of a constraint that is simply 0/1 on the only feature, else None."""
         if len(self.features) == 1 and len(constraint.parts) == 1:
             part = constraint.parts[0]
-            if part.factor == 1 and part.weight is None:
+            if part.weight is None and (part.factor is UNIT or part.factor == 1):
                 return part.where
         return None
 

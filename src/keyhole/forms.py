@@ -38,6 +38,7 @@ from keyhole.query import Query, Term
 from keyhole.schema import Schema
 
 MAX_JOINT_CELLS = 4096
+UNIT = Fraction(1)
 ONE = -1  # the feature that is 1 for every record: public knowledge
 
 Family = tuple[str | None, int]
@@ -63,7 +64,7 @@ class Part:
 
     feature: int
     where: Predicate = TRUE
-    factor: Fraction = Fraction(1)
+    factor: Fraction = UNIT
     weight: str | None = None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks import attack
+from benchmarks import attack, sparse
 from tests.effort import effort
 
 
@@ -45,3 +45,18 @@ def test_the_python_of_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None
     noisy, replayed = capsys.readouterr().out.splitlines()
     assert [float(value) for value in noisy.strip("[]").split()] == pytest.approx([10, 20, 30], abs=3)
     assert replayed == "[10. 20. 30.]"
+
+
+def test_the_benchmark_of_sparse_logs_runs_small_and_agrees_with_its_peers(capsys: pytest.CaptureFixture[str]) -> None:
+    read = sparse.reading(statements=30, people=60, asked=20)
+    assert read["judged"] == 30
+    square = sparse.square(n=300, each=10)
+    assert square["exact, 0..100 known"]["root mean square error"] < 1e-3
+    assert square["Gaussian noise 1, 0..100 known"]["stated"] < 28
+    whole = sparse.large(n=3_000, m=600)
+    assert 0.8 < whole["exact"]["root mean square of error over stated error (1 is honest)"] < 1.25
+    assert len(sparse.kaczmarz(((200, 40),))) == 2
+    page = (Path(__file__).parents[2] / "docs" / "attack.md").read_text(encoding="utf-8")
+    sparse.show("square", square)
+    for line in capsys.readouterr().out.splitlines():
+        assert line.split(":")[0] in page  # the docs show what it prints

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from keyhole.attack import decoding_problem
+from keyhole.attack import arrays, decoding_problem
 from keyhole.attack.arrays import blocks, from_arrays
 from keyhole.attack.base import Target
 from keyhole.attack.choose import run
@@ -22,7 +22,7 @@ from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.sparse_fit import fit_sparse, moderated
 from keyhole.basis.atoms import sparse as sparse_module
 from keyhole.basis.atoms.sparse import SparseAtoms, group_columns
-from keyhole.errors import ContradictionError, DataError
+from keyhole.errors import CannotHonour, ContradictionError, DataError
 from keyhole.knowledge import Prior
 from keyhole.solve.decode.bitrows import pack
 from keyhole.solve.decode.box import box_least_squares
@@ -203,6 +203,22 @@ def test_blocks_of_a_sparse_log_are_the_log(always_sparse: None) -> None:
         assert attack.problem is not None
         assert attack.problem.csr is not None
         assert np.allclose(attack.problem.csr.dense()[:, attack.problem.of], A.toarray())
+
+
+def test_a_sparse_attack_is_saved_and_resumed(always_sparse: None, never_dense: None) -> None:
+    A = questions(7, 40, 30)
+    e = from_arrays(A, A @ np.arange(30.0))
+    before, after = LeastSquares(Target.of(e)), LeastSquares(Target.of(e))
+    before.observe(e)
+    after.resume(before.state())
+    assert np.array_equal(before.estimate().values, after.estimate().values)
+
+
+def test_sparse_evidence_too_large_to_pack_is_not_joined_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "PACKED", 10)
+    e = from_arrays(questions(7, 40, 30), np.zeros(40))
+    with pytest.raises(CannotHonour, match="observe both parts"):
+        e.systems[0].atoms.join(e.systems[0].atoms)
 
 
 def test_a_large_sparse_log_is_solved_without_a_dense_matrix(never_dense: None) -> None:

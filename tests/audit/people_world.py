@@ -19,10 +19,9 @@ import numpy as np
 
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
-from keyhole.audit.people import solve
 from keyhole.knowledge import Config
 from keyhole.predicate import Has, Leaf, evaluate, leaf_truth
-from keyhole.solve.counting import OPEN, Conflict, Forced, Network
+from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve
 
 ROWS = (("x", 1), ("x", 2), ("y", 1), ("y", 2))
 SUBSETS = tuple(tuple(r for r, keep in zip(ROWS, bits, strict=True) if keep) for bits in product((0, 1), repeat=4))

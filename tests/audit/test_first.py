@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
+from keyhole.audit import first as module
 from keyhole.audit.base import Exposure, Status
 from keyhole.audit.examine import examine
 from keyhole.audit.meet import STRENGTH
@@ -75,6 +77,20 @@ def compared(seed: int, texts: Sequence[str], private: str, longest: int = 7) ->
 @pytest.mark.parametrize("seed", [0, 3, 5])
 def test_the_row_space_names_the_statement(seed: int) -> None:
     compared(seed, PUBLIC, "pay")
+
+
+def test_row_by_row_and_prefix_by_prefix_name_the_same() -> None:
+    rng, named = random.Random(1), 0
+    for _ in range(6):
+        log = [rng.choice(PUBLIC[:-1]) for _ in range(5)]
+        for system in examine(log, data=people(rng), private="pay", id="name").evidence.systems:
+            both = []
+            for each in (0, 10**9):
+                with mock.patch.object(module, "MANY_EACH", each):
+                    both.append(module.determined(system))
+            assert both[0] == both[1], log
+            named += len(both[0] or ())
+    assert named > 5
 
 
 @pytest.mark.parametrize(("seed", "private"), [(3, "pay"), (11, "pay:0..40"), (3, "pay:0..40:1")])

@@ -6,14 +6,20 @@ import fcntl
 import os
 import pty
 import re
+import shlex
 import struct
 import subprocess
 import sys
 import termios
 from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
 from keyhole.cli.demo import CONFIG, LOG, PEOPLE
 from keyhole.cli.fitting import BROKEN_AT, fitted
+from keyhole.cli.help_lines import broken
+from keyhole.cli.root import ENTRIES, Subcommand, app, load
 from keyhole.report.text import WIDTH, wrapped
 
 PROGRAM = [sys.executable, "-c", "from keyhole.cli import main; main()"]
@@ -66,3 +72,23 @@ def test_what_was_broken_for_a_wide_page_is_put_together_first() -> None:
 def test_a_statement_over_a_caret_stays_whole() -> None:
     sql = "  SELECT " + "x" * 10 + ", y" * 40
     assert [line for line, _ in fitted([(sql, ""), ("       ^", "")], 60)] == [sql, "       ^"]
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_help_fits_a_terminal_of_80_columns(entry: Subcommand) -> None:
+    command = load(entry)
+    asked = [[entry.name], *([entry.name, name] for name in getattr(command, "commands", {}))]
+    for words in asked:
+        text = CliRunner().invoke(app, [*words, "--help"], terminal_width=80).output
+        assert max(map(len, text.splitlines())) <= 80, max(text.splitlines(), key=len)
+
+
+def test_the_front_page_fits_too_and_examples_stay_what_they_were() -> None:
+    text = CliRunner().invoke(app, ["--help"], terminal_width=80).output
+    assert max(map(len, text.splitlines())) <= 80
+    for entry in ENTRIES:
+        told = load(entry).help or ""
+        for line in told.replace(" \\\n", " ").splitlines():
+            if line.strip().startswith("keyhole "):
+                shlex.split(line.partition(" < ")[0])  # quotes are not broken
+                assert broken(" ".join(line.split()))[0].startswith("keyhole ")

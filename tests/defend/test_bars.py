@@ -209,3 +209,21 @@ def test_ranks_hold_as_often_as_they_say() -> None:
         reach = BoughtQuantile(chosen, epsilon, 60, None).ranks(BETA)  # type: ignore[arg-type]
         missed += -made[chosen] / 2 > reach
     assert missed <= limit(500, BETA)
+
+
+def test_what_is_bought_does_not_depend_on_what_was_seen() -> None:
+    """The same stream with other noise: the same purchases at the same moments, of the same size."""
+    rng = np.random.default_rng(6)
+    table = rng.multinomial(4000, rng.dirichlet(np.ones(12))).reshape(3, 4)
+    truth = {("a", "b"): table, ("a",): table.sum(axis=1), ("b",): table.sum(axis=0)}
+    asked = [(("a",), [np.eye(3)[1]]), (("b",), [np.array([1.0, 1, 0, 0])]), (("a", "b"), [np.eye(3)[0], np.eye(4)[2]]),
+             (("a", "b"), [np.array([1.0, 1, 0]), np.array([0, 1.0, 1, 0])])]  # fmt: skip
+    found = []
+    for seed in (1, 2):
+        play = RulePlanner(Rule(4000, 90.0, 0.05, "epsilon"), {"a": 3, "b": 4}, truth,
+                           SeededNoise(np.random.default_rng(seed)))  # fmt: skip
+        said = [play.ask(Functional.product(names, vectors), at) for at, (names, vectors) in enumerate(asked)]
+        found.append((play.prefix, [(t.names, t.doses) for t in play.generation.tables], sorted(play.numbers)))
+        assert len(set(said)) > 1
+    assert found[0] == found[1]
+    assert found[0][0]

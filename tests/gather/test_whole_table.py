@@ -180,6 +180,13 @@ def test_columns_are_added_in_the_order_of_the_records_and_once() -> None:
     assert [row[2] for row in after] == STAFF["pay"].to_pylist()
 
 
+def test_texts_that_differ_by_case_are_two_columns() -> None:
+    data = STAFF.set_column(1, "dept", pa.array(list("aAbbbccc")))
+    ask = "SELECT SUM(pay) FROM t WHERE age = (SELECT MAX(age) FROM t WHERE dept = '{}')"
+    verdict = keyhole.examine([ask.format("a"), ask.format("A")], data=data, private=["pay", "ill"], id="name")
+    assert exposed(verdict) == {"Ann": 51, "Bob": 64}
+
+
 def test_names_of_a_window_below_a_subquery_are_not_those_of_the_table() -> None:
     schema = load(STAFF, Columns.checked({"id": ["name"], "private": {"pay": {}, "ill": {}}})).schema
     below = "SELECT *, RANK() OVER (ORDER BY age) AS r FROM (SELECT zip, pay AS age FROM t)"

@@ -253,7 +253,7 @@ def test_a_verdict_offers_what_an_exposure_has() -> None:
     for name in ("exposed", "inferred", "refused", "unjudged", "contradictions", "groups", "exit_code", "rank",
                  "promise", "records", "queries", "atoms", "findings", "evidence", "complete"):  # fmt: skip
         assert getattr(verdict, name) == getattr(exposure, name), name
-    assert repr(verdict) == "<Verdict: 1 exposed, 0 inferred of 3 people, 2 queries>"
+    assert repr(verdict) == "<Verdict: 1 exposed, 0 inferred of 3 people, 2 statements>"
     assert plain(exposure).exposed[0].argument == verdict.plain.exposed[0].argument
 
 

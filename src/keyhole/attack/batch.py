@@ -15,6 +15,7 @@ from keyhole.attack.standard_errors import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.evidence import Evidence
 from keyhole.forms import Feature
+from keyhole.solve.decode.csr import Csr
 from keyhole.solve.decode.interior.method import Rows, RowTerm, minimise
 from keyhole.solve.status import SolverStatus
 
@@ -83,6 +84,8 @@ class BatchAttack(ABC):
         }  # fmt: skip
         if p.bits is not None:
             found["bits"] = p.bits
+        elif p.csr is not None:
+            found |= {"starts": p.csr.starts, "columns": p.csr.columns, "values": p.csr.values}
         else:
             found["dense"] = p.totals()
         if not p.plain:
@@ -99,6 +102,7 @@ class BatchAttack(ABC):
             self.target, s["of"], s["sizes"], (Feature(self.target.column, 1, ()),), s.get("bits"), s.get("dense"),
             s["y"], s["lo"], s["hi"], s["scale"], s["law"], tuple(map(str, s["numbers"])), s["lower"], s["upper"],
             s["absent"], frozenset(map(str, s["wishes"])),
+            csr=Csr(s["starts"], s["columns"], s["values"], len(s["lower"])) if "starts" in s else None,
         )  # fmt: skip
 
 

@@ -178,13 +178,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
     K, F = system.atoms.K, max(1, len(system.features))
     bits, dense, csr = _matrix(system, rows, F * K)
-    y, lo, hi, scale = (np.zeros(len(rows)) for _ in range(4))
-    law = np.zeros(len(rows), dtype=np.int8)
-    for j, row in enumerate(rows):
-        try:
-            y[j], lo[j], hi[j], scale[j], law[j] = _reading(row, answers.get(row.number))
-        except OverflowError:
-            raise LogError(f"query {row.number}: the answer is too large to compute with (above 1e308)") from None
+    y, lo, hi, scale, law = _readings(rows, answers)
     features = _whole_first(target, system)
     lower, upper, least, most, wishes = _bounds(target, system, features)
     present = system.present.get(target.column)
@@ -201,10 +195,11 @@ def _matrix(system: System, rows: list[Constraint], p: int) -> tuple[Words | Non
     """The rows as bits, dense or sparse; sparse where the matrix is large and nearly empty."""
     atoms, large = system.atoms, p > FEW_UNKNOWNS and len(rows) * p > FEW_ENTRIES
     plain = [where for row in rows if (where := system.plain(row)) is not None]
-    whole = [row.parts[0] for row in rows if len(row.parts) == 1 and row.parts[0].factor == 1]
-    if large and isinstance(atoms, SparseAtoms) and len(whole) == len(rows):  # conditions are rows of the matrix
-        kept = Csr(atoms.starts, atoms.columns, atoms.values, atoms.K)
-        return None, None, kept.take(np.array([atoms.number(part.where) for part in whole], dtype=np.int64))
+    if large and isinstance(atoms, SparseAtoms):  # conditions are rows of the matrix
+        whole = [row.parts[0] for row in rows if len(row.parts) == 1 and row.parts[0].factor == 1]
+        if len(whole) == len(rows):
+            kept = Csr(atoms.starts, atoms.columns, atoms.values, atoms.K)
+            return None, None, kept.take(np.array([atoms.number(part.where) for part in whole], dtype=np.int64))
     if len(plain) == len(rows):
         if isinstance(atoms, SparseAtoms):
             bits = np.array([atoms.bits(where) for where in plain]).reshape(len(plain), -1)
@@ -293,6 +288,20 @@ def _informative(row: Constraint, answer: Answer | None) -> bool:
     if row.noise is None or row.noise.kind not in LAWS:
         return False
     return answer is not None and answer.value is not None
+
+
+def _readings(
+    rows: list[Constraint], answers: dict[str, Answer | None]
+) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.int8]]:
+    """(y, lo, hi, scale, law) of every row."""
+    found = []
+    for row in rows:
+        try:
+            found.append(_reading(row, answers.get(row.number)))
+        except OverflowError:
+            raise LogError(f"query {row.number}: the answer is too large to compute with (above 1e308)") from None
+    y, lo, hi, scale, law = np.array(found, dtype=np.float64).reshape(len(found), 5).T.copy()
+    return y, lo, hi, scale, law.astype(np.int8)
 
 
 def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, float, float, int]:

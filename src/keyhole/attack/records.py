@@ -76,7 +76,7 @@ def shadow_noise(rows: RecordRows, shadows: int) -> Floats:
     """
     from scipy.special import ndtri
 
-    if not len(rows) or not shadows:
+    if not shadows or not rows.noise.any():
         return np.zeros((shadows, len(rows)))
     ends = np.stack([rows.lo, rows.hi]).view(np.uint64)
     with np.errstate(over="ignore"):

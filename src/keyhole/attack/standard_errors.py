@@ -19,8 +19,8 @@ def information(problem: Problem, unit: float, excess: float = 2.0) -> Floats:
     A Laplace answer has the variance 2 scale^2 by itself; only the median of many of them comes down to the Fisher
     bound scale^2. `excess`, between the two, is what the log allows (see `_excess`).
     """
-    noise = np.where(problem.scale > 0, problem.scale, np.inf)
-    found = np.where(np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)), 1 / noise**2, 0.0)
+    noisy = np.isin(problem.law, (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)) & (problem.scale > 0)
+    found = 1 / np.where(noisy, problem.scale, np.inf) ** 2  # the dust of an exact 0 is too small to be squared
     found = np.where(problem.law == NoiseLaw.LAPLACE, found / excess, found)
     finite = (problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
     found = np.where(finite, 12 / np.where(finite, problem.scale, 1.0) ** 2, found)

@@ -1,9 +1,10 @@
 """Which statement completed a finding: the first after which it can be proved.
 
 Where the rank theorem decides (equations, public conditions, nothing declared), the row space is built again statement
-by statement, and each row names whom it determines: O(r^2 + n) a row. Elsewhere the log up to some statement is audited
-again, and halved until it is found, since what is proved by fewer answers is proved by more; that is done for short
-logs. What is left has the last statement of its own proof: by then at the latest it was known.
+by statement, and each row names whom it determines: O(r^2 + n) a row. Where statements gave many rows each (GROUP BY),
+the rows up to some statement are factorised as a whole, and halved: a few rank tests. Elsewhere the log up to some
+statement is audited again, and halved until it is found, since what is proved by fewer answers is proved by more; that
+is done for short logs. What is left has the last statement of its own proof: by then at the latest it was known.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from typing import TypeAlias
 import numpy as np
 
 from keyhole.audit.base import Exposure, Finding, Proof, Status
+from keyhole.audit.matrix import system_matrix
 from keyhole.audit.meet import STRENGTH
 from keyhole.audit.promise import beyond_rank
 from keyhole.evidence import Constraint, Evidence, System
+from keyhole.solve.rowspace import RowSpace
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.transcript import Transcript
 
 MOST_ROWS, MOST_CELLS = 2_000, 1 << 28  # of a row space that is built again
+MANY_EACH = 16  # rows a statement from which on whole prefixes are factorised
 MOST_WEIGHT = 1 << 62  # of its rows: below, they are words
 MOST_STATEMENTS, MOST_PEOPLE, MOST_AUDITS = 200, 2_000, 12
 
@@ -132,9 +136,13 @@ def determined(system: System) -> dict[int, int] | None:
 
     None if a weight is too large for the row space that is asked row by row.
     """
+    rows = sorted((c for c in system.constraints if c.parts), key=lambda c: statement_of(c.number))
+    statements = sorted({statement_of(row.number) for row in rows})
+    if rows and len(rows) >= MANY_EACH * len(statements):
+        return _by_prefixes(system, rows, statements)
     space = OnlineRowSpace(system.unknowns, rng=np.random.default_rng(0))
     found: dict[int, int] = {}
-    for row in sorted((c for c in system.constraints if c.parts), key=lambda c: statement_of(c.number)):
+    for row in rows:
         built = system.row(row)
         bits = built.bits if len(system.features) == 1 else None
         weights = {int(k): int(v) for k, v in built.items().items()} if bits is None else {}
@@ -143,6 +151,26 @@ def determined(system: System) -> dict[int, int] | None:
         decision = space.probe(bits if bits is not None else weights)
         space.commit(decision)
         found.update((unknown, statement_of(row.number)) for unknown in decision.exposes)
+    return found
+
+
+def _by_prefixes(system: System, rows: Sequence[Constraint], statements: Sequence[int]) -> dict[int, int]:
+    """The same by whole prefixes of the log: who is determined by fewer rows is determined by more."""
+
+    def after(place: int) -> set[int]:
+        built = system_matrix(system, [row for row in rows if statement_of(row.number) <= statements[place]])
+        return {built.unknown(int(column)) for column in RowSpace(built.matrix).determined()}
+
+    found: dict[int, int] = {}
+    waiting = [(after(len(statements) - 1), -1, len(statements) - 1)]
+    while waiting:
+        items, lo, hi = waiting.pop()
+        if hi - lo == 1:
+            found.update(dict.fromkeys(items, statements[hi]))
+        elif items:
+            middle = (lo + hi) // 2
+            held = items & after(middle)
+            waiting += [(held, lo, middle), (items - held, middle, hi)]
     return found
 
 

@@ -23,13 +23,16 @@ def off_grid(made: BoundedSystem) -> Iterator[Contradiction]:
     for i, c in enumerate(made.constraints):
         if not stepped[P.columns[P.start[i] : P.start[i + 1]]].all():
             continue
-        columns, entries = (list(each) for each in P.row(i))
-        steps = [grids[k].step for k in columns]
-        (lo, hi), known = P.rows[i], [step for step in steps if step is not None]
-        if lo is None or hi is None or len(known) < len(steps) or not known:
+        (lo, hi), at = P.rows[i], slice(int(P.start[i]), int(P.start[i + 1]))
+        columns, entries = P.columns[at].tolist(), P.entries[at].tolist()
+        if lo is None or hi is None or not columns:
             continue
-        shift = sum((int(a) * P.sizes[k] * grids[k].base for k, a in zip(columns, entries, strict=True)), Fraction(0))
-        unit = _divisor([abs(int(a)) * step for a, step in zip(entries, known, strict=True)])
+        people: dict[int, list[tuple[int, int]]] = {}  # by grid, which columns share: the entry and the size of each
+        for k, a in zip(columns, entries, strict=True):
+            people.setdefault(id(grids[k]), []).append((a, P.sizes[k]))
+        held = {id(grids[k]): grids[k] for k in columns}
+        shift = sum((grid.base * sum(a * c for a, c in people[g]) for g, grid in held.items()), Fraction(0))
+        unit = _divisor([gcd(*(a for a, _ in people[g])) * grid.step for g, grid in held.items() if grid.step])
         if ceil((lo - shift) / unit) > floor((hi - shift) / unit):
             name = c.number if c.number.startswith("fact") else f"Q{c.number}"
             names = " and ".join(sorted({made.column(k) for k in columns}))

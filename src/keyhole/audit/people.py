@@ -20,16 +20,7 @@ from keyhole.cells import Partition, partition
 from keyhole.evidence import Contradiction, Evidence
 from keyhole.people import Counting, Formula
 from keyhole.predicate import Has, Leaf, Scalar, to_sql
-from keyhole.solve.counting import (
-    OPEN,
-    Conflict,
-    Forced,
-    Network,
-    components,
-    decide,
-    settle_by_rank,
-    simple,
-)
+from keyhole.solve.counting import OPEN, Conflict, Forced, Network, solve
 from keyhole.tables import Roster, Source
 
 HAS, HAS_NOT, ONE_OF_HIS, NARROWED = "shown to have", "shown not to have", "one of his", "narrowed"
@@ -86,20 +77,6 @@ class _Truth:
             leaf = self._counting.atoms[atom].leaf
             self._known[atom] = self._source.truths([leaf])[leaf]
         return self._known[atom]
-
-
-def solve(counting: Counting, state: Forced, truth: _Truth | None) -> bool:
-    """To a fixed point; True if every component was decided exactly."""
-    while True:
-        state.run()
-        if settle_by_rank(state):
-            continue
-        decided = True
-        for part in components(counting, state):
-            if not simple(counting, state, part):
-                decided &= decide(counting, state, part, truth)
-        if not state.changed:
-            return decided
 
 
 class _Report:

@@ -60,7 +60,9 @@ class Listing(StrEnum):
 HELP = """Rebuild private values from a transcript of questions and answers.
 
 TRANSCRIPT is JSONL, one {"sql": ..., "answer": ..., "noise": ...} a line. The data is the public half of the
-table: who there is, with the columns anybody may know; a private column in it is not read.
+table: who there is, with the columns anybody may know; a private column in it is not read. Rows with one id are records
+of one person: each is guessed, and so is their total. Counts of people by rows of other tables ([tables.*] in
+keyhole.toml) are used for who has such a row.
 
 \b
 Examples
@@ -216,7 +218,7 @@ def _print(console: Console, found: Attacked, beside: AttackComparison | None) -
             grid.add_column("range")
         listed = list(zip(labels, tidy(result.values), result.confidence, strict=True))[:SHOWN]
         for at, (label, value, sure) in enumerate(listed):
-            name = ", ".join(str(v) for v in label.values())
+            name = ", ".join(str(v) for v in label.values()) + (f", row {found.rows[at] + 1}" if found.rows else "")
             shown = (escape(name), _shown(value, float(sure), right), _confidence(float(sure), right))
             grid.add_row(*shown, *(() if ends is None else (_range(float(ends[0][at]), float(ends[1][at])),)))
         console.print(grid)
@@ -224,9 +226,43 @@ def _print(console: Console, found: Attacked, beside: AttackComparison | None) -
             console.print(f"... and {len(labels) - SHOWN} more; --format json has them all")
         if target.column in scores:
             _print_score(console, scores[target.column])
-
+        _print_totals(console, found, target.column)
+    _print_features(console, found)
     if beside is not None:
         _print_compared(console, beside)
+
+
+def _print_totals(console: Console, found: Attacked, column: str) -> None:
+    """People with several records: the certain totals first."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    totals = sorted((t for t in found.totals if t.column == column), key=lambda t: not t.certain)
+    if not totals:
+        return
+    grid = Table("person", "records", f"total {escape(column)}", "+- at most", box=None, pad_edge=False)
+    for t in totals[:SHOWN]:
+        name = ", ".join(str(v) for v in t.label.values())
+        grid.add_row(escape(name), str(len(t.rows)), _shown(t.total, t.error, False), _confidence(t.error, False))
+    console.print(grid)
+    if len(totals) > SHOWN:
+        console.print(f"... and {len(totals) - SHOWN} more; --format json has them all")
+
+
+def _print_features(console: Console, found: Attacked) -> None:
+    """What counts of people tell of each."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    if not found.features:
+        return
+    grid = Table("person", "what", "probability", "", box=None, pad_edge=False)
+    for f in found.features[:SHOWN]:
+        name = ", ".join(str(v) for v in f.label.values()) + (f", row {f.rows[0] + 1}" if len(f.rows) == 1 else "")
+        grid.add_row(escape(name), escape(f.form), _confidence(f.chance or 0.0, True), "proved" if f.proved else "")
+    console.print(grid)
+    if len(found.features) > SHOWN:
+        console.print(f"... and {len(found.features) - SHOWN} more; --format json has them all")
 
 
 def _print_compared(console: Console, beside: AttackComparison) -> None:

@@ -266,7 +266,7 @@ ACCURACY = click.Option(
     ["--accuracy"],
     metavar="SHARE",
     help="Error bar: a share of n, 0.01 or 1% (add-remove: people). Default: [budget] accuracy; without, ask spends "
-    "a tenth of the budget on each question, answer shares out what is left.",
+    "a tenth of the budget on each question (planner: what is left over --horizon), answer shares out what is left.",
 )
 BETA = click.Option(
     ["--beta"], type=float, default=0.05, show_default=True, help="Probability that an error bar is missed."

@@ -26,21 +26,21 @@ Examples
 
 \b
 A file of statistics
-  [columns.age]                     # the columns of the unknown rows, and all their values
+  [columns.age]           # columns of the unknown rows, and all their values
   min = 0
   max = 125
   [columns.sex]
   values = ["F", "M"]
-  [[impossible]]                    # what everybody knows cannot be
+  [[impossible]]          # what everybody knows cannot be
   where = "sex = 'M' AND age < 15"
-  [[statistics]]                    # without where: all rows; their count is needed
+  [[statistics]]          # without where: all rows; their count is needed
   count = 7
-  mean = { age = 38.0 }             # as printed: off by half a unit of the last digit
+  mean = { age = 38.0 }   # as printed: off by half a last digit
   median = { age = 30 }
   [[statistics]]
   name = "women"
   where = "sex = 'F'"
-  count = [0, 2]                    # suppressed: a range; any figure may be one
+  count = [0, 2]          # suppressed: a range; any figure may be one
 
 \b
 Exit code

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from keyhole.cli.help_lines import fitting, narrow
 from keyhole.version import __version__
 
 
@@ -76,7 +77,7 @@ def load(entry: Subcommand) -> click.Command:
     """Import a subcommand."""
     found = import_module(entry.module).command
     assert isinstance(found, click.Command)
-    return found
+    return narrow(found)
 
 
 class Lazy(click.Group):
@@ -105,7 +106,7 @@ class Lazy(click.Group):
 app = Lazy(
     "keyhole",
     commands={entry.name: click.Command(entry.name, help=entry.line, short_help=entry.line) for entry in ENTRIES},
-    help=HELP,
+    help=fitting(HELP),
     no_args_is_help=True,
     context_settings={"max_content_width": 100, "help_option_names": ["-h", "--help"]},
 )

@@ -31,7 +31,8 @@ HELP = """Decide before each answer whether it would expose anybody.
 Everything answered so far counts. Reads SQL statements from standard input, one after another (each ends with a
 semicolon; or JSON lines {"sql": ...}), and prints allow, deny or refused for each at once. What is allowed counts as
 answered from then on, and is in the book before it is printed. No decision looks at a private value; they
-are read once, to notice that one changed since the book began.
+are read once, to notice that one changed since the book began. Rows with one id are records of one person: what would
+tell any sum over his own records is denied, and what looks at private rows of other tables is refused.
 
 \b
 Examples

@@ -13,6 +13,7 @@ from keyhole.audit.base import name_of, query_order
 from keyhole.knowledge import Prior
 from keyhole.report.completion import completed
 from keyhole.report.digits import digits
+from keyhole.report.likewise import likewise, told_once
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Argument, Bounding, Case, Cited, EndArgument, Plain, Step
 from keyhole.report.sentence import counted, sentence, statements
 from keyhole.report.troubles import SHOWN, more, named, short, troubles
@@ -177,12 +178,12 @@ def _parts(verdict: Plain) -> str:
 
 
 def reasons(cases: Sequence[Case]) -> Iterator[str]:
-    """The proofs, each with its arithmetic below; people who share a rule share a line."""
+    """The proofs, each with its arithmetic below; people who share a rule, or the shape of a proof, share a line."""
     shared: dict[tuple[object, ...], list[str]] = {}
     for case in cases:
         if case.argument.rule:
             shared.setdefault(_rule(case), []).append(case.who)
-    for case in cases:
+    for case, others in told_once(cases):
         if case.argument.rule:
             names = shared.pop(_rule(case), [])
             if names:
@@ -191,6 +192,8 @@ def reasons(cases: Sequence[Case]) -> Iterator[str]:
                 yield f"{_cited(case.argument)}: {case.argument.rule}; {whose} {claim(case)}"
         else:
             yield why(case)
+            if others:
+                yield likewise(others)
 
 
 def _listed(names: Sequence[str], most: int = NAMES) -> str:
@@ -202,7 +205,7 @@ def _listed(names: Sequence[str], most: int = NAMES) -> str:
 def legend(cases: Sequence[Case]) -> Iterator[str]:
     """The statements behind the numbers that were used, with their answers."""
     used: dict[str, Cited] = {}
-    for case in cases:
+    for case, _ in told_once(cases):
         used.update((step.cited.number, step.cited) for step in case.argument.steps if step.cited.fact is None)
     for q in sorted(used, key=query_order)[: 2 * SHOWN]:
         cited = used[q]

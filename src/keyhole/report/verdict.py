@@ -232,7 +232,8 @@ class Verdict:
         return html(self.plain)
 
     def __repr__(self) -> str:
+        asked = self.plain.statements.total
         return (
             f"<Verdict: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.records} people, "
-            f"{self.queries} {'query' if self.queries == 1 else 'queries'}>"
+            f"{asked} {'statement' if asked == 1 else 'statements'}>"
         )

@@ -8,6 +8,7 @@ their place is then read as any other. Only what is the same at each run: an all
 from __future__ import annotations
 
 from collections.abc import Iterator
+from zlib import crc32
 
 from sqlglot import exp
 
@@ -106,6 +107,8 @@ class _WholeTable:
                 where = f" WHERE {self.over_people(kept.this)}"
                 name += f" WHERE {kept.this.sql(dialect='duckdb')}"
             ties = self.ties(node, alias, where)
+        if "'" in name:  # texts that differ by case do not name the same: names of columns do
+            name += f" #{crc32(name.encode()):08x}"
         sql = f"SELECT {alias}.rowid AS r, {self.over_people(node)} AS v FROM {PEOPLE} AS {alias}{where}"
         read = [node] if not where else [node, owner.args["where"]]
         self.found.setdefault(name, WholeTableColumn(name, self.behind(sql, read), ties and self.behind(ties, read)))

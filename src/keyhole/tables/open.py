@@ -30,7 +30,8 @@ class Use(Enum):
     ANSWERED: as AUDIT, for a log that has all its answers: the data may lack private columns, then there is no source.
     WATCH: the public half; nothing that can be seen may depend on a private value, so kinds are declared or implied.
     EXACT: as WATCH, with the source: what is admitted is answered.
-    ATTACK: the public half as an outsider has it; private columns are left out by name.
+    ATTACK: the public half as an outsider has it; private columns are left out by name, and of private rows of other
+    tables only columns, kinds and keys are looked at, if they are there.
     PLAN: the public half, where one row is one person.
     ANSWER: the whole; every column may be a secret, so no kind is read off and a fault names a column at most.
     """
@@ -39,7 +40,7 @@ class Use(Enum):
     ANSWERED = Reading(may_lack=True, records=True)
     WATCH = Reading(may_lack=True, declared=True, records=True)
     EXACT = Reading(declared=True, records=True)
-    ATTACK = Reading(may_lack=True, leave_out=True)
+    ATTACK = Reading(may_lack=True, leave_out=True, records=True)
     PLAN = Reading(may_lack=True, declared=True)
     ANSWER = Reading(declared=True, guarded=True)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from keyhole.attack.base import Measure, Reconstruction, Target
 from keyhole.attack.choose import Choice, run
 from keyhole.attack.score import Score, ranked, right_of, score
-from keyhole.errors import ConfigError, DataError, LogError, QueryError
+from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.evidence import Evidence
 from keyhole.knowledge import Config
 from keyhole.logs.open import Log, as_log
@@ -24,10 +24,13 @@ from keyhole.predicate import quote_name
 from keyhole.settings import Names, Settings, settings, with_private
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster
-from keyhole.tables.open import Use, open_table, read_columns
+from keyhole.tables.open import Use, open_table
 from keyhole.transcript import Noise
 from keyhole.verbs.attack_log import evidence_of_log
-from keyhole.verbs.proved_ranges import proved_ranges
+from keyhole.verbs.person_totals import PersonTotal, person_totals
+from keyhole.verbs.proved_ranges import Proved, proved_ranges
+from keyhole.verbs.shown_rows import ShownRow, shown_rows
+from keyhole.verbs.true_values import true_values
 
 Progress = Callable[[str, int, int], None]
 Stop = Callable[[], None]
@@ -45,6 +48,9 @@ class Attacked:
     warnings: tuple[str, ...]
     truths: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     ranges: Mapping[str, tuple[NDArray[np.float64], NDArray[np.float64]]] = field(default_factory=dict)  # proved
+    rows: tuple[int, ...] = ()  # where ids repeat: the number of each record, from 0
+    totals: tuple[PersonTotal, ...] = ()  # of people with several records
+    features: tuple[ShownRow, ...] = ()  # of people's rows in other tables
 
     def __repr__(self) -> str:
         made = ", ".join(f"{target.column} by {choice.method}" for target, choice, _ in self.found)
@@ -68,6 +74,7 @@ class Attacked:
         estimates = [
             {
                 "record": dict(label),
+                **({"row": self.rows[at] + 1} if self.rows else {}),
                 "column": target.column,
                 "value": _number(value),
                 "confidence": _number(sure),
@@ -89,6 +96,10 @@ class Attacked:
             "estimates": estimates,
             "warnings": list(self.warnings),
         }
+        if self.rows:
+            reply["people"] = [each.to_json() for each in self.totals]
+        if self.features:
+            reply["features"] = [each.to_json() for each in self.features]
         if self.scores:
             whole = {column: s.as_json() for column, s in self.scores.items()}
             reply["score"] = whole[first[0].column] if len(whole) == 1 else whole
@@ -172,7 +183,7 @@ def attacked(
     wanted = _wanted(terms.target, people)
     evidence, unstated = evidence_of_log(log, people, known, law, warnings)
     unstated = unstated if terms.noise == AUTO else frozenset()
-    found, ranges = [], {}
+    found, ranges, sums = [], {}, {}
     for column in given.asked:
         target = Target(column, people.n, known.prior(column))
         with interruptible() as stop:
@@ -185,19 +196,27 @@ def attacked(
             choice, guess = run(terms.method, target, evidence, watch=watch, unstated=unstated)
             proved = None if choice.method in DOUBTING else _proved(evidence, people, target, stop)
         if proved is not None:
-            ranges[column] = proved
-            guess = _inside(guess, *proved)
+            ranges[column], sums[column] = (proved.lo, proved.hi), proved.sums
+            guess = _inside(guess, proved.lo, proved.hi)
         found.append((target, choice, guess))
         warnings.extend(choice.noise)
         if evidence.transcript.entries and not choice.rows and proved is None:
             warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
     whole = _Whole(tuple(found), ranges, people, given, terms, warnings)
-    return whole.reported(wanted)
+    totals = [
+        t for target, _, guess in found for t in person_totals(people, target, guess, sums.get(target.column, ()))
+    ]
+    features = shown_rows(evidence, people, warnings)
+    chosen = set(wanted.tolist())
+    return replace(
+        whole.reported(wanted),
+        totals=tuple(t for t in totals if chosen.intersection(t.rows)),
+        features=tuple(f for f in features if chosen.intersection(f.rows)),
+        warnings=tuple(warnings),
+    )
 
 
-def _proved(
-    evidence: Evidence, people: DuckDBRoster, target: Target, stop: Stop
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def _proved(evidence: Evidence, people: DuckDBRoster, target: Target, stop: Stop) -> Proved | None:
     """Proved ranges; none if the user has had enough."""
     try:
         stop()
@@ -238,7 +257,7 @@ class _Whole:
         truths: dict[str, NDArray[Any]] = {}
         scores: dict[str, Score] = {}
         for target, choice, result in self.found if self.terms.truth is not None else ():
-            real = _true_values(target, result, self.terms.truth, self.people, self.given, self.warnings)
+            real = true_values(target, result, self.terms.truth, self.people, self.given, self.warnings)
             truths[target.column] = real[rows]
             scores[target.column] = self._scored(target, choice, result, real, rows)
         found = tuple(
@@ -247,7 +266,8 @@ class _Whole:
         labels = tuple(self.people.labels(np.arange(self.people.n)))
         ranges = {column: (lo[rows], hi[rows]) for column, (lo, hi) in self.ranges.items()}
         known = {column: values.tolist() for column, values in truths.items()}
-        return Attacked(found, tuple(labels[r] for r in rows), scores, tuple(self.warnings), known, ranges)
+        at = tuple(int(r) for r in rows) if self.people.schema.repeated else ()
+        return Attacked(found, tuple(labels[r] for r in rows), scores, tuple(self.warnings), known, ranges, at)
 
     def _ordered(self, wanted: NDArray[np.int64]) -> NDArray[np.int64]:
         if self.terms.by != "confidence" or not self.found:
@@ -305,54 +325,6 @@ def _roster(given: Settings, warnings: list[str]) -> DuckDBRoster:
         shown = ", ".join(repr(name) for name in sorted(opened.left_out))
         warnings.append(f"the roster has the private column {shown}: an attacker would not have it; it is not read")
     return opened.roster
-
-
-def _true_values(
-    target: Target, found: Reconstruction, truth: object, people: DuckDBRoster, given: Settings, warnings: list[str]
-) -> NDArray[Any]:
-    """A column of the whole table, matched by id (by row number where there is none)."""
-    ids = list(given.columns.id)
-    rows = read_columns(truth, [*ids, target.column])
-    name = truth if isinstance(truth, str | Path) else "the truth"
-    if ids:
-        known = {tuple(str(v) for v in row[: len(ids)]): row[-1] for row in rows}
-        wanted = [tuple(str(label[name]) for name in ids) for label in people.labels(np.arange(people.n))]
-        missing = [key for key in wanted if key not in known]
-        if missing:
-            raise DataError(
-                f"{name} has no record {', '.join(missing[0])!r} ({len(missing)} of {len(wanted)} are missing)"
-            )
-        values = [known[key] for key in wanted]
-        extra = len(known.keys() - set(wanted))
-        if extra:
-            warnings.append(f"{_records(extra)} of the truth {_is(extra)} not in the roster: left out of the score")
-    else:
-        if len(rows) != people.n:
-            raise DataError(f"{name} has {len(rows)} rows, the roster {people.n}; name the id column with --id")
-        values = [row[-1] for row in rows]
-    empty = sum(value is None for value in values)
-    if empty:
-        warnings.append(f"{_records(empty)} of the truth {'has' if empty == 1 else 'have'} no value: not scored")
-    return _truth(values, found)
-
-
-def _records(count: int) -> str:
-    return f"{count} record{'' if count == 1 else 's'}"
-
-
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def _truth(values: list[Any], found: Reconstruction) -> NDArray[Any]:
-    if found.values.dtype == object:
-        names = np.empty(len(values), dtype=object)
-        names[:] = values
-        return names
-    try:
-        return np.array([math.nan if v is None else float(v) for v in values])
-    except (TypeError, ValueError):
-        raise DataError("the truth is not a number: declare the categories with values = [...]") from None
 
 
 def tidy(values: NDArray[Any]) -> NDArray[Any]:

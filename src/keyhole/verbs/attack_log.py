@@ -7,6 +7,7 @@ from dataclasses import replace
 from keyhole.errors import LogError
 from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
+from keyhole.gather.counting import counts_people
 from keyhole.knowledge import Knowledge
 from keyhole.logs.open import Log
 from keyhole.predicate import IsNull, leaves
@@ -36,7 +37,7 @@ def evidence_of_log(
         warnings.append(f"query {number} is used as far as its rows are listed: the rest may not have been shown")
     transcript = replace(transcript, entries=tuple(e for e in transcript.entries if e.certainty not in DOUBTFUL))
     transcript = _without_unknown_nulls(transcript, people, warnings)
-    evidence = gather(transcript, people, known)
+    evidence = _gathered(transcript, people, known, warnings)
     told = {refusal.number for refusal in skipped}
     for refusal in (r for r in evidence.transcript.refused if r.number not in told):
         warnings.append(f"statement {refusal.number} is not used: {refusal.error}")
@@ -53,6 +54,29 @@ def evidence_of_log(
         for fact in system.order:
             warnings.append(f"query {fact.number} ({fact.query.aggregate}) is used for ranges only: it is no sum")
     return evidence, frozenset(str(line.number) for line in lines if line.noise is None)
+
+
+def _gathered(transcript: Transcript, people: DuckDBRoster, known: Knowledge, warnings: list[str]) -> Evidence:
+    """One unknown a record and private column; counts of people, and what looks at rows of other tables, beside it."""
+    secret = frozenset(c.name for c in people.schema.columns if c.secret)
+    plain = people.each_alone()
+    beside = [e for e in transcript.entries if counts_people(e.query, plain.schema, secret)]
+    rest = tuple(e for e in transcript.entries if e not in beside)
+    for entry in beside:
+        if entry.answer is not None and entry.answer.noise is not None:
+            warnings.append(f"query {entry.number} is not used: it counts people, or looks at their rows, with noise")
+    found = gather(replace(transcript, entries=rest), plain, known)
+    if not beside:
+        return found
+    other = gather(Transcript(tuple(beside)), people, known)
+    entries = (*found.transcript.entries, *other.transcript.entries)
+    return replace(
+        found,
+        transcript=replace(found.transcript, entries=entries),
+        contradictions=(*found.contradictions, *other.contradictions),
+        unjudged=(*found.unjudged, *other.unjudged),
+        counting=other.counting,
+    )
 
 
 def _without_unknown_nulls(log: Transcript, people: DuckDBRoster, warnings: list[str]) -> Transcript:

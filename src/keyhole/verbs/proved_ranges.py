@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
+from keyhole.audit.base import Finding
 from keyhole.audit.judge import Judge
 from keyhole.audit.rules import RULES
 from keyhole.evidence import Evidence
@@ -16,7 +17,16 @@ from keyhole.tables import DuckDBRoster
 LARGEST = 200_000  # rows times groups up to which ranges are searched
 
 
-def proved_ranges(evidence: Evidence, people: DuckDBRoster, target: Target) -> tuple[Floats, Floats] | None:
+@dataclass(frozen=True, slots=True, eq=False)
+class Proved:
+    """[lo, hi] per record, and sums over several records of one person that are determined."""
+
+    lo: Floats
+    hi: Floats
+    sums: tuple[Finding, ...] = ()
+
+
+def proved_ranges(evidence: Evidence, people: DuckDBRoster, target: Target) -> Proved | None:
     """[min, max] per record by the auditor's rules (sums, MIN and MAX, bounds); None where none was searched.
 
     Only answers that are exact or within stated limits prove anything. Infinite ends are unknown.
@@ -43,7 +53,8 @@ def proved_ranges(evidence: Evidence, people: DuckDBRoster, target: Target) -> t
         row = finding.row
         lo[row] = max(lo[row], -np.inf if finding.lo is None else float(finding.lo))
         hi[row] = min(hi[row], np.inf if finding.hi is None else float(finding.hi))
-    return lo, hi
+    sums = (f for f in exposure.findings if f.column == target.column and f.rows and not f.grade and not f.if_shown)
+    return Proved(lo, hi, tuple(sums))
 
 
 def _held(mask: NDArray[np.bool_], of: NDArray[np.int32]) -> NDArray[np.bool_]:

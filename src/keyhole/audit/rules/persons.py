@@ -98,7 +98,7 @@ class _Forms:
         found, every = forms_on(self.basis, unknowns)
         self.complete &= every
         whole = [1] * len(unknowns)
-        if found and len(unknowns) > 1 and not (self.basis[unknowns].sum(axis=0) % PRIME).any():
+        if found and not (self.basis[unknowns].sum(axis=0) % PRIME).any():
             yield dict(zip(unknowns, whole, strict=True))
         for form in found:
             if form != whole:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from keyhole.basis.atoms.base import Atoms
 from keyhole.basis.base import Ints, Weights
 from keyhole.basis.bits import Words, pack, splitmix
+from keyhole.errors import CannotHonour
 from keyhole.predicate import Predicate
 
 PACKED = 1 << 29  # bits up to which the table is packed too, for readers that want it
@@ -42,6 +43,12 @@ class SparseAtoms(Atoms):
         mask = np.zeros(self.K, dtype=np.bool_)
         mask[self.entries(self.number(where))[0]] = True
         return pack(mask)
+
+    def join(self, other: Atoms) -> Atoms:
+        """Atoms that tell apart what either tells apart; refused where the table is too large to be packed."""
+        if len(self.table) < len(self.conditions):
+            raise CannotHonour("sparse evidence of this size cannot be joined: let an attack observe both parts")
+        return Atoms.join(self, other)
 
     def weight(self, sql: str) -> Weights:
         """The value of a public weight on each atom: 0 where its row has none."""

@@ -81,6 +81,11 @@ class AskedStatement:
         return bool(self.statement.keys)
 
     @property
+    def ranked(self) -> bool:
+        """Does it ask for quantiles of groups?"""
+        return self.grouped and any(w.kind == "quantile" for w in self.wanted)
+
+    @property
     def parts(self) -> Iterator[tuple[Wanted, tuple[tuple[str, str], ...]]]:
         """Each number with each set of grouping columns."""
         for keys in self.sets:

@@ -21,6 +21,14 @@ from keyhole.defend.planner.choice import Chooser, Chosen, NotSold
 from keyhole.defend.planner.clipping import ClippingAdvice, buy_clipping
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.estimates import estimates
+from keyhole.defend.planner.group_quantiles import (
+    buy_groups,
+    check_groups,
+    group_orders,
+    released_groups,
+    whole_price,
+    why_no_groups,
+)
 from keyhole.defend.planner.holdings import Holdings
 from keyhole.defend.planner.keys import buy_keys, key_groups, key_note, key_order, released_keys
 from keyhole.defend.planner.orders import Buying
@@ -100,7 +108,10 @@ class Planning:
         if found is None:
             statement = lower(sql, self._schema)
             found = PlannedStatement(sql, statement, asked(statement, self.columns))
-            self.chooser.parts(found.question)  # refused here, if its cells cannot be laid out
+            if found.question.ranked:
+                check_groups(found.question, self.chooser)
+            else:
+                self.chooser.parts(found.question)  # refused here, if its cells cannot be laid out
             if len(self._read) >= REMEMBERED:
                 self._read.clear()
             self._read[sql] = found
@@ -114,7 +125,7 @@ class Planning:
                 read = self.read(sql)
             except QueryError:
                 continue
-            if not read.question.unknown:
+            if not read.question.unknown and not read.question.ranked:
                 found[read.mark] = read.question
         self.chooser.listed = frozenset(found) if len(found) > 1 else frozenset()
         self.stream = StreamPlanner(self.chooser, self.buying, self.terms).expected(found) if len(found) > 1 else None
@@ -126,6 +137,8 @@ class Planning:
         self.holdings.refresh()
         if asked.question.unknown:
             return self._keys(asked, Fraction(0), "released before", analyst)
+        if asked.question.ranked:
+            return self._ranked(asked, Fraction(0), "released before", analyst)
         if self.stream is not None and self.stream.waits_for(asked.mark, analyst):
             return None
         try:
@@ -146,6 +159,8 @@ class Planning:
                 made = self._keys(asked, ledger.spent() - before, f"buys {keys}", analyst)
                 assert made is not None
                 return made
+            if asked.question.ranked:
+                return self._ranks_bought(asked, before, analyst)
             if self.stream is not None and self.stream.waits_for(asked.mark, analyst):
                 self.stream.buy(analyst)
                 self.holdings.refresh()
@@ -182,6 +197,38 @@ class Planning:
         groups = tuple(key_groups(kept, asked.question, self.terms.beta))
         return Answered(asked.sql, True, groups, self.terms.beta, cost, ledger.left(analyst), self.margins.neighbours,
                         how + self._in_epsilon(), None, (key_note(kept),), entry=kept.entry)  # fmt: skip
+
+    def _ranks_bought(self, asked: PlannedStatement, before: Fraction, analyst: str | None) -> Answered:
+        """Quantiles of all groups, at one price."""
+        orders = group_orders(asked.question, self.chooser, analyst)
+        if why := why_no_groups(orders, self.chooser):
+            return self.refused(asked.sql, Refused(why), analyst)
+        buy_groups(self.buying, self.chooser, asked.question, orders, analyst)
+        how = f"buys {', '.join(map(str, orders))}"
+        made = self._ranked(asked, self.setting.ledger.spent() - before, how, analyst)
+        assert made is not None
+        return made
+
+    def _ranked(self, asked: PlannedStatement, cost: Fraction, how: str, analyst: str | None) -> Answered | None:
+        """Quantiles of groups, from what was released."""
+        ledger, wanted = self.setting.ledger, asked.question.wanted
+        known = released_groups(asked.question, self.chooser, analyst)
+        if known is None or not ledger.may_be_told(
+            analyst, [at for _, q in known for k in q for at in k.kept.of or ()]
+        ):
+            return None
+        self.holdings.note(asked.mark)
+        groups = []
+        for key, best in known:
+            made = (b.estimate(w, self.columns, self.terms.beta) for b, w in zip(best, wanted, strict=True))
+            groups.append((key, tuple(made)))
+            for each in best:
+                ledger.tell(analyst, each.kept)
+                self._used[each.kept.entry] = None
+        notes = (*(w.spoken or coarse_note(w, self.columns) for w in wanted), *self._left_out(asked))
+        return Answered(asked.sql, True, tuple(groups), self.terms.beta, cost, ledger.left(analyst),
+                        self.margins.neighbours, how + self._in_epsilon(), None, tuple(n for n in notes if n),
+                        entry=max(b.kept.entry for _, best in known for b in best))  # fmt: skip
 
     def refused(self, sql: str, why: Refused, analyst: str | None) -> Answered:
         """A statement that got no numbers."""
@@ -288,6 +335,8 @@ class Planning:
                 order = key_order(self.chooser, analyst)
                 self.setting.ledger.check(order.loss, analyst=analyst)
                 return Priced(read.sql, order.loss.amount, f"buys {order}")
+            if read.question.ranked:
+                return self._ranks_priced(read, analyst)
             chosen = self.chooser.choose(read.question, read.mark, analyst)
         except (BudgetExhausted, PrivacyParameterError) as error:
             return Priced(read.sql, Fraction(0), "", Refused(str(error)))
@@ -303,6 +352,16 @@ class Planning:
             )
             return Priced(read.sql, Fraction(0), "", Refused(why))
         return Priced(read.sql, cost, chosen.how, None, (*chosen.notes, *chosen.alternatives))
+
+    def _ranks_priced(self, read: PlannedStatement, analyst: str | None) -> Priced:
+        if released_groups(read.question, self.chooser, analyst) is not None:
+            return Priced(read.sql, Fraction(0), "released before")
+        orders = group_orders(read.question, self.chooser, analyst)
+        if why := why_no_groups(orders, self.chooser):
+            return Priced(read.sql, Fraction(0), "", Refused(why))
+        price = whole_price(orders, self.setting.ledger)
+        self.setting.ledger.check(price, analyst=analyst)
+        return Priced(read.sql, price.amount, f"buys {', '.join(map(str, orders))}")
 
     def lines(self, made: Iterable[Answered]) -> Iterator[str]:
         """What was released, as lines of a transcript: every purchase that the answers were made from, once."""

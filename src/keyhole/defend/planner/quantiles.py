@@ -127,14 +127,22 @@ def sensitivity(level: Fraction, neighbours: Neighbours) -> int:
 
 def buy_quantile(buying: Buying, part: AskedPart, loss: Loss, analyst: str | None, what: str) -> None:
     """Charge, read the grid points under the condition, choose, write down; on the open page."""
-    wanted = part.wanted
-    column, neighbours = buying.columns.number(wanted.column), buying.margins.neighbours
-    epsilon = epsilon_of(loss)
-    scale = checked(2 * sensitivity(wanted.level, neighbours) / epsilon)
+    wanted, epsilon = part.wanted, epsilon_of(loss)
+    checked(2 * sensitivity(wanted.level, buying.margins.neighbours) / epsilon)
     buying.ledger.spend(
         buying.ledger.per_person(loss), analyst=analyst, what=f"{wanted.label} by the exponential mechanism: {what}"
     )
-    charge = buying.ledger.charged[-1]
+    draw_quantile(buying, part, epsilon, buying.ledger.charged[-1], analyst, what)
+    buying.holdings.refresh()
+
+
+def draw_quantile(
+    buying: Buying, part: AskedPart, epsilon: Fraction, charge: int, analyst: str | None, what: str
+) -> None:
+    """One choice that `charge` paid for: read, choose, write down."""
+    wanted = part.wanted
+    column = buying.columns.number(wanted.column)
+    scale = checked(2 * sensitivity(wanted.level, buying.margins.neighbours) / epsilon)
     kept = part.laid.count.dense() == 1
     points, counts = buying.margins.points(column, [axis.column for axis in part.laid.axes], kept)
     points, at = points - points % coarseness(column), candidates(column)  # read as the candidate below
@@ -142,7 +150,6 @@ def buy_quantile(buying: Buying, part: AskedPart, loss: Loss, analyst: str | Non
     said = _packed(wanted, column, chosen, epsilon, len(at), buying.table)
     blank = _packed(wanted, column, 0, epsilon, len(at), buying.table)
     buying.ledger.remember(quantile_mark(wanted), said, Bought(what, 2, analyst, (charge,)), blank)
-    buying.holdings.refresh()
 
 
 def _packed(wanted: Wanted, column: Cuts, point: int, epsilon: Fraction, among: int, table: str) -> dict[str, Any]:

@@ -163,7 +163,7 @@ def _guessed(column: str, estimates: Sequence[Mapping[str, Any]], found: Mapping
         value, error = each["value"], each["confidence"]
         if isinstance(value, int | float):
             reach = 2 * error if found["confidence"] != PROBABILITY and error is not None else 0.0
-            spans.append(Narrowed(_who(each["record"]), value - reach, value + reach, None, "open"))
+            spans.append(Narrowed(_which(each), value - reach, value + reach, None, "open"))
     if spans:
         bars = "" if found["confidence"] == PROBABILITY else ", with two standard errors to each side"
         yield range_chart(spans, column, (), f"The surest guesses of {column}{bars}.")
@@ -181,7 +181,7 @@ def _listed(estimates: Sequence[Mapping[str, Any]], measure: str) -> Iterator[Ma
     right = measure == PROBABILITY
     ordered = _surest(estimates, measure)
     head = ("who", "estimate", "probability of being right" if right else "standard error")
-    rows = [(name(_who(e["record"])), _number(e["value"]), _confidence(e["confidence"], right)) for e in ordered]
+    rows = [(name(_which(e)), _number(e["value"]), _confidence(e["confidence"], right)) for e in ordered]
     yield table(head, rows[:LISTED], numbers=(1, 2))
     rest = rows[LISTED : LISTED + FOLDED]
     if rest:
@@ -197,6 +197,12 @@ def _confidence(value: Any, right: bool) -> str:
 
 def _number(value: Any) -> Markup | str:
     return "NULL" if value is None else f"{value:.6g}" if isinstance(value, float) else tag("bdi", value)
+
+
+def _which(estimate: Mapping[str, Any]) -> str:
+    """Whose it is; where a person has several records, also which one."""
+    row = f", row {estimate['row']}" if "row" in estimate else ""
+    return f"{_who(estimate['record'])}{row}"
 
 
 def _who(record: Mapping[str, Any]) -> str:

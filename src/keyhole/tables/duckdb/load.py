@@ -125,7 +125,8 @@ def _read(
     check_names(there, roles, absent)
     kinds = {name: kind for name in there if (kind := _wanted(roles, how, name, typed)) is not None}
     told = {} if how.guarded else others
-    related = read_related(con, origins, told, table or stem, public_only=not how.records, quiet=how.declared)
+    named, only = table or stem, not how.records
+    related = read_related(con, origins, told, named, public_only=only, quiet=how.declared, may_lack=how.leave_out)
     dates = {}
     if origin == "frame":  # a kind of a private column is never read off where others can look
         dates = as_dates(con, data, there, {*kinds, *(roles.private if how.declared or how.guarded else ())})

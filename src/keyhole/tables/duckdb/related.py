@@ -72,18 +72,22 @@ def read_related(
     *,
     public_only: bool,
     quiet: bool = False,
+    may_lack: bool = False,
 ) -> list[Related]:
     """Fill the tables `keyhole NAME`; with `public_only` dimensions alone. Keys are looked at by `joined`.
 
-    With `quiet` the kind of a private column is what the database declares, and never read off its values.
+    With `may_lack` the data need not have tables of private rows: those it has not are passed over. With `quiet` the
+    kind of a private column is what the database declares, and never read off its values.
     """
+    if may_lack:
+        roles = {n: told for n, told in roles.items() if told.private != "all" or _origin(origins, n) is not None}
     if roles and not origins:
         raise ConfigError(NEED)
     found = []
     for name, told in roles.items():
         if public_only and told.public is None:
             continue
-        real = next((n for n in origins if n == name), next((n for n in origins if folded(n) == folded(name)), None))
+        real = _origin(origins, name)
         if real is None:
             raise ConfigError(f"[tables.{name}]: the data has no table {name!r}; it has {', '.join(origins)}")
         if folded(real) == folded(main):
@@ -93,6 +97,11 @@ def read_related(
         read = _read(con, name, origins[real].sql, told)
         found.append(_kept_quiet(read) if quiet and not origins[real].typed else read)
     return found
+
+
+def _origin(origins: Mapping[str, Origin], name: str) -> str | None:
+    """The table of that name, as the data spells it."""
+    return next((n for n in origins if n == name), next((n for n in origins if folded(n) == folded(name)), None))
 
 
 def _kept_quiet(each: Related) -> Related:

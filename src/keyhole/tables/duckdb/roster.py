@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -58,6 +59,11 @@ class DuckDBRoster:
         if not self.schema.repeated:
             return self.n
         return int(self.classes([quote_name(c.name) for c in self.schema.of_role(Role.ID)]).max()) + 1
+
+    def each_alone(self) -> DuckDBRoster:
+        """The same records, each taken as somebody of his own, without rows of other tables."""
+        dimensions = tuple(r for r in self.schema.related if r.dimension)
+        return DuckDBRoster(self._con, replace(self.schema, repeated=False, related=dimensions))
 
     @property
     def schema(self) -> Schema:
