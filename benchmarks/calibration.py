@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ WORLDS: tuple[CalibrationWorld, ...] = (
     CalibrationWorld("categories A-D, Gaussian 1", _counts(20, 30, 1.0), ("integer", "bounded", "l1")),
     CalibrationWorld("grid of 10, exact", _of(TEN, 20, 8, "exact"), ("integer", "bounded")),
     CalibrationWorld("grid of 10, Gaussian 2", _of(TEN, 40, 40, "gaussian"), ("integer", "bounded", "l1")),
-    CalibrationWorld("reals, exact", _of(REAL, 40, 20, "exact"), OF_REALS),
+    CalibrationWorld("reals, exact", _of(REAL, 40, 20, "exact"), OF_REALS[:-1]),
     CalibrationWorld("reals, Gaussian .5", _of(REAL, 40, 60, "gaussian", 0.5), OF_REALS),
     CalibrationWorld("reals, Laplace .5", _of(REAL, 40, 60, "laplace", 0.5), ("bounded", "l1", "kaczmarz")),
     CalibrationWorld("reals, one answer in five wrong", _of(REAL, 20, 60, "wrong", 5.0), ("l1",)),
@@ -173,14 +174,18 @@ class Cell:
         return abs(self.stated - self.came)
 
 
+@lru_cache(maxsize=160)  # the methods of a world see the same logs
+def _made(world: CalibrationWorld, seed: int, number: int) -> Made:
+    return world.make(np.random.default_rng([seed, number]))
+
+
 def cells(world: CalibrationWorld, method: str, records: int, seed: int = 0, enough: int = ENOUGH) -> Iterator[Cell]:
     """Bins of one method on logs of one world, until so many records were guessed, by the way they were computed."""
     stated: Claims = {}
     came: Claims = {}
     done = logs = 0
     while done < records:
-        rng = np.random.default_rng([seed, logs])
-        evidence, x, auto = world.make(rng)
+        evidence, x, auto = _made(world, seed, logs)
         target = Target.of(evidence)
         unstated = frozenset(e.number for e in evidence.transcript.entries) if auto else frozenset()
         _, found = run(method, target, evidence, unstated=unstated)

@@ -39,6 +39,7 @@ class NoiseLaw(IntEnum):
     GROSS = 6  # exact, or grossly wrong: what `l1` makes of exact answers that contradict one another
 
 
+LARGEST_ANSWER = 1e100  # squares of larger ones leave floating point
 FEW_UNKNOWNS = 1_500  # up to so many unknowns, or entries, rows are kept dense or as bits
 FEW_ENTRIES = 1_000_000
 SPARSE = 1 / 16  # share of entries that are not zero below which a large matrix is kept sparse
@@ -298,8 +299,11 @@ def _readings(
     for row in rows:
         try:
             found.append(_reading(row, answers.get(row.number)))
+            large = LARGEST_ANSWER < abs(found[-1][0]) < np.inf
         except OverflowError:
-            raise LogError(f"query {row.number}: the answer is too large to compute with (above 1e308)") from None
+            large = True
+        if large:
+            raise LogError(f"query {row.number}: the answer is too large to compute with (above {LARGEST_ANSWER:g})")
     y, lo, hi, scale, law = np.array(found, dtype=np.float64).reshape(len(found), 5).T.copy()
     return y, lo, hi, scale, law.astype(np.int8)
 
