@@ -22,7 +22,7 @@ from keyhole.audit.base import Exposure, Finding, Proof, Status
 from keyhole.audit.matrix import system_matrix
 from keyhole.audit.meet import STRENGTH
 from keyhole.audit.promise import beyond_rank
-from keyhole.evidence import Constraint, Evidence, System
+from keyhole.evidence import Constraint, System
 from keyhole.solve.rowspace import RowSpace
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.transcript import Transcript
@@ -201,7 +201,7 @@ class _Halving:
         self._small = len(self._statements) <= MOST_STATEMENTS and found.records <= MOST_PEOPLE
         self._status = {whom: status for whom, (status, _) in waiting.items()}
         self._ends = {whom: self._statements.index(last) for whom, (_, last) in waiting.items()}
-        self._open = {whom: -1 for whom in waiting}  # the last place after which it is shown not to follow
+        self._open = dict.fromkeys(waiting, -1)  # the last place after which it is shown not to follow
 
     def firsts(self) -> Iterator[tuple[Whom, First]]:
         """Each finding with its statement."""
