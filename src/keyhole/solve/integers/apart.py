@@ -73,7 +73,7 @@ atexit.register(_CHILD.end)
 def apart(work: Callable[..., T], *given: object) -> T:
     """What a function gives, called in the other process; it and its arguments are pickled.
 
-    Raises MissingExtra where OR-tools is not installed, SolverEnded where the process died, and what the function raises.
+    Raises MissingExtra where OR-tools is not installed, SolverEnded where the process died, and what `work` raises.
 
     >>> apart(max, 1, 2)
     2
