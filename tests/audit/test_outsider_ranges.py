@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.audit.first import First
+from keyhole.report.verdict import Verdict
 
 TOLD = """
 [columns]
@@ -63,3 +65,22 @@ def test_a_statement_that_was_not_judged_leaves_the_first_open(tmp_path: Path) -
     log = ["SELECT SUM(nothing) FROM t", "SELECT SUM(x) FROM t WHERE name = 'p1'"]
     found = judged(log, {"name": ["p1", "p2"], "x": [1, 2]}, "", tmp_path)
     assert firsts(found) == {"p1": First(2, least=False)}
+
+
+def test_a_fact_about_a_total_and_one_known_person_can_be_written(tmp_path: Path) -> None:
+    found = judged(NINE, THREE, TOTAL, tmp_path)
+    assert {f.who: (str(f.lo), str(f.hi)) for f in found} == {"p0": ("4", "4"), "p2": ("4", "5")}
+    made = Verdict.of(found).to_json()
+    assert "fact 1" in str(made["intervals"])
+    assert "Qfact" not in str(made)
+
+
+@pytest.mark.parametrize("within", [None, "10"])
+def test_a_range_as_wide_as_the_declared_one_is_no_finding(within: str | None) -> None:
+    table = pa.table({"name": ["p0", "p1", "p2"], "x": [1, 2, 4]})
+    log = ["SELECT ROUND(SUM(x), -1) FROM t WHERE name = 'p0'"]
+    found = examine(log, data=table, id="name", private="x:0..4:1", within=within)
+    assert not found.findings
+    assert found.complete
+    (known,) = examine(log, data=table, id="name", private="x:0..9:1")
+    assert (known.lo, known.hi) == (0, 5)
