@@ -40,3 +40,14 @@ def test_numbers_that_overflow_are_refused_with_a_sentence(
         warnings.simplefilter("error")
         with pytest.raises(KeyholeError, match="to compute with"):
             found(log, private, noise=noise)
+
+
+BOTH = "SELECT COUNT(*) FROM r WHERE x IN ('A', 'B') AND k "
+METHODS = ("bounded", "l1", "sparse", "convex", "lbfgs", "jacobi", "least-squares", "extended-kaczmarz")
+
+
+@pytest.mark.parametrize("method", [*METHODS, "conjugate-gradient", "integer"])
+def test_a_set_of_categories_gives_the_most_probable_of_them(method: str) -> None:
+    made = guesses(found([(f"{BOTH}IN (1, 2)", 2), (f"{BOTH}= 0", 1)], "x=A,B,C", method=method))
+    assert {value for value, _ in made} <= {"A", "B"}
+    assert all(sure == pytest.approx(0.5, abs=0.01) for _, sure in made)
