@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
 from keyhole.audit.first import First
+from keyhole.errors import DataError
 from keyhole.report.verdict import Verdict
 
 TOLD = """
@@ -84,3 +86,26 @@ def test_a_range_as_wide_as_the_declared_one_is_no_finding(within: str | None) -
     assert found.complete
     (known,) = examine(log, data=table, id="name", private="x:0..9:1")
     assert (known.lo, known.hi) == (0, 5)
+
+
+@pytest.mark.parametrize(("unit", "values"), [(10**28, [2, -3, 0]), (10**20, [1, 2, 3]), (10**15, [1, 2, 3])])
+def test_numbers_of_38_digits_are_held_against_what_is_declared_exactly(
+    unit: int, values: list[int], tmp_path: Path
+) -> None:
+    held = pa.array([Decimal(v * unit) for v in values], pa.decimal128(38, 0))
+    table = pa.table({"name": ["p0", "p1", "p2"], "x": held})
+    log = ["SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE name <> 'p2'"]
+    told = f"min = {-3 * unit}\nmax = {{}}\nstep = {unit}"
+    found = judged(log, table, told.format(3 * unit), tmp_path)
+    assert {f.who: f.value for f in found.exposed} == {"p2": values[2] * unit}
+    with pytest.raises(DataError, match="outside what was declared"):
+        judged(log, table, told.format(max(values) * unit - unit), tmp_path)
+    with pytest.raises(DataError, match="outside what was declared"):
+        judged(log, table, f"min = {-3 * unit - 1}\nmax = {3 * unit}\nstep = {unit}", tmp_path)
+
+
+def test_a_range_may_end_below_zero_and_contradictions_are_decimals() -> None:
+    table = pa.table({"name": ["p0", "p1"], "x": [-3.0, -5.0]})
+    log = [("SELECT SUM(x) FROM t", {"lo": 0.004, "hi": 0.004})]
+    found = examine(log, data=table, id="name", private="x:-50..-1")
+    assert "was answered 0.004, but the data give -8" in found.contradictions[0].reason
