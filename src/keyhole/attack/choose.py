@@ -135,11 +135,16 @@ def run(
         raise ContradictionError("; ".join(c.reason for c in evidence.contradictions[:5]))
     problem = assemble(target, evidence)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # what is not finite is refused at the end
-        return _run(method, target, problem, watch, unstated)
+        return _run(method, target, problem, watch, unstated, within)
 
 
 def _run(
-    method: str, target: Target, problem: Problem, watch: Watch | None, unstated: frozenset[str]
+    method: str,
+    target: Target,
+    problem: Problem,
+    watch: Watch | None,
+    unstated: frozenset[str],
+    within: tuple[Floats, Floats] | None,
 ) -> tuple[Choice, Reconstruction]:
     marked = np.array([name.partition(".")[0] in unstated for name in problem.numbers], dtype=bool)
     fit = fit_noise(problem, marked)
