@@ -31,7 +31,7 @@ from keyhole.attack.noise_estimate import fit_noise
 from keyhole.attack.posterior import EVERY_VALUE
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
-from keyhole.errors import ConfigError, ContradictionError
+from keyhole.errors import ConfigError, ContradictionError, LogError
 from keyhole.evidence import Evidence
 from keyhole.solve.status import SolverStatus
 
@@ -134,6 +134,18 @@ def run(
     if evidence.contradictions:
         raise ContradictionError("; ".join(c.reason for c in evidence.contradictions[:5]))
     problem = assemble(target, evidence)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # what is not finite is refused at the end
+        return _run(method, target, problem, watch, unstated, within)
+
+
+def _run(
+    method: str,
+    target: Target,
+    problem: Problem,
+    watch: Watch | None,
+    unstated: frozenset[str],
+    within: tuple[Floats, Floats] | None,
+) -> tuple[Choice, Reconstruction]:
     marked = np.array([name.partition(".")[0] in unstated for name in problem.numbers], dtype=bool)
     fit = fit_noise(problem, marked)
     problem = fit.problem if within is None else _narrowed(fit.problem, *within)
@@ -143,7 +155,7 @@ def run(
         attack = BATCH[choice.method](target)
         attack.watch = watch
         attack.take(problem)
-        return choice, attack.estimate()
+        return choice, _finite(problem, attack.estimate())
     if choice.method not in STREAMING:
         raise ConfigError(f"unknown method {method!r}: write auto or one of {', '.join(METHODS)}")
     stream = STREAMING[choice.method](target)
@@ -154,7 +166,16 @@ def run(
         replay(stream, tape, watch=watch)
         found = stream.estimate()
         del tape  # unmap the file before its folder goes
-    return choice, _checked(choice.method, problem, found)
+    return choice, _finite(problem, _checked(choice.method, problem, found))
+
+
+def _finite(problem: Problem, found: Reconstruction) -> Reconstruction:
+    """Guesses that are numbers; an error that is none is unknown."""
+    if found.values.dtype == object:
+        return found
+    if not (np.isfinite(found.values) | problem.absent[problem.of]).all():
+        raise LogError("the answers are too large, or too far apart in size, to compute with: no guess is a number")
+    return replace(found, confidence=np.where(np.isnan(found.confidence), np.inf, found.confidence))
 
 
 def _narrowed(problem: Problem, lo: Floats, hi: Floats) -> Problem:
