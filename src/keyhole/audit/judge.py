@@ -9,6 +9,7 @@ from itertools import product
 
 from keyhole.audit.alone import said_alone
 from keyhole.audit.base import Exposure, Finding, Status, query_order
+from keyhole.audit.beforehand import beyond_facts
 from keyhole.audit.exchange import Exchange
 from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.limited import limited
@@ -63,7 +64,7 @@ class Judge:
         spoiled = bool(known.contradictions or people.contradictions or unjudged)
         why = self._not_exchanged(sums) if missed and sums is not None and not spoiled else None
         missed = set() if why == "" else missed - {RECORDS_GAP} | {why} if why and RECORDS_GAP in missed else missed
-        listed, domains = without_domains(findings, evidence)
+        listed, domains = without_domains(beyond_facts(findings, known), evidence)
         return Exposure(
             evidence,
             roster,
