@@ -245,3 +245,8 @@ def test_answers_that_contradict_an_extreme_are_refused(columns: str) -> None:
     with pytest.raises(ContradictionError, match="queries 1, 2"):
         of_ann(("SUM(cost)", 6), ("MAX(cost)", 2), columns=columns)
     assert of_ann(("SUM(cost)", 4), ("MAX(cost)", 2), columns=columns).ranges["cost"][0][:2].tolist() == [2, 2]
+
+
+def test_probabilities_that_leave_an_extreme_out_say_so() -> None:
+    assert "MIN, MAX and their like narrow ranges alone" in of_ann(("SUM(cost)", 3), ("MAX(cost)", 2)).to_json()["note"]
+    assert "MAX" not in of_ann(("SUM(cost)", 3)).to_json()["note"]

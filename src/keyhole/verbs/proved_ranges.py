@@ -21,11 +21,15 @@ LARGEST = 200_000  # rows times groups up to which ranges are searched
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Proved:
-    """[lo, hi] per record, and sums over several records of one person that are determined."""
+    """[lo, hi] per record, and sums over several records of one person that are determined.
+
+    `extremes`: answers that no method of attack reads had a part in it.
+    """
 
     lo: Floats
     hi: Floats
     sums: tuple[Finding, ...] = ()
+    extremes: bool = False
 
 
 def proved_ranges(evidence: Evidence, people: DuckDBRoster, target: Target) -> Proved | None:
@@ -58,7 +62,7 @@ def proved_ranges(evidence: Evidence, people: DuckDBRoster, target: Target) -> P
         lo[row] = max(lo[row], -np.inf if finding.lo is None else float(finding.lo))
         hi[row] = min(hi[row], np.inf if finding.hi is None else float(finding.hi))
     sums = (f for f in exposure.findings if f.column == target.column and f.rows and not f.grade and not f.if_shown)
-    return Proved(lo, hi, tuple(sums))
+    return Proved(lo, hi, tuple(sums), bool(order))
 
 
 def _refuse_unread(systems: Sequence[System], found: Sequence[Contradiction]) -> None:
