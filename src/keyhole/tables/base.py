@@ -194,6 +194,9 @@ class Source(Roster, Protocol):
     def shown(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns."""
 
+    def strays(self, table: str) -> str:
+        """How many rows of another table belong to nobody, in words for the custodian; empty if none."""
+
     def values(self, column: str) -> PrivateValues:
         """A private numeric column, in row order."""
 
