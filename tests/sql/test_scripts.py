@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +264,13 @@ def test_dropping_a_view_of_others_is_no_news_of_ours() -> None:
     made = "CREATE VIEW c AS SELECT * FROM t WHERE dept = 'c'"
     *_, asked = Script(whole=True).steps(f"{made}; DROP VIEW IF EXISTS t; SELECT SUM(pay) FROM c")
     assert "dept = 'c'" in asked.sql
+
+
+def test_remarks_of_the_parser_do_not_reach_the_terminal() -> None:
+    program = (
+        "import keyhole.sql, sqlglot;"
+        "print(sqlglot.transpile('SELECT DATE_TRUNC(d, WEEK(SUNDAY)) FROM t', read='bigquery', write='sqlite'))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout
+    assert ran.stderr == ""
