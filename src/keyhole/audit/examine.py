@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -89,8 +89,7 @@ def examine(
         Judge(rules_for(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source, within is None),
     )
     found = asked.of(folded(read))
-    views = {} if by is None else {who: asked.of(folded(part)) for who, part in apart(read, by).items()}
-    return replace(found, views=views)
+    return replace(found, views={} if by is None else asked.alone(read, by, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +102,7 @@ class Examination:
     now: dt.date | None
     judge: Judge
     brief: Judge
+    heard: list[bool] = field(default_factory=list)  # Ctrl-C, while it was asked what completed a finding
 
     def of(self, read: Log) -> Exposure:
         """What a log gives away."""
@@ -114,7 +114,7 @@ class Examination:
             transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
         evidence = gather(transcript, roster, self.knowledge, source=source, progress=self.judge.progress)
         evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
-        found = with_firsts(self.judge.examine(evidence, roster), self._again)
+        found = with_firsts(self.judge.examine(evidence, roster), self._again, lambda: self.heard.append(True))
         return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
 
     def _strays(self, read: Log) -> list[Unjudged]:
@@ -126,9 +126,24 @@ class Examination:
         names = [r.name for r in source.schema.related if not r.dimension and r.name.casefold() in asked]
         return [Unjudged(f"{OF_TABLE}{name}", "", said) for name in names if (said := source.strays(name))]
 
+    def alone(self, read: Log, by: str, last: Exposure) -> dict[str, Exposure]:
+        """What each analyst asked alone gives away; after an interruption nothing is searched any more."""
+        found: dict[str, Exposure] = {}
+        stopped = replace(self, judge=replace(self.judge, rules=(), stopped=True))
+        for who, part in apart(read, by).items():
+            try:
+                last = (stopped if last.interrupted or self.heard else self).of(folded(part))
+            except KeyboardInterrupt:
+                last = stopped.of(folded(part))
+            found[who] = last
+        return found
+
     def _again(self, part: Transcript) -> Exposure:
         roster, source = self.opened.roster, self.opened.source
-        return self.brief.examine(gather(part, roster, self.knowledge, source=source), roster)
+        found = self.brief.examine(gather(part, roster, self.knowledge, source=source), roster)
+        if found.interrupted:
+            raise KeyboardInterrupt
+        return found
 
 
 def rules_for(group_size: int = 1, within: str | None = None, time_limit: float | None = None) -> Rules:
