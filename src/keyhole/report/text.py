@@ -213,7 +213,8 @@ def legend(cases: Sequence[Case]) -> Iterator[str]:
         used.update((step.cited.number, step.cited) for step in case.argument.steps if step.cited.fact is None)
     for q in sorted(used, key=query_order)[: 2 * SHOWN]:
         cited = used[q]
-        key = ", ".join(f"{k} = {v}" for k, v in cited.key)
+        rest = ["any other value"] if "besides" in cited.replayed else []
+        key = ", ".join([*(f"{k} = {v}" for k, v in cited.key), *rest])
         value = cited.answer.value if cited.answer is not None else None
         said = "" if value is None else f"  → {_trim(value)}"
         yield f"Q{q}: {short(cited.sql, 4 * WIDTH)}{f' [{key}]' if key else ''}{said}"

@@ -79,23 +79,23 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
         declared = roles.private.get(column.name)
         if column.role is not Role.PRIVATE or declared is None:
             continue
-        wrong = []
+        wrong, off_step = [], ""
         if declared.min is not None:
             wrong.append(f"{name} < {literal(declared.min)}")
         if declared.max is not None:
             wrong.append(f"{name} > {literal(declared.max)}")
         if declared.step is not None and column.kind.numeric:
             base = literal(declared.min if declared.min is not None else Decimal(0))
-            wrong.append(f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {literal(declared.step)} <> 0")
+            off_step = f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {literal(declared.step)} <> 0"
         if declared.values is not None:
             wrong.append(f"{name}::VARCHAR NOT IN ({', '.join(literal(v) for v in declared.values)})")
         if (declared.min is not None or declared.max is not None) and not column.kind.numeric:
             raise ConfigError(f"{column.name!r} holds {column.kind}, so it takes values = [...], not a range")
-        if wrong:
-            at = first(con, f"SELECT rowid FROM loaded WHERE {' OR '.join(wrong)} LIMIT 1")
+        for conditions, how in ((" OR ".join(wrong), "lies outside what"), (off_step, "is not on the step that")):
+            at = first(con, f"SELECT rowid FROM loaded WHERE {conditions} LIMIT 1") if conditions else None
             if at:
                 raise DataError(
-                    f"column {column.name!r}, row {int(at[0]) + 1}: its value lies outside what was declared "
+                    f"column {column.name!r}, row {int(at[0]) + 1}: its value {how} was declared "
                     f"for it; widen the declaration or mend the data",
                     told=f"column {column.name!r} holds a value outside what was declared for it",
                 )
