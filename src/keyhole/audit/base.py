@@ -359,7 +359,7 @@ class Exposure:
 
     def __repr__(self) -> str:
         return (
-            f"<Exposure: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.records} people, "
+            f"<Exposure: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.roster.people} people, "
             f"{self.queries} {'query' if self.queries == 1 else 'queries'}>"
         )
 
