@@ -12,7 +12,7 @@ import click
 from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
-from keyhole.errors import LogError
+from keyhole.errors import KeyholeError, LogError
 
 if TYPE_CHECKING:
     from keyhole.session.reply import Reply
@@ -79,8 +79,14 @@ def ask(
         if clip and texts:  # bounds are declared, and become part of the book's domain, before anything is asked
             warn("bounds bought; write them into keyhole.toml, then ask: the question was not asked")
             texts = []
+        replies, fault = [], None
         try:
-            replies = [_asked(session, text, dialect, analyst) for text in texts]
+            for text in texts:
+                replies.append(_asked(session, text, dialect, analyst))
+        except KeyholeError as error:  # what was paid for before it is shown first
+            if not replies:
+                raise
+            fault = error
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was answered is in the book\n")
             end(INTERRUPTED)
@@ -92,6 +98,8 @@ def ask(
     said |= {"dry_run": True} if dry_run else {}
     written = (line for r in replies for line in reply_lines(r, explain=explain, **more))
     _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], format, out)
+    if fault is not None:
+        raise fault
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
 

@@ -98,7 +98,8 @@ def init(
         return
     wide, kinds = max(len(n) for n, _, _ in told), max(len(k) for _, k, _ in told)
     lines = [f"{name:<{wide}}  {kind:<{kinds}}  {p.role!s:<7}  {p.why}" for name, kind, p in told]
-    rest = f"written to {at}: read it through, then keyhole audit LOG.sql -c {at}"
+    rest = f"written to {at}: read it through, then keyhole audit LOG.sql -c {at}\n"
+    rest += f'  or, for answers that are safe to give, keyhole ask -c {at} "SELECT ..."'
     if bare_of_secrets:
         lines.append(
             "No column looks private, and without one there is nothing to protect: name it with --private COL."
