@@ -79,17 +79,7 @@ def ask(
         if clip and texts:  # bounds are declared, and become part of the book's domain, before anything is asked
             warn("bounds bought; write them into keyhole.toml, then ask: the question was not asked")
             texts = []
-        replies, fault = [], None
-        try:
-            for text in texts:
-                replies.append(_asked(session, text, dialect, analyst))
-        except KeyholeError as error:  # what was paid for before it is shown first
-            if not replies:
-                raise
-            fault = error
-        except KeyboardInterrupt:
-            sys.stderr.write("stopped; what was answered is in the book\n")
-            end(INTERRUPTED)
+        replies, fault = _asked_until(session, texts, dialect, analyst)
     noisy = session.policy if isinstance(session.policy, Private) else None
     more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
     listed = [reply_json(r, explain=explain, n=n) for r in replies]
@@ -151,6 +141,24 @@ def _noted(session: Session[Any]) -> None:
         warn(note)
     if isinstance(session.policy, Audited) and (left := forgotten(session.policy)):
         warn(left)
+
+
+def _asked_until(
+    session: Session[Any], texts: Sequence[str], dialect: str | None, analyst: str | None
+) -> tuple[list[Reply], KeyholeError | None]:
+    """The replies, and the fault that stopped them: what was paid for before it is shown first."""
+    replies: list[Reply] = []
+    try:
+        for text in texts:
+            replies.append(_asked(session, text, dialect, analyst))
+    except KeyholeError as fault:
+        if not replies:
+            raise
+        return replies, fault
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; what was answered is in the book\n")
+        end(INTERRUPTED)
+    return replies, None
 
 
 def _asked(session: Session[Any], text: str, dialect: str | None, analyst: str | None) -> Reply:
