@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
+from operator import ge, gt, le, lt
 from typing import Any
 
 import pyarrow as pa
@@ -51,3 +53,28 @@ def test_a_set_of_categories_gives_the_most_probable_of_them(method: str) -> Non
     made = guesses(found([(f"{BOTH}IN (1, 2)", 2), (f"{BOTH}= 0", 1)], "x=A,B,C", method=method))
     assert {value for value, _ in made} <= {"A", "B"}
     assert all(sure == pytest.approx(0.5, abs=0.01) for _, sure in made)
+
+
+OPS = {">": gt, ">=": ge, "<": lt, "<=": le}
+
+
+@pytest.mark.parametrize(
+    ("op", "held", "private", "at"),
+    [
+        (">", True, "x:0..1:1", 1),
+        ("<=", False, "x:0..1:0.5", 1.5),
+        ("<", True, "x:-1..1:1", 0),
+        (">=", False, "x:0..1:0.5", 0.5),
+        (">=", True, "x:0..1:1", 1),
+    ],
+)
+def test_a_strict_threshold_leaves_out_its_number(op: str, held: bool, private: str, at: float) -> None:
+    lo, _, rest = private[2:].partition("..")
+    hi, _, step = rest.partition(":")
+    grid = [float(lo) + k * float(step) for k in range(round((float(hi) - float(lo)) / float(step)) + 1)]
+    tables = [t for t in product(grid, repeat=2) if OPS[op](sum(t), at) is held]
+    made = found([(f"SELECT SUM(x) {op} {at} FROM r", held)], private, n=2)
+    for value, sure in guesses(made):
+        assert sure == pytest.approx(sum(t[0] == value for t in tables) / len(tables), abs=1e-6)
+    ranges = [e["range"] for e in made.to_json()["estimates"]]
+    assert ranges == [[min(t[0] for t in tables), max(t[0] for t in tables)]] * 2
