@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Reconstruction, Target, Watch, prior_reconstruction
+from keyhole.attack.base import Floats, Reconstruction, Target, Watch, prior_reconstruction
 from keyhole.attack.batch import DENSE_LIMIT, BatchAttack, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble
@@ -118,10 +118,12 @@ def run(
     *,
     watch: Watch | None = None,
     unstated: frozenset[str] = frozenset(),
+    within: tuple[Floats, Floats] | None = None,
 ) -> tuple[Choice, Reconstruction]:
     """Attack with a method by name (`auto` chooses), iterative ones until the residual stops falling.
 
     `unstated` are the statements whose noise is to be estimated from the answers; other noise is tested against them.
+    `within` are proved ends of every record's value (extremes and medians prove some), taken as bounds.
 
     >>> from keyhole.attack.arrays import from_arrays
     >>> e = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
@@ -141,7 +143,7 @@ def _run(
 ) -> tuple[Choice, Reconstruction]:
     marked = np.array([name.partition(".")[0] in unstated for name in problem.numbers], dtype=bool)
     fit = fit_noise(problem, marked)
-    problem = fit.problem
+    problem = fit.problem if within is None else _narrowed(fit.problem, *within)
     choice = choose(problem) if method == "auto" else Choice(method, "asked for", problem.m)
     choice = replace(choice, noise=fit.messages, asked=_asked(problem))
     if choice.method in BATCH:
@@ -169,6 +171,17 @@ def _finite(problem: Problem, found: Reconstruction) -> Reconstruction:
     if not (np.isfinite(found.values) | problem.absent[problem.of]).all():
         raise LogError("the answers are too large, or too far apart in size, to compute with: no guess is a number")
     return replace(found, confidence=np.where(np.isnan(found.confidence), np.inf, found.confidence))
+
+
+def _narrowed(problem: Problem, lo: Floats, hi: Floats) -> Problem:
+    """The problem with what is proved of the records as bounds of their groups, a rounding error wider."""
+    if not problem.plain:
+        return problem
+    least, most = np.full(problem.K, np.inf), np.full(problem.K, -np.inf)
+    np.minimum.at(least, problem.of, lo - 1e-9 * (1 + np.abs(lo)))
+    np.maximum.at(most, problem.of, hi + 1e-9 * (1 + np.abs(hi)))
+    lower, upper = np.maximum(problem.lower, least), np.minimum(problem.upper, most)
+    return replace(problem, lower=lower, upper=upper, least=lower, most=upper, wishes=problem.wishes | {"bounds"})
 
 
 def _asked(problem: Problem) -> NDArray[np.bool_]:
