@@ -78,3 +78,14 @@ def test_a_strict_threshold_leaves_out_its_number(op: str, held: bool, private: 
         assert sure == pytest.approx(sum(t[0] == value for t in tables) / len(tables), abs=1e-6)
     ranges = [e["range"] for e in made.to_json()["estimates"]]
     assert ranges == [[min(t[0] for t in tables), max(t[0] for t in tables)]] * 2
+
+
+@pytest.mark.parametrize("method", ["auto", "integer"])
+def test_a_log_without_sums_gives_declared_values(method: str) -> None:
+    top = [("SELECT MAX(x) FROM r WHERE k < 2", 1)]
+    for value, sure in guesses(found(top, "x:0..1:1", method=method)):
+        assert value in (0.0, 1.0)
+        assert 0.5 <= sure <= 1
+    wide = found([("SELECT MAX(x) FROM r", 1)], "x:0..4:1", method=method).to_json()
+    assert wide["confidence"] == "probability of being right"
+    assert {e["value"] for e in wide["estimates"]} <= {0.0, 1.0}
