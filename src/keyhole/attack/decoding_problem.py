@@ -196,11 +196,12 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
 
 def _refuse_huge(target: Target, system: System) -> None:
     """Declared ends, facts, and answers that are no sums: what a DOUBLE cannot square is not computed with."""
+    ends: list[tuple[str, Fraction | Decimal | None]]
     ends = [(f"fact {b.fact}", end) for b in system.bounds for end in (b.lo, b.hi) if b.column == target.column]
     ends += [(f"query {fact.number}", end) for fact in system.order for end in (fact.lo, fact.hi)]
     ends += [(f"the declared range of {target.column!r}", end) for end in (target.prior.lo, target.prior.hi)]
     for what, end in ends:
-        if end is not None and abs(end) > LARGEST:
+        if end is not None and abs(Fraction(end)) > LARGEST:
             raise LogError(f"{what}: the number is too large to compute with (above {LARGEST:.0e})")
 
 
@@ -312,7 +313,7 @@ def _readings(
         try:
             read = _reading(row, answers.get(row.number))
         except OverflowError:
-            read = (np.inf,) * 5
+            read = (np.inf, np.inf, np.inf, np.inf, NoiseLaw.EXACT)
         if not abs(read[0]) <= LARGEST or any(LARGEST < abs(end) < np.inf for end in read[1:4]):
             about = "query " * (row.fact is None) + _name(row)
             raise LogError(f"{about}: the answer, or its noise, is too large to compute with (above {LARGEST:.0e})")

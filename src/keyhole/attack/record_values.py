@@ -90,9 +90,7 @@ def _labels(cell: Cell, problem: Problem) -> list[object]:
     plain = replace(cell, pieces=tuple(piece for piece in cell.pieces if not piece.other))
     beyond = len(plain.pieces) < len(cell.pieces)
     words = {str(piece.point) for piece in plain.pieces if piece.point is not None}
-    return [
-        v for v in problem.target.categories if v in words or holds_value(plain, v) or (beyond and v not in named)
-    ]
+    return [v for v in problem.target.categories if v in words or holds_value(plain, v) or (beyond and v not in named)]
 
 
 def _label(cell: Cell, problem: Problem) -> object:

@@ -184,7 +184,8 @@ def _by_prefixes(system: System, rows: Sequence[Constraint], statements: Sequenc
 
 def _skipped(found: Exposure) -> float:
     """The first statement that was not judged: what it tells is in no proof, whoever is shown open without it."""
-    return min((statement_of(each.number) for each in (*found.refused, *found.unjudged)), default=inf)
+    numbers = [*(each.number for each in found.refused), *(each.number for each in found.unjudged)]
+    return min(map(statement_of, numbers), default=inf)
 
 
 class _Halving:

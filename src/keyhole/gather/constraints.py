@@ -11,7 +11,7 @@ from typing import Literal
 
 from keyhole.evidence import ROUNDED, Constraint, Unjudged
 from keyhole.forms import Form, Part, combined, conditional, private_leaves, private_part
-from keyhole.gather.answers import THRESHOLD, Interval, described, finish, interval, radius
+from keyhole.gather.answers import Interval, described, finish, interval, radius
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
@@ -78,8 +78,6 @@ class Reader:
         """answer * scale = public part + private parts."""
         number, parts = asked.entry.number, private_part(asked.form.top)
         low, high = (None if end is None else end * scale - top.public for end in (said.lo, said.hi))
-        if said.why == THRESHOLD:
-            low, high = self._next_sums(asked, answer, said, (low, high))
         if scale < 0:
             low, high = high, low
         if not parts:
@@ -98,30 +96,6 @@ class Reader:
             if least == most:
                 low, high, exact, why = Fraction(least), Fraction(most), True, ""
         return Constraint(number, parts, scale, top.public, low, high, noise, exact, why)
-
-    def _next_sums(
-        self, asked: Asked, answer: Answer | None, said: Interval, ends: tuple[Fraction | None, Fraction | None]
-    ) -> tuple[Fraction | None, Fraction | None]:
-        """SUM > c and SUM < c of numbers on a grid, as the next sum above or below c that there can be.
-
-        A comparison with the very number, not one that dust may have pushed across, leaves that number out. DOUBLEs on
-        a grid of halves, quarters and so on are added without dust.
-        """
-        test, parts = asked.entry.query.test, private_part(asked.form.top)
-        over = self.quotients.over(parts)
-        if over is None or test is None or answer is None or not isinstance(answer.value, bool) or asked.entry.query.per:
-            return ends
-        at, held, (low, high) = Fraction(test.value), answer.value, ends
-        exact = answer.noise is None and len(parts) == len(asked.form.top) and self.quotients.dyadic(parts)
-        if exact:
-            low, high = (None if end is None else at for end in ends)
-        beyond = (test.op == ">" and held) or (test.op == "<=" and not held)
-        if low is not None:
-            low = Fraction(floor(low * over) + 1 if beyond and (exact or said.lo == at) else ceil(low * over), over)
-        short = (test.op == "<" and held) or (test.op == ">=" and not held)
-        if high is not None:
-            high = Fraction(ceil(high * over) - 1 if short and (exact or said.hi == at) else floor(high * over), over)
-        return low, high
 
     def _rounding_to(
         self, asked: Asked, answer: Answer | None, sums: Sequence[tuple[int, Fraction]]
