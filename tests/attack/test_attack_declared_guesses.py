@@ -7,6 +7,7 @@ from itertools import product
 from operator import ge, gt, le, lt
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -89,3 +90,18 @@ def test_a_log_without_sums_gives_declared_values(method: str) -> None:
     wide = found([("SELECT MAX(x) FROM r", 1)], "x:0..4:1", method=method).to_json()
     assert wide["confidence"] == "probability of being right"
     assert {e["value"] for e in wide["estimates"]} <= {0.0, 1.0}
+
+
+def test_the_scale_of_noise_counts_what_was_suppressed() -> None:
+    rng, log = np.random.default_rng(5), []
+    bits = np.array([1, 0, 1, 1, 0, 0, 1, 0])
+    for _ in range(60):
+        some = rng.random(8) < 0.6
+        some[0] |= not some.any()
+        told = round(bits[some].sum() + rng.normal(0, 1.5))
+        who = ", ".join(str(k) for k in np.flatnonzero(some))
+        sql = f"SELECT COUNT(*) FROM r WHERE x = 1 AND k IN ({who})"
+        log.append((sql, told if told >= 3 else {"suppressed": [0, 2]}))
+    made = found(log, "x:0..1:1", n=8, noise="auto")
+    said = next(w for w in made.warnings if "gaussian:" in w)
+    assert 1.2 < float(said.split("gaussian:")[1].split()[0]) < 1.8
