@@ -76,9 +76,7 @@ def compare(monkeypatch: pytest.MonkeyPatch, by: str | None, places: int) -> Non
         assert said(found) <= said(whole)
         kept += bool(said(found))
         assert found.exit_code in (1, 3)
-        assert found.interrupted or said(found) == said(
-            whole
-        )  # else firsts or views were cut short
+        assert found.interrupted or said(found) == said(whole)  # else firsts or views were cut short
         assert list(found.views) == list(whole.views)
         assert not found.interrupted or all(view.interrupted for view in found.views.values())
     assert kept
