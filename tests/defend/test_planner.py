@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -173,6 +174,25 @@ def test_a_dry_run_spends_nothing_and_names_the_alternatives(tmp_path: Path) -> 
         assert told.prices[0].cost > 0
         assert told.prices[0].how.startswith("buys ")
     assert not (tmp_path / "book.keyhole").exists()
+
+
+def test_what_cannot_be_afforded_says_what_can(tmp_path: Path) -> None:
+    sql = "SELECT COUNT(*) FROM people WHERE town = 'b'"
+    (dear,) = answer([sql], tmp_path, accuracy=0.00001)
+    found = re.search(r"It cannot be afforded; --accuracy (\S+) could$", str(dear.refused))
+    assert found is not None
+    (paid,) = answer([sql], tmp_path, accuracy=float(found[1]))
+    assert (paid.refused, paid.cost > 0) == (None, True)
+
+
+def test_the_price_of_a_file_says_that_it_is_for_all_of_it(tmp_path: Path) -> None:
+    sql = ["SELECT COUNT(*) FROM people WHERE town = 'b'", "SELECT sex, COUNT(*) FROM people GROUP BY sex"]
+    config = Config.parse(TOLD.format(budget=""))
+    first, second = keyhole.answer(
+        sql, data=people(), config=config, ledger=tmp_path / "b.keyhole", table="people", dry_run=True
+    ).prices
+    assert first.how.startswith("the price of a plan for all 2 statements together, not of this one")
+    assert (second.cost, "stands at its first statement" in second.how) == (0, True)
 
 
 def test_an_answer_that_says_nothing_is_not_sold_unless_told(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from keyhole.attack.base import Floats
 from keyhole.attack.batch import DENSE_LIMIT
 from keyhole.attack.decode import decode
-from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem, loosened
+from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
+from keyhole.attack.loosened import loosened
 from keyhole.attack.matrix_free import plain_operator, solve_cg
 from keyhole.attack.sparse_fit import sparse_fitted
 from keyhole.basis.atoms.sparse import group_columns
