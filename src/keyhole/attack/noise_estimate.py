@@ -234,11 +234,16 @@ def _truncated(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     >>> [float(x[0].round(4)) for x in _truncated(np.array([-np.inf]), np.array([0.0]))]
     [-0.7979, 0.3634]
     """
-    from scipy.stats import truncnorm
+    from scipy.special import log_ndtr
 
-    a, b = np.clip(a, -30.0, 30.0 - 1e-6), np.clip(b, -30.0 + 1e-6, 30.0)
-    mean, variance = truncnorm.stats(a, np.maximum(b, a + 1e-6), moments="mv")
-    return np.asarray(mean), np.clip(variance, 0.0, 1.0)
+    right = a > 0  # a tail on the right is that on the left, turned
+    a, b = np.where(right, -b, a), np.where(right, -a, b)
+    a, b = np.clip(a, -40.0, 40.0), np.clip(np.maximum(b, a + 1e-6), -40.0, 40.0)
+    size = log_ndtr(b) + np.log(np.maximum(-np.expm1(log_ndtr(a) - log_ndtr(b)), 1e-300))
+    at_a, at_b = (np.exp(-0.5 * end**2 - 0.5 * np.log(2 * np.pi) - size) for end in (a, b))
+    mean = np.clip(at_a - at_b, a, b)
+    variance = np.clip(1 + a * at_a - b * at_b - mean**2, 0.0, 1.0)
+    return np.where(right, -mean, mean), variance
 
 
 def _below_zero(fitted: Floats, deviation: float) -> Floats:
