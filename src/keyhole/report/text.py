@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from keyhole.audit.base import name_of, query_order
 from keyhole.knowledge import Prior
+from keyhole.report.added_up import added_up
 from keyhole.report.completion import completed
 from keyhole.report.digits import digits
 from keyhole.report.likewise import likewise, told_once
@@ -379,23 +380,6 @@ def _cited(argument: Argument) -> str:
 def _added_first(argument: Argument) -> list[Step]:
     """What is added first, then what is taken away."""
     return sorted(argument.steps, key=lambda step: step.weight < 0)
-
-
-def added_up(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:
-    """A weighted sum as a person writes it: `2 × Q1 - Q2`."""
-    text = ""
-    for weight, name in parts:
-        size = abs(weight)
-        factor = (
-            "" if size == 1 else f"{size} × " if size.denominator == 1 else f"{size.numerator}/{size.denominator} × "
-        )
-        name = f"({name})" if name.startswith("-") and (text or weight < 0) else name
-        sign = ("-" if weight < 0 else "") if not text else (" - " if weight < 0 else " + ")
-        text += f"{sign}{factor}{name}"
-    if constant:
-        sign = ("-" if constant < 0 else "") if not text else (" - " if constant < 0 else " + ")
-        text += f"{sign}{_number(abs(constant))}"
-    return text or "0"
 
 
 def _trim(value: Decimal | bool) -> str:
