@@ -76,9 +76,10 @@ def _method(problem: Problem) -> tuple[str, str]:
     interval = (problem.law == NoiseLaw.INTERVAL).any()
     limited = ((problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale)).any()
     laws = "noise of a known law" if noisy.any() else "answers within stated limits" if limited else "no noise"
-    if problem.m == 0 and "facts" not in problem.wishes:
-        return ("bounded" if problem.wishes else "least-squares", "nothing was observed: the prior is the answer")
     finite = problem.target.categories is not None or 0 < (problem.target.levels or 0) <= EVERY_VALUE
+    if problem.m == 0 and "facts" not in problem.wishes:
+        method = "integer" if finite else "bounded" if problem.wishes else "least-squares"
+        return (method, "nothing was observed: the prior is the answer")
     if problem.csr is not None and not (finite and problem.p <= UNITS and problem.m * problem.p <= DENSE_LIMIT):
         if problem.wishes or interval or (problem.law == NoiseLaw.LAPLACE).any():
             return (
@@ -135,17 +136,17 @@ def run(
         raise ContradictionError("; ".join(c.reason for c in evidence.contradictions[:5]))
     problem = assemble(target, evidence)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # what is not finite is refused at the end
-        return _run(method, target, problem, watch, unstated, within)
+        return _run(method, problem, watch, unstated, within)
 
 
 def _run(
     method: str,
-    target: Target,
     problem: Problem,
     watch: Watch | None,
     unstated: frozenset[str],
     within: tuple[Floats, Floats] | None,
 ) -> tuple[Choice, Reconstruction]:
+    target = problem.target
     marked = np.array([name.partition(".")[0] in unstated for name in problem.numbers], dtype=bool)
     fit = fit_noise(problem, marked)
     problem = fit.problem if within is None else _narrowed(fit.problem, *within)
@@ -155,6 +156,8 @@ def _run(
         attack = BATCH[choice.method](target)
         attack.watch = watch
         attack.take(problem)
+        if isinstance(attack, Integer) and not problem.m:
+            return choice, attack.prior(problem)
         return choice, _finite(problem, attack.estimate())
     if choice.method not in STREAMING:
         raise ConfigError(f"unknown method {method!r}: write auto or one of {', '.join(METHODS)}")

@@ -47,7 +47,6 @@ SPARSE = 1 / 16  # share of entries that are not zero below which a large matrix
 
 NOISY = (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)
 BETWEEN = {NoiseLaw.LAPLACE: NoiseLaw.LAPLACE_BETWEEN, NoiseLaw.GAUSSIAN: NoiseLaw.GAUSSIAN_BETWEEN}
-_SURELY = {NoiseLaw.LAPLACE_BETWEEN: 16.0, NoiseLaw.GAUSSIAN_BETWEEN: 6.0}  # scales that noise does not pass
 
 
 # On its grid a discrete law is proportional to the continuous density of the same scale, so the likelihood of values
@@ -150,20 +149,6 @@ class Problem:
     def residual(self, fitted: Floats) -> float:
         """Root mean square of `residuals`."""
         return float(np.sqrt(np.mean(self.residuals(fitted) ** 2))) if self.m else 0.0
-
-
-def loosened(problem: Problem) -> Problem:
-    """The same for methods that know no clamping: such an answer is an interval that the noise surely does not pass."""
-    lo, hi, law = problem.lo.copy(), problem.hi.copy(), problem.law.copy()
-    for kind, scales in _SURELY.items():
-        held = problem.law == kind
-        lo[held] -= scales * problem.scale[held]
-        hi[held] += scales * problem.scale[held]
-        law[held] = NoiseLaw.INTERVAL
-    if np.array_equal(law, problem.law):
-        return problem
-    width = np.where(law != problem.law, hi - lo, problem.scale)
-    return replace(problem, lo=lo, hi=hi, law=law, scale=width)
 
 
 def assemble(target: Target, evidence: Evidence) -> Problem:

@@ -13,10 +13,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Proof, Status, query_order, shown_value
+from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.known import Claim, Known, Solved
 from keyhole.audit.matrix import SystemMatrix
 from keyhole.audit.rules.settle import settled, tells
+from keyhole.audit.shown_numbers import shown_value
 from keyhole.evidence import Contradiction, System
 from keyhole.solve.rowspace.screen import plausible
 

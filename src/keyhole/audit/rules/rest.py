@@ -14,9 +14,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Proof, RestOfSum, Status, outward, query_order
+from keyhole.audit.base import Proof, RestOfSum, Status, query_order
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.settle import settled, tells
+from keyhole.audit.shown_numbers import outward
 from keyhole.evidence import Constraint, System
 from keyhole.transcript import simplest_decimal
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isqrt
 
-from keyhole.audit.base import Proof, Status, outward
+from keyhole.audit.base import Proof, Status
 from keyhole.audit.known import Claim
+from keyhole.audit.shown_numbers import outward
 from keyhole.grid import Grid
 from keyhole.transcript import simplest_decimal
 

@@ -18,6 +18,7 @@ from keyhole.tables.duckdb.roster import first
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 LARGE = 10**15
+OUTSIDE, OFF_STEP = "lies outside what", "is not on the step that"  # was declared
 
 
 def check_names(there: Sequence[str], roles: Columns, absent: tuple[str, ...]) -> None:
@@ -83,10 +84,11 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
             continue
         if (declared.min is not None or declared.max is not None) and not column.kind.numeric:
             raise ConfigError(f"{column.name!r} holds {column.kind}, so it takes values = [...], not a range")
-        outside = _first_outside(con, column, declared)
-        if outside is not None:
+        wrong = _first_wrong(con, column, declared)
+        if wrong is not None:
+            row, how = wrong
             raise DataError(
-                f"column {column.name!r}, row {outside + 1}: its value lies outside what was declared "
+                f"column {column.name!r}, row {row + 1}: its value {how} was declared "
                 f"for it; widen the declaration or mend the data",
                 told=f"column {column.name!r} holds a value outside what was declared for it",
             )
@@ -94,22 +96,25 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
             _put_on_grid(con, column.name)
 
 
-def _first_outside(con: Connection, column: Column, declared: PrivateColumn) -> int | None:
-    """The first row whose value is not as declared; large numbers are compared in fractions, others by the engine."""
-    name, wrong = quote_name(column.name), []
+def _first_wrong(con: Connection, column: Column, declared: PrivateColumn) -> tuple[int, str] | None:
+    """The first row whose value is not as declared, and how; large numbers in fractions, others by the engine."""
+    name, outside, off_step = quote_name(column.name), [], ""
     if column.kind.numeric and _large(con, name, declared):
         return _first_off(con, name, declared)
     if declared.min is not None:
-        wrong.append(f"{name} < {literal(declared.min)}")
+        outside.append(f"{name} < {literal(declared.min)}")
     if declared.max is not None:
-        wrong.append(f"{name} > {literal(declared.max)}")
+        outside.append(f"{name} > {literal(declared.max)}")
     if declared.step is not None and column.kind.numeric:
         base = literal(declared.min if declared.min is not None else Decimal(0))
-        wrong.append(f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {literal(declared.step)} <> 0")
+        off_step = f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {literal(declared.step)} <> 0"
     if declared.values is not None:
-        wrong.append(f"{name}::VARCHAR NOT IN ({', '.join(literal(v) for v in declared.values)})")
-    at = first(con, f"SELECT rowid FROM loaded WHERE {' OR '.join(wrong)} LIMIT 1") if wrong else None
-    return None if not at else int(at[0])
+        outside.append(f"{name}::VARCHAR NOT IN ({', '.join(literal(v) for v in declared.values)})")
+    for conditions, how in ((" OR ".join(outside), OUTSIDE), (off_step, OFF_STEP)):
+        at = first(con, f"SELECT rowid FROM loaded WHERE {conditions} LIMIT 1") if conditions else None
+        if at:
+            return int(at[0]), how
+    return None
 
 
 def _large(con: Connection, name: str, declared: PrivateColumn) -> bool:
@@ -121,7 +126,7 @@ def _large(con: Connection, name: str, declared: PrivateColumn) -> bool:
     return at is not None or max(said) >= LARGE
 
 
-def _first_off(con: Connection, name: str, declared: PrivateColumn) -> int | None:
+def _first_off(con: Connection, name: str, declared: PrivateColumn) -> tuple[int, str] | None:
     """The same in fractions, row by row. Cost: a pass over the column in Python."""
     low, high, step = (None if v is None else Fraction(v) for v in (declared.min, declared.max, declared.step))
     cursor = con.execute(f"SELECT rowid, {name}::VARCHAR FROM loaded WHERE {name} IS NOT NULL")
@@ -129,8 +134,10 @@ def _first_off(con: Connection, name: str, declared: PrivateColumn) -> int | Non
         for at, text in rows:
             value = Fraction(text)
             off = step is not None and round(value - (low or 0), 9) % step != 0
-            if off or (low is not None and value < low) or (high is not None and value > high):
-                return int(at)
+            if (low is not None and value < low) or (high is not None and value > high):
+                return int(at), OUTSIDE
+            if off:
+                return int(at), OFF_STEP
     return None
 
 
