@@ -12,6 +12,7 @@ from typing import Any
 
 from keyhole.audit.base import Exposure, query_order
 from keyhole.audit.first import with_firsts
+from keyhole.audit.interrupted import interrupted
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Rules
 from keyhole.audit.rules import RULES, groups, order
@@ -132,7 +133,7 @@ class Examination:
         stopped = replace(self, judge=replace(self.judge, rules=(), stopped=True))
         for who, part in apart(read, by).items():
             try:
-                last = (stopped if last.interrupted or self.heard else self).of(folded(part))
+                last = (stopped if interrupted(last) or self.heard else self).of(folded(part))
             except KeyboardInterrupt:
                 last = stopped.of(folded(part))
             found[who] = last
@@ -141,7 +142,7 @@ class Examination:
     def _again(self, part: Transcript) -> Exposure:
         roster, source = self.opened.roster, self.opened.source
         found = self.brief.examine(gather(part, roster, self.knowledge, source=source), roster)
-        if found.interrupted:
+        if interrupted(found):
             raise KeyboardInterrupt
         return found
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 
 from keyhole.audit.base import Exposure, Finding, Proof, Status
+from keyhole.audit.interrupted import interrupted as ended_early
 from keyhole.audit.matrix import system_matrix
 from keyhole.audit.meet import STRENGTH
 from keyhole.audit.promise import beyond_rank
@@ -47,7 +48,7 @@ def with_firsts(found: Exposure, again: Audit, interrupted: Callable[[], None] =
     """The exposure, with the statement that completed each finding. `again` audits a part of its transcript;
     `interrupted` is called when Ctrl-C ends that: what is proved stays, of the rest it is not said what completed it.
     """
-    if found.interrupted:
+    if ended_early(found):
         return found
     firsts = dict[Whom, First]()
     try:

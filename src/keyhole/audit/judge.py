@@ -12,6 +12,7 @@ from keyhole.audit.alone import said_alone
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.beforehand import beyond_facts
 from keyhole.audit.exchange import Exchange
+from keyhole.audit.interrupted import ordered
 from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.limited import limited
 from keyhole.audit.people import ShownPeople, shown_people
@@ -82,7 +83,7 @@ class Judge:
             ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
             split=known.split,
-            missed=tuple(sorted(missed)),
+            missed=ordered(missed),
             grades=people.grades,
             domains=domains,
             limited=limited(known),

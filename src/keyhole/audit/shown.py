@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from keyhole.audit.base import Exposure, Finding, Proof, Status, query_order
+from keyhole.audit.interrupted import interrupted, ordered
 from keyhole.audit.promise import INTERRUPTED_GAP
 from keyhole.evidence import Evidence, System, Unjudged
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART
@@ -41,7 +42,7 @@ def examine_shown(examine: Examine, evidence: Evidence, roster: Roster) -> Expos
         return _examine_all(examine, evidence, roster)
     bare = examine(_without(evidence, {q for parts in beside.values() for q in parts}), roster)
     try:
-        return _interrupted(bare) if bare.interrupted else _examine_spared(examine, evidence, roster, beside, bare)
+        return _interrupted(bare) if interrupted(bare) else _examine_spared(examine, evidence, roster, beside, bare)
     except KeyboardInterrupt:
         return _interrupted(bare)
 
@@ -54,7 +55,7 @@ def _examine_spared(
     if not spare:
         return _examine_all(examine, evidence, roster)
     found = _examine_all(examine, _without(evidence, spare), roster)
-    if found.complete or found.findings or found.groups or found.interrupted:
+    if found.complete or found.findings or found.groups or interrupted(found):
         return found
     try:
         whole = _examine_all(examine, evidence, roster)
@@ -82,7 +83,7 @@ def _examine_all(examine: Examine, evidence: Evidence, roster: Roster) -> Exposu
     if not doubt or not _rests_on(found, doubt):
         return _covered(found)
     try:
-        return _covered(_interrupted(found) if found.interrupted else _sure(examine, found, roster, doubt))
+        return _covered(_interrupted(found) if interrupted(found) else _sure(examine, found, roster, doubt))
     except KeyboardInterrupt:
         return _covered(_interrupted(found))
 
@@ -92,7 +93,7 @@ def _sure(judged: Examine, found: Exposure, roster: Roster, doubt: dict[str, str
 
     def examine(evidence: Evidence, roster: Roster) -> Exposure:
         said = judged(evidence, roster)
-        if said.interrupted:
+        if interrupted(said):
             raise KeyboardInterrupt
         return said
 
@@ -131,7 +132,7 @@ def _interrupted(found: Exposure) -> Exposure:
         contradictions=tuple(c for c in found.contradictions if doubt.isdisjoint(c.queries)),
         ranges=tuple(f for f in found.ranges if stands(f.proof)),
         limited=found.limited | dropped,
-        missed=tuple(sorted({*found.missed, INTERRUPTED_GAP})),
+        missed=ordered({*found.missed, INTERRUPTED_GAP}),
     )
 
 
