@@ -126,6 +126,30 @@ def test_asking_again_and_what_follows_is_free(tmp_path: Path) -> None:
     assert abs(value(part) - float(cell.value or 0)) <= 1
 
 
+def test_what_is_known_as_well_is_not_paid_for_again(tmp_path: Path) -> None:
+    """Every free answer leaves more for those that follow: no reason to buy the same table once more."""
+
+    def one(sql: str, horizon: int = 20) -> Answered:
+        (made,) = answer([sql], tmp_path, horizon=horizon, anyway=True)
+        assert made.refused is None
+        return made
+
+    town = one("SELECT COUNT(*) FROM people WHERE town = 'a'")
+    sex = one("SELECT COUNT(*) FROM people WHERE sex = 'M'")
+    assert one("SELECT VARIANCE(pay) FROM people").cost > 0
+    assert one("SELECT COUNT(*) FROM people").cost == 0
+    assert one("SELECT STDDEV(pay) FROM people").cost == 0
+    assert one("SELECT town, COUNT(*) FROM people GROUP BY town").cost == 0
+    cube = one("SELECT town, sex, COUNT(*) FROM people GROUP BY CUBE (town, sex)")
+    assert cube.how.startswith("buys a table of count over sex 2 x town 5 (gaussian); all")  # and nothing known again
+    bars = {key: made[0].bar or 0 for key, made in cube.groups}
+    assert 0 < bars[("sex", "M"),] <= (sex.groups[0][1][0].bar or 0)
+    assert 0 < bars[("town", "a"),] <= (town.groups[0][1][0].bar or 0)
+    better = one("SELECT COUNT(*) FROM people WHERE sex = 'F'", horizon=8)
+    assert better.cost > 0
+    assert any(note.startswith("bought anew") for note in better.notes)
+
+
 def test_a_narrower_bar_for_what_was_seen_is_bought_afresh(tmp_path: Path) -> None:
     """A second look at a value is a generation of its own: nothing seen before is combined into it."""
     sql = "SELECT COUNT(*) FROM people WHERE town = 'b'"

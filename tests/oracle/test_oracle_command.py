@@ -288,6 +288,7 @@ def test_a_misstated_noise_is_said_by_the_check_and_nothing_is_certain() -> None
         (("--noise", "gaussian:1..2"), "write auto, none"),
         (("--noise", "uniform:2..1"), "low <= high"),
         (("--noise", "gaussian:1e308"), "must be from"),
+        (("--noise", "gaussian:1", "--range", "0..1e308"), "its ends are numbers from"),
         (("--noise", "gaussian:0.1", "--learner", "edge"), "edge thresholds need noise"),
         (("--levels", "4", "--noise", "gaussian:1", "--learner", "edge"), "one learner"),
     ],

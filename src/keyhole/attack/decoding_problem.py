@@ -41,6 +41,8 @@ class NoiseLaw(IntEnum):
 
 FEW_UNKNOWNS = 1_500  # up to so many unknowns, or entries, rows are kept dense or as bits
 FEW_ENTRIES = 1_000_000
+LARGEST = 1e60  # numbers above overflow a DOUBLE once squares of them are multiplied and added
+SMALLEST = 1e-60  # scale of a noise that is not none
 SPARSE = 1 / 16  # share of entries that are not zero below which a large matrix is kept sparse
 
 NOISY = (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)
@@ -174,6 +176,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     system = next((s for s in evidence.systems if target.column in s.columns), None)
     if system is None:
         return _nothing(target)
+    _refuse_huge(target, system)
     answers = {e.number: e.answer for e in evidence.transcript.entries}
     rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
     K, F = system.atoms.K, max(1, len(system.features))
@@ -189,6 +192,17 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
         tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most, csr,
     )  # fmt: skip
     return _equalities(found, system, answers)
+
+
+def _refuse_huge(target: Target, system: System) -> None:
+    """Declared ends, facts, and answers that are no sums: what a DOUBLE cannot square is not computed with."""
+    ends: list[tuple[str, Fraction | Decimal | None]]
+    ends = [(f"fact {b.fact}", end) for b in system.bounds for end in (b.lo, b.hi) if b.column == target.column]
+    ends += [(f"query {fact.number}", end) for fact in system.order for end in (fact.lo, fact.hi)]
+    ends += [(f"the declared range of {target.column!r}", end) for end in (target.prior.lo, target.prior.hi)]
+    for what, end in ends:
+        if end is not None and abs(Fraction(end)) > LARGEST:
+            raise LogError(f"{what}: the number is too large to compute with (above {LARGEST:.0e})")
 
 
 def _matrix(system: System, rows: list[Constraint], p: int) -> tuple[Words | None, Floats | None, Csr | None]:
@@ -297,9 +311,15 @@ def _readings(
     found = []
     for row in rows:
         try:
-            found.append(_reading(row, answers.get(row.number)))
+            read = _reading(row, answers.get(row.number))
         except OverflowError:
-            raise LogError(f"query {row.number}: the answer is too large to compute with (above 1e308)") from None
+            read = (np.inf, np.inf, np.inf, np.inf, NoiseLaw.EXACT)
+        if not abs(read[0]) <= LARGEST or any(LARGEST < abs(end) < np.inf for end in read[1:4]):
+            about = "query " * (row.fact is None) + _name(row)
+            raise LogError(f"{about}: the answer, or its noise, is too large to compute with (above {LARGEST:.0e})")
+        if read[4] not in (NoiseLaw.EXACT, NoiseLaw.INTERVAL) and read[3] < SMALLEST:
+            raise LogError(f"query {row.number}: noise below {SMALLEST:.0e} is too small to compute with: write 0")
+        found.append(read)
     y, lo, hi, scale, law = np.array(found, dtype=np.float64).reshape(len(found), 5).T.copy()
     return y, lo, hi, scale, law.astype(np.int8)
 

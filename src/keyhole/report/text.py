@@ -84,11 +84,15 @@ def range_sentence(end: EndArgument, case: Case, who: str) -> str:
         told = sum((w * Fraction(v) for w, v in values if v is not None), end.constant)
         said += f" = {_number(told)}"
     ends = {step.cited.number: step.cited.replayed.get("ends") for step in steps}
-    blurred = [f"Q{q} lies in [{_end(e[0], '-∞')}, {_end(e[1], '∞')}]" for q, e in ends.items() if e is not None]
+    blurred = [f"{_named(q)} lies in [{_end(e[0], '-∞')}, {_end(e[1], '∞')}]" for q, e in ends.items() if e is not None]
     clauses = [said, *blurred, *(_bound_clause(each, who) for each in end.bounds)]
     word = "at most" if end.side == "hi" else "at least"
     whose = f"{case.who}'s {case.column}{case.place}" if who == case.named else f"{case.column} of {who}"
     return f"{'; '.join(clauses)}; so {whose} is {word} {_number(end.end)}."
+
+
+def _named(number: str) -> str:
+    return number if number.startswith("fact") else f"Q{number}"
 
 
 def _bound_clause(each: Bounding, subject: str) -> str:
@@ -96,7 +100,7 @@ def _bound_clause(each: Bounding, subject: str) -> str:
     word = "at most" if used.bound == "max" else "at least"
     source = "known" if used.fact is None else f"fact {used.fact}"
     if used.learned is not None:
-        source = " and ".join(q if q.startswith("fact") else f"Q{q}" for q in used.learned[3].weights)
+        source = " and ".join(map(_named, used.learned[3].weights))
     times = "" if abs(used.weight) == 1 else f", counted {_number(abs(used.weight))} times"
     if used.own or each.record is not None:
         who = subject if each.record is None else f"{name_of(each.record)}{each.place}"
