@@ -109,3 +109,16 @@ def test_a_range_may_end_below_zero_and_contradictions_are_decimals() -> None:
     log = [("SELECT SUM(x) FROM t", {"lo": 0.004, "hi": 0.004})]
     found = examine(log, data=table, id="name", private="x:-50..-1")
     assert "was answered 0.004, but the data give -8" in found.contradictions[0].reason
+
+
+def test_a_value_that_a_fact_fixes_is_not_exposed_by_the_log(tmp_path: Path) -> None:
+    fact = "min = 0\nmax = 4\nstep = 1\n[[facts]]\nwhere = \"name = 'p2'\"\n"
+    log = ["SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE name = 'p2'"]
+    table = {"name": ["p0", "p1", "p2"], "x": [1, 2, 3]}
+    for told in ("equals = 3", "min = 3\nmax = 3"):
+        found = judged(log, table, fact + told, tmp_path)
+        assert not found.findings
+        assert found.exit_code == 0
+    assert [f.who for f in judged(log, table, fact + "min = 3", tmp_path)] == ["p2"]
+    more = judged([*log, "SELECT SUM(x) FROM t WHERE name <> 'p0'"], table, fact + "equals = 3", tmp_path)
+    assert [f.who for f in more] == ["p0", "p1"]

@@ -55,7 +55,8 @@ def log(tmp_path: Path) -> Path:
 def test_lines_come_when_they_are_whole(log: Path) -> None:
     found, tailed = lines_of(log, add(log, "thr"), add(log, "ee\nfo"), add(log, "ur"))
     assert found == ["one\n", "two\n", "three\n"]
-    assert [tailed.start(line) for line in (1, 2, 3, 4)] == [0, 4, 8, 14]
+    assert [tailed.offset(line, 1) for line in (1, 2, 3, 4)] == [0, 4, 8, 14]
+    assert tailed.offset(2, 3) == 6
 
 
 def test_a_renamed_log_is_read_to_its_end_and_then_left(log: Path) -> None:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
-from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
+from keyhole.audit.promise import (
+    COMPLETE,
+    INTERRUPTED_GAP,
+    NOISE_GAP,
+    NOTHING,
+    SHOWN_OPEN,
+    SOUND,
+    beyond_rank,
+    undeclared,
+)
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
@@ -307,6 +316,11 @@ class Exposure:
         return sum(s.atoms.K for s in self.evidence.systems)
 
     @property
+    def interrupted(self) -> bool:
+        """Did Ctrl-C end the search?"""
+        return INTERRUPTED_GAP in self.missed
+
+    @property
     def complete(self) -> bool:
         """Is everybody who is not listed *shown* to be open? Only then, and if nobody is listed, is the exit code 0.
 
@@ -326,7 +340,7 @@ class Exposure:
         if not all(noise.bounded for noise in self.noisy.values()):
             return NOISE_GAP
         if self.missed:
-            return self.missed[0]
+            return INTERRUPTED_GAP if self.interrupted else self.missed[0]
         for name, values in self.domains.items():
             return undeclared(name, values)
         left = ((i, s) for i, s in enumerate(self.evidence.systems) if i not in self.shown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +20,7 @@ from keyhole.audit.rules.interval import SECONDS, interval
 from keyhole.audit.rules.order import within_order
 from keyhole.audit.width import Within
 from keyhole.errors import ConfigError
+from keyhole.evidence import OF_TABLE, Unjudged
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
 from keyhole.logs.fold import apart, folded
@@ -88,8 +89,7 @@ def examine(
         Judge(rules_for(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source, within is None),
     )
     found = asked.of(folded(read))
-    views = {} if by is None else {who: asked.of(folded(part)) for who, part in apart(read, by).items()}
-    return replace(found, views=views)
+    return replace(found, views={} if by is None else asked.alone(read, by, found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ class Examination:
     now: dt.date | None
     judge: Judge
     brief: Judge
+    heard: list[bool] = field(default_factory=list)  # Ctrl-C, while it was asked what completed a finding
 
     def of(self, read: Log) -> Exposure:
         """What a log gives away."""
@@ -112,12 +113,37 @@ class Examination:
             unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
             transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
         evidence = gather(transcript, roster, self.knowledge, source=source, progress=self.judge.progress)
-        found = with_firsts(self.judge.examine(evidence, roster), self._again)
+        evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
+        found = with_firsts(self.judge.examine(evidence, roster), self._again, lambda: self.heard.append(True))
         return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
+
+    def _strays(self, read: Log) -> list[Unjudged]:
+        """The tables that the log reads and of which some rows belong to nobody: such rows count for nothing."""
+        source = self.opened.source
+        if source is None:
+            return []
+        asked = " ".join(line.sql for line in read.lines).casefold()
+        names = [r.name for r in source.schema.related if not r.dimension and r.name.casefold() in asked]
+        return [Unjudged(f"{OF_TABLE}{name}", "", said) for name in names if (said := source.strays(name))]
+
+    def alone(self, read: Log, by: str, last: Exposure) -> dict[str, Exposure]:
+        """What each analyst asked alone gives away; after an interruption nothing is searched any more."""
+        found: dict[str, Exposure] = {}
+        stopped = replace(self, judge=replace(self.judge, rules=(), stopped=True))
+        for who, part in apart(read, by).items():
+            try:
+                last = (stopped if last.interrupted or self.heard else self).of(folded(part))
+            except KeyboardInterrupt:
+                last = stopped.of(folded(part))
+            found[who] = last
+        return found
 
     def _again(self, part: Transcript) -> Exposure:
         roster, source = self.opened.roster, self.opened.source
-        return self.brief.examine(gather(part, roster, self.knowledge, source=source), roster)
+        found = self.brief.examine(gather(part, roster, self.knowledge, source=source), roster)
+        if found.interrupted:
+            raise KeyboardInterrupt
+        return found
 
 
 def rules_for(group_size: int = 1, within: str | None = None, time_limit: float | None = None) -> Rules:

@@ -11,7 +11,6 @@ that part is complete. What is left has the last statement of its own proof: by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import inf
 from typing import TypeAlias
@@ -44,11 +43,17 @@ class First:
     least: bool
 
 
-def with_firsts(found: Exposure, again: Audit) -> Exposure:
-    """The exposure, with the statement that completed each finding. `again` audits a part of its transcript."""
+def with_firsts(found: Exposure, again: Audit, interrupted: Callable[[], None] = lambda: None) -> Exposure:
+    """The exposure, with the statement that completed each finding. `again` audits a part of its transcript;
+    `interrupted` is called when Ctrl-C ends that: what is proved stays, of the rest it is not said what completed it.
+    """
+    if found.interrupted:
+        return found
     firsts = dict[Whom, First]()
-    with suppress(KeyboardInterrupt):  # what is proved stays; of the rest it is not said what completed it
+    try:
         firsts.update(_firsts(found, again))
+    except KeyboardInterrupt:
+        interrupted()
     return replace(found, firsts=firsts) if firsts else found
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import product
+from typing import TypeVar
 
 from keyhole.audit.alone import said_alone
 from keyhole.audit.base import Exposure, Finding, Status, query_order
+from keyhole.audit.beforehand import beyond_facts
 from keyhole.audit.exchange import Exchange
 from keyhole.audit.known import Known, Progress, Rules
 from keyhole.audit.limited import limited
-from keyhole.audit.people import shown_people
+from keyhole.audit.people import ShownPeople, shown_people
 from keyhole.audit.people_sums import PeopleSums, looks_at_secrets
 from keyhole.audit.promise import INTERRUPTED_GAP, RECORDS_GAP, records_gap
 from keyhole.audit.rules import RULES
@@ -33,6 +35,7 @@ _REASONS = {
 NOT_LINEAR = (
     "it is no equation, and ranges are not searched here (conditions on private values, squares, too many rows)"
 )
+Searching = TypeVar("Searching")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class Judge:
     progress: Progress | None = None
     source: Source | None = None
     exchanges: bool = True  # may people be shown open by exchanging two of them, however near their values are?
+    stopped: bool = False  # it was interrupted before: nothing more is searched
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         """Who is exposed, and what is known of the others; the all-clear is for all that may have been shown."""
@@ -51,19 +55,21 @@ class Judge:
     def _examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         known = Known.prior(evidence, roster, self.progress, self.source)
         self._narrow(known)
-        people = shown_people(evidence, known, roster, self.source)
+        people = _unless_stopped(known, lambda: shown_people(evidence, known, roster, self.source)) or ShownPeople()
         known.learn((*people.claims, *people.contradictions))
         findings = [*known.findings(roster, Status.EXPOSED, Status.INFERRED), *known.personal(roster), *people.findings]
         gap = records_gap(evidence, roster.schema)
-        sums = PeopleSums(evidence, roster) if gap else None
-        findings += [] if sums is None else said_alone(sums, findings, known.missed)
+        sums = _unless_stopped(known, lambda: PeopleSums(evidence, roster)) if gap else None
+        alone = None if sums is None else _unless_stopped(known, lambda: said_alone(sums, findings, known.missed))
+        findings += alone or []
         used = {q for f in findings if f.proof is not None for q in f.proof.weights}
         unjudged = (*evidence.unjudged, *(u for u in _unjudged(evidence, known) if u.number not in used))
-        missed = known.missed | people.missed | gap
         spoiled = bool(known.contradictions or people.contradictions or unjudged)
-        why = self._not_exchanged(sums) if missed and sums is not None and not spoiled else None
+        tried = bool(known.missed | people.missed | gap) and sums is not None and not spoiled
+        why = _unless_stopped(known, lambda: self._not_exchanged(sums)) if tried and sums is not None else None
+        missed = known.missed | people.missed | gap
         missed = set() if why == "" else missed - {RECORDS_GAP} | {why} if why and RECORDS_GAP in missed else missed
-        listed, domains = without_domains(findings, evidence)
+        listed, domains = without_domains(beyond_facts(findings, known), evidence)
         return Exposure(
             evidence,
             roster,
@@ -84,7 +90,9 @@ class Judge:
 
     def _narrow(self, known: Known) -> None:
         """All rules in a row, until none of them narrows anything; Ctrl-C keeps what was proved."""
-        systems, finished, news = known.evidence.systems, 0, True
+        systems, finished, news = known.evidence.systems, 0, not self.stopped
+        if self.stopped:
+            _note_interruption(known)
         try:
             while news:
                 news = False
@@ -96,8 +104,7 @@ class Judge:
         except KeyboardInterrupt:
             if not finished and not known.something:
                 raise
-            known.missed.add(INTERRUPTED_GAP)
-            known.limits |= set(range(len(systems)))
+            _note_interruption(known)
 
     def _not_exchanged(self, sums: PeopleSums) -> str | None:
         """Why not everybody is shown open by exchanging people in the true table; empty if so, None: not tried."""
@@ -106,6 +113,22 @@ class Judge:
         if not self.exchanges or asked != {e.number for e in sums.entries}:
             return None
         return Exchange(sums, self.source).gap()
+
+
+def _note_interruption(known: Known) -> None:
+    known.missed.add(INTERRUPTED_GAP)
+    known.limits |= set(range(len(known.evidence.systems)))
+
+
+def _unless_stopped(known: Known, search: Callable[[], Searching]) -> Searching | None:
+    """What a search behind the rules finds; None once Ctrl-C was pressed, before it or in it."""
+    if INTERRUPTED_GAP in known.missed:
+        return None
+    try:
+        return search()
+    except KeyboardInterrupt:
+        _note_interruption(known)
+        return None
 
 
 def _shown_reached(finding: Finding, evidence: Evidence) -> Finding:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from keyhole.audit.base import Exposure, Finding, Proof, Status, query_order
+from keyhole.audit.promise import INTERRUPTED_GAP
 from keyhole.evidence import Evidence, System, Unjudged
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART
 from keyhole.tables import Roster
@@ -39,14 +40,26 @@ def examine_shown(examine: Examine, evidence: Evidence, roster: Roster) -> Expos
     if not beside:
         return _examine_all(examine, evidence, roster)
     bare = examine(_without(evidence, {q for parts in beside.values() for q in parts}), roster)
+    try:
+        return _interrupted(bare) if bare.interrupted else _examine_spared(examine, evidence, roster, beside, bare)
+    except KeyboardInterrupt:
+        return _interrupted(bare)
+
+
+def _examine_spared(
+    examine: Examine, evidence: Evidence, roster: Roster, beside: dict[str, set[str]], bare: Exposure
+) -> Exposure:
     needed = {u.number.partition(".")[0] for u in bare.unjudged}
     spare = {q for statement, parts in beside.items() if statement not in needed for q in parts}
     if not spare:
         return _examine_all(examine, evidence, roster)
     found = _examine_all(examine, _without(evidence, spare), roster)
-    if found.complete or found.findings or found.groups:
+    if found.complete or found.findings or found.groups or found.interrupted:
         return found
-    whole = _examine_all(examine, evidence, roster)
+    try:
+        whole = _examine_all(examine, evidence, roster)
+    except KeyboardInterrupt:
+        return _interrupted(found)
     return whole if whole.complete else found
 
 
@@ -68,6 +81,22 @@ def _examine_all(examine: Examine, evidence: Evidence, roster: Roster) -> Exposu
     found = examine(evidence, roster)
     if not doubt or not _rests_on(found, doubt):
         return _covered(found)
+    try:
+        return _covered(_interrupted(found) if found.interrupted else _sure(examine, found, roster, doubt))
+    except KeyboardInterrupt:
+        return _covered(_interrupted(found))
+
+
+def _sure(judged: Examine, found: Exposure, roster: Roster, doubt: dict[str, str]) -> Exposure:
+    """What was found as if all was shown, with the findings from what surely was. KeyboardInterrupt: it was stopped."""
+
+    def examine(evidence: Evidence, roster: Roster) -> Exposure:
+        said = judged(evidence, roster)
+        if said.interrupted:
+            raise KeyboardInterrupt
+        return said
+
+    evidence = found.evidence
     cut_off = {number for number, why in doubt.items() if why == IF_SHOWN}
     sure = examine(_without(evidence, doubt), roster)
     maybe = examine(_without(evidence, doubt.keys() - cut_off), roster) if cut_off else sure
@@ -76,7 +105,7 @@ def _examine_all(examine: Examine, evidence: Evidence, roster: Roster) -> Exposu
         dropped |= {q for q in doubt if q.partition(".")[0] in blamed}
         found = examine(_without(evidence, dropped), roster)
     extra = [replace(f, status=Status.INFERRED, if_shown=True) for f in _news(maybe, sure)]
-    whole = replace(
+    return replace(
         found,
         evidence=evidence,
         findings=tuple(sorted((*_others(sure, extra), *extra), key=lambda f: (f.row, f.column))),
@@ -85,7 +114,25 @@ def _examine_all(examine: Examine, evidence: Evidence, roster: Roster) -> Exposu
         contradictions=sure.contradictions,
         ranges=sure.ranges,
     )
-    return _covered(whole)
+
+
+def _interrupted(found: Exposure) -> Exposure:
+    """What is proved by answers that were surely shown, of an audit that Ctrl-C ended; of others nothing is said."""
+    doubt = {e.number for e in found.evidence.transcript.entries if e.certainty in DOUBTFUL}
+
+    def stands(proof: Proof | None) -> bool:
+        return not doubt or (proof is not None and not proof.tables and doubt.isdisjoint(cited(proof)))
+
+    dropped = {(f.row, f.column) for f in (*found.findings, *found.ranges) if not stands(f.proof)}
+    return replace(
+        found,
+        findings=tuple(f for f in found.findings if stands(f.proof)),
+        groups=tuple(g for g in found.groups if stands(g.proof)),
+        contradictions=tuple(c for c in found.contradictions if doubt.isdisjoint(c.queries)),
+        ranges=tuple(f for f in found.ranges if stands(f.proof)),
+        limited=found.limited | dropped,
+        missed=tuple(sorted({*found.missed, INTERRUPTED_GAP})),
+    )
 
 
 def _covered(found: Exposure) -> Exposure:

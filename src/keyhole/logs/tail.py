@@ -31,7 +31,9 @@ class Ended(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """How far a file was read: everything that begins before `offset`. The file is known by `inode` and its head."""
+    """How far a file was read: everything that begins before `offset`, the byte at which a line begins and the
+    characters before it in that line. The file is known by `inode` and its head.
+    """
 
     inode: int
     length: int
@@ -95,14 +97,14 @@ class TailedFile:
         """A place in this file."""
         return LogPlace.of(self._file, offset)
 
-    @property
-    def given(self) -> int:
-        """How many lines were given out."""
-        return len(self._starts)
+    def offset(self, line: int, column: int) -> int:
+        """Where something begins, by its line and column (from 1), for a `LogPlace`.
 
-    def start(self, line: int) -> int:
-        """Where a line begins (from 1); that behind the last is the end of what was given out."""
-        return self._starts[line - 1] if line <= len(self._starts) else self._read
+        The bytes before the line and the characters before it in the line, which are not more than its bytes: another
+        place has another offset, and a later one a greater.
+        """
+        start = self._starts[line - 1] if line <= len(self._starts) else self._read
+        return start + column - 1
 
     def head(self) -> str:
         """The beginning, to tell what it is written in."""

@@ -166,8 +166,9 @@ def sizes(verdict: Plain) -> str:
     said = f"{records}, {size} (keyhole explain atoms). Promise: {verdict.promise}."
     if verdict.statements.failed:
         said += f"\n{counted(verdict.statements.failed, 'statement')} of the log failed and told nothing: passed over."
-    if verdict.nobody:
-        said += f"\nWarning: nobody matches {named([each.number for each in verdict.nobody])}; is that what was meant?"
+    if unmatched := [each.number for each in verdict.nobody if not each.of_table]:
+        said += f"\nWarning: nobody matches {named(unmatched)}; is that what was meant?"
+    said += "".join(f"\nWarning: {each.reason}." for each in verdict.nobody if each.of_table)
     if verdict.source.dialect != "duckdb":
         said += f"\nWritten for {verdict.source.dialect}; taken as given: columns are of the same kinds there as here."
     if not verdict.assumed:

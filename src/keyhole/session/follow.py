@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -140,9 +140,8 @@ class Follower:
         """
         lines = TailedFile(path, lambda: self._idle(lines), live=live)
         try:
-            for each in self._found(lines):
-                found = replace(each, at=min(each.at, lines.given))  # lines of a text in JSON are not those of the log
-                if place is None or lines.start(found.at) >= place.offset:
+            for found in self._found(lines):
+                if place is None or lines.offset(*found.begins) >= place.offset:
                     self._take(found, lines)
         finally:
             self._commit(lines)
@@ -180,8 +179,8 @@ class Follower:
     # --- statements ---------------------------------------------------------------------------------------------------
 
     def _take(self, found: Exported, lines: TailedFile) -> None:
-        """Statements of one line stay on one page."""
-        if self._batch and self._batch[-1].at != found.at:
+        """What one record, or one statement of a script, asks stays on one page."""
+        if self._batch and self._batch[-1].begins != found.begins:
             self._go_on()
             if len(self._batch) >= BATCH:
                 self._commit(lines)
@@ -200,7 +199,7 @@ class Follower:
         batch, self._batch = self._batch, []
         if not batch:
             return
-        place = lines.place(lines.start(batch[-1].at + 1))
+        place = lines.place(lines.offset(*batch[-1].begins) + 1)  # the rest of that line may be under way
         fresh: list[Entered] = []
         book = self.policy.book
         with book.page():
@@ -222,7 +221,7 @@ class Follower:
         kept = self.policy.book.state.followed.get(self.name)
         place = None if kept is None else LogPlace.from_json(kept)
         passed = place.offset if place is not None and lines.fits(place) else 0
-        return (found for found in batch if lines.start(found.at) >= passed)
+        return (found for found in batch if lines.offset(*found.begins) >= passed)
 
     def _enter(self, found: Exported) -> Iterator[Entered]:
         """One statement, on an open page."""

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.solve.cases import TooManyCases
+from keyhole.solve.distinct_rows import distinct_rows
 
 LIMIT = 100_000  # cases after one person
 STEPS = 2_000_000  # cases times options of one search
@@ -152,7 +153,7 @@ class _Layers:
             kept &= self._met(condition, after + least, kept)
         used = {at for c in waiting for at in c.at}
         after[:, [at for at in range(self.width) if at not in used]] = 0
-        distinct, where = np.unique(after[kept], axis=0, return_inverse=True)
+        distinct, where = distinct_rows(after[kept])
         if len(distinct) > LIMIT:
             raise TooManyCases
         child = np.full(len(after), -1, dtype=np.int64)
@@ -165,7 +166,7 @@ class _Layers:
         for n, at in enumerate(condition.at):
             if at in self.flags:
                 mine[:, n] = np.minimum(mine[:, n], 1)
-        rows, where = np.unique(mine[kept], axis=0, return_inverse=True)
+        rows, where = distinct_rows(mine[kept])
         said = condition.judge([tuple(row) for row in rows.tolist()])
         self.sure = self.sure and None not in said
         fine = np.array([v is True or (v is None and not self.strict) for v in said], dtype=np.bool_)

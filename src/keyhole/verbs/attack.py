@@ -37,6 +37,10 @@ Progress = Callable[[str, int, int], None]
 Stop = Callable[[], None]
 AUTO = "auto"  # noise that is estimated
 DOUBTING = ("l1", "extended-kaczmarz")  # methods for answers that may be wrong: nothing is proved by such
+WITHOUT_EXTREMES = (
+    "MIN, MAX and their like narrow ranges alone: probabilities below 100 %, tables counted and the residual "
+    "are without them"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -203,6 +207,8 @@ def attacked(
         if proved is not None:
             ranges[column], sums[column] = (proved.lo, proved.hi), proved.sums
             guess = _inside(guess, proved.lo, proved.hi)
+            if guess.measure is Measure.PROBABILITY and proved.extremes:
+                guess = replace(guess, note="; ".join(filter(None, (guess.note, WITHOUT_EXTREMES))))
         found.append((target, choice, guess))
         warnings.extend(choice.noise)
         if evidence.transcript.entries and not choice.rows and proved is None:

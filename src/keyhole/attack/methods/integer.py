@@ -84,7 +84,8 @@ def _reconstruction(problem: Problem, found: Marginals, chances: Floats) -> Reco
         best = chances.argmax(axis=1)
         guess = values[best]
     sure = np.minimum(chances[np.arange(problem.K), best], 1.0)
-    note = _note(found)
+    settled = bool((chances.max(axis=1) > 1 - 1e-9)[~problem.absent].all())
+    note = _note(found, settled=settled)
     residual = problem.residual(_fitted(problem, np.eye(chances.shape[1])[best]))
     if residual > 1e-9:
         note += "; each guess is the best for its own record, together they need not meet the answers"
@@ -104,17 +105,18 @@ _WORDS = {
     "approximated": "posterior by expectation propagation",
 }
 
+_SHARED = "the answers give what each group of records has together, not who has which"
 
-def _note(found: Marginals) -> str:
+
+def _note(found: Marginals, *, settled: bool) -> str:
+    """`settled`: every record has one value left. One state of every group need not be one table: totals are shared."""
     kinds = [way for way in _WORDS if way in found.ways]
     if found.stopped:
         return "stopped: groups not yet computed keep their prior"
     if kinds == ["enumerated"]:
-        return (
-            "the only table that meets every answer"
-            if found.tables == 1
-            else f"{_WORDS['enumerated']} ({found.tables} of them)"
-        )
+        if found.tables == 1:
+            return "the only table that meets every answer" if settled else f"{_WORDS['enumerated']}: {_SHARED}"
+        return f"{_WORDS['enumerated']} ({found.tables} of them)"
     return ", ".join(f"{_WORDS[way]} ({found.ways[way]} groups)" for way in kinds)
 
 

@@ -26,7 +26,7 @@ from keyhole.audit.rules.settle import settled
 from keyhole.audit.width import Within, written
 from keyhole.evidence import Contradiction, System
 from keyhole.solve.interval import ValueRange, ranges
-from keyhole.solve.interval.ranges import SIDES, no_table
+from keyhole.solve.interval.ranges import INTERRUPTED, SIDES, no_table
 
 NOTHING = Fraction(0)
 SECONDS = 60.0
@@ -60,6 +60,8 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
             yield from (c for c in impossible if not any(each <= set(c.queries) for each in said))
             return
         yield from _claims(number, known, known.searched[number])
+        if known.searched[number].ranges.stopped == INTERRUPTED:
+            raise KeyboardInterrupt  # what was proved is told: no other rule is begun
 
     return rule
 

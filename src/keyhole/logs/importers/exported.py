@@ -35,7 +35,8 @@ class Exported:
 
     `fault` says why it cannot be read, `unjudged` why it was read and is not judged; `steers` that it only steers the
     session and tells nobody anything, `failed` that it ended in an error and was not answered. Where the log has them:
-    who asked and when, the answer, and the law of its noise.
+    who asked and when, the answer, and the law of its noise. `within` is the line and column (from 1) at which that
+    begins of which it is a part: the record of the export, or the statement of the script; None: the line `at`.
     """
 
     sql: str
@@ -49,6 +50,12 @@ class Exported:
     time: str | None = None
     answer: Given = ABSENT
     noise: Noise | None = None
+    within: tuple[int, int] | None = None
+
+    @property
+    def begins(self) -> tuple[int, int]:
+        """Line and column of the record or statement that it is a part of: in the order of the log."""
+        return self.within or (self.at, 1)
 
 
 def statements(
@@ -68,7 +75,7 @@ def statements(
     """
     for step in (session or Script(dialect)).steps(text):
         place = at + step.line - 1
-        yield Exported(step.sql, place, "", dialect, step.steers, step.unjudged, False, *who)
+        yield Exported(step.sql, place, "", dialect, step.steers, step.unjudged, False, *who, within=(at, 1))
 
 
 def scripted(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int = PATIENCE) -> Iterator[Exported]:
@@ -84,8 +91,10 @@ def scripted(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int 
 
 def stepped(part: Fragment, session: Script) -> Iterator[Exported]:
     """What one statement of a script asks."""
+    begins = (part.line, part.column)
     for step in session.step(part):
-        yield Exported(step.sql, max(part.line, step.line), "", session.dialect, step.steers, step.unjudged)
+        line = max(part.line, step.line)
+        yield Exported(step.sql, line, "", session.dialect, step.steers, step.unjudged, within=begins)
 
 
 def faulty(text: str, at: int, fault: str, who: Asker = NOBODY) -> Exported:

@@ -79,8 +79,12 @@ class _Window:
         self.last = ""  # the text of the value read last
 
     def more(self, count: int = 1) -> bool:
-        """Some lines more; False if there are none."""
-        found = list(islice(self._lines, count))
+        """Some lines more; False if there are none. A log that is followed has fewer at the moment."""
+        found = []
+        for line in islice(self._lines, count):
+            found.append(line)
+            if not line:
+                break
         self.text, self.at = self.text[self.at :] + "".join(found), 0
         return bool(found)
 

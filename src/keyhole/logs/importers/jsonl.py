@@ -23,7 +23,9 @@ def transcribed(text: Text, name: str, dialect: Dialect = Dialect.DUCKDB) -> Ite
     [('SELECT SUM(x) FROM t', Decimal('3'))]
     """
     session = Script(dialect)
-    for place, part in enumerate(lines_of(text), 1):
+    place = 0
+    for part in lines_of(text):
+        place += bool(part)  # a log that is followed has none at the moment: no line of it
         if not part.strip():
             continue
         try:

@@ -42,7 +42,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
     [('SELECT SUM(x)\\nFROM t', 'ann', 2)]
     """
     lines = lines_of(text)
-    first = next(lines, "")
+    first = next((line for line in lines if line), "")
     if first.lstrip()[:1] in ("{", "[") or "command_type" in first.lower():
         yield from _table(_chained(first, lines), name)
         return
@@ -63,8 +63,9 @@ def _chained(first: str, lines: Iterator[str]) -> Iterator[str]:
 def _commands(lines: Iterable[str]) -> Iterator[tuple[tuple[str, str, str, str] | str, int]]:
     """(time, connection, command, argument) with its line; an argument goes on until the next command begins."""
     current: list[str] | None = None  # time, connection, command, and the lines of the argument
-    start, time, skips = 1, "", 0
-    for at, line in enumerate(lines, 1):
+    start, time, skips, at = 1, "", 0, 0
+    for line in lines:
+        at += bool(line)
         if not line:  # a log that is followed has nothing more at the moment
             if current is not None:
                 yield _whole(current), start

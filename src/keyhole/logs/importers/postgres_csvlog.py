@@ -164,8 +164,9 @@ def _ended_badly(row: list[str], at: int, running: _Statement | None, who: Asker
         sql, place = (asked[0].sql, asked[0].at) if asked else (query, at)
         why = f"it failed because of a value that it met (SQLSTATE {row[_STATE]}), which tells something of that value"
         found = Exported(sql, place, dialect=Dialect.POSTGRES, unjudged=why, analyst=who.analyst, time=who.time)
-    else:
-        found = exported.failed(query, at)
+    else:  # in the place of what it takes back: statements come in the order of the log
+        taken = running.found if running is not None and logged else []
+        found = exported.failed(query, taken[0].begins[0] if taken else at)
     if running is not None and logged and running.found:
         running.found[:] = [found]
     else:

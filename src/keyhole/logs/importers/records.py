@@ -35,12 +35,18 @@ def joined(text: Text) -> str:
 def csv_rows(text: Text) -> Iterator[tuple[list[str], int]]:
     """The rows of a CSV text, each with the line it starts on; that of an empty line is empty."""
     before = csv.field_size_limit(_LONGEST)
-    reader = csv.reader(lines_of(text), strict=False)
-    start = 1
+    number, start = 0, 1
+
+    def counted() -> Iterator[str]:
+        nonlocal number
+        for line in lines_of(text):
+            number += bool(line)  # a log that is followed has none at the moment: no line of it
+            yield line
+
     try:
-        for row in reader:
+        for row in csv.reader(counted(), strict=False):
             yield row, start
-            start = reader.line_num + 1
+            start = number + 1
     except csv.Error as error:
         raise LogError(f"line {start}: not CSV ({error}); is a quote open?") from None
     finally:

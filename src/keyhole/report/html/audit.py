@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from keyhole.evidence import OF_TABLE
 from keyhole.report.html.charts import Narrowed, heat_map, range_chart
 from keyhole.report.html.growth import first_said, growth
 from keyhole.report.html.markup import Markup, folded, limited, lines, name, table, tag
@@ -202,6 +203,9 @@ def _warned(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     """Judged, and perhaps not what was meant."""
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for each in verdict.get("warnings", []):
+        if each["query"].startswith(OF_TABLE):
+            yield tag("p", each["reason"])
+            continue
         reasons.setdefault(each["reason"], []).append(each)
     meant = [(f"{reason}; is that what was meant?", several) for reason, several in reasons.items()]
     yield from limited((_unjudged(reason, several) for reason, several in meant), MOST // 4)
