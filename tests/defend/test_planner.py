@@ -290,7 +290,7 @@ def test_analysts_are_charged_once_for_each_table_they_are_told_of(tmp_path: Pat
 
 def test_loading_is_total(tmp_path: Path) -> None:
     """Whatever the table holds: NULL, undeclared values, numbers off the step, beyond the range, not numbers."""
-    rows = people(200).to_pydict()
+    rows = people(2_000).to_pydict()  # so many that noise makes no group look too small
     rows["sex"][0], rows["town"][1], rows["age"][2] = None, "zz", None
     rows["pay"][:4] = [float("nan"), float("inf"), -3.0, 7.23]
     rows["age"][3] = 1000

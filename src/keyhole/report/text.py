@@ -38,11 +38,9 @@ def formula(case: Case) -> str:
     argument = case.argument
     if not argument.steps:
         return ""
-    who = (
-        f"total {case.column} of {len(case.records)} people"
-        if case.status == GROUP
-        else f"{case.who}'s {case.column}{case.place}"
-    )
+    who = f"{case.who}'s {case.column}{case.place}"
+    if case.status == GROUP:
+        who = f"total {case.column} of {len(case.records)} people"
     if case.form:
         who = case.who if case.grade else f"{case.who}'s {case.form}"
     if argument.ends:
