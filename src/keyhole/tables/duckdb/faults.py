@@ -84,7 +84,6 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
             continue
         if (declared.min is not None or declared.max is not None) and not column.kind.numeric:
             raise ConfigError(f"{column.name!r} holds {column.kind}, so it takes values = [...], not a range")
-<<<<<<< HEAD
         wrong = _first_wrong(con, column, declared)
         if wrong is not None:
             row, how = wrong
@@ -93,17 +92,6 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
                 f"for it; widen the declaration or mend the data",
                 told=f"column {column.name!r} holds a value outside what was declared for it",
             )
-=======
-        in_range = PrivateColumn(declared.min, declared.max, values=declared.values)
-        for said, how in ((in_range, "lies outside what"), (declared, "is not on the step that")):
-            outside = _first_outside(con, column, said)
-            if outside is not None:
-                raise DataError(
-                    f"column {column.name!r}, row {outside + 1}: its value {how} was declared "
-                    f"for it; widen the declaration or mend the data",
-                    told=f"column {column.name!r} holds a value outside what was declared for it",
-                )
->>>>>>> fixb
         if declared.step is not None and column.kind is Kind.DOUBLE:
             _put_on_grid(con, column.name)
 
