@@ -14,15 +14,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from keyhole.attack import Measure, Reconstruction, Target, from_arrays
 from keyhole.attack.choose import run
 from keyhole.evidence import Evidence
-from keyhole.knowledge import Prior
-from keyhole.transcript import Noise
+from keyhole.gather import gather, transcribe
+from keyhole.knowledge import Config, Prior
+from keyhole.tables import load_roster
+from keyhole.transcript import Line, Noise
 
 BIT = Prior(Decimal(0), Decimal(1), Decimal(1))
 RARE = Prior(Decimal(0), Decimal(1), Decimal(1), rates=(("0", Decimal("0.8")), ("1", Decimal("0.2"))))
@@ -35,7 +40,7 @@ EDGES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0 + 1e-9])
 
 Rng = np.random.Generator
 Floats = NDArray[np.float64]
-Made = tuple[Evidence, Floats, bool]  # evidence, secret, is its noise to be estimated?
+Made = tuple[Evidence, NDArray[Any], bool]  # evidence, secret, is its noise to be estimated?
 Claims = dict[tuple[str, str], list[Floats]]  # by way and measure
 
 
@@ -73,9 +78,9 @@ def _log(rng: Rng, prior: Prior, n: int, m: int, kind: str, scale: float, densit
     elif kind == "understated":
         y = y + rng.normal(0, scale, m)
         noise = Noise("gaussian", Fraction(str(scale / 4)))
-    elif kind == "rounded":
-        y = np.round(y / 3) * 3
-        noise = Noise("rounded", Fraction(3, 2))
+    elif kind == "rounded":  # to multiples of `scale`; ties of an even one go to the even multiple
+        y = np.round(y / scale) * scale
+        noise = Noise("rounded", Fraction(scale) / 2)
     elif kind == "wrong":
         bad = rng.random(m) < 0.2
         y = y + np.where(bad, rng.normal(0, scale, m), 0.0)
@@ -86,17 +91,46 @@ def _of(prior: Prior, n: int, m: int, kind: str, scale: float = 2.0, density: fl
     return lambda rng: _log(rng, prior, n, m, kind, scale, density)
 
 
+CATEGORIES = {"A": 0.4, "B": 0.3, "C": 0.2, "D": 0.1}
+CONDITIONS = {"status = 'A'": "A", "status = 'C'": "C", "status IN ('B', 'D')": "BD", "status <> 'B'": "ACD"}
+
+
+def _counts(n: int, m: int, deviation: float) -> Callable[[Rng], Made]:
+    """Logs of COUNTs of categories with stated base rates, exact or with Gaussian noise, read as SQL."""
+    rates = ", ".join(f"{name} = {rate}" for name, rate in CATEGORIES.items())
+    config = Config.parse(
+        f'[columns]\nid = ["who"]\n[columns.private.status]\nvalues = {list(CATEGORIES)}\nprior = {{{rates}}}\n'
+    )
+
+    def make(rng: Rng) -> Made:
+        status = rng.choice(list(CATEGORIES), n, p=list(CATEGORIES.values()))
+        roster = load_roster(pa.table({"who": list(range(n))}), config.columns)
+        lines = []
+        for j in range(1, m + 1):
+            who = np.flatnonzero((rng.random(n) < 0.5) & (np.arange(n) >= n // 10))
+            words, held = list(CONDITIONS.items())[int(rng.integers(len(CONDITIONS)))]
+            true = float(np.isin(status[who], list(held)).sum())
+            answer = Decimal(repr(round(true + rng.normal(0, deviation), 6))) if deviation else int(true)
+            sql = f"SELECT COUNT(*) FROM r WHERE {words} AND who IN ({', '.join(map(str, who))})"
+            lines.append(Line(j, sql, answer, at=j))
+        noise = Noise("gaussian", Fraction(str(deviation))) if deviation else None
+        return gather(transcribe(lines, roster, noise=noise), roster, config.knowledge()), status, False
+
+    return make
+
+
 SMALLER = ("least-squares", "conjugate-gradient", "jacobi", "extended-kaczmarz", "kaczmarz")
+OF_BITS = ("integer", "bounded", "lbfgs", "l1", "kaczmarz")
+OF_REALS = ("bounded", "l1", "lbfgs", "kaczmarz", "convex", "sparse", "sgd")
 WORLDS: tuple[CalibrationWorld, ...] = (
     CalibrationWorld("bits, exact", _of(BIT, 30, 8, "exact"), ("integer", "bounded", "l1", "kaczmarz")),
     CalibrationWorld("bits, exact, 100 people", _of(BIT, 100, 30, "exact"), ("integer",)),
     CalibrationWorld("bits, exact, few tables left", _of(BIT, 45, 18, "exact"), ("integer",)),
-    CalibrationWorld("bits, rounded to 3", _of(BIT, 30, 12, "rounded"), ("integer", "bounded", "l1")),
-    CalibrationWorld("bits, rounded to 3, 60 people", _of(BIT, 60, 12, "rounded"), ("integer",)),
-    CalibrationWorld("bits, Laplace 2", _of(BIT, 50, 60, "laplace"), ("integer", "bounded", "lbfgs", "l1", "kaczmarz")),
-    CalibrationWorld(
-        "bits, Gaussian 2", _of(BIT, 50, 60, "gaussian"), ("integer", "bounded", "lbfgs", "l1", "kaczmarz", "sgd")
-    ),
+    CalibrationWorld("bits, rounded to 2", _of(BIT, 30, 12, "rounded"), ("integer", "bounded", "l1")),
+    CalibrationWorld("bits, rounded to 3", _of(BIT, 30, 12, "rounded", 3.0), ("integer", "bounded", "l1")),
+    CalibrationWorld("bits, rounded to 3, 60 people", _of(BIT, 60, 12, "rounded", 3.0), ("integer",)),
+    CalibrationWorld("bits, Laplace 2", _of(BIT, 50, 60, "laplace"), OF_BITS),
+    CalibrationWorld("bits, Gaussian 2", _of(BIT, 50, 60, "gaussian"), (*OF_BITS, "sgd", "convex", "sparse")),
     CalibrationWorld("bits, Gaussian 9, 2,000 people", _of(BIT, 2000, 900, "gaussian", 9.0), ("integer",)),
     CalibrationWorld(
         "bits, Gaussian 3, rounded, nothing stated", _of(BIT, 50, 150, "auto", 3.0), ("integer", "bounded", "l1")
@@ -104,11 +138,15 @@ WORLDS: tuple[CalibrationWorld, ...] = (
     CalibrationWorld("bits, the same, clamped at 0", _of(BIT, 50, 150, "clamped", 3.0, 0.15), ("integer", "bounded")),
     CalibrationWorld("bits, noise 4 times the stated", _of(BIT, 50, 120, "understated"), ("integer", "bounded", "l1")),
     CalibrationWorld("bits, one answer in five wrong", _of(BIT, 30, 40, "wrong", 5.0), ("l1",)),
-    CalibrationWorld("rare bits, base rate stated", _of(RARE, 50, 60, "gaussian"), ("integer", "bounded", "l1")),
+    CalibrationWorld(
+        "rare bits, base rate stated", _of(RARE, 50, 60, "gaussian"), ("integer", "bounded", "l1", "sparse")
+    ),
+    CalibrationWorld("categories A-D, exact counts", _counts(20, 10, 0.0), ("integer", "bounded")),
+    CalibrationWorld("categories A-D, Gaussian 1", _counts(20, 30, 1.0), ("integer", "bounded", "l1")),
     CalibrationWorld("grid of 10, exact", _of(TEN, 20, 8, "exact"), ("integer", "bounded")),
     CalibrationWorld("grid of 10, Gaussian 2", _of(TEN, 40, 40, "gaussian"), ("integer", "bounded", "l1")),
-    CalibrationWorld("reals, exact", _of(REAL, 40, 20, "exact"), ("bounded", "l1", "lbfgs", "kaczmarz")),
-    CalibrationWorld("reals, Gaussian .5", _of(REAL, 40, 60, "gaussian", 0.5), ("bounded", "l1", "lbfgs", "kaczmarz")),
+    CalibrationWorld("reals, exact", _of(REAL, 40, 20, "exact"), OF_REALS[:-1]),
+    CalibrationWorld("reals, Gaussian .5", _of(REAL, 40, 60, "gaussian", 0.5), OF_REALS),
     CalibrationWorld("reals, Laplace .5", _of(REAL, 40, 60, "laplace", 0.5), ("bounded", "l1", "kaczmarz")),
     CalibrationWorld("reals, one answer in five wrong", _of(REAL, 20, 60, "wrong", 5.0), ("l1",)),
     CalibrationWorld("reals, the same, half as many", _of(REAL, 20, 30, "wrong", 5.0), ("l1",)),
@@ -136,14 +174,18 @@ class Cell:
         return abs(self.stated - self.came)
 
 
+@lru_cache(maxsize=160)  # the methods of a world see the same logs
+def _made(world: CalibrationWorld, seed: int, number: int) -> Made:
+    return world.make(np.random.default_rng([seed, number]))
+
+
 def cells(world: CalibrationWorld, method: str, records: int, seed: int = 0, enough: int = ENOUGH) -> Iterator[Cell]:
     """Bins of one method on logs of one world, until so many records were guessed, by the way they were computed."""
     stated: Claims = {}
     came: Claims = {}
     done = logs = 0
     while done < records:
-        rng = np.random.default_rng([seed, logs])
-        evidence, x, auto = world.make(rng)
+        evidence, x, auto = _made(world, seed, logs)
         target = Target.of(evidence)
         unstated = frozenset(e.number for e in evidence.transcript.entries) if auto else frozenset()
         _, found = run(method, target, evidence, unstated=unstated)
@@ -168,8 +210,10 @@ def _ways(stated: Claims, came: Claims, enough: int) -> Iterator[tuple[str, str,
         yield way, group[0][1], np.concatenate([said[k] for k in group]), np.concatenate([real[k] for k in group])
 
 
-def _claims(target: Target, found: Reconstruction, x: Floats) -> tuple[Floats, ...]:
+def _claims(target: Target, found: Reconstruction, x: NDArray[Any]) -> tuple[Floats, ...]:
     """What was stated of every record with a claim, and what came true."""
+    if target.categories is not None:
+        return found.confidence, (found.values == x).astype(np.float64)
     if found.measure is Measure.PROBABILITY:
         return found.confidence, (np.abs(found.values - x) < 1e-6).astype(np.float64)
     spread = target.deviation if np.isfinite(target.deviation) else 1.0

@@ -15,6 +15,7 @@ KeyholeError                    root: catch this
 ├── NotAvailable                a question met a fault of ours or of the engine; says its kind and nothing of the data
 ├── PrivacyParameterError       epsilon, delta, accuracy or a domain out of range
 ├── ModelError                  an oracle attack was given a query, basis or noise outside its model
+├── SolverEnded                 the process of a solver ended before it answered, for want of memory or killed
 └── MissingExtra                an optional part is not installed; says the pip command
 
 An error message is an answer: it may depend on the query and the schema, never on private data at query time.
@@ -132,7 +133,8 @@ class NotAvailable(KeyholeError):
 
     def __init__(self, fault: Exception) -> None:
         super().__init__(
-            f"this is not available ({type(fault).__name__}); nothing was answered or spent. KEYHOLE_DEBUG=1 shows the "
+            f"this is not available ({type(fault).__name__}): this question was not answered and nothing was spent for "
+            "it; what was answered before it is in the book, and told again for nothing. KEYHOLE_DEBUG=1 shows the "
             "custodian why"
         )
 
@@ -143,6 +145,19 @@ class PrivacyParameterError(KeyholeError):
 
 class ModelError(KeyholeError):
     """An oracle attack was given something outside its model."""
+
+
+class SolverEnded(KeyholeError):
+    """The process of the integer solver ended before it answered; the next call starts another.
+
+    >>> print(SolverEnded())
+    the process of the integer solver ended before it answered: it was killed, or there is not memory enough
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the process of the integer solver ended before it answered: it was killed, or there is not memory enough"
+        )
 
 
 class MissingExtra(KeyholeError):

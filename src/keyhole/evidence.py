@@ -21,6 +21,7 @@ from keyhole.query import Query
 from keyhole.transcript import Answer, Noise, Transcript
 
 ROUNDED = "a rounded answer"
+OF_TABLE = "table "  # before the name of a table, where a warning is about that and not about a query
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +145,11 @@ class Unjudged:
     number: str
     sql: str
     reason: str
+
+    @property
+    def of_table(self) -> bool:
+        """Is it about a table of the data, and no query?"""
+        return self.number.startswith(OF_TABLE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -42,6 +42,7 @@ class Refused:
 # of a statement: some rows may be cut off; something computed from it was shown; shown, and others stand for it
 IF_SHOWN, FINER, COVERED, IN_PART = "if shown", "finer", "covered", "covered in part"
 DOUBTFUL = frozenset((IF_SHOWN, FINER))
+COUNTED = "COUNT(*)"
 HALF, FLOOR, CEIL, ZERO = "half", "floor", "ceil", "zero"  # where a rounded number goes: to the nearest, down, up, to 0
 _ROUNDED = {HALF: "ROUND({}, {})", FLOOR: "FLOOR({})", CEIL: "CEIL({})", ZERO: "TRUNC({})"}
 
@@ -308,6 +309,28 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
+class OrderTerm:
+    """A term of ORDER BY: `sql` is a key, a public function of keys, or `COUNTED`, how many records a group has."""
+
+    sql: str
+    descending: bool = False
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Of the groups in this `order`, those after the first `skipped` are shown, and of them `shown` (None: all).
+
+    `foreign`: it was written for another engine, which may order texts and NULL in its own way.
+    """
+
+    order: tuple[OrderTerm, ...]
+    skipped: int
+    shown: int | None
+    foreign: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Statement:
     """One SELECT over the one table.
 
@@ -318,7 +341,8 @@ class Statement:
 
     `certainty` is empty if all of it was shown, `IF_SHOWN` if rows may have been cut off (`limit` of them were shown,
     where that is known), `FINER` if only something was shown that is computed from it, `COVERED` if it was shown and
-    FINER ones stand for it where it cannot be judged itself: see `keyhole.sql.read`.
+    FINER ones stand for it where it cannot be judged itself: see `keyhole.sql.read`. `order` is ORDER BY (None for a
+    term that is not public), `cut` which groups of a public order are shown.
     """
 
     text: str
@@ -332,6 +356,8 @@ class Statement:
     certainty: str = ""
     limit: int | None = None
     tables: tuple[tuple[tuple[str, ...], str], ...] = ()  # other tables: (name as written, name as declared)
+    order: tuple[OrderTerm | None, ...] = field(default=(), compare=False)
+    cut: Cut | None = None
 
     @property
     def tested(self) -> tuple[Query, ...]:

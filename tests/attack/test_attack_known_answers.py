@@ -8,8 +8,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import keyhole
 from keyhole.attack.arrays import from_arrays, subset
 from keyhole.attack.base import Attack, Target
 from keyhole.attack.methods.bounded import Bounded
@@ -25,7 +27,7 @@ from keyhole.attack.methods.least_squares import LeastSquares
 from keyhole.attack.methods.sgd import SigmoidSGD
 from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.streaming import Order, Streaming, Tape, replay
-from keyhole.errors import CannotHonour
+from keyhole.errors import CannotHonour, LogError
 from keyhole.evidence import Bound, Evidence
 from keyhole.knowledge import Prior
 
@@ -130,3 +132,30 @@ def test_64_bits_from_a_box_and_rounding(m: int, share: float) -> None:
         right += bool((np.round(walked(Bounded(Target.of(evidence)), evidence)) == x).all())
     assert right / 30 >= share - 0.2, right / 30
     assert m >= 28 or right == 0
+
+
+def test_extremes_and_the_median_move_the_guesses_and_the_sums_are_still_met() -> None:
+    log = [
+        ("SELECT SUM(pay) FROM t WHERE team = 'a'", 30),
+        ("SELECT SUM(pay) FROM t", 150),
+        ("SELECT SUM(pay) FROM t WHERE name IN ('Ann', 'Cyd')", 40),
+        ("SELECT MAX(pay) FROM t WHERE team = 'b'", 50),
+        ("SELECT MIN(pay) FROM t WHERE team = 'b'", 30),
+        ("SELECT MEDIAN(pay) FROM t WHERE team = 'b'", 40),
+    ]
+    people = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan", "Eve"], "team": ["a", "a", "b", "b", "b"]})
+    found = keyhole.attack(log, data=people, id="name", private="pay:0..100")
+    guess, (lo, hi) = found.estimates(), found.ranges["pay"]
+    assert lo == pytest.approx([0, 20, 30, 30, 30])
+    assert hi == pytest.approx([10, 30, 40, 50, 50])
+    assert ((guess >= lo) & (guess <= hi)).all()
+    assert [guess[:2].sum(), guess[[0, 2]].sum(), guess.sum()] == pytest.approx([30, 40, 150], abs=1e-4)
+    errors = found.found[0][2].confidence  # no smaller than that of a value even in its range, none larger than it
+    assert errors == pytest.approx([10 / 12**0.5] * 3 + [(400 / 12 + 2.5**2) ** 0.5] * 2, abs=1e-2)
+
+
+def test_an_answer_that_floating_point_cannot_square_is_one_sentence() -> None:
+    with pytest.raises(
+        LogError, match=r"^query 1: the answer, or its noise, is too large to compute with \(above 1e\+60\)$"
+    ):
+        keyhole.attack([("SELECT SUM(pay) FROM t", 1e308)], data=pa.table({"name": ["a", "b"]}), private="pay:0..9")

@@ -16,7 +16,7 @@ import pytest
 
 import keyhole
 from keyhole.checks.brute import rank
-from keyhole.errors import DataError
+from keyhole.errors import ContradictionError, DataError
 from keyhole.knowledge import Config
 from keyhole.verbs.attack import Attacked, attack
 
@@ -214,3 +214,39 @@ def test_in_json_a_record_has_its_row_and_a_person_his_total() -> None:
     assert found["people"] == [
         {"record": {"p": 1}, "column": "cost", "rows": [1, 2], "total": 8.0, "confidence": 0.0, "certain": True}
     ]
+
+
+# --- answers about the records of one person together -----------------------------------------------------------------
+
+ADMITTED = pa.table({"p": ["Ann", "Ann", "Bob", "Cyd", "Cyd"], "admission": [1, 2, 3, 4, 5]})
+GRID = "[columns]\nid = ['p']\n[columns.private.cost]\nmin = 0\nmax = 3\nstep = 1\n"
+ANN = "SELECT {} FROM adm WHERE p = 'Ann'"
+
+
+def of_ann(*asked: tuple[str, int], columns: str = GRID, data: pa.Table = ADMITTED, method: str = "auto") -> Attacked:
+    log = [(ANN.format(what), answer) for what, answer in asked]
+    return attack(log, data=data, config=Config.parse(columns), table="adm", method=method)
+
+
+def test_a_total_that_is_known_is_not_the_only_table() -> None:
+    shared = of_ann(("SUM(cost)", 3)).to_json()  # 0 + 3, 1 + 2, 2 + 1, 3 + 0
+    assert shared["method"] == "integer"
+    assert "the only table" not in shared["note"]
+    assert "not who has which" in shared["note"]
+    assert [(t["record"], t["total"], t["certain"]) for t in shared["people"]] == [({"p": "Ann"}, 3, True)]
+    alone = of_ann(("SUM(cost)", 6), data=ADMITTED.slice(0, 2)).to_json()
+    assert "the only table that meets every answer" in alone["note"]
+    beside = of_ann(("SUM(cost)", 6)).to_json()  # nothing is said of Bob and Cyd
+    assert "the only table" not in beside["note"]
+
+
+@pytest.mark.parametrize("columns", [GRID, GRID.replace("step = 1\n", ""), GRID.partition("min")[0]])
+def test_answers_that_contradict_an_extreme_are_refused(columns: str) -> None:
+    with pytest.raises(ContradictionError, match="queries 1, 2"):
+        of_ann(("SUM(cost)", 6), ("MAX(cost)", 2), columns=columns)
+    assert of_ann(("SUM(cost)", 4), ("MAX(cost)", 2), columns=columns).ranges["cost"][0][:2].tolist() == [2, 2]
+
+
+def test_probabilities_that_leave_an_extreme_out_say_so() -> None:
+    assert "MIN, MAX and their like narrow ranges alone" in of_ann(("SUM(cost)", 3), ("MAX(cost)", 2)).to_json()["note"]
+    assert "MAX" not in of_ann(("SUM(cost)", 3)).to_json()["note"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from itertools import product
 
@@ -12,7 +13,9 @@ import pytest
 from keyhole.audit import whole_tables
 from keyhole.audit.base import Exposure
 from keyhole.audit.examine import examine
+from keyhole.errors import SolverEnded
 from keyhole.solve import tables
+from keyhole.solve.integers.apart import apart
 
 pytest.importorskip("ortools")
 TOP = 3
@@ -64,3 +67,18 @@ def test_a_table_that_breaks_a_row_or_leaves_the_grid_does_not_count(monkeypatch
     monkeypatch.setattr(whole_tables, "extreme_tables", liar)
     for seed in (*NEEDED, *FIXED):
         assert not audited(*asked(seed)).complete
+
+
+def test_a_solver_that_dies_has_found_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "STEPS", 0)
+    with pytest.raises(SolverEnded, match="memory"):
+        apart(os._exit, 9)
+    assert apart(max, 1, 2) == 2  # another one
+    values, sets = asked(NEEDED[0])
+    with monkeypatch.context() as killed:
+        killed.setattr(whole_tables, "extreme_tables", lambda *given, seconds: apart(os._exit, 9))
+        found = audited(values, sets)
+    assert not found.complete
+    assert any(whole_tables.ENDED in why for why in found.searched.values())
+    assert found.limited
+    assert audited(values, sets).complete

@@ -261,6 +261,15 @@ def test_a_dimension_is_not_the_table_of_the_people(folder: Path) -> None:
     assert (again.source.table, again.columns.id) == ("diagnoses", ("patient",))
 
 
+def test_the_people_are_those_whom_the_other_tables_refer_to(folder: Path) -> None:
+    (folder / "clinic").mkdir()
+    (folder / "clinic" / "drugs.csv").write_text("pid,visit,drug\nP1,1,tamiflu\nP3,4,art\n")  # pid is unique here too
+    (folder / "clinic" / "patients.csv").write_text("pid,sex\nP1,F\nP2,M\nP3,F\n")
+    (folder / "clinic" / "visits.csv").write_text("pid,visit,cost\nP1,1,10\nP1,2,25\nP2,3,80\nP3,4,30\n")
+    found = made(folder, "clinic", "--yes")
+    assert (found.source.table, found.columns.id) == ("patients", ("pid",))
+
+
 def test_a_guess_among_equals_is_said(folder: Path) -> None:
     (folder / "two").mkdir()
     for name in ("east", "west"):

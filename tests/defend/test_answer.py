@@ -20,6 +20,8 @@ from keyhole.defend.ledger import Ledger
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Loss
 from keyhole.defend.mechanisms.online_ic import OnlineIC
+from keyhole.errors import NotAvailable
+from keyhole.session.private import Private
 from keyhole.session.reply import Reply
 from keyhole.session.session import Session
 
@@ -228,6 +230,42 @@ def test_a_crash_before_anything_is_shown_costs_nothing(box: Box, monkeypatch: p
     again = box.json(*options)
     assert again["spent"] == 300
     assert sorted(a["cost"] for a in again["answers"] if "cost" in a) == [0, 0, 0, 300]
+
+
+def _breaks_at_the_third(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Private.release
+
+    def release(policy: Private, planned: Any, analyst: str | None) -> Any:
+        made = asked(policy, planned, analyst)
+        if "GROUP BY" in planned.sql:
+            raise RuntimeError("power failure")
+        return made
+
+    monkeypatch.setattr(Private, "release", release)
+
+
+@pytest.mark.parametrize("verb", ["answer", "ask"])
+def test_a_fault_later_on_shows_what_was_paid_and_says_what_is_true(
+    box: Box, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    statements = [part.strip() for part in SQL.split(";") if part.strip()]
+    files = [str(box.folder / "q.sql")] if verb == "answer" else statements
+    call = [verb, *files, "-c", str(box.folder / "keyhole.toml"), "--format", "json"]
+    with monkeypatch.context() as broken:
+        _breaks_at_the_third(broken)
+        stopped = CliRunner().invoke(app, call)
+        broken.setenv("KEYHOLE_DEBUG", "1")
+        assert isinstance(CliRunner().invoke(app, call).exception, NotAvailable)  # with its trace
+    assert stopped.exit_code == 2
+    assert "this question was not answered and nothing was spent for it" in stopped.stderr
+    assert "power" not in stopped.stderr
+    key = "answers" if verb == "answer" else "replies"
+    everybody, count = json.loads(stopped.stdout)[key]
+    assert (everybody["cost"], count["cost"] > 0) == (0, True)
+    again = json.loads(CliRunner().invoke(app, call).stdout)[key]
+    assert len(again) == len(statements)
+    assert (again[1]["value"], again[1]["cost"]) == (count["value"], 0)
+    assert again[1]["left"] == count["left"]  # what failed cost nothing
 
 
 @pytest.mark.parametrize("mechanism", ["online-ic", "iterative"])

@@ -266,7 +266,7 @@ def test_opaque_conditions_are_refused(world: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "fault"),
     [
-        ({"sugar": [3.05]}, "outside what was declared"),
+        ({"sugar": [3.05]}, "not on the step that was declared"),
         ({"sugar": [float("nan"), 3.0]}, None),
         ({"sugar": [7.0]}, "outside what was declared"),
         ({"flag": ["true"], "sugar": [3.0]}, None),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -126,6 +127,30 @@ def test_asking_again_and_what_follows_is_free(tmp_path: Path) -> None:
     assert abs(value(part) - float(cell.value or 0)) <= 1
 
 
+def test_what_is_known_as_well_is_not_paid_for_again(tmp_path: Path) -> None:
+    """Every free answer leaves more for those that follow: no reason to buy the same table once more."""
+
+    def one(sql: str, horizon: int = 20) -> Answered:
+        (made,) = answer([sql], tmp_path, horizon=horizon, anyway=True)
+        assert made.refused is None
+        return made
+
+    town = one("SELECT COUNT(*) FROM people WHERE town = 'a'")
+    sex = one("SELECT COUNT(*) FROM people WHERE sex = 'M'")
+    assert one("SELECT VARIANCE(pay) FROM people").cost > 0
+    assert one("SELECT COUNT(*) FROM people").cost == 0
+    assert one("SELECT STDDEV(pay) FROM people").cost == 0
+    assert one("SELECT town, COUNT(*) FROM people GROUP BY town").cost == 0
+    cube = one("SELECT town, sex, COUNT(*) FROM people GROUP BY CUBE (town, sex)")
+    assert cube.how.startswith("buys a table of count over sex 2 x town 5 (gaussian); all")  # and nothing known again
+    bars = {key: made[0].bar or 0 for key, made in cube.groups}
+    assert 0 < bars[("sex", "M"),] <= (sex.groups[0][1][0].bar or 0)
+    assert 0 < bars[("town", "a"),] <= (town.groups[0][1][0].bar or 0)
+    better = one("SELECT COUNT(*) FROM people WHERE sex = 'F'", horizon=8)
+    assert better.cost > 0
+    assert any(note.startswith("bought anew") for note in better.notes)
+
+
 def test_a_narrower_bar_for_what_was_seen_is_bought_afresh(tmp_path: Path) -> None:
     """A second look at a value is a generation of its own: nothing seen before is combined into it."""
     sql = "SELECT COUNT(*) FROM people WHERE town = 'b'"
@@ -149,6 +174,25 @@ def test_a_dry_run_spends_nothing_and_names_the_alternatives(tmp_path: Path) -> 
         assert told.prices[0].cost > 0
         assert told.prices[0].how.startswith("buys ")
     assert not (tmp_path / "book.keyhole").exists()
+
+
+def test_what_cannot_be_afforded_says_what_can(tmp_path: Path) -> None:
+    sql = "SELECT COUNT(*) FROM people WHERE town = 'b'"
+    (dear,) = answer([sql], tmp_path, accuracy=0.00001)
+    found = re.search(r"It cannot be afforded; --accuracy (\S+) could$", str(dear.refused))
+    assert found is not None
+    (paid,) = answer([sql], tmp_path, accuracy=float(found[1]))
+    assert (paid.refused, paid.cost > 0) == (None, True)
+
+
+def test_the_price_of_a_file_says_that_it_is_for_all_of_it(tmp_path: Path) -> None:
+    sql = ["SELECT COUNT(*) FROM people WHERE town = 'b'", "SELECT sex, COUNT(*) FROM people GROUP BY sex"]
+    config = Config.parse(TOLD.format(budget=""))
+    first, second = keyhole.answer(
+        sql, data=people(), config=config, ledger=tmp_path / "b.keyhole", table="people", dry_run=True
+    ).prices
+    assert first.how.startswith("the price of a plan for all 2 statements together, not of this one")
+    assert (second.cost, "stands at its first statement" in second.how) == (0, True)
 
 
 def test_an_answer_that_says_nothing_is_not_sold_unless_told(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from keyhole.defend.ledger import Ledger
 from keyhole.defend.loss import Loss
 from keyhole.defend.planner.columns import Partitions
 from keyhole.defend.planner.distinct import distinct_code
+from keyhole.defend.planner.orders import Purchase
 from keyhole.defend.tables.margins import SourceMargins
 from keyhole.defend.tables.quantity import COUNT, Dose, price
 from keyhole.errors import KeyholeError
@@ -95,6 +97,48 @@ def test_one_person_moves_what_the_price_says_at_most(rows: int) -> None:
                 assert moved <= paid
             assert abs(pair[0][2] - pair[1][2]) <= 1  # people
             assert abs(pair[0][3] - pair[1][3]) <= rows  # different wards
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize(("law", "unit"), [("gaussian", "rho"), ("laplace", "epsilon")])
+@pytest.mark.parametrize("summed", [False, True])
+def test_a_table_of_everybody_costs_exactly_what_one_person_can_move(
+    rows: int, law: Any, unit: Any, summed: bool
+) -> None:
+    """All pairs of what a person may have, none to `rows` rows: the dearest pair is the price, no more and no less."""
+    days = margins([], rows)[1].quantity("days")
+    doses = [Dose(COUNT, Fraction(4)), *([Dose(days, Fraction(7))] if summed else [])]
+    person = [
+        (m, sum(units))
+        for m in range(rows + 1)
+        for units in itertools.combinations_with_replacement(range(-days.reach, days.reach + 1), m)
+    ]
+    for neighbours in ("replace-one", "add-remove"):
+        dearest = Fraction(0)
+        for one, other in itertools.product(person, person if neighbours == "replace-one" else [(0, 0)]):
+            off = [a - b for a, b in zip(one, other, strict=True)]
+            moved = [Fraction(v * v, 2) if unit == "rho" else Fraction(abs(v)) for v in off]
+            dearest = max(dearest, sum((v / d.noise for v, d in zip(moved, doses, strict=False)), Fraction(0)))
+        ledger = Ledger(
+            Book.rehearsal(None, "t"),
+            Cap(Loss(unit, Fraction(9**9), Fraction(0), neighbours)),
+            rows=rows,  # type: ignore[arg-type]
+        )
+        assert Purchase((), tuple(doses), law).cost(ledger, neighbours).amount == dearest  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("neighbours", ["replace-one", "add-remove"])
+def test_the_number_of_rows_costs_its_share_and_answers_whoever_asks_for_everybody(
+    tmp_path: Path, neighbours: str
+) -> None:
+    budget = f'rows_per_person = 3\nneighbours = "{neighbours}"'
+    (total,) = asked(["SELECT COUNT(*) FROM visits"], tmp_path, budget, many(), horizon=20)
+    (share, told) = (total.cost, total.groups[0][1][0])
+    assert share == pytest.approx((total.cost + total.left) / 20, rel=1e-4)
+    for where in ("ward = 'a' OR ward <> 'a' OR ward IS NULL", "days >= 0 OR days IS NULL"):
+        sql = f"SELECT COUNT(*) FROM visits WHERE {where}"
+        (again,) = asked([sql], tmp_path, budget, many(), horizon=20)
+        assert (again.refused, again.cost, again.groups[0][1][0]) == (None, 0, told)
 
 
 def test_which_rows_count_follows_from_the_persons_own_rows() -> None:

@@ -208,7 +208,7 @@ def test_every_learner_is_in_reach_and_its_ranges_hold(
         assert one["low"] <= truth <= one["high"]
     if method == "OneBitNewton" and noise.startswith("gaussian") and "--basis" not in more:
         assert made["radius"] < 0.25
-        assert any("off centre fit the stated noise" in note for note in made["notes"])
+        assert any("off centre are too few" in note for note in made["notes"])
         off = np.array([e["value"] for e in made["estimates"]]) - HIDDEN
         assert np.linalg.norm(off) <= made["radius"]
 
@@ -288,6 +288,7 @@ def test_a_misstated_noise_is_said_by_the_check_and_nothing_is_certain() -> None
         (("--noise", "gaussian:1..2"), "write auto, none"),
         (("--noise", "uniform:2..1"), "low <= high"),
         (("--noise", "gaussian:1e308"), "must be from"),
+        (("--noise", "gaussian:1", "--range", "0..1e308"), "its ends are numbers from"),
         (("--noise", "gaussian:0.1", "--learner", "edge"), "edge thresholds need noise"),
         (("--levels", "4", "--noise", "gaussian:1", "--learner", "edge"), "one learner"),
     ],

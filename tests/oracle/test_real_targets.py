@@ -25,6 +25,7 @@ from keyhole.oracle import (
     UniformNoise,
 )
 from keyhole.oracle import recorded as recording
+from keyhole.oracle.calibration import LEVELS, Probe, telling
 from keyhole.oracle.likelihood_region import LikelihoodRegion
 from keyhole.oracle.line_search import line_search
 from keyhole.oracle.real import Questions, learn_target
@@ -135,6 +136,23 @@ def test_a_record_of_another_attack_is_refused(tmp_path: Path) -> None:
     record.write_text("not json\n", encoding="utf-8")
     with pytest.raises(ModelError, match="line 1"):
         Recorded(Exact(HIDDEN), record)
+
+
+def test_two_runs_do_not_write_one_record(tmp_path: Path) -> None:
+    record = tmp_path / "r.jsonl"
+    with Recorded(Exact(HIDDEN), record) as first:
+        first.above(np.array([1.0, 0.0, 0.0]), 0.5)
+        with pytest.raises(ConfigError, match="in use by another run"):
+            Recorded(Exact(HIDDEN), record)
+    with Recorded(Exact(HIDDEN), record) as again:
+        again.above(np.array([1.0, 0.0, 0.0]), 0.5)
+        assert again.recalled == 1
+
+
+@pytest.mark.parametrize(("answers", "room", "tells"), [(20_000, 0.02, True), (100, 0.25, False)])
+def test_a_fit_is_said_only_where_another_scale_would_have_been_noticed(answers: int, room: float, tells: bool) -> None:
+    probes = tuple(Probe(a, answers, 1 - a, 1 - a - room, 1 - a + room) for a in LEVELS)
+    assert telling(GaussianNoise(0.3), probes) is tells
 
 
 def test_a_database_is_asked_and_a_mistyped_id_is_an_error(tmp_path: Path) -> None:

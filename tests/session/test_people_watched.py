@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 import pytest
+from session_world import call, written
 
 from keyhole.audit import participants
 from keyhole.audit.admission import Admission
@@ -284,3 +285,28 @@ def test_extremes_are_of_people_and_of_all_their_records() -> None:
         assert session.ask("SELECT MAX(cost) FROM t WHERE p >= 2").outcome is Ending.DENIED  # above 7 it is that of 3
         assert "some records of a person" in session.ask("SELECT MAX(cost) FROM t WHERE y = 1").reason
         assert session.ask("SELECT SUM(cost) FROM t").outcome is Ending.REFUSED
+
+
+ADMITTED = "patient,admission,cost,stay\nAnn,1,30,7\nAnn,2,41,8\nBob,3,52,9\nCyd,4,38,7\nCyd,4,3,1\n"
+EXCHANGED = {
+    "costs of one person's two records": ("1,30,7", "1,41,7", "2,41,8", "2,30,8"),
+    "one of two private columns, of records that are else alike": ("4,38,7", "4,3,7", "4,3,1", "4,38,1"),
+}
+
+
+@pytest.mark.parametrize("one", EXCHANGED)
+def test_values_exchanged_between_records_of_one_person_are_a_change(tmp_path: Path, one: str) -> None:
+    """82 before and 93 after the exchange would tell the difference of Ann's two costs."""
+    columns = "[columns]\nid = ['patient']\n[columns.private.cost]\n[columns.private.stay]\n"
+    written(tmp_path, {"adm.csv": ADMITTED, "k.toml": f"[source]\ndata = 'adm.csv'\nversion = '1'\n{columns}"})
+    config, asked = ("-c", str(tmp_path / "k.toml")), "SELECT SUM(cost) FROM adm WHERE admission IN (1, 3)"
+    assert call("ask", *config, asked)[0] == 0
+    lines = ADMITTED.splitlines(keepends=True)
+    written(tmp_path, {"adm.csv": "".join([lines[0], *reversed(lines[1:])])})
+    assert call("ask", *config, asked)[0] == 0  # the order of rows says nothing
+    first, as_first, second, as_second = EXCHANGED[one]
+    written(tmp_path, {"adm.csv": ADMITTED.replace(second, as_second).replace(first, as_first, 1)})
+    for verb, *text, stdin in (("ask", asked.replace("SUM", "AVG"), ""), ("watch", asked)):
+        code, out, err = call(verb, *config, *text, stdin=stdin)
+        assert (code, out) == (2, "")
+        assert "was kept for other data: private values of 'cost" in err

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from keyhole.sql import Dialect
 from keyhole.sql.prepared import Prepared
 from keyhole.sql.scripts import Script
 from keyhole.sql.split import masked, split
+from keyhole.sql.views import DROPPED
 
 ASK = "SELECT SUM(pay) FROM t WHERE name <> 'Eve'"
 
@@ -237,3 +240,37 @@ def test_a_view_that_other_sessions_may_read_is_listed_and_a_circle_too() -> Non
     assert "in a circle" in asked.unjudged
     kept_list = list(Script(whole=True).steps("CREATE VIEW v (a) AS SELECT 1; CREATE TABLE w AS SELECT 2"))
     assert all(step.unjudged for step in kept_list)
+
+
+@pytest.mark.parametrize("drop", ["DROP VIEW c", "DROP VIEW IF EXISTS main.C CASCADE", 'drop view d, "c"'])
+def test_a_view_that_was_dropped_is_not_read_any_more(drop: str) -> None:
+    made = "CREATE VIEW c AS SELECT * FROM t WHERE dept = 'c'; CREATE VIEW d AS SELECT pay FROM c"
+    ask = "SELECT SUM(pay) FROM c"
+    before, gone, after = list(Script(whole=True).steps(f"{made}; {ask}; {drop}; {ask}"))[2:]
+    assert "dept = 'c'" in before.sql
+    assert gone.steers
+    assert after.unjudged == DROPPED
+    *_, through = Script(whole=True).steps(f"{made}; {drop}; SELECT SUM(pay) FROM d")
+    assert through.unjudged == DROPPED
+    *_, again = Script(whole=True).steps(f"{made}; {drop}; CREATE VIEW c AS SELECT * FROM t WHERE dept = 'a'; {ask}")
+    assert "dept = 'a'" in again.sql
+    data = pa.table({"name": ["Ann", "Bob"], "dept": ["a", "c"], "pay": [1, 2]})
+    verdict = keyhole.examine(f"{made}; {drop}; {ask}", data=data, private="pay", id="name")
+    assert not list(verdict)
+    assert verdict.exit_code == 3
+
+
+def test_dropping_a_view_of_others_is_no_news_of_ours() -> None:
+    made = "CREATE VIEW c AS SELECT * FROM t WHERE dept = 'c'"
+    *_, asked = Script(whole=True).steps(f"{made}; DROP VIEW IF EXISTS t; SELECT SUM(pay) FROM c")
+    assert "dept = 'c'" in asked.sql
+
+
+def test_remarks_of_the_parser_do_not_reach_the_terminal() -> None:
+    program = (
+        "import keyhole.sql, sqlglot;"
+        "print(sqlglot.transpile('SELECT DATE_TRUNC(d, WEEK(SUNDAY)) FROM t', read='bigquery', write='sqlite'))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout
+    assert ran.stderr == ""

@@ -38,6 +38,24 @@ def test_a_fan_out_is_called_so(hospital: Path) -> None:
     assert found.exit_code == 3
 
 
+@pytest.mark.parametrize("tables", ["diag d JOIN adm a USING (pid)", "adm a JOIN diag d USING (pid)"])
+def test_using_ties_the_people_wherever_they_stand(hospital: Path, tables: str) -> None:
+    asked = f"SELECT COUNT(DISTINCT a.pid) FROM {tables} WHERE d.title = 'flu' AND a.pid > 1"
+    found = examine([asked], data=str(hospital), config=TOLD)
+    assert not found.refused
+    assert {(f.record["pid"], f.grade) for f in found.findings} == {(2, "shown not to have"), (3, "shown not to have")}
+
+
+def test_using_of_two_other_tables_ties_them_to_each_other(hospital: Path) -> None:
+    log = [
+        "SELECT COUNT(DISTINCT a.pid) FROM diag d JOIN diag e USING (pid) JOIN adm a USING (pid)",
+        "SELECT COUNT(DISTINCT a.pid) FROM diag d JOIN diag e USING (title) JOIN adm a ON d.pid = a.pid",
+    ]
+    (refused,) = examine(log, data=str(hospital), config=TOLD).refused
+    assert refused.number == "2"
+    assert "ties diag to no column of adm" in refused.error
+
+
 def test_rows_of_a_person_whom_the_table_of_the_people_has_not_are_nobodys(hospital: Path) -> None:
     asked = (
         "SELECT COUNT(DISTINCT adm.pid) FROM adm JOIN diag ON diag.pid = adm.pid WHERE title = 'flu' AND adm.pid > 1"

@@ -8,9 +8,10 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch, prior_reconstruction
-from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble, loosened
+from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble
 from keyhole.attack.guess_errors import read_guess
 from keyhole.attack.joined_blocks import join
+from keyhole.attack.loosened import loosened
 from keyhole.attack.standard_errors import standard_errors
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.evidence import Evidence

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.attack.base import Reconstruction, Target, Watch, prior_reconstruction
+from keyhole.attack.base import Floats, Reconstruction, Target, Watch, prior_reconstruction
 from keyhole.attack.batch import DENSE_LIMIT, BatchAttack, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble
@@ -31,7 +31,7 @@ from keyhole.attack.noise_estimate import fit_noise
 from keyhole.attack.posterior import EVERY_VALUE
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
-from keyhole.errors import ConfigError, ContradictionError
+from keyhole.errors import ConfigError, ContradictionError, LogError
 from keyhole.evidence import Evidence
 from keyhole.solve.status import SolverStatus
 
@@ -76,9 +76,10 @@ def _method(problem: Problem) -> tuple[str, str]:
     interval = (problem.law == NoiseLaw.INTERVAL).any()
     limited = ((problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale)).any()
     laws = "noise of a known law" if noisy.any() else "answers within stated limits" if limited else "no noise"
-    if problem.m == 0 and "facts" not in problem.wishes:
-        return ("bounded" if problem.wishes else "least-squares", "nothing was observed: the prior is the answer")
     finite = problem.target.categories is not None or 0 < (problem.target.levels or 0) <= EVERY_VALUE
+    if problem.m == 0 and "facts" not in problem.wishes:
+        method = "integer" if finite else "bounded" if problem.wishes else "least-squares"
+        return (method, "nothing was observed: the prior is the answer")
     if problem.csr is not None and not (finite and problem.p <= UNITS and problem.m * problem.p <= DENSE_LIMIT):
         if problem.wishes or interval or (problem.law == NoiseLaw.LAPLACE).any():
             return (
@@ -118,10 +119,12 @@ def run(
     *,
     watch: Watch | None = None,
     unstated: frozenset[str] = frozenset(),
+    within: tuple[Floats, Floats] | None = None,
 ) -> tuple[Choice, Reconstruction]:
     """Attack with a method by name (`auto` chooses), iterative ones until the residual stops falling.
 
     `unstated` are the statements whose noise is to be estimated from the answers; other noise is tested against them.
+    `within` are proved ends of every record's value (extremes and medians prove some), taken as bounds.
 
     >>> from keyhole.attack.arrays import from_arrays
     >>> e = from_arrays(np.eye(3), [1.0, 2.0, 3.0])
@@ -132,16 +135,30 @@ def run(
     if evidence.contradictions:
         raise ContradictionError("; ".join(c.reason for c in evidence.contradictions[:5]))
     problem = assemble(target, evidence)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):  # what is not finite is refused at the end
+        return _run(method, problem, watch, unstated, within)
+
+
+def _run(
+    method: str,
+    problem: Problem,
+    watch: Watch | None,
+    unstated: frozenset[str],
+    within: tuple[Floats, Floats] | None,
+) -> tuple[Choice, Reconstruction]:
+    target = problem.target
     marked = np.array([name.partition(".")[0] in unstated for name in problem.numbers], dtype=bool)
     fit = fit_noise(problem, marked)
-    problem = fit.problem
+    problem = fit.problem if within is None else _narrowed(fit.problem, *within)
     choice = choose(problem) if method == "auto" else Choice(method, "asked for", problem.m)
     choice = replace(choice, noise=fit.messages, asked=_asked(problem))
     if choice.method in BATCH:
         attack = BATCH[choice.method](target)
         attack.watch = watch
         attack.take(problem)
-        return choice, attack.estimate()
+        if isinstance(attack, Integer) and not problem.m:
+            return choice, attack.prior(problem)
+        return choice, _finite(problem, attack.estimate())
     if choice.method not in STREAMING:
         raise ConfigError(f"unknown method {method!r}: write auto or one of {', '.join(METHODS)}")
     stream = STREAMING[choice.method](target)
@@ -152,7 +169,27 @@ def run(
         replay(stream, tape, watch=watch)
         found = stream.estimate()
         del tape  # unmap the file before its folder goes
-    return choice, _checked(choice.method, problem, found)
+    return choice, _finite(problem, _checked(choice.method, problem, found))
+
+
+def _finite(problem: Problem, found: Reconstruction) -> Reconstruction:
+    """Guesses that are numbers; an error that is none is unknown."""
+    if found.values.dtype == object:
+        return found
+    if not (np.isfinite(found.values) | problem.absent[problem.of]).all():
+        raise LogError("the answers are too large, or too far apart in size, to compute with: no guess is a number")
+    return replace(found, confidence=np.where(np.isnan(found.confidence), np.inf, found.confidence))
+
+
+def _narrowed(problem: Problem, lo: Floats, hi: Floats) -> Problem:
+    """The problem with what is proved of the records as bounds of their groups, a rounding error wider."""
+    if not problem.plain:
+        return problem
+    least, most = np.full(problem.K, np.inf), np.full(problem.K, -np.inf)
+    np.minimum.at(least, problem.of, lo - 1e-9 * (1 + np.abs(lo)))
+    np.maximum.at(most, problem.of, hi + 1e-9 * (1 + np.abs(hi)))
+    lower, upper = np.maximum(problem.lower, least), np.minimum(problem.upper, most)
+    return replace(problem, lower=lower, upper=upper, least=lower, most=upper, wishes=problem.wishes | {"bounds"})
 
 
 def _asked(problem: Problem) -> NDArray[np.bool_]:

@@ -41,11 +41,12 @@ class NoiseLaw(IntEnum):
 
 FEW_UNKNOWNS = 1_500  # up to so many unknowns, or entries, rows are kept dense or as bits
 FEW_ENTRIES = 1_000_000
+LARGEST = 1e60  # numbers above overflow a DOUBLE once squares of them are multiplied and added
+SMALLEST = 1e-60  # scale of a noise that is not none
 SPARSE = 1 / 16  # share of entries that are not zero below which a large matrix is kept sparse
 
 NOISY = (NoiseLaw.LAPLACE, NoiseLaw.GAUSSIAN)
 BETWEEN = {NoiseLaw.LAPLACE: NoiseLaw.LAPLACE_BETWEEN, NoiseLaw.GAUSSIAN: NoiseLaw.GAUSSIAN_BETWEEN}
-_SURELY = {NoiseLaw.LAPLACE_BETWEEN: 16.0, NoiseLaw.GAUSSIAN_BETWEEN: 6.0}  # scales that noise does not pass
 
 
 # On its grid a discrete law is proportional to the continuous density of the same scale, so the likelihood of values
@@ -150,20 +151,6 @@ class Problem:
         return float(np.sqrt(np.mean(self.residuals(fitted) ** 2))) if self.m else 0.0
 
 
-def loosened(problem: Problem) -> Problem:
-    """The same for methods that know no clamping: such an answer is an interval that the noise surely does not pass."""
-    lo, hi, law = problem.lo.copy(), problem.hi.copy(), problem.law.copy()
-    for kind, scales in _SURELY.items():
-        held = problem.law == kind
-        lo[held] -= scales * problem.scale[held]
-        hi[held] += scales * problem.scale[held]
-        law[held] = NoiseLaw.INTERVAL
-    if np.array_equal(law, problem.law):
-        return problem
-    width = np.where(law != problem.law, hi - lo, problem.scale)
-    return replace(problem, lo=lo, hi=hi, law=law, scale=width)
-
-
 def assemble(target: Target, evidence: Evidence) -> Problem:
     """The decoding problem of one block of evidence.
 
@@ -174,6 +161,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     system = next((s for s in evidence.systems if target.column in s.columns), None)
     if system is None:
         return _nothing(target)
+    _refuse_huge(target, system)
     answers = {e.number: e.answer for e in evidence.transcript.entries}
     rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
     K, F = system.atoms.K, max(1, len(system.features))
@@ -189,6 +177,17 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
         tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most, csr,
     )  # fmt: skip
     return _equalities(found, system, answers)
+
+
+def _refuse_huge(target: Target, system: System) -> None:
+    """Declared ends, facts, and answers that are no sums: what a DOUBLE cannot square is not computed with."""
+    ends: list[tuple[str, Fraction | Decimal | None]]
+    ends = [(f"fact {b.fact}", end) for b in system.bounds for end in (b.lo, b.hi) if b.column == target.column]
+    ends += [(f"query {fact.number}", end) for fact in system.order for end in (fact.lo, fact.hi)]
+    ends += [(f"the declared range of {target.column!r}", end) for end in (target.prior.lo, target.prior.hi)]
+    for what, end in ends:
+        if end is not None and abs(Fraction(end)) > LARGEST:
+            raise LogError(f"{what}: the number is too large to compute with (above {LARGEST:.0e})")
 
 
 def _matrix(system: System, rows: list[Constraint], p: int) -> tuple[Words | None, Floats | None, Csr | None]:
@@ -297,9 +296,15 @@ def _readings(
     found = []
     for row in rows:
         try:
-            found.append(_reading(row, answers.get(row.number)))
+            read = _reading(row, answers.get(row.number))
         except OverflowError:
-            raise LogError(f"query {row.number}: the answer is too large to compute with (above 1e308)") from None
+            read = (np.inf, np.inf, np.inf, np.inf, NoiseLaw.EXACT)
+        if not abs(read[0]) <= LARGEST or any(LARGEST < abs(end) < np.inf for end in read[1:4]):
+            about = "query " * (row.fact is None) + _name(row)
+            raise LogError(f"{about}: the answer, or its noise, is too large to compute with (above {LARGEST:.0e})")
+        if read[4] not in (NoiseLaw.EXACT, NoiseLaw.INTERVAL) and read[3] < SMALLEST:
+            raise LogError(f"query {row.number}: noise below {SMALLEST:.0e} is too small to compute with: write 0")
+        found.append(read)
     y, lo, hi, scale, law = np.array(found, dtype=np.float64).reshape(len(found), 5).T.copy()
     return y, lo, hi, scale, law.astype(np.int8)
 

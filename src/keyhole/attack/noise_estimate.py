@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from keyhole.attack.base import Floats
 from keyhole.attack.batch import DENSE_LIMIT
 from keyhole.attack.decode import decode
-from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem, loosened
+from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
+from keyhole.attack.loosened import loosened
 from keyhole.attack.matrix_free import plain_operator, solve_cg
 from keyhole.attack.sparse_fit import sparse_fitted
 from keyhole.basis.atoms.sparse import group_columns
@@ -23,6 +24,7 @@ from keyhole.solve.decode.interior.method import RowTerm
 
 FEWEST = 8  # degrees of freedom below which nothing is estimated or tested
 SURE = 4.0  # standard deviations off which a stated scale is called wrong
+STEPS = 30  # of expectation maximisation
 _CLAMPED = 3.0  # negative answers that must have been expected before their absence means clamping
 
 
@@ -162,9 +164,15 @@ def _estimated(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, 
     clamped = rows & (problem.y == 0)
     expected = float(_below_zero(fitted[rows] / unit[rows], deviation).sum())
     is_clamped = bool((shown >= 0).all()) and expected > _CLAMPED and bool(clamped.any())
-    if is_clamped:
-        fitted, deviation = _tobit(problem, rows, clamped, 0.5 if whole else 0.0, deviation)
-        residual = np.where(rows & ~clamped, (problem.y - fitted) / unit, 0.0)
+    half = 0.5 if whole else 0.0
+    hidden = np.isin(problem.law, tuple(BETWEEN.values())) & unstated
+    held = hidden | (clamped if is_clamped else False)
+    if held.any():
+        lo, hi = _hidden_ends(problem, hidden, half)
+        lo, hi = np.where(clamped & ~hidden, -np.inf, lo), np.where(clamped & ~hidden, half, hi)
+        problem = replace(problem, lo=np.where(hidden, lo, problem.lo), hi=np.where(hidden, hi, problem.hi))
+        fitted, deviation = _tobit(problem, rows | hidden, held, (lo, hi), deviation)
+        residual = np.where(rows & ~held, (problem.y - fitted) / unit, 0.0)
     kept = residual[rows & ~clamped] if is_clamped else residual[rows]
     law, scale = _law(kept, deviation)
     made = replace(
@@ -172,14 +180,13 @@ def _estimated(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, 
         law=np.where(rows, law, problem.law).astype(np.int8),
         scale=np.where(rows, scale * unit, problem.scale),
     )
-    between = np.isin(problem.law, tuple(BETWEEN.values())) & unstated
-    made = replace(made, scale=np.where(between, scale * unit, made.scale))
+    made = replace(made, scale=np.where(hidden, scale * unit, made.scale))
     if is_clamped:
         made = replace(
             made,
             law=np.where(clamped, BETWEEN[law], made.law).astype(np.int8),
             lo=np.where(clamped, -np.inf, made.lo),
-            hi=np.where(clamped, 0.5 if whole else 0.0, made.hi),
+            hi=np.where(clamped, half, made.hi),
         )
     name = "gaussian" if law == NoiseLaw.GAUSSIAN else "laplace"
     said = (
@@ -190,29 +197,53 @@ def _estimated(problem: Problem, unstated: NDArray[np.bool_]) -> tuple[Problem, 
     return made, (said,)
 
 
-def _tobit(
-    problem: Problem, rows: NDArray[np.bool_], clamped: NDArray[np.bool_], end: float, deviation: float
-) -> tuple[Floats, float]:
-    """Fit and standard deviation where answers below `end` were shown as 0, by expectation maximisation.
+def _hidden_ends(problem: Problem, hidden: NDArray[np.bool_], half: float) -> tuple[Floats, Floats]:
+    """Between what the noisy numbers behind suppressed answers lie: half a unit more where numbers are whole.
 
-    Each clamped answer is replaced by its mean given that it lies below, and its variance there is added.
+    A range that begins at 0 says that nothing is fewer than nobody, which is true of people and not of noisy numbers.
+    """
+    lo = np.where(problem.lo <= 0, -np.inf, problem.lo - half * problem.scale)
+    return np.where(hidden, lo, -np.inf), np.where(hidden, problem.hi + half * problem.scale, np.inf)
+
+
+def _tobit(
+    problem: Problem, rows: NDArray[np.bool_], held: NDArray[np.bool_], ends: tuple[Floats, Floats], deviation: float
+) -> tuple[Floats, float]:
+    """Fit and standard deviation where answers were only shown to lie between ends, by expectation maximisation.
+
+    Each such answer is replaced by its mean given that it lies there, and its variance there is added.
     References: Tobin (1958), Dempster, Laird and Rubin (1977).
     """
-    from scipy.special import log_ndtr
-
-    unit, fitted = problem.scale, np.zeros(problem.m)
-    fitted, free = _fit(problem, np.ones(problem.m, dtype=bool))
-    for _ in range(8):
-        a = (end - fitted) / (unit * deviation)
-        hazard = np.exp(-0.5 * a**2 - 0.5 * np.log(2 * np.pi) - log_ndtr(a))
-        shown = np.where(clamped, fitted - unit * deviation * hazard, problem.y)
-        inside = np.where(clamped, np.maximum(1 - a * hazard - hazard**2, 0.0), 0.0) * deviation**2
-        fitted, free = _fit(replace(problem, y=shown), np.ones(problem.m, dtype=bool))
+    unit, law = problem.scale, np.where(held, NoiseLaw.GAUSSIAN, problem.law).astype(np.int8)
+    fitted, _ = _fit(problem, np.ones(problem.m, dtype=bool))
+    for _ in range(STEPS):
+        shift, left = _truncated((ends[0] - fitted) / (unit * deviation), (ends[1] - fitted) / (unit * deviation))
+        shown = np.where(held, fitted + unit * deviation * shift, problem.y)
+        fitted, free = _fit(replace(problem, y=shown, law=law), np.ones(problem.m, dtype=bool))
+        inside = np.where(held, left, 0.0) * deviation**2
         square = np.where(rows, ((shown - fitted) / unit) ** 2 + inside, 0.0).sum()
         before, deviation = deviation, float(np.sqrt(square / max(free, FEWEST)))
         if abs(before - deviation) < 1e-3 * deviation:
             break
     return fitted, deviation
+
+
+def _truncated(a: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of a standard normal number between a and b.
+
+    >>> [float(x[0].round(4)) for x in _truncated(np.array([-np.inf]), np.array([0.0]))]
+    [-0.7979, 0.3634]
+    """
+    from scipy.special import log_ndtr
+
+    right = a > 0  # a tail on the right is that on the left, turned
+    a, b = np.where(right, -b, a), np.where(right, -a, b)
+    a, b = np.clip(a, -40.0, 40.0), np.clip(np.maximum(b, a + 1e-6), -40.0, 40.0)
+    size = log_ndtr(b) + np.log(np.maximum(-np.expm1(log_ndtr(a) - log_ndtr(b)), 1e-300))
+    at_a, at_b = (np.exp(-0.5 * end**2 - 0.5 * np.log(2 * np.pi) - size) for end in (a, b))
+    mean = np.clip(at_a - at_b, a, b)
+    variance = np.clip(1 + a * at_a - b * at_b - mean**2, 0.0, 1.0)
+    return np.where(right, -mean, mean), variance
 
 
 def _below_zero(fitted: Floats, deviation: float) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -33,26 +34,33 @@ def read_values(problem: Problem, u: Floats, deviation: Floats) -> tuple[NDArray
 
 
 def _read_cells(problem: Problem, shaped: Floats) -> tuple[NDArray[Any], Floats, Measure]:
-    """Shares of the column's cells; a feature over several cells is split evenly, the rest goes to uncounted cells."""
+    """Shares of the column's cells; the rest goes to uncounted cells.
+
+    A feature over several cells is split evenly, over several declared categories as common as they are beforehand.
+    """
     column, target = problem.target.column, problem.target
-    every: list[object] = list(dict.fromkeys(_label(cell, problem) for cell in problem.cells))
-    share = {label: np.zeros(problem.K) for label in [*every, *(target.categories or ())]}
+    every: list[object] = [label for cell in problem.cells for label in _labels(cell, problem)]
+    share = {label: np.zeros(problem.K) for label in dict.fromkeys([*every, *(target.categories or ())])}
+    common = dict(zip(target.categories or (), target.rates.tolist(), strict=False))
     left, counted = np.ones(problem.K), set()
     for f, feature in enumerate(problem.features):
         if feature.column is not None:
             continue
         cells = {c for joint in feature.cells for c in joint if c.column == column and not c.null}
-        labels = list(dict.fromkeys(_label(cell, problem) for cell in sorted(cells, key=str)))
+        labels = list(dict.fromkeys(label for cell in sorted(cells, key=str) for label in _labels(cell, problem)))
         part = np.clip(shaped[f], 0, 1)
-        for label in labels:
-            share[label] += part / len(labels)
+        weights = [common.get(str(label), 1.0) or 1e-12 for label in labels]
+        for label, weight in zip(labels, weights, strict=True):
+            share[label] += part * (weight / sum(weights))
         counted.update(labels)
         left = left - part
     rest = [label for label in share if label not in counted] or list(share)
-    for label in rest:
-        share[label] += np.maximum(left, 0) / len(rest)
+    weights = [common.get(str(label), 1.0) or 1e-12 for label in rest]
+    for label, weight in zip(rest, weights, strict=True):
+        share[label] += np.maximum(left, 0) * (weight / sum(weights))
     labels = list(share)
     table = np.stack([share[label] for label in labels])
+    table += 1e-9 * np.array([[common.get(str(label), 0.0)] for label in labels])  # of two alike, the more common
     if target.categories is None and all(isinstance(label, float) for label in labels):
         levels = np.array(labels, dtype=np.float64)
         inside = dict.fromkeys(labels, 0.0)  # variance of a value within its cell
@@ -74,12 +82,23 @@ def _read_cells(problem: Problem, shaped: Floats) -> tuple[NDArray[Any], Floats,
     return chosen[problem.of], sure[problem.of], Measure.PROBABILITY
 
 
+def _labels(cell: Cell, problem: Problem) -> list[object]:
+    """The values a cell stands for: every declared category that it holds, else its one label."""
+    if problem.target.categories is None:
+        return [_label(cell, problem)]
+    named = {piece.point for other in problem.cells for piece in other.pieces if not piece.other}
+    plain = replace(cell, pieces=tuple(piece for piece in cell.pieces if not piece.other))
+    beyond = len(plain.pieces) < len(cell.pieces)
+    words = {str(piece.point) for piece in plain.pieces if piece.point is not None}
+    return [v for v in problem.target.categories if v in words or holds_value(plain, v) or (beyond and v not in named)]
+
+
 def _label(cell: Cell, problem: Problem) -> object:
     """The value a cell stands for: its point, or the middle of its range; "other" for all text not named."""
     if any(piece.other for piece in cell.pieces):
         return "other"
     target, point = problem.target, cell.point
-    if target.categories is not None or isinstance(point, str | bool):
+    if isinstance(point, str | bool):
         return point
     if point is not None:
         return float(point) if isinstance(point, int | Decimal) else str(point)

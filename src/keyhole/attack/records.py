@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats
-from keyhole.attack.decoding_problem import NoiseLaw, Problem, loosened
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.loosened import loosened
 from keyhole.attack.matrix_free import row_noise
 from keyhole.basis.bits import splitmix
 from keyhole.errors import CannotHonour

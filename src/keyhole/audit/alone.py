@@ -15,11 +15,12 @@ from math import lcm
 
 import numpy as np
 
-from keyhole.audit.base import Finding, Proof, Status, outward, query_order
+from keyhole.audit.base import Finding, Proof, Status, query_order
 from keyhole.audit.news import News
 from keyhole.audit.people import in_words
 from keyhole.audit.people_sums import SURE, Equation, PeopleSums, Summand, TooManyCoefficients
 from keyhole.audit.rules.settle import settled
+from keyhole.audit.shown_numbers import outward
 from keyhole.gather.answers import interval
 from keyhole.grid import Grid
 from keyhole.meaning import compared

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from math import ceil, floor
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
@@ -16,7 +15,7 @@ from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUN
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
-from keyhole.transcript import Noise, Refusal, shifted, simplest_decimal
+from keyhole.transcript import Noise, Refusal
 
 if TYPE_CHECKING:
     from keyhole.audit.first import First
@@ -345,7 +344,7 @@ class Exposure:
 
     def __repr__(self) -> str:
         return (
-            f"<Exposure: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.records} people, "
+            f"<Exposure: {len(self.exposed)} exposed, {len(self.inferred)} inferred of {self.roster.people} people, "
             f"{self.queries} {'query' if self.queries == 1 else 'queries'}>"
         )
 
@@ -377,24 +376,3 @@ def query_order(number: str) -> tuple[int, ...]:
     if number.startswith("fact"):
         return (10**9, int(number.split()[1]))
     return tuple(int(part) for part in number.split("."))
-
-
-def shown_value(ends: tuple[Fraction, Fraction] | None) -> Decimal | None:
-    """The value of a proof as a decimal."""
-    return None if ends is None else simplest_decimal(*ends)
-
-
-def outward(lo: Fraction, hi: Fraction) -> tuple[Decimal, Decimal]:
-    """An interval as decimals of nine digits, rounded outwards.
-
-    >>> outward(Fraction(1, 3), Fraction(2, 3))
-    (Decimal('0.333333333'), Decimal('0.666666667'))
-    """
-    return _short(floor(lo * 10**9)), _short(ceil(hi * 10**9))
-
-
-def _short(units: int) -> Decimal:
-    """So many billionths, without zeros at the end."""
-    number = shifted(units, 9)
-    whole = number.to_integral_value()
-    return whole if number == whole else number.normalize()

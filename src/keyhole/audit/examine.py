@@ -21,6 +21,7 @@ from keyhole.audit.rules.interval import SECONDS, interval
 from keyhole.audit.rules.order import within_order
 from keyhole.audit.width import Within
 from keyhole.errors import ConfigError
+from keyhole.evidence import OF_TABLE, Unjudged
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
 from keyhole.logs.fold import apart, folded
@@ -113,8 +114,18 @@ class Examination:
             unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
             transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
         evidence = gather(transcript, roster, self.knowledge, source=source, progress=self.judge.progress)
+        evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
         found = with_firsts(self.judge.examine(evidence, roster), self._again, lambda: self.heard.append(True))
         return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
+
+    def _strays(self, read: Log) -> list[Unjudged]:
+        """The tables that the log reads and of which some rows belong to nobody: such rows count for nothing."""
+        source = self.opened.source
+        if source is None:
+            return []
+        asked = " ".join(line.sql for line in read.lines).casefold()
+        names = [r.name for r in source.schema.related if not r.dimension and r.name.casefold() in asked]
+        return [Unjudged(f"{OF_TABLE}{name}", "", said) for name in names if (said := source.strays(name))]
 
     def alone(self, read: Log, by: str, last: Exposure) -> dict[str, Exposure]:
         """What each analyst asked alone gives away; after an interruption nothing is searched any more."""

@@ -4,13 +4,15 @@ Where the rank theorem decides (equations, public conditions, nothing declared),
 by statement, and each row names whom it determines: O(r^2 + n) a row. Where statements gave many rows each (GROUP BY),
 the rows up to some statement are factorised as a whole, and halved: a few rank tests. Elsewhere the log up to some
 statement is audited again, and halved until it is found, since what is proved by fewer answers is proved by more; that
-is done for short logs. What is left has the last statement of its own proof: by then at the latest it was known.
+is done for short logs. A finding that a part of the log lacks is shown not to follow from it only where the verdict on
+that part is complete. What is left has the last statement of its own proof: by then at the latest it was known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +22,7 @@ from keyhole.audit.interrupted import interrupted as ended_early
 from keyhole.audit.matrix import system_matrix
 from keyhole.audit.meet import STRENGTH
 from keyhole.audit.promise import beyond_rank
-from keyhole.evidence import Constraint, Evidence, System
+from keyhole.evidence import Constraint, System
 from keyhole.solve.rowspace import RowSpace
 from keyhole.solve.rowspace.online import OnlineRowSpace
 from keyhole.transcript import Transcript
@@ -36,7 +38,7 @@ Audit: TypeAlias = Callable[[Transcript], Exposure]
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The statement that completed a finding; `least`: without it, the statements before it do not prove it."""
+    """The statement that completed a finding; `least`: it is shown that the statements before it do not prove it."""
 
     statement: int
     least: bool
@@ -62,7 +64,7 @@ def _firsts(found: Exposure, again: Audit) -> Iterator[tuple[Whom, First]]:
         if last := latest.of(group.proof):
             yield (group.rows, group.column), First(last, least=False)
     waiting: dict[Whom, tuple[Status, int]] = {}
-    ranked = _Ranked(found.evidence)
+    ranked = _Ranked(found)
     for finding in found.findings:
         last = latest.of(finding.proof) if finding.proof is not None else 0
         if not last:
@@ -70,7 +72,7 @@ def _firsts(found: Exposure, again: Audit) -> Iterator[tuple[Whom, First]]:
         whom = ((finding.row,), finding.form or finding.column)
         shown = ranked.first(finding, last)
         if shown is not None:
-            yield whom, First(shown, least=True)
+            yield whom, First(shown, least=not ranked.passed_over(shown))
         else:
             waiting[whom] = (finding.status, last)
     yield from _Halving(found, again, waiting).firsts()
@@ -107,9 +109,14 @@ class _Latest:
 class _Ranked:
     """Systems in which the rank theorem decides: who is determined by which row first."""
 
-    def __init__(self, evidence: Evidence) -> None:
-        self._evidence = evidence
+    def __init__(self, found: Exposure) -> None:
+        self._evidence = found.evidence
+        self._skipped = _skipped(found)
         self._found: dict[int, Mapping[int, int] | None] = {}
+
+    def passed_over(self, statement: int) -> bool:
+        """Was some statement before this one not judged?"""
+        return self._skipped < statement
 
     def first(self, finding: Finding, last: int) -> int | None:
         """None: something else decides here."""
@@ -124,7 +131,8 @@ class _Ranked:
         if found is None:
             return None
         feature = next(f for f, each in enumerate(system.features) if each.column == finding.column)
-        return min(found.get(feature * system.atoms.K + int(system.atoms.of[finding.row]), last), last)
+        at = found.get(feature * system.atoms.K + int(system.atoms.of[finding.row]))
+        return None if at is None else min(at, last)
 
     def _decides(self, system: System) -> bool:
         rows = [row for row in system.constraints if row.parts]
@@ -180,6 +188,12 @@ def _by_prefixes(system: System, rows: Sequence[Constraint], statements: Sequenc
     return found
 
 
+def _skipped(found: Exposure) -> float:
+    """The first statement that was not judged: what it tells is in no proof, whoever is shown open without it."""
+    numbers = [*(each.number for each in found.refused), *(each.number for each in found.unjudged)]
+    return min(map(statement_of, numbers), default=inf)
+
+
 class _Halving:
     """Short logs are audited again, up to some statement, until it is clear which one completed each finding.
 
@@ -189,23 +203,26 @@ class _Halving:
     def __init__(self, found: Exposure, again: Audit, waiting: Mapping[Whom, tuple[Status, int]]) -> None:
         self._entries = found.evidence.transcript.entries
         self._again, self._audits = again, 0
+        self._skipped = _skipped(found)
         self._statements = sorted({statement_of(e.number) for e in self._entries})
         self._small = len(self._statements) <= MOST_STATEMENTS and found.records <= MOST_PEOPLE
         self._status = {whom: status for whom, (status, _) in waiting.items()}
         self._ends = {whom: self._statements.index(last) for whom, (_, last) in waiting.items()}
+        self._open = dict.fromkeys(waiting, -1)  # the last place after which it is shown not to follow
 
     def firsts(self) -> Iterator[tuple[Whom, First]]:
         """Each finding with its statement."""
         yield from self._within(list(self._ends), -1, max(self._ends.values(), default=-1))
 
     def _within(self, items: Sequence[Whom], lo: int, hi: int) -> Iterator[tuple[Whom, First]]:
-        """The findings that hold after the statement at place `hi`, and not yet after that at `lo`."""
+        """The findings that hold after the statement at place `hi`, and were not found after that at `lo`."""
         if not items:
             return
         if hi - lo == 1 or not self._small or self._audits >= MOST_AUDITS:
             for whom in items:
                 at = min(hi, self._ends[whom])
-                yield whom, First(self._statements[at], least=at - lo == 1)
+                least = at - self._open[whom] == 1 and self._statements[at] <= self._skipped
+                yield whom, First(self._statements[at], least)
             return
         middle = (lo + hi) // 2
         held = self._held(items, middle)
@@ -213,11 +230,14 @@ class _Halving:
         yield from self._within([whom for whom in items if whom not in held], middle, hi)
 
     def _held(self, items: Iterable[Whom], upto: int) -> set[Whom]:
-        """Those of them that the statements up to this one prove already."""
+        """Those of them that the statements up to this one prove already; of the others, who is shown open is noted."""
         self._audits += 1
         last = self._statements[upto]
-        part = Transcript(tuple(e for e in self._entries if statement_of(e.number) <= last))
-        before: dict[Whom, int] = {
-            ((f.row,), f.form or f.column): STRENGTH[f.status] for f in self._again(part).findings
-        }
+        part = self._again(Transcript(tuple(e for e in self._entries if statement_of(e.number) <= last)))
+        before: dict[Whom, int] = {((f.row,), f.form or f.column): STRENGTH[f.status] for f in part.findings}
+        listed = {(row, f.column) for f in part.findings for row in (f.row, *f.rows)}
+        for whom in items:
+            (row,), column = whom
+            if part.complete and (row, column) not in listed and whom not in before:
+                self._open[whom] = max(self._open[whom], upto)
         return {whom for whom in items if before.get(whom, -1) >= STRENGTH[self._status[whom]]}

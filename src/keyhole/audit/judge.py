@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from keyhole.audit.alone import said_alone
 from keyhole.audit.base import Exposure, Finding, Status, query_order
+from keyhole.audit.beforehand import beyond_facts
 from keyhole.audit.exchange import Exchange
 from keyhole.audit.interrupted import ordered
 from keyhole.audit.known import Known, Progress, Rules
@@ -69,7 +70,7 @@ class Judge:
         why = _unless_stopped(known, lambda: self._not_exchanged(sums)) if tried and sums is not None else None
         missed = known.missed | people.missed | gap
         missed = set() if why == "" else missed - {RECORDS_GAP} | {why} if why and RECORDS_GAP in missed else missed
-        listed, domains = without_domains(findings, evidence)
+        listed, domains = without_domains(beyond_facts(findings, known), evidence)
         return Exposure(
             evidence,
             roster,

@@ -83,7 +83,20 @@ def undeclared(name: str, values: tuple[Scalar, ...]) -> str:
 
     >>> undeclared("ill", ("cold", "flu"))
     'a GROUP BY shows which values ill has, and they are not declared: declare them, --private ill=cold,flu'
+    >>> undeclared("sev", (1, 2)).partition("declare them, ")[2]
+    '--private sev=1,2, or their range and step, --private sev:min..max:step'
+    >>> undeclared("pay", ()).partition("declare ")[2]
+    'their range and step, --private pay:min..max:step'
     """
+    shows = f"a GROUP BY shows which values {name} has, and they are not declared: declare"
+    span = f"their range and step, --private {_quoted(f'{name}:min..max:step')}"
+    if not values:
+        return f"{shows} {span}"
     listed = ",".join(map(str, values[:WRITTEN_OUT])) + (",..." if len(values) > WRITTEN_OUT else "")
-    quoted = f"'{name}={listed}'" if " " in name + listed else f"{name}={listed}"
-    return f"a GROUP BY shows which values {name} has, and they are not declared: declare them, --private {quoted}"
+    domain = f"{shows} them, --private {_quoted(f'{name}={listed}')}"
+    return domain if isinstance(values[0], str) else f"{domain}, or {span}"
+
+
+def _quoted(option: str) -> str:
+    """What a shell takes as one word."""
+    return f"'{option}'" if " " in option else option

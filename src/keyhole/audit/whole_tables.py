@@ -2,8 +2,8 @@
 
 Vertices of linear programs need not lie on a grid. Where people are left with no second table, integer programs look
 for tables with their least and greatest value, in a child process and within the bounds that are proved. A table counts
-if every row and every bound holds in fractions; nothing is concluded from a table that was not found. Cost: at most the
-time given; without OR-tools nothing is done.
+if every row and every bound holds in fractions; nothing is concluded from a table that was not found, nor where the
+child dies. Cost: at most the time given; without OR-tools nothing is done.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from time import monotonic
 import numpy as np
 
 from keyhole.audit.known import Searched
+from keyhole.errors import SolverEnded
 from keyhole.solve.decode.cpsat import extreme_tables, solver_here
 from keyhole.solve.interval.polytope import End, Polytope, inside, room
 from keyhole.solve.interval.ranges import RangeProblem, on_ends, on_grid
@@ -25,6 +26,7 @@ SECONDS = 20.0
 MOST_CELLS = 3_000_000  # rows times columns of a part
 MOST_WANTED = 300  # ends of one part
 LARGEST = 2**40  # of an integer
+ENDED = "the process that looks for second tables ended before it answered"
 
 
 def look_for_second_tables(searched: Searched) -> None:
@@ -41,9 +43,12 @@ def look_for_second_tables(searched: Searched) -> None:
         seconds = end - monotonic()
         if not left or seconds <= 0:
             continue
-        for table in _proposed(question, found, rows, columns, left[: MOST_WANTED // 2], seconds):
-            if _possible(question, rows, table):
-                _seen(question, found, table)
+        try:
+            for table in _proposed(question, found, rows, columns, left[: MOST_WANTED // 2], seconds):
+                if _possible(question, rows, table):
+                    _seen(question, found, table)
+        except SolverEnded:
+            found.stopped = found.stopped or ENDED
 
 
 def _proposed(
@@ -64,25 +69,27 @@ def _proposed(
             return
         least[k], steps[k] = size * low, grid.step
         top.append(int(size * (high - low) / grid.step))
-    C, lo, hi = np.zeros((len(rows), len(columns)), dtype=np.int64), [], []
+    most, lo, hi = np.array(top, dtype=np.int64), [], []
+    C = np.zeros((len(rows), len(columns)), dtype=np.int64)
     for n, i in enumerate(rows):
         at, entries = P.row(i)
         unit = lcm(*((a * steps[k]).denominator for k, a in zip(at, entries, strict=True)))
-        C[n, [place[k] for k in at]] = [int(a * steps[k] * unit) for k, a in zip(at, entries, strict=True)]
-        gone = sum((a * least[k] for k, a in zip(at, entries, strict=True)), Fraction(0))
-        reach = int(np.abs(C[n]) @ np.array(top, dtype=np.int64))
-        if reach >= LARGEST:
+        places, whole = [place[k] for k in at], [int(a * steps[k] * unit) for k, a in zip(at, entries, strict=True)]
+        reach = sum(abs(w) * top[j] for w, j in zip(whole, places, strict=True))
+        if reach >= LARGEST or max(map(abs, whole), default=0) >= LARGEST:
             return
+        C[n, places] = whole
+        gone = sum((a * least[k] for k, a in zip(at, entries, strict=True)), Fraction(0))
         ends = _whole_ends(P.rows[i], gone, unit, reach, strict=i in question.strict)
         lo.append(ends[0])
         hi.append(ends[1])
     wanted = [(place[k], sign) for k in left for sign in (1, -1)]
-    for z in extreme_tables(C, np.array(lo), np.array(hi), np.array(top), wanted, seconds=seconds).tolist():
+    for z in extreme_tables(C, np.array(lo), np.array(hi), most, wanted, seconds=seconds).tolist():
         yield {k: least[k] + steps[k] * z[place[k]] for k in columns}
 
 
 def _whole_ends(ends: tuple[End, End], gone: Fraction, unit: int, reach: int, *, strict: bool) -> tuple[int, int]:
-    """The ends of a row in whole numbers; inside them, where the ends are no possible answers.
+    """The ends of a row in whole numbers, cut to its `reach`; inside them, where the ends are no possible answers.
 
     >>> three = Fraction(3), None
     >>> [_whole_ends(three, Fraction(1), 1, 9, strict=strict) for strict in (True, False)]
@@ -91,7 +98,7 @@ def _whole_ends(ends: tuple[End, End], gone: Fraction, unit: int, reach: int, *,
     lo, hi = (None if end is None else (end - gone) * unit for end in ends)
     low = -reach if lo is None else floor(lo) + 1 if strict else ceil(lo)
     high = reach if hi is None else ceil(hi) - 1 if strict else floor(hi)
-    return low, high
+    return max(-reach, min(low, reach + 1)), min(reach, max(high, -reach - 1))
 
 
 def _possible(question: RangeProblem, rows: Sequence[int], table: Mapping[int, Fraction]) -> bool:

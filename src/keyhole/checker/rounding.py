@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from .claims import Claimed, number
 from .engine import INTEGERS, Engine, Fails
@@ -27,14 +29,15 @@ def step_of(engine: Engine, column: str) -> Fraction | None:
     return Fraction(1, 10 ** int(held.rstrip(")").split(",")[1])) if held.startswith("DECIMAL") else None
 
 
-def within(claim: Claimed, said: Blurred) -> None:
-    """The claimed range holds all that the answers leave; Fails if not."""
+def within(claim: Claimed, said: Blurred, declared: Sequence[Any] = (None, None)) -> None:
+    """The claimed range holds all that the answers leave of the declared one; Fails if not."""
+    least, most = map(number, declared)
     lo, hi = number(claim.lo), number(claim.hi)
     if claim.allowed or claim.excluded or (lo is None and hi is None):
         raise Fails("a sum of answers proves a value, a range or a total")
-    if lo is not None and lo > said.value - said.dust + ROOM:
+    if lo is not None and lo > said.value - said.dust + ROOM and (least is None or lo > least):
         raise Fails("the answers leave the person less than is claimed")
-    if hi is not None and hi < said.value + said.dust - ROOM:
+    if hi is not None and hi < said.value + said.dust - ROOM and (most is None or hi < most):
         raise Fails("the answers leave the person more than is claimed")
 
 

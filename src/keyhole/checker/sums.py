@@ -267,7 +267,7 @@ class Sums:
             raise Fails("a sum of answers is no value of a column of this kind")
         proof = self._as_rounded(claim, want)
         if claim.status == "inferred":
-            within(claim, self.printed(proof, claim.column))
+            within(claim, self.printed(proof, claim.column), self.priors.get(claim.column, (None, None)))
             return
         value = number(claim.value)
         if claim.value is None:

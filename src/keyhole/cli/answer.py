@@ -104,6 +104,8 @@ def answer(
         emit(answers_page(found.to_json()), out)
     else:
         emit_text("\n".join(_prices(found) if dry_run else _lines(found)), out)
+    if found.fault is not None:
+        raise found.fault
     end(SOME_REFUSED if found.refused else 0)
 
 

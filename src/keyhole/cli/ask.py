@@ -12,7 +12,7 @@ import click
 from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, check_out, emit, emit_json, emit_text, end, warn
-from keyhole.errors import LogError
+from keyhole.errors import KeyholeError, LogError
 
 if TYPE_CHECKING:
     from keyhole.session.reply import Reply
@@ -79,11 +79,7 @@ def ask(
         if clip and texts:  # bounds are declared, and become part of the book's domain, before anything is asked
             warn("bounds bought; write them into keyhole.toml, then ask: the question was not asked")
             texts = []
-        try:
-            replies = [_asked(session, text, dialect, analyst) for text in texts]
-        except KeyboardInterrupt:
-            sys.stderr.write("stopped; what was answered is in the book\n")
-            end(INTERRUPTED)
+        replies, fault = _asked_until(session, texts, dialect, analyst)
     noisy = session.policy if isinstance(session.policy, Private) else None
     more, n = ({}, None) if noisy is None else ({"unit": noisy.unit}, noisy.answering.setting.n)
     listed = [reply_json(r, explain=explain, n=n) for r in replies]
@@ -92,6 +88,8 @@ def ask(
     said |= {"dry_run": True} if dry_run else {}
     written = (line for r in replies for line in reply_lines(r, explain=explain, **more))
     _show(said, [*advised, *written, *(["nothing was kept: this was a dry run"] if dry_run else [])], format, out)
+    if fault is not None:
+        raise fault
     end(0 if all(r.answered for r in replies) else SOME_REFUSED)
 
 
@@ -143,6 +141,24 @@ def _noted(session: Session[Any]) -> None:
         warn(note)
     if isinstance(session.policy, Audited) and (left := forgotten(session.policy)):
         warn(left)
+
+
+def _asked_until(
+    session: Session[Any], texts: Sequence[str], dialect: str | None, analyst: str | None
+) -> tuple[list[Reply], KeyholeError | None]:
+    """The replies, and the fault that stopped them: what was paid for before it is shown first."""
+    replies: list[Reply] = []
+    try:
+        for text in texts:
+            replies.append(_asked(session, text, dialect, analyst))
+    except KeyholeError as fault:
+        if not replies:
+            raise
+        return replies, fault
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; what was answered is in the book\n")
+        end(INTERRUPTED)
+    return replies, None
 
 
 def _asked(session: Session[Any], text: str, dialect: str | None, analyst: str | None) -> Reply:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from keyhole.settings import Settings
 
 SHOWN = 40
+FURTHEST = 1e60  # an end of --range: squares of it are added up
 UNSTATED = (0.0, 1.0)  # where the search begins when nobody says where the hidden numbers lie
 
 
@@ -229,6 +230,8 @@ def _bounds(text: str) -> tuple[float, float]:
         ends = math.nan, math.nan
     if not (math.isfinite(ends[0]) and math.isfinite(ends[1]) and ends[0] < ends[1]):
         raise ConfigError(f"--range {text!r}: write LOW..HIGH, such as 0..1")
+    if max(map(abs, ends)) > FURTHEST:
+        raise ConfigError(f"--range {text!r}: its ends are numbers from -{FURTHEST:.0e} to {FURTHEST:.0e}")
     return ends
 
 

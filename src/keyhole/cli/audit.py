@@ -116,7 +116,8 @@ def _shown_as(how: Format, asked: Mapping[str, bool]) -> None:
     for option, wanted in asked.items():
         pipeline = option == "--by" and how in (Format.SARIF, Format.JUNIT)
         if wanted and not pipeline and how not in (Format.TEXT, Format.JSON, Format.HTML):
-            raise ConfigError(f"{option} is shown as text, JSON or HTML, not as {how}")
+            shown = "text, JSON, HTML, SARIF or JUnit" if option == "--by" else "text, JSON or HTML"
+            raise ConfigError(f"{option} is shown as {shown}, not as {how}")
 
 
 def _besides(

@@ -98,12 +98,19 @@ def init(
         return
     wide, kinds = max(len(n) for n, _, _ in told), max(len(k) for _, k, _ in told)
     lines = [f"{name:<{wide}}  {kind:<{kinds}}  {p.role!s:<7}  {p.why}" for name, kind, p in told]
-    rest = f"written to {at}: read it through, then keyhole audit LOG.sql -c {at}"
     if bare_of_secrets:
         lines.append(
             "No column looks private, and without one there is nothing to protect: name it with --private COL."
         )
-    emit("\n".join([f"{seen} rows, {len(told)} columns", *lines, rest]), None)
+    emit("\n".join([f"{seen} rows, {len(told)} columns", *lines, *_next(at)]), None)
+
+
+def _next(at: Path) -> tuple[str, str]:
+    """What to do with the file that was written."""
+    return (
+        f"written to {at}: read it through, then keyhole audit LOG.sql -c {at}",
+        f'  or, for answers that are safe to give, keyhole ask -c {at} "SELECT ..."',
+    )
 
 
 def _asked(made: Proposal) -> Proposal:

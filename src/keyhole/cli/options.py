@@ -120,7 +120,8 @@ DATA = click.Option(
     ["--data"],
     type=FILE,
     callback=laid_out,
-    help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row per person.",
+    help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row "
+    "per person, or several with the same --id.",
 )
 TABLE = click.Option(["--table"], help="Table name (default: the file stem; then any FROM name fits).")
 VIEW = click.Option(["--view"], help="A SELECT over the file that gives one row per person, for joins and sums.")

@@ -22,7 +22,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TextIO
 
 from keyhole.cli.progress import progress_on_stderr as progress_on_stderr
-from keyhole.errors import ConfigError, KeyholeError
+from keyhole.errors import ConfigError, KeyholeError, NotAvailable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -142,6 +142,8 @@ def _finish(error: Exception) -> NoReturn:
         end(COULD_NOT_RUN)
     if _interruption.asked or isinstance(error, click.Abort):
         _interrupted()
+    if isinstance(error, NotAvailable) and os.environ.get("KEYHOLE_DEBUG"):
+        raise error
     if isinstance(error, KeyholeError):
         complain(str(error))
     elif isinstance(error, OSError) and error.errno == errno.ENOSPC:

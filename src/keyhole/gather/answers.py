@@ -183,5 +183,12 @@ def double(value: Fraction, shown: Decimal) -> Answer:
 
 
 def described(answer: Answer) -> str:
-    """An answer in words, for messages."""
-    return str(answer.value) if answer.value is not None else f"between {answer.lo} and {answer.hi}"
+    """An answer in words, for messages.
+
+    >>> described(Answer(None, Fraction(1, 250), Fraction(1, 2)))
+    'between 0.004 and 0.5'
+    """
+    if answer.value is not None:
+        return str(answer.value)
+    lo, hi = (None if end is None else simplest_decimal(end, end) for end in (answer.lo, answer.hi))
+    return f"between {lo} and {hi}" if lo != hi else str(lo)

@@ -28,6 +28,13 @@ class Quotients:
         """Is a sum of parts an integer, whatever the private values are?"""
         return all(p.weight is None and p.factor.denominator == 1 and self._parts(p) == 1 for p in parts)
 
+    def dyadic(self, parts: Sequence[Part]) -> bool:
+        """Is a DOUBLE sum of parts exact in any order: multiples of a power of two, too few to round?"""
+        over, largest = self.over(parts), self._largest(parts)
+        if over is None or largest is None or over & (over - 1) or over > 2**20:
+            return False
+        return largest * over < 2**52 and all(p.weight is None for p in parts)
+
     def sole(self, form: Form, said: Interval) -> Fraction | None:
         """The one quotient in an interval that `form` can be; None if there may be several.
 
@@ -36,8 +43,8 @@ class Quotients:
         """
         assert said.lo is not None
         assert said.hi is not None
-        over, largest = self._over(form.top), self._largest(form.per)
-        under = self._over(form.per)
+        over, largest = self.over(form.top), self._largest(form.per)
+        under = self.over(form.per)
         if over is None or under is None or largest is None:
             return None
         most = int(largest * under) * over
@@ -67,7 +74,7 @@ class Quotients:
             total += abs(term.factor) * size * self.n
         return total
 
-    def _over(self, parts: Iterable[Part]) -> int | None:
+    def over(self, parts: Iterable[Part]) -> int | None:
         """A number by which a sum of parts becomes an integer."""
         found = 1
         for p in parts:

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
 from keyhole.forms import private_leaves
+from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
 from keyhole.gather.whole_table import WholeTableReader
 from keyhole.predicate import Scalar, conjunction, disjunction, negation
@@ -235,16 +236,22 @@ def _expand(
         return [], CUT_PRIVATELY
     if statement.certainty == IF_SHOWN and line.answer is not ABSENT:
         return _cut_off(statement, asked, shown, roster), CUT_PRIVATELY if statement.having else ""
+    tells, present = False, None
     if statement.having:
         found = told(statement, shown, roster, source if line.answer is ABSENT else None)
         kept = {named(key) for key in found.shown}
         asked = [(q, a) for q, a in asked if named(dict(q.key)) in kept]
         asked.extend((q, a if a is None else replace(a, noise=bits)) for q, a in found.said)
         why = found.open
+        tells, present = bool(found.said or why or source is None), {group_of(key) for key in found.shown}
     elif grouped and (line.answer is not ABSENT or (source is not None and _hides(statement, roster))):
         asked.extend(_absent(statement, shown, roster))
-    few = statement.limit is not None and not _hides(statement, roster) and len(shown) <= statement.limit
-    return [(q, a, "" if few else statement.certainty) for q, a in asked], why
+    if statement.certainty != IF_SHOWN or _hides(statement, roster):
+        return [(q, a, statement.certainty) for q, a in asked], why
+    few = statement.limit is not None and len(shown) <= statement.limit
+    sure = Certain() if few or tells else certain(statement, roster, present)
+    places = [(q, a, group_of(dict(q.key))) for q, a in asked]
+    return [(q, a, "" if few or at in sure.shown else IF_SHOWN) for q, a, at in places if at not in sure.hidden], why
 
 
 def _cut_off(
@@ -252,7 +259,9 @@ def _cut_off(
 ) -> list[Asked]:
     """Groups with the answers that were listed, and those that LIMIT may have cut off, as if they were shown too."""
     listed = {named(key) for key in shown}
-    rest = [key for key in roster.keys(statement) if named(key) not in listed]
+    sure = Certain() if statement.having or _hides(statement, roster) else certain(statement, roster)
+    groups = [key for key in roster.keys(statement) if group_of(key) not in sure.hidden]
+    rest = [key for key in groups if named(key) not in listed]
     hidden = [(q, None, IF_SHOWN) for key in rest for q in statement.group(key)]
     return [*((q, a, "") for q, a in answered), *hidden]
 

@@ -58,7 +58,7 @@ class WholeTableReader:
         told_more = with_thresholds(tree, self.roster.schema, self.source) if self.source is not None else None
         try:
             if told_more is None:
-                return self._opened(carry.sql, tree, refused)
+                return tuple(_as_of(dialect, part) for part in self._opened(carry.sql, tree, refused))
             with_numbers = told_more.tree.sql(dialect="duckdb")
             found = self._opened(with_numbers, told_more.tree, None)
         except NotTold as why:
@@ -89,6 +89,12 @@ class WholeTableReader:
         if self.source is not None:
             self.source.adopt(self.roster.schema)
         return said
+
+
+def _as_of(dialect: str, statement: Statement) -> Statement:
+    """A statement that was carried over from another engine, whose order may be another."""
+    cut = statement.cut
+    return statement if cut is None else replace(statement, cut=replace(cut, foreign=dialect != Dialect.DUCKDB))
 
 
 def _tree(sql: str) -> exp.Expr | None:

@@ -82,6 +82,12 @@ class FactTable(TomlTable):
     def __post_init__(self) -> None:
         if all(v is None for v in (self.min, self.max, self.equals, self.sum_min, self.sum_max)):
             raise ValueError("a fact needs min, max, equals, sum_min or sum_max")
+        for low, high, ends in (
+            ("min", "max", (self.min, self.max)),
+            ("sum_min", "sum_max", (self.sum_min, self.sum_max)),
+        ):
+            if ends[0] is not None and ends[1] is not None and ends[0] > ends[1]:
+                raise ValueError(f"{low} = {ends[0]} is above {high} = {ends[1]}: they are crossed, swap them")
         if self.equals is not None and (self.min is not None or self.max is not None):
             raise ValueError("write equals alone, without min or max")
 

@@ -9,8 +9,9 @@ from keyhole.errors import ConfigError
 from keyhole.knowledge.columns import PrivateColumn
 from keyhole.knowledge.toml_table import as_number
 
+_NUMBER = r"-?(?:\d+\.?\d*|\.\d+)"
 _DASHED = re.compile(
-    r"^(?P<name>.+):\s*(?P<lo>-?[\d.]+)\s*(?:-|\u2013|,)\s*(?P<hi>-?[\d.]+)(?P<step>:[\d.]+)?$", re.DOTALL
+    rf"^(?P<name>.+):\s*(?P<lo>{_NUMBER})\s*(?:-|\u2013|,)\s*(?P<hi>{_NUMBER})(?P<step>:[\d.]+)?$", re.DOTALL
 )
 _PRIVATE = re.compile(r"^(?P<name>.+?)(?::(?P<lo>[^:]*)\.\.(?P<hi>[^:]*?)(?::(?P<step>[^:]+))?)?$", re.DOTALL)
 
@@ -22,8 +23,8 @@ def parse_private(text: str) -> tuple[str, PrivateColumn]:
     ('ill', PrivateColumn(min=None, max=None, step=None, values=('flu', 'cold'), width=None, family='sum', kind=None))
     >>> parse_private("Blood sugar:3..10:0.1")[1].step
     Decimal('0.1')
-    >>> parse_private("salary:0..")[1].max is None
-    True
+    >>> parse_private("salary:0..")[1].max is None, parse_private("debt:-50..-1")[1].max
+    (True, Decimal('-1'))
     """
     if dashed := _DASHED.match(text):
         meant = f"{dashed['name']}:{dashed['lo']}..{dashed['hi']}{dashed['step'] or ''}"

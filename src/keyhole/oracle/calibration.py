@@ -12,6 +12,7 @@ import numpy as np
 from keyhole.errors import ModelError
 from keyhole.oracle.base import ModelWarning, StreamAttack, YesNoOracle
 from keyhole.oracle.levels import quantile
+from keyhole.oracle.noise import OracleNoise
 from keyhole.oracle.tails import Floats
 
 LEVELS = (
@@ -42,6 +43,21 @@ class Probe:
     def believable(self) -> bool:
         """Is the share within what the model allows?"""
         return self.least <= self.share <= self.most
+
+
+def telling(noise: OracleNoise, probes: tuple[Probe, ...]) -> bool:
+    """Would the probes have noticed noise of twice the stated scale, and of half of it?
+
+    With w in the middle of the box and the scale f times the stated one, the share of yeses at the level of the
+    threshold t is 1 - F(t / f); it must leave what the model allows by a standard deviation at some level.
+    """
+    return all(any(_leaves(noise, probe, factor) for probe in probes) for factor in (2.0, 0.5))
+
+
+def _leaves(noise: OracleNoise, probe: Probe, factor: float) -> bool:
+    share = 1 - noise.cdf(quantile(noise, probe.level) / factor)
+    room = math.sqrt(share * (1 - share) / max(1, probe.answers))
+    return bool(share + room < probe.least or share - room > probe.most)
 
 
 def calibrate(

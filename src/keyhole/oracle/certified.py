@@ -11,7 +11,7 @@ import numpy as np
 from keyhole.oracle.base import ModelWarning, StreamAttack, YesNoOracle
 from keyhole.oracle.basis import principal_basis
 from keyhole.oracle.bisection import OnlineBisection
-from keyhole.oracle.calibration import calibrate
+from keyhole.oracle.calibration import Probe, calibrate, telling
 from keyhole.oracle.edge import EdgeBisection
 from keyhole.oracle.learnt import Learnt, Prediction
 from keyhole.oracle.likelihood_region import LikelihoodRegion
@@ -126,18 +126,23 @@ class _Asking:
                 self._learn(learning)
                 if len(checking) >= 5:
                     margins = None if self._region is None else self._region.margins
-                    fits = all(probe.believable for probe in calibrate(self._attack, checking, self._oracle, margins))
+                    probes = calibrate(self._attack, checking, self._oracle, margins)
                     self.checked = len(checking)
-                    self._notes.append(
-                        f"{len(checking)} queries off centre fit the stated noise" if fits
-                        else f"{len(checking)} queries off centre do not fit the stated noise"
-                    )  # fmt: skip
+                    self._notes.append(f"{len(checking)} queries off centre {self._held_against(probes)}")
                 doubted |= self._sticky(learning)
             except BudgetReached as reached:
                 self._notes.append(str(reached))
         found = [str(w.message) for w in caught if issubclass(w.category, ModelWarning)]
         self._notes += found
         return doubted or bool(found)
+
+    def _held_against(self, probes: tuple[Probe, ...]) -> str:
+        """What the check says: a fit only where another scale would have been noticed."""
+        if not all(probe.believable for probe in probes):
+            return "do not fit the stated noise"
+        if telling(self._attack.noise, probes):
+            return "fit the stated noise"
+        return "are too few, or too little is certain yet, to tell the stated noise from twice or half of it"
 
     def _learn(self, rows: Floats) -> None:
         for q in rows:

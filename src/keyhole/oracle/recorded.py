@@ -17,6 +17,11 @@ from keyhole.oracle.base import YesNoOracle
 from keyhole.oracle.tails import Floats
 from keyhole.oracle.targets import Levelled, TargetDown
 
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - no advisory locks on this platform
+    fcntl = None  # type: ignore[assignment]
+
 TRIES = 5
 FIRST_WAIT = 0.2  # seconds, doubled at each try
 
@@ -38,10 +43,21 @@ class Recorded:
         self, target: YesNoOracle, record: Path | None, *, budget: int | None = None, rate: float | None = None
     ) -> None:
         self._target, self._path, self._budget, self._rate = target, record, budget, rate
-        self._known: list[dict[str, Any]] = _read(record) if record is not None and record.exists() else []
-        self._file = None if record is None else _appending(record)
+        self._file = None if record is None else _alone(record)
+        self._known: list[dict[str, Any]] = [] if record is None else self._recorded(record)
         self._last = 0.0
         self.asked = self.recalled = self.failed = 0
+
+    def _recorded(self, record: Path) -> list[dict[str, Any]]:
+        """The answers so far; the file then ends with its last whole line."""
+        assert self._file is not None
+        try:
+            found = _read(record)
+        except Exception:
+            self.close()
+            raise
+        self._file.truncate(record.read_bytes().rfind(b"\n") + 1)
+        return found
 
     def above(self, q: Floats, threshold: float) -> int:
         """The next answer: from the record, else from the target."""
@@ -129,13 +145,16 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _appending(path: Path) -> TextIO:
-    """The record, open at the end of its last whole line."""
+def _alone(path: Path) -> TextIO:
+    """The record, open to write after its end, and nobody else's as long as it is open."""
     try:
-        if path.exists():
-            whole = path.read_bytes()
-            with path.open("rb+") as file:
-                file.truncate(whole.rfind(b"\n") + 1)
-        return path.open("a", encoding="utf-8")
+        file = path.open("a", encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise ConfigError(f"{path} is in use by another run: wait for its end, or give another --record") from None
+    return file

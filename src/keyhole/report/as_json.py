@@ -23,10 +23,10 @@ from keyhole.report.plain import (
     Case,
     Cited,
     Plain,
-    Provenance,
     Record,
     Step,
 )
+from keyhole.report.provenance import Provenance
 from keyhole.report.sentence import sentence
 from keyhole.report.text import why
 from keyhole.transcript import Answer, simplest_decimal

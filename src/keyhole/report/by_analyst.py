@@ -16,14 +16,14 @@ def by_analyst(views: Mapping[str, Plain]) -> Iterator[tuple[str, str]]:
     """Lines with their styles: a table of all analysts, then who is exposed to each of them, and why."""
     yield "", ""
     yield "By analyst, each from his own questions alone (above: all of them together):", "bold"
-    rows: list[tuple[str, ...]] = [("analyst", "statements", "exposed", "narrowed down", "not judged")]
-    rows += [(visible(who), *map(str, _counts(view))) for who, view in views.items()]
+    rows: list[tuple[str, ...]] = [("analyst", "statements", "exposed", "narrowed down", "not judged", "all-clear")]
+    rows += [(visible(who), *map(str, _counts(view)), "no" if view.exit_code else "yes") for who, view in views.items()]
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     for row in rows:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), ""
     for who, view in views.items():
         shown = listed(view.findings)
-        if not shown:
+        if not shown and not view.exit_code:
             continue
         yield "", ""
         yield f"To {visible(who)} alone: {sentence(view)}", "bold"

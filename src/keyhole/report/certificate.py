@@ -204,7 +204,10 @@ class Certifier:
 
     def _rest(self, steps: RestOfSum) -> dict[str, Any]:
         """A sum of which known values are taken off."""
-        if (entry := self._index.entries[steps.number]).query.test is not None and not _in_the_list(entry):
+        entry = self._index.entries.get(steps.number)
+        if entry is None:
+            return {"kind": "none", "why": "what a fact about a total leaves of it for one person has no certificate"}
+        if entry.query.test is not None and not _in_the_list(entry):
             return {"kind": "none", "why": "a comparison with a constant has no certificate"}
         others = [{"row": row + 1, "times": times} for row, times in steps.others.items()]
         found = {"kind": "rest", "query": steps.number, "scale": steps.scale, "offset": steps.offset, "others": others}

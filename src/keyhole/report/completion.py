@@ -59,7 +59,7 @@ def completed(cases: Iterable[Case]) -> Iterator[str]:
     found: dict[Completion, list[str]] = {}
     for case in cases:
         if case.first is not None and (case.first.analyst or case.first.time):
-            found.setdefault(case.first, []).append(f"{case.who}'s {case.column}")
+            found.setdefault(case.first, []).append(f"{case.who}'s {case.column}{case.place}")
     for first, whose in sorted(found.items(), key=lambda item: int(item[0].query)):
         more = f" and {len(whose) - NAMED} more" if len(whose) > NAMED else ""
         yield f"First known with {first}: {', '.join(whose[:NAMED])}{more}"

@@ -45,7 +45,8 @@ def likewise(others: Sequence[Case]) -> str:
     if not others:
         return ""
     most = NAMED if len(others) > NAMED + 1 else len(others)
-    names = [f"{case.who} ({', '.join(f'Q{q}' for q in case.argument.queries if '.' in q)})" for case in others[:most]]
+    parts = [", ".join(f"Q{q}" for q in case.argument.queries if "." in q) for case in others[:most]]
+    names = [f"{case.named} ({queries})" for case, queries in zip(others, parts, strict=False)]
     rest = f" and {len(others) - most} more" if len(others) > most else ""
     return f"the same for {len(others)} others: {', '.join(names)}{rest}"
 

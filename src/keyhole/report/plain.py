@@ -17,8 +17,9 @@ from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
 from keyhole.report.certificate import RATIO, Certifier
 from keyhole.report.completion import Completion, Completions
+from keyhole.report.provenance import Provenance
+from keyhole.report.record_names import RecordNames
 from keyhole.report.tally import Tally, tally
-from keyhole.schema import Role, Schema
 from keyhole.transcript import Answer, Entry, Refusal, simplest_decimal
 
 Record = Mapping[str, Scalar | None]
@@ -76,6 +77,8 @@ class Bounding:
 
     used: BoundUsed
     record: Record | None = None  # where it is one person
+    place: str = ""  # and which of his records, if he has several
+    thing: str = "person"  # what is counted: people, or records where somebody has several
     replayed: Mapping[str, Any] = field(default_factory=dict)  # what a fact says
 
 
@@ -135,6 +138,12 @@ class Case:
     first: Completion | None = None
     form: str = ""  # what is known, where it is no value of one record
     grade: str = ""  # of a yes or no: shown to have, shown not to have, one of his
+    place: str = ""  # the row, where the id has several records and this is about one of them
+
+    @property
+    def named(self) -> str:
+        """The id, and which of its records is meant."""
+        return f"{self.who}{self.place}"
 
     @property
     def who(self) -> str:
@@ -148,19 +157,6 @@ class Case:
             return self.first.query
         queries = self.argument.queries
         return queries[-1] if queries else None
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """What was judged: the table, the roles of its columns, the dialect of the log, the version of the data."""
-
-    table: str
-    id: tuple[str, ...]
-    private: tuple[str, ...]
-    hidden: tuple[str, ...]
-    dialect: str
-    version: str | None
-    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,7 +213,7 @@ class Plain:
 def plain(exposure: Exposure) -> Plain:
     """An exposure as plain data. Cost: a step for each query that each proof names."""
     cites = _Cites(exposure)
-    source = _provenance(exposure)
+    source = Provenance.of(exposure)
     return Plain(
         records=exposure.records,
         people=exposure.roster.people,
@@ -257,7 +253,8 @@ def _person(f: Finding, cites: _Cites) -> Case:
     rows = tuple(row + 1 for row in f.rows or (f.row,))
     said = (f.value, f.lo, f.hi, argument, f.singled_out, f.excluded, f.allowed, f.tight, f.if_shown)
     first = cites.first((f.row,), f.form or f.column)
-    return Case(str(f.status), (f.record,), rows, f.column, *said, first, f.form, f.grade)
+    place = "" if f.form or len(rows) > 1 else cites.names.place(f.row)
+    return Case(str(f.status), (f.record,), rows, f.column, *said, first, f.form, f.grade, place)
 
 
 def _group(g: Group, cites: _Cites) -> Case:
@@ -280,6 +277,7 @@ class _Cites:
         self._arguments: dict[int, Argument] = {}  # people who share a rule share its proof
         self._labels = _labels(exposure)
         self.first = Completions(exposure).of
+        self.names = RecordNames(exposure.roster)
 
     def argument(self, proof: Proof | None, *, indicators: bool = True) -> Argument:
         """A proof in order of its queries."""
@@ -304,14 +302,16 @@ class _Cites:
         for (row, lo, hi, why), record in zip(used, records, strict=True):
             status, value = (EXPOSED, lo) if lo is not None and lo == hi else (INFERRED, None)
             column = self._certify.column(proof)
-            yield Case(status, (record,), (row + 1,), column, value, lo, hi, self.argument(why))
+            place = self.names.place(row)
+            yield Case(status, (record,), (row + 1,), column, value, lo, hi, self.argument(why), place=place)
 
     def _end(self, system: int, side: EndProof) -> EndArgument:
         steps = tuple(self._step(system, q, side.weights[q]) for q in self._sorted(side.weights))
-        bounds = tuple(
-            Bounding(b, None if b.row is None else self._labels[b.row], self._certify.fact(b.fact)) for b in side.bounds
-        )
-        return EndArgument(side.side, side.end, steps, side.constant, bounds)
+        return EndArgument(side.side, side.end, steps, side.constant, tuple(map(self._bounding, side.bounds)))
+
+    def _bounding(self, b: BoundUsed) -> Bounding:
+        record, place = (None, "") if b.row is None else (self._labels[b.row], self.names.place(b.row))
+        return Bounding(b, record, place, "record" if self.names.repeated else "person", self._certify.fact(b.fact))
 
     def _sorted(self, numbers: Iterable[str]) -> list[str]:
         for number in numbers:
@@ -379,20 +379,3 @@ def _form(row: Constraint, entry: Entry) -> str:
     if entry.answer is None or entry.answer.value is None:
         return "number of people"
     return f"{QUOTIENT} - {entry.answer.value} × denominator"
-
-
-def _provenance(exposure: Exposure) -> Provenance:
-    schema = exposure.roster.schema
-    return Provenance(
-        schema.table,
-        _named(schema, Role.ID),
-        _named(schema, Role.PRIVATE),
-        _named(schema, Role.HIDDEN),
-        exposure.dialect,
-        exposure.version,
-        {column.name: str(column.kind) for column in schema.columns if not column.computed},
-    )
-
-
-def _named(schema: Schema, role: Role) -> tuple[str, ...]:
-    return tuple(column.name for column in schema.of_role(role))

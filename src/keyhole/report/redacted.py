@@ -53,7 +53,9 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
         groups=tuple(map(taken.case, verdict.groups)),
         ranges=tuple(taken.case(case) for case in verdict.ranges),
         unjudged=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason, u.sql)) for u in verdict.unjudged),
-        nobody=tuple(replace(u, sql=taken.sql(u.sql), reason=reason(u.reason, u.sql)) for u in verdict.nobody),
+        nobody=tuple(
+            replace(u, sql=taken.sql(u.sql), reason=reason(u.reason, u.sql)) for u in verdict.nobody if not u.of_table
+        ),
         refused=tuple(map(taken.refusal, verdict.refused)),
         contradictions=tuple(map(_contradiction, verdict.contradictions)),
         disputed={number: taken.sql(sql) for number, sql in verdict.disputed.items()},

@@ -61,7 +61,8 @@ def _also(verdict: Plain) -> str:
     if verdict.groups:
         said.append(f"The total of {counted(len(verdict.groups), 'small group')} is determined.")
     if ranges := len({case.rows for case in verdict.narrowed}):
-        said.append(f"A narrower range than was declared follows for {counted(ranges, 'person', 'people')}.")
+        things = ("record", "records") if verdict.people != verdict.records else ("person", "people")
+        said.append(f"A narrower range than was declared follows for {counted(ranges, *things)}.")
     return " ".join(said)
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from keyhole.audit.base import name_of, query_order
 from keyhole.knowledge import Prior
+from keyhole.report.added_up import added_up
 from keyhole.report.completion import completed
 from keyhole.report.digits import digits
 from keyhole.report.likewise import likewise, told_once
@@ -22,6 +23,7 @@ from keyhole.transcript import simplest_decimal
 WIDTH = 110  # places of a line; proofs are wrapped there
 KEPT = "\ue000"  # stands for a blank at which no line is broken
 FEW = 4  # people of whom the same is known have a line each; more of them share one
+PLURAL = {"person": "people", "record": "records"}
 NAMES = 10  # people that a shared reason names
 WIDEST = 60  # places of a column; what is longer pushes the rest of its line
 RANGES_TITLE = "Open, in a range that follows from the answers and what is known:"
@@ -37,12 +39,14 @@ def formula(case: Case) -> str:
     if not argument.steps:
         return ""
     who = (
-        f"total {case.column} of {len(case.records)} people" if case.status == GROUP else f"{case.who}'s {case.column}"
+        f"total {case.column} of {len(case.records)} people"
+        if case.status == GROUP
+        else f"{case.who}'s {case.column}{case.place}"
     )
     if case.form:
         who = case.who if case.grade else f"{case.who}'s {case.form}"
     if argument.ends:
-        return " ".join(range_sentence(end, case, case.who) for end in argument.ends if end.steps)
+        return " ".join(range_sentence(end, case, case.named) for end in argument.ends if end.steps)
     if argument.rule:
         return f"{_cited(argument)}: {argument.rule}; {who} {claim(case)}"
     left = added_up([(step.weight, step.cited.name) for step in _added_first(argument)], argument.constant)
@@ -81,11 +85,15 @@ def range_sentence(end: EndArgument, case: Case, who: str) -> str:
         told = sum((w * Fraction(v) for w, v in values if v is not None), end.constant)
         said += f" = {_number(told)}"
     ends = {step.cited.number: step.cited.replayed.get("ends") for step in steps}
-    blurred = [f"Q{q} lies in [{_end(e[0], '-∞')}, {_end(e[1], '∞')}]" for q, e in ends.items() if e is not None]
+    blurred = [f"{_named(q)} lies in [{_end(e[0], '-∞')}, {_end(e[1], '∞')}]" for q, e in ends.items() if e is not None]
     clauses = [said, *blurred, *(_bound_clause(each, who) for each in end.bounds)]
     word = "at most" if end.side == "hi" else "at least"
-    whose = f"{who}'s {case.column}" if who == case.who else f"{case.column} of {who}"
+    whose = f"{case.who}'s {case.column}{case.place}" if who == case.named else f"{case.column} of {who}"
     return f"{'; '.join(clauses)}; so {whose} is {word} {_number(end.end)}."
+
+
+def _named(number: str) -> str:
+    return number if number.startswith("fact") else f"Q{number}"
 
 
 def _bound_clause(each: Bounding, subject: str) -> str:
@@ -93,16 +101,17 @@ def _bound_clause(each: Bounding, subject: str) -> str:
     word = "at most" if used.bound == "max" else "at least"
     source = "known" if used.fact is None else f"fact {used.fact}"
     if used.learned is not None:
-        source = " and ".join(q if q.startswith("fact") else f"Q{q}" for q in used.learned[3].weights)
+        source = " and ".join(map(_named, used.learned[3].weights))
     times = "" if abs(used.weight) == 1 else f", counted {_number(abs(used.weight))} times"
     if used.own or each.record is not None:
-        who = subject if each.record is None else name_of(each.record)
+        who = subject if each.record is None else f"{name_of(each.record)}{each.place}"
         return f"{who} is {word} {_number(used.each)} ({source}){times}"
     of = f" of Q{used.of}" if used.of else ""
-    who = f"the other {'person' if used.people == 1 else f'{used.people} people'}{of}"
-    counted = f": {_number(used.people * used.each)}" if used.people > 1 else ""
+    others = each.thing if used.people == 1 else counted(used.people, each.thing, PLURAL[each.thing])
+    who = f"the other {others}{of}"
+    summed = f": {_number(used.people * used.each)}" if used.people > 1 else ""
     verb = "is" if used.people == 1 else "are"
-    return f"{who} {verb} {word} {_number(used.each)}{' each' if used.people > 1 else ''} ({source}){counted}{times}"
+    return f"{who} {verb} {word} {_number(used.each)}{' each' if used.people > 1 else ''} ({source}){summed}{times}"
 
 
 def _number(value: Fraction) -> str:
@@ -162,8 +171,9 @@ def sizes(verdict: Plain) -> str:
     said = f"{records}, {size} (keyhole explain atoms). Promise: {verdict.promise}."
     if verdict.statements.failed:
         said += f"\n{counted(verdict.statements.failed, 'statement')} of the log failed and told nothing: passed over."
-    if verdict.nobody:
-        said += f"\nWarning: nobody matches {named([each.number for each in verdict.nobody])}; is that what was meant?"
+    if unmatched := [each.number for each in verdict.nobody if not each.of_table]:
+        said += f"\nWarning: nobody matches {named(unmatched)}; is that what was meant?"
+    said += "".join(f"\nWarning: {each.reason}." for each in verdict.nobody if each.of_table)
     if verdict.source.dialect != "duckdb":
         said += f"\nWritten for {verdict.source.dialect}; taken as given: columns are of the same kinds there as here."
     if not verdict.assumed:
@@ -182,7 +192,7 @@ def reasons(cases: Sequence[Case]) -> Iterator[str]:
     shared: dict[tuple[object, ...], list[str]] = {}
     for case in cases:
         if case.argument.rule:
-            shared.setdefault(_rule(case), []).append(case.who)
+            shared.setdefault(_rule(case), []).append(case.named)
     for case, others in told_once(cases):
         if case.argument.rule:
             names = shared.pop(_rule(case), [])
@@ -209,7 +219,8 @@ def legend(cases: Sequence[Case]) -> Iterator[str]:
         used.update((step.cited.number, step.cited) for step in case.argument.steps if step.cited.fact is None)
     for q in sorted(used, key=query_order)[: 2 * SHOWN]:
         cited = used[q]
-        key = ", ".join(f"{k} = {v}" for k, v in cited.key)
+        rest = ["any other value"] if "besides" in cited.replayed else []
+        key = ", ".join([*(f"{k} = {v}" for k, v in cited.key), *rest])
         value = cited.answer.value if cited.answer is not None else None
         said = "" if value is None else f"  → {_trim(value)}"
         yield f"Q{q}: {short(cited.sql, 4 * WIDTH)}{f' [{key}]' if key else ''}{said}"
@@ -266,7 +277,7 @@ def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
     for case in shown:
         early = "; a limit ended the search" if (case.rows[0], case.column) in verdict.limited else ""
         outer = "" if case.tight else f" (outer, not shown to be reached{early})"
-        yield f"  {case.who}: {case.column} {claim(case)}{beside(case, verdict.priors)}{outer}", ""
+        yield f"  {case.named}: {case.column} {claim(case)}{beside(case, verdict.priors)}{outer}", ""
     yield from ((f"  {line}", "") for line in more(verdict.narrowed))
     shared: dict[int, list[Case]] = {}
     for case in shown:
@@ -274,7 +285,7 @@ def _ranges(verdict: Plain) -> Iterator[tuple[str, str]]:
     for line in reasons([case for case in shown if case.argument.rule]):
         yield from wrapped(line, "dim")
     for cases in shared.values():
-        who = cases[0].who if len(cases) == 1 else f"any of {', '.join(case.who for case in cases)}"
+        who = cases[0].named if len(cases) == 1 else f"any of {', '.join(case.named for case in cases)}"
         for end in (each for each in cases[0].argument.ends if each.steps):
             yield from wrapped(range_sentence(end, cases[0], who), "dim")
     yield from (part for line in legend(shown) for part in wrapped(line, "dim"))
@@ -340,7 +351,7 @@ def _table(cases: Sequence[Case], priors: Mapping[str, Prior]) -> Iterator[tuple
     folded: dict[tuple[str, ...], list[str]] = {}
     for at, case in enumerate(cases):
         said = (case.column, f"{known(case)}{beside(case, priors)}", "yes" if case.singled_out else "no")
-        folded.setdefault(said if case.status != EXPOSED else (*said, str(at)), []).append(case.who)
+        folded.setdefault(said if case.status != EXPOSED else (*said, str(at)), []).append(case.named)
     for (column, told, alone, *_), names in folded.items():
         listed = names if len(names) <= FEW else [_listed(names, FEW - 1)]
         rows += [(who, column, told, alone) for who in listed]
@@ -369,23 +380,6 @@ def _cited(argument: Argument) -> str:
 def _added_first(argument: Argument) -> list[Step]:
     """What is added first, then what is taken away."""
     return sorted(argument.steps, key=lambda step: step.weight < 0)
-
-
-def added_up(parts: list[tuple[Fraction, str]], constant: Fraction) -> str:
-    """A weighted sum as a person writes it: `2 × Q1 - Q2`."""
-    text = ""
-    for weight, name in parts:
-        size = abs(weight)
-        factor = (
-            "" if size == 1 else f"{size} × " if size.denominator == 1 else f"{size.numerator}/{size.denominator} × "
-        )
-        name = f"({name})" if name.startswith("-") and (text or weight < 0) else name
-        sign = ("-" if weight < 0 else "") if not text else (" - " if weight < 0 else " + ")
-        text += f"{sign}{factor}{name}"
-    if constant:
-        sign = ("-" if constant < 0 else "") if not text else (" - " if constant < 0 else " + ")
-        text += f"{sign}{_number(abs(constant))}"
-    return text or "0"
 
 
 def _trim(value: Decimal | bool) -> str:

@@ -74,8 +74,21 @@ class Session(Generic[Asked]):
 
     def ask_all(self, texts: Sequence[str], analyst: str | None = None) -> list[Reply]:
         """Several questions, one after the other; plans may be made for all of them together."""
+        replies, fault = self.ask_until(texts, analyst)
+        if fault is not None:
+            raise fault
+        return replies
+
+    def ask_until(self, texts: Sequence[str], analyst: str | None = None) -> tuple[list[Reply], KeyholeError | None]:
+        """As `ask_all`, with the fault that stopped it, if one did: what was paid before it is there to be shown."""
         self.policy.expect(texts, analyst)
-        return [self.ask(text, analyst) for text in texts]
+        replies: list[Reply] = []
+        for text in texts:
+            try:
+                replies.append(self.ask(text, analyst))
+            except KeyholeError as fault:
+                return replies, fault
+        return replies, None
 
     def _noted(self, reply: Reply, analyst: str | None) -> Reply:
         self.book.asked(reply.sql, str(reply.outcome), reply.reason, analyst)

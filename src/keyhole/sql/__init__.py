@@ -1,5 +1,7 @@
 """Text -> Query: splitting a log into statements, and lowering one statement to what it asks."""
 
+import logging
+
 from keyhole.sql.dialects import carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.lower import lower
@@ -7,3 +9,5 @@ from keyhole.sql.read import Unread, read
 from keyhole.sql.split import Fragment, split
 
 __all__ = ["Dialect", "Fragment", "Unread", "carried", "lower", "read", "split"]
+
+logging.getLogger("sqlglot").addHandler(logging.NullHandler())  # the parser's remarks are for who sets logging up

@@ -19,11 +19,12 @@ _INNER = ("expressions", "from_", "where", "distinct")
 
 def conjuncts(node: exp.Expr | None) -> list[exp.Expr]:
     """The parts of a conjunction, from left to right, brackets taken off."""
-    while isinstance(node, exp.Paren):
+    parts: list[exp.Expr] = []
+    while isinstance(node, exp.Paren | exp.And):
+        if isinstance(node, exp.And):
+            parts += reversed(conjuncts(node.expression))
         node = node.this
-    if node is None:
-        return []
-    return [*conjuncts(node.this), *conjuncts(node.expression)] if isinstance(node, exp.And) else [node]
+    return parts if node is None else [node, *reversed(parts)]
 
 
 def own_scope(source: SourceText, related: Related, alias: str) -> Scope:

@@ -104,7 +104,8 @@ class _Joins:
             )
         on = conjuncts(join.args.get("on"))
         for name in join.args.get("using") or ():
-            left = exp.Column(this=name.copy())
+            before = (p.alias for p in self.parts if p.related.find(name.name) is not None) if self.base is None else ()
+            left = exp.column(name.copy(), table=next(iter(before), None))
             right = exp.column(name.copy(), table=join.this.alias or join.this.name)
             on.append(exp.EQ(this=left, expression=right))
         self.take(join.this, how, on, main)

@@ -11,16 +11,18 @@ from sqlglot import exp
 
 from keyhole.errors import QueryError, UnsupportedQuery
 from keyhole.predicate import Predicate, conjunction, literal, quote_name
-from keyhole.query import Aggregate, Key, Query, Shown, Statement, questions
+from keyhole.query import Aggregate, Key, OrderTerm, Query, Shown, Statement, questions
 from keyhole.schema import Column, Schema, folded
 from keyhole.sql.aggregate import AggregateReader
 from keyhole.sql.buckets import bucket, bucket_text
 from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant, to_decimal
+from keyhole.sql.exists import conjuncts
 from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
 from keyhole.sql.joins import related_names
 from keyhole.sql.labels import labels, spans
 from keyhole.sql.parse import MAX_DEPTH, SourceText, parse
+from keyhole.sql.ranking import sort_of
 from keyhole.sql.templates import keep, recall, shape_of
 
 MAX_SETS = 256
@@ -91,7 +93,7 @@ class _Lowering:
                 "there is no aggregate: only SUM, AVG, COUNT, MIN, MAX and their kin are judged", select
             )
         self.no_public_figure_of_a_private_group(queries, [q for test in asked for q in questions(test)])
-        self.order(reader, queries)
+        order = self.order(reader, queries)
         self.limit(reader)
         return Statement(
             source.text,
@@ -103,6 +105,7 @@ class _Lowering:
             tuple(shown),
             scope.table,
             tables=related_names(select, scope.schema) if scope.schema.related else (),
+            order=order,
         )
 
     def key_text(self, reader: AggregateReader, item: _Item) -> str:
@@ -290,7 +293,7 @@ class _Lowering:
         having = self.select.args.get("having")
         conditions: list[Predicate] = []
         tests: list[exp.Expr] = []
-        for part in _conjuncts(having.this) if having is not None else ():
+        for part in conjuncts(having.this) if having is not None else ():
             if reader.aggregates(part) or self.refers_to_aggregate(part):
                 tests.append(self.unaliased(part))
                 continue
@@ -316,11 +319,11 @@ class _Lowering:
 
         return bare(node.transform(replaced)) if self.refers_to_aggregate(node) else bare(node)
 
-    def order(self, reader: AggregateReader, queries: Sequence[Query]) -> None:
-        """ORDER BY may only repeat what is shown, or be public; then it reveals nothing more and is dropped."""
+    def order(self, reader: AggregateReader, queries: Sequence[Query]) -> tuple[OrderTerm | None, ...]:
+        """ORDER BY may only repeat what is shown, or be public; then it reveals nothing more."""
         order = self.select.args.get("order")
         if order is None:
-            return
+            return ()
         shown = {replace(q, label="") for q in queries}
         for ordered in order.expressions:
             node = bare(ordered.this)
@@ -341,6 +344,18 @@ class _Lowering:
                     )
             elif not self.is_key(reader, _Item(node)) and isinstance(reader.fold(node), NotConstant):
                 raise self.source.refuse("ORDER BY takes a key or an item of SELECT here", node)
+        return tuple(self.sort(ordered, reader) for ordered in order.expressions)
+
+    def sort(self, ordered: exp.Expr, reader: AggregateReader) -> OrderTerm | None:
+        node = bare(ordered.this)
+        item = self.item_named(node) if isinstance(node, exp.Column) else None
+        if isinstance(node, exp.Literal) and node.name.isdigit():
+            item = self.items[int(node.name) - 1]
+        node = self.unaliased(node) if item is None else bare(item.node)
+        try:
+            return sort_of(node, ordered, reader, self.key_of, key=self.is_key(reader, _Item(node)))
+        except QueryError:
+            return None
 
     def is_public(self, query: Query, reader: AggregateReader) -> bool:
         return not query.columns and not any(reader.secrets(t.where) for t in (*query.terms, *query.per))
@@ -381,12 +396,3 @@ class _Item:
         self.node: exp.Expr = node.this if isinstance(node, exp.Alias) else node
         self.is_key = False
         self.label = ""  # as written, without the alias
-
-
-def _conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    parts: list[exp.Expr] = []
-    node = bare(node)
-    while isinstance(node, exp.And):
-        parts += reversed(_conjuncts(node.expression))
-        node = bare(node.this)
-    return [node, *reversed(parts)]

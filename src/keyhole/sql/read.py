@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ParseError, QueryError, UnsupportedQuery
 from keyhole.predicate import columns
-from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Query, Statement, Term
+from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, Statement, Term
 from keyhole.schema import Schema, folded
 from keyhole.sql.clock import told
 from keyhole.sql.dialects import Carried, carried
@@ -24,6 +24,7 @@ from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
 from keyhole.sql.flatten import flat
 from keyhole.sql.lower import lower
+from keyhole.sql.ranking import RowRange, most_shown, rows_shown
 
 _CUT = ("limit", "offset", "qualify", "fetch")
 _WEAKER = {"": 0, COVERED: 0, IF_SHOWN: 1, FINER: 2}
@@ -131,20 +132,29 @@ class _Opening:
 
     def shortened(self, tree: exp.Select) -> Statement:
         """A SELECT of which only some rows may have been shown; what QUALIFY looks at is shown, or it tells more."""
-        whole, limit = tree.copy(), tree.args.get("limit")
+        whole, rows = tree.copy(), rows_shown(tree)
         for name in _CUT:
             whole.set(name, None)
-        if (qualify := tree.args.get("qualify")) is not None:
-            order = whole.args.get("order") or exp.Order(expressions=[])
+        if tree.args.get("qualify") is not None:
+            own = whole.args.get("order")
+            first = rows.order or () if rows is not None else ()
+            also = own.expressions if own is not None else ()
+            order = exp.Order(expressions=[each.copy() for each in (*first, *also)])
             for inner in finer(tree, self.schema):
                 for item in inner.expressions:
                     order.append("expressions", exp.Ordered(this=item.copy(), nulls_first=False))
             whole.set("order", order)
         statement = self.lowered(whole)
-        amount = limit.expression if isinstance(limit, exp.Limit) else None
-        count = int(amount.name) if isinstance(amount, exp.Literal) and amount.name.isdigit() else None
-        known = count if qualify is None and tree.args.get("offset") is None else None
-        return replace(statement, certainty=IF_SHOWN, limit=known)
+        cut = None if rows is None else self.cut(statement, rows)
+        return replace(statement, certainty=IF_SHOWN, limit=most_shown(tree), cut=cut)
+
+    def cut(self, statement: Statement, rows: RowRange) -> Cut | None:
+        """Which groups are shown, where all terms of the order are public."""
+        terms = statement.order if rows.order is None else statement.order[: len(rows.order)]
+        public = tuple(term for term in terms if term is not None)
+        if len(public) != len(terms):
+            return None
+        return Cut(public, rows.skipped, rows.shown, self.dialect != Dialect.DUCKDB)
 
     def several(self, tree: exp.SetOperation) -> tuple[Statement, ...]:
         """UNION: the statements of both sides. Rows that are alike become one unless it says ALL."""
@@ -160,7 +170,7 @@ class _Opening:
         elif _cut(tree):
             certainty = IF_SHOWN
         return tuple(
-            replace(part, certainty=max(part.certainty, certainty, key=_WEAKER.__getitem__), limit=None)
+            replace(part, certainty=max(part.certainty, certainty, key=_WEAKER.__getitem__), limit=None, cut=None)
             if certainty
             else part
             for side in found

@@ -56,6 +56,9 @@ _VIEW = re.compile(
     r"(?P<sql>(?:SELECT|WITH)\b.*)",
     _I,
 )
+_DROP = re.compile(
+    r"DROP\s+VIEW\s+(?:IF\s+EXISTS\s+)?(?P<names>\S+(?:\s*,\s*\S+)*?)(?:\s+(?:CASCADE|RESTRICT))?\s*", _I
+)
 _DO = re.compile(r"DO\s+(?:LANGUAGE\s+\w+\s*)?(?P<mark>\$\w*\$)(?P<body>.*)(?P=mark)(?:\s*LANGUAGE\s+\w+)?\s*", _I)
 _PERFORM = re.compile(r"(?P<word>PERFORM|RETURN\s+QUERY)\s+", _I)
 _ASSIGNED = re.compile(r"[^()]*\(\s*(?:SELECT|WITH)\b", _I)
@@ -228,8 +231,16 @@ class Script:
 
     def _view(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         """It shows nothing yet: what reads it does, and that is opened if it is asked in this script."""
-        self.views[folded(match["name"].split(".")[-1].strip('"`[]'))] = sql[slice(*match.span("sql"))]
+        self.views[_view_name(match["name"])] = sql[slice(*match.span("sql"))]
         return [ScriptStep(sql, steers=self.whole, unjudged="" if self.whole else KEPT)]
+
+    def _drop(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
+        """Views of this script are gone, and who reads them is not judged; others were never known."""
+        found = _DROP.fullmatch(sql)  # names in quotes are masked elsewhere
+        names = [] if found is None else [_view_name(name.strip()) for name in found["names"].split(",")]
+        mine = [name for name in names if name in self.views]
+        self.views.update(dict.fromkeys(mine, ""))
+        return [ScriptStep(sql, steers=True)] if mine and mine == names else None
 
     def _kept(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         return [ScriptStep(sql, unjudged=KEPT)]
@@ -264,11 +275,17 @@ _WAYS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (re.compile(r"(?:FETCH|MOVE)\b", _I), Script._fetch),
     (_EXPLAIN, Script._explain),
     (_VIEW, Script._view),
+    (re.compile(r"DROP\s+VIEW\b", _I), Script._drop),
     (_KEPT, Script._kept),
     (_PERFORM, Script._perform),
     (_SESSION, Script._steered),
     (re.compile(r"[@\w.]+\s*:="), Script._steered),
 )
+
+
+def _view_name(written: str) -> str:
+    """The name under which a view is remembered: case folded, without quotes and what stands before the dot."""
+    return folded(written.split(".")[-1].strip('"`[]'))
 
 
 def _inside(said: str, opened: int) -> tuple[int, int] | None:

@@ -279,6 +279,8 @@ def word(node: exp.Expr) -> str:
         return signs[type(node)]
     if isinstance(node, exp.Anonymous):
         return node.name.upper()
+    if isinstance(node, exp.WithTableHint):
+        return node.sql(dialect="tsql")
     return node.sql_name() if isinstance(node, exp.Func) else node.key.upper()
 
 

@@ -12,7 +12,8 @@ from sqlglot.errors import SqlglotError
 from keyhole.schema import folded
 from keyhole.sql.engines import Dialect
 
-CYCLE = "its views read each other in a circle, so none of them has rows: is this the right manifest?"
+CYCLE = "its views read each other in a circle, so none of them has rows: is this the right script or manifest?"
+DROPPED = "it reads a view that was dropped before: nobody says what stands under that name now"
 UNREADABLE = "it reads a view whose query cannot be put into it: audit the query of the view with it, or use --view"
 
 
@@ -23,8 +24,8 @@ class NotResolved(Exception):
 def with_views(sql: str, dialect: str, views: Mapping[str, str]) -> str:
     """The statement with the views that it reads as queries of WITH; the text itself if it reads none.
 
-    `views` are queries by name (case folded, without what stands before the dot). Raises `NotResolved`. Cost: one parse
-    of the statement and of each view that it needs.
+    `views` are queries by name (case folded, without what stands before the dot; empty: it was dropped). Raises
+    `NotResolved`. Cost: one parse of the statement and of each view that it needs.
 
     >>> with_views("SELECT SUM(p) FROM legal", "duckdb", {"legal": "SELECT pay AS p FROM staff WHERE dept = 'legal'"})
     "WITH legal AS (SELECT pay AS p FROM staff WHERE dept = 'legal') SELECT SUM(p) FROM legal"
@@ -53,6 +54,8 @@ def _need(name: str, dialect: str, views: Mapping[str, str], made: dict[str, exp
         raise NotResolved(CYCLE)
     if name in made:
         return
+    if not views[name]:
+        raise NotResolved(DROPPED)
     tree = _tree(views[name], dialect)
     if tree is None:
         raise NotResolved(UNREADABLE)

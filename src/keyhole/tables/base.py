@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
 from keyhole.predicate import Leaf, Predicate, Scalar
-from keyhole.query import Query, Statement
+from keyhole.query import OrderTerm, Query, Statement
 from keyhole.schema import Column, Schema, WholeTableColumn
 
 Rows: TypeAlias = NDArray[np.int64]
@@ -169,6 +169,9 @@ class Roster(Protocol):
     def keys(self, statement: Statement) -> list[GroupKey]:
         """The values of a statement's public GROUP BY keys that occur, for each of its grouping sets."""
 
+    def ranked(self, statement: Statement, order: Sequence[OrderTerm]) -> list[tuple[GroupKey, int]]:
+        """The groups under the public conditions of a statement, in a public order, each with its rank."""
+
     def spellings(self, column: str) -> frozenset[str]:
         """The values of a public column of text."""
 
@@ -190,6 +193,9 @@ class Source(Roster, Protocol):
 
     def shown(self, statement: Statement) -> list[GroupKey]:
         """The groups that the statement really returns."""
+
+    def strays(self, table: str) -> str:
+        """How many rows of another table belong to nobody, in words for the custodian; empty if none."""
 
     def values(self, column: str) -> PrivateValues:
         """A private numeric column, in row order."""

@@ -83,14 +83,20 @@ def sealed(opened: Callable[[], duckdb.DuckDBPyConnection], schema: Schema, name
     """A digest of each named private column of the table `everything`, which is opened when the key is known.
 
     Each value counts together with who has it (the id; without one, all that is public of the record), so the order of
-    rows does not matter and an exchange of values does. Cost: one pass, a SHA-256 a row and a sort, for each column.
+    rows does not matter and an exchange of values does. Where an id is repeated all that is public of the record counts
+    as well, and the private columns, if there are several, also together: of records that agree in all of it no
+    question tells which is which. Cost: one pass, a SHA-256 a row and a sort, for each column.
     """
-    ids = schema.of_role(Role.ID) or schema.of_role(Role.PUBLIC)
+    ids, public = schema.of_role(Role.ID), [c for c in schema.of_role(Role.PUBLIC) if not c.computed]
+    known = [*ids, *public] if schema.repeated or not ids else [*ids]
 
     @lru_cache(maxsize=1)
     def digests(key: bytes) -> Mapping[str, str]:
         con, columns = opened(), [c for c in schema.columns if c.name in names]
-        return MappingProxyType({c.name: digest(con, [*ids, c], key) for c in columns})
+        found = {c.name: digest(con, [*known, c], key) for c in columns}
+        if schema.repeated and len(columns) > 1:  # one record's cost with another one's stay, both of one person
+            found[", ".join(sorted(c.name for c in columns))] = digest(con, [*known, *columns], key)
+        return MappingProxyType(found)
 
     return digests
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from keyhole.defend.answering import Answered, Priced
 from keyhole.defend.loss import Loss, Number
+from keyhole.errors import KeyholeError
 from keyhole.knowledge import Config
 from keyhole.logs.open import read_log
 from keyhole.query import Refused
@@ -32,6 +33,7 @@ class Answers:
     ledger: str
     n: int | None
     releases: tuple[str, ...] = ()  # what was released, as lines of a transcript that `keyhole attack` reads
+    fault: KeyholeError | None = None  # what stopped the run: the statements after the last answer were not asked
 
     @property
     def refused(self) -> int:
@@ -101,7 +103,10 @@ def answer(
     """
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     terms = Terms(epsilon, delta, mechanism, accuracy, beta, horizon, analyst, ledger, spend, anyway)
-    return answered(statements, given, terms, config, dry_run=dry_run)
+    found = answered(statements, given, terms, config, dry_run=dry_run)
+    if found.fault is not None:
+        raise found.fault
+    return found
 
 
 def answered(
@@ -112,7 +117,10 @@ def answered(
     *,
     dry_run: bool = False,
 ) -> Answers:
-    """The answers under merged settings, which came from `config`. A dry run spends nothing."""
+    """The answers under merged settings, which came from `config`. A dry run spends nothing.
+
+    A fault after the first answer is not raised but kept beside what was answered: that was paid for, so it is shown.
+    """
     asked = [line.sql for line in read_log(statements)] if isinstance(statements, str | Path) else list(statements)
     with private_session(given, terms, config, dry_run=dry_run) as session:
         assert isinstance(session.policy, Private)
@@ -122,8 +130,10 @@ def answered(
         if dry_run:
             answering.expect(asked, terms.analyst)
         prices = tuple(answering.dry_run(asked, terms.analyst)) if dry_run else ()
-        replies = () if dry_run else session.ask_all(asked, terms.analyst)
+        replies, fault = ([], None) if dry_run else session.ask_until(asked, terms.analyst)
+        if fault is not None and not replies:
+            raise fault
         made = tuple(r.noisy or answering.refused(r.sql, Refused(r.reason), terms.analyst) for r in replies)
         lines = tuple(answering.lines(made))
         left, spent = ledger.left(terms.analyst), ledger.spent()
-        return Answers(made, prices, dry_run, spent, left, ledger.cap.total, session.book.name, n, lines)
+        return Answers(made, prices, dry_run, spent, left, ledger.cap.total, session.book.name, n, lines, fault)

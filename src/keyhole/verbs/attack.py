@@ -22,6 +22,7 @@ from keyhole.knowledge import Config
 from keyhole.logs.open import Log, as_log
 from keyhole.predicate import quote_name
 from keyhole.settings import Names, Settings, settings, with_private
+from keyhole.solve.status import SolverStatus
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Use, open_table
@@ -36,6 +37,10 @@ Progress = Callable[[str, int, int], None]
 Stop = Callable[[], None]
 AUTO = "auto"  # noise that is estimated
 DOUBTING = ("l1", "extended-kaczmarz")  # methods for answers that may be wrong: nothing is proved by such
+WITHOUT_EXTREMES = (
+    "MIN, MAX and their like narrow ranges alone: probabilities below 100 %, tables counted and the residual "
+    "are without them"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -195,9 +200,15 @@ def attacked(
 
             choice, guess = run(terms.method, target, evidence, watch=watch, unstated=unstated)
             proved = None if choice.method in DOUBTING else _proved(evidence, people, target, stop)
+            if proved is not None and terms.method == "auto" and _passes(guess, proved.lo, proved.hi):
+                ends, first = (proved.lo, proved.hi), guess
+                choice, guess = run("auto", target, evidence, watch=watch, unstated=unstated, within=ends)
+                guess = _once(guess, first, *ends)
         if proved is not None:
             ranges[column], sums[column] = (proved.lo, proved.hi), proved.sums
             guess = _inside(guess, proved.lo, proved.hi)
+            if guess.measure is Measure.PROBABILITY and proved.extremes:
+                guess = replace(guess, note="; ".join(filter(None, (guess.note, WITHOUT_EXTREMES))))
         found.append((target, choice, guess))
         warnings.extend(choice.noise)
         if evidence.transcript.entries and not choice.rows and proved is None:
@@ -225,8 +236,29 @@ def _proved(evidence: Evidence, people: DuckDBRoster, target: Target, stop: Stop
         return None
 
 
+def _passes(found: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> bool:
+    """Does a guess leave what is proved? Then the method did not know what proved it."""
+    if found.values.dtype == object or found.status is SolverStatus.INTERRUPTED:
+        return False
+    near = 1e-6 * (1 + np.abs(found.values))
+    return bool(((found.values < lo - near) | (found.values > hi + near)).any())
+
+
+def _once(
+    found: Reconstruction, first: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float64]
+) -> Reconstruction:
+    """The guess with errors that count no answer twice: ranges are proved from sums too.
+
+    An error is that of the guess without ranges, or that of a value even in its range, whichever is smaller.
+    """
+    if found.measure is not Measure.STANDARD_ERROR or first.measure is not found.measure:
+        return found
+    even = np.sqrt((hi - lo) ** 2 / 12 + (found.values - (lo + hi) / 2) ** 2)
+    return replace(found, confidence=np.fmin(first.confidence, np.where(np.isnan(even), np.inf, even)))
+
+
 def _inside(found: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> Reconstruction:
-    """The guess within what is proved; an error of 0 only where one value is left."""
+    """The guess within what is proved; an error of 0 only where one value is left, none beyond the farther end."""
     if found.values.dtype == object:
         return found
     values = np.clip(found.values, lo, hi)
@@ -237,7 +269,8 @@ def _inside(found: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float
     near = 1e-9 * (1 + np.abs(values))
     spread = np.where(width <= near, 0.0, np.where(np.isfinite(width), width / math.sqrt(12), math.inf))
     unearned = ((found.confidence == 0) | np.isinf(found.confidence)) & (width > near)
-    return replace(found, values=values, confidence=np.where((width <= near) | unearned, spread, found.confidence))
+    sure = np.where((width <= near) | unearned, spread, found.confidence)
+    return replace(found, values=values, confidence=np.fmin(sure, np.maximum(values - lo, hi - values)))
 
 
 @dataclass(frozen=True, slots=True)

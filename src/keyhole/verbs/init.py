@@ -61,8 +61,8 @@ def proposal(
 
 
 def _people(survey: Survey) -> SurveyedTable:
-    """The table of the people: the one whose id the most other tables have, the widest of equals."""
-    return max(survey.tables.values(), key=lambda table: (*_likely(survey, table), len(table.columns)))
+    """The table of the people: the one whose id the most other tables refer to, the largest and widest of equals."""
+    return max(survey.tables.values(), key=lambda table: (*_likely(survey, table), table.rows, len(table.columns)))
 
 
 def unsure(survey: Survey) -> bool:
@@ -71,9 +71,10 @@ def unsure(survey: Survey) -> bool:
     return len(ranks) > 1 and ranks[-1] == ranks[-2]
 
 
-def _likely(survey: Survey, table: SurveyedTable) -> tuple[bool, int, int, bool]:
+def _likely(survey: Survey, table: SurveyedTable) -> tuple[bool, int, int, int, bool]:
     """How likely the people are in a table: it is no dimension, others have its id, each row its own, it has secrets.
 
+    Before the secrets it counts in how many other tables every id is one of its own: these refer to it.
     A dimension has fewer rows than another table, an id that names no person, and nothing that looks private.
     """
     roles = propose(table, repeated=RELATED)
@@ -83,7 +84,9 @@ def _likely(survey: Survey, table: SurveyedTable) -> tuple[bool, int, int, bool]
     alone = sum(c.unique(table.rows) for c in table.columns if folded(c.name) in ids)
     fewer = any(table.rows < t.rows for t in others)
     dimension = fewer and not secrets and not any(map(is_person, (table.name, *ids)))
-    return not dimension, sum(any(folded(c.name) in ids for c in t.columns) for t in others), alone, secrets
+    having = [(t, c) for t in others for c in t.columns if folded(c.name) in ids]
+    referring = {t.name for t, c in having if survey.refers(t.name, c.name, table.name)} if alone else ()
+    return not dimension, len({t.name for t, _ in having}), alone, len(referring), secrets
 
 
 def _keys(survey: Survey, people: SurveyedTable, roles: Mapping[str, Proposed]) -> dict[str, str]:

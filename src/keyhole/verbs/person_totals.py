@@ -53,10 +53,14 @@ def owners(people: DuckDBRoster) -> NDArray[np.int64] | None:
 def person_totals(
     people: DuckDBRoster, target: Target, found: Reconstruction, proved: Sequence[Finding]
 ) -> Iterator[PersonTotal]:
-    """Of everybody with several records that have a value; `proved` are sums over one person's records."""
+    """Of everybody with several records that have a value; `proved` are sums over one person's records.
+
+    Where guesses have probabilities instead of errors: of those alone whose total is proved.
+    """
     owner = owners(people)
-    if owner is None or found.values.dtype == object or found.measure is not Measure.STANDARD_ERROR:
+    if owner is None or found.values.dtype == object:
         return
+    errors = found.measure is Measure.STANDARD_ERROR
     known = {f.rows: float(str(f.value)) for f in proved if _total(f, target.column)}
     value = ~np.isnan(found.values)
     order = np.argsort(owner, kind="stable")
@@ -66,7 +70,9 @@ def person_totals(
             continue
         at = tuple(np.sort(mine).tolist())
         error = float(found.confidence[mine].sum())
-        sure = at in known or error == 0
+        sure = at in known or (errors and error == 0)
+        if not (sure or errors):
+            continue
         total = known.get(at, float(found.values[mine].sum()))
         (label,) = people.labels(mine[:1])
         yield PersonTotal(label, target.column, at, total, 0.0 if sure else error, sure)

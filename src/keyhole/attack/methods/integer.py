@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Measure, Reconstruction, Target
 from keyhole.attack.batch import BatchAttack, culprits, dense_design
 from keyhole.attack.decoding_problem import Problem
-from keyhole.attack.posterior import EVERY_VALUE, discrete, features_of, values_of
+from keyhole.attack.posterior import EVERY_VALUE, allowed, discrete, features_of, values_of
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.solve.decode.posterior import Marginals, marginals
 from keyhole.solve.status import SolverStatus
@@ -53,6 +54,14 @@ class Integer(BatchAttack):
             )
         self.seconds = seconds
 
+    def prior(self, problem: Problem) -> Reconstruction:
+        """Before any sum or count: the declared value that the base rates and the facts make the best guess."""
+        chances = problem.target.rates[None, :] * allowed(problem)
+        chances = chances / chances.sum(axis=1, keepdims=True)
+        guess, best = _guess(problem, chances)
+        sure = chances[np.arange(problem.K), best]
+        return Reconstruction(guess[problem.of], sure[problem.of], 0.0, SolverStatus.PRIOR, Measure.PROBABILITY)
+
     def _solve(self, problem: Problem) -> Reconstruction:
         model = discrete(problem)
         rng = np.random.default_rng(problem.m)
@@ -74,7 +83,8 @@ class Integer(BatchAttack):
         return _reconstruction(problem, found, chances)
 
 
-def _reconstruction(problem: Problem, found: Marginals, chances: Floats) -> Reconstruction:
+def _guess(problem: Problem, chances: Floats) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The median of numbers, the most probable category of every atom, and which value that is."""
     values = values_of(problem)
     if problem.target.categories is None:
         best = (np.cumsum(chances, axis=1) < 0.5 - 1e-9).sum(axis=1)  # the median
@@ -83,12 +93,18 @@ def _reconstruction(problem: Problem, found: Marginals, chances: Floats) -> Reco
     else:
         best = chances.argmax(axis=1)
         guess = values[best]
+    guess[problem.absent] = None if guess.dtype == object else np.nan
+    return guess, best
+
+
+def _reconstruction(problem: Problem, found: Marginals, chances: Floats) -> Reconstruction:
+    guess, best = _guess(problem, chances)
     sure = np.minimum(chances[np.arange(problem.K), best], 1.0)
-    note = _note(found)
+    settled = bool((chances.max(axis=1) > 1 - 1e-9)[~problem.absent].all())
+    note = _note(found, settled=settled)
     residual = problem.residual(_fitted(problem, np.eye(chances.shape[1])[best]))
     if residual > 1e-9:
         note += "; each guess is the best for its own record, together they need not meet the answers"
-    guess[problem.absent] = None if guess.dtype == object else np.nan
     return Reconstruction(guess[problem.of], sure[problem.of], residual, _status(found), Measure.PROBABILITY, note)
 
 
@@ -104,17 +120,18 @@ _WORDS = {
     "approximated": "posterior by expectation propagation",
 }
 
+_SHARED = "the answers give what each group of records has together, not who has which"
 
-def _note(found: Marginals) -> str:
+
+def _note(found: Marginals, *, settled: bool) -> str:
+    """`settled`: every record has one value left. One state of every group need not be one table: totals are shared."""
     kinds = [way for way in _WORDS if way in found.ways]
     if found.stopped:
         return "stopped: groups not yet computed keep their prior"
     if kinds == ["enumerated"]:
-        return (
-            "the only table that meets every answer"
-            if found.tables == 1
-            else f"{_WORDS['enumerated']} ({found.tables} of them)"
-        )
+        if found.tables == 1:
+            return "the only table that meets every answer" if settled else f"{_WORDS['enumerated']}: {_SHARED}"
+        return f"{_WORDS['enumerated']} ({found.tables} of them)"
     return ", ".join(f"{_WORDS[way]} ({found.ways[way]} groups)" for way in kinds)
 
 

@@ -45,7 +45,7 @@ class L1(BatchAttack):
         note = f"{int(off.sum())} of {problem.m} answers not met"
         # the median of Gaussian noise is less sharp than its mean: the variance is pi / 2 times as large
         blunt = problem.scale.copy()
-        if not problem.target.bounded:  # in a range the errors are those of the posterior, whatever the guess
+        if not problem.target.bounded and problem.target.categories is None:  # else errors are those of the posterior
             blunt[problem.law == NoiseLaw.GAUSSIAN] *= np.sqrt(np.pi / 2)
         found = reconstruct(replace(problem, scale=blunt), solution.u, A, solution.status, note)
         right = np.asarray((problem.law == NoiseLaw.EXACT) & ~facts)

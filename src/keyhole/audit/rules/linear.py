@@ -13,10 +13,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Proof, Status, query_order, shown_value
+from keyhole.audit.base import Proof, Status, query_order
 from keyhole.audit.known import Claim, Known, Solved
 from keyhole.audit.matrix import SystemMatrix
-from keyhole.audit.rules.settle import settled
+from keyhole.audit.rules.settle import settled, tells
+from keyhole.audit.shown_numbers import shown_value
 from keyhole.evidence import Contradiction, System
 from keyhole.solve.rowspace.screen import plausible
 
@@ -46,7 +47,10 @@ def linear(system: System, known: Known) -> Iterator[Claim | Contradiction]:
             proof = _whole(number, system, solved, column, k) or _in_a_cell(number, system, solved, k, features)
             if proof is not None:
                 blurred = any(solved.by_number[q].judged_as for q in proof.weights)
-                yield settled(row, column, proof.ends(solved.by_number), proof, known.grid(column), rounded=blurred)
+                grid, ends = known.grid(column), proof.ends(solved.by_number)
+                claim = settled(row, column, ends, proof, grid, rounded=blurred)
+                if tells(claim, grid):
+                    yield claim
 
 
 def linear_proof(number: int, built: SystemMatrix, weights: dict[int, Fraction], target: dict[int, int]) -> Proof:

@@ -16,10 +16,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import OrderSteps, Proof, RankUsed, Status, outward, query_order
+from keyhole.audit.base import OrderSteps, Proof, RankUsed, Status, query_order
 from keyhole.audit.known import Claim, Known, Rule, ShownOpen
 from keyhole.audit.rules.order_cases import MEMBERS, CutLine, GroupRank, decided, rows_of
 from keyhole.audit.rules.order_open import everybody_open
+from keyhole.audit.shown_numbers import outward
 from keyhole.audit.width import Within, written
 from keyhole.basis.bits import Words
 from keyhole.evidence import Contradiction, OrderFact, System

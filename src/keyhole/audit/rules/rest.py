@@ -14,9 +14,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Proof, RestOfSum, Status, outward, query_order
+from keyhole.audit.base import Proof, RestOfSum, Status, query_order
 from keyhole.audit.known import Claim, Known
-from keyhole.audit.rules.settle import settled
+from keyhole.audit.rules.settle import settled, tells
+from keyhole.audit.shown_numbers import outward
 from keyhole.evidence import Constraint, System
 from keyhole.transcript import simplest_decimal
 
@@ -74,7 +75,8 @@ def _left(
     steps = RestOfSum(column, c.number, share * c.scale, share * c.offset, others, before)
     proof = Proof(known.number(system), weights, rule=REST if others else ALONE, rest=steps)
     if c.equation and lo is not None and hi is not None:
-        return settled(row, column, (lo, hi), proof, known.grid(column), rounded=bool(c.judged_as))
+        claim = settled(row, column, (lo, hi), proof, known.grid(column), rounded=bool(c.judged_as))
+        return claim if tells(claim, known.grid(column)) else None
     return _claim(row, column, lo, hi, proof, known)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from math import isqrt
 
-from keyhole.audit.base import Proof, Status, outward
+from keyhole.audit.base import Proof, Status
 from keyhole.audit.known import Claim
+from keyhole.audit.shown_numbers import outward
 from keyhole.grid import Grid
 from keyhole.transcript import simplest_decimal
 
@@ -27,7 +28,7 @@ def settled(
     """A claim about a value that lies between `ends` by an identity, blurred by floating-point sums or by rounding.
 
     Exposed, if one number of the column is left, or if nothing is `rounded` and the range is below 1 % of the value;
-    else inferred. Without answers (`ends` None) the value is determined, and not at hand.
+    else inferred, within what is declared. Without answers (`ends` None) the value is determined, and not at hand.
 
     >>> proof, pay = Proof(0, {"1": Fraction(1)}), (Fraction("4.995"), Fraction("5.005"))
     >>> str(settled(0, "pay", pay, proof, Grid(Fraction(1)), rounded=True).value)
@@ -40,7 +41,7 @@ def settled(
     only = grid.sole(*ends) if grid.step is not None else None
     if only is not None:
         ends = (only, only)
-    lo, hi = ends
+    lo, hi = _declared(ends, grid)
     value, width = simplest_decimal(lo, hi), hi - lo
     low, high = (value, value) if Fraction(value) == lo == hi else outward(lo, hi)
     if width == 0:
@@ -50,6 +51,27 @@ def settled(
     if width <= max(Fraction(1), abs(lo)) * FINE:
         low = high = value
     return Claim(row, column, Status.EXPOSED, value, low, high, proof)
+
+
+def tells(claim: Claim, grid: Grid) -> bool:
+    """Does a claim say more of a value than that it is one that the column can hold?
+
+    >>> grid, ends = Grid(None, lo=Fraction(0)), (Fraction(-5), Fraction(5))
+    >>> some = settled(0, "pay", ends, Proof(0, {}), grid, rounded=True)
+    >>> tells(some, grid), tells(some, Grid(None, lo=Fraction(0), hi=Fraction(4)))
+    (True, False)
+    """
+    if claim.status is Status.EXPOSED or claim.allowed or claim.excluded:
+        return True
+    ends = [None if end is None else Fraction(end) for end in (claim.lo, claim.hi)]
+    return grid.between(*ends) != grid.between(None, None)
+
+
+def _declared(ends: tuple[Fraction, Fraction], grid: Grid) -> tuple[Fraction, Fraction]:
+    """What of a range lies inside the declared one; all of it where nothing does, which is told elsewhere."""
+    low = ends[0] if grid.lo is None else max(ends[0], grid.lo)
+    high = ends[1] if grid.hi is None else min(ends[1], grid.hi)
+    return (low, high) if low <= high else ends
 
 
 def exact_root(square: Fraction) -> Fraction | None:

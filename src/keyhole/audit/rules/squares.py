@@ -13,10 +13,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.audit.base import Proof, SquareSums, Status, outward
+from keyhole.audit.base import Proof, SquareSums, Status
 from keyhole.audit.known import Claim, Known
 from keyhole.audit.rules.linear import linear_proof
 from keyhole.audit.rules.settle import exact_root, root_ends, settled
+from keyhole.audit.shown_numbers import outward
 from keyhole.evidence import Constraint, System
 from keyhole.predicate import Predicate
 from keyhole.transcript import simplest_decimal

@@ -37,6 +37,10 @@ from keyhole.defend.tables.quantity import Dose, Quantity
 from keyhole.errors import BudgetExhausted, UnsupportedQuery
 from keyhole.predicate import Scalar
 
+AGAIN = 2  # what is known is bought again if its variance is more than so many times that of a purchase
+WIDE = "bought anew: the bar of what was released before is over 1.4 times that of this purchase, or over half of all"
+WIDER = "bought anew: the bar of what was released before is wider than the accuracy asked for"
+
 
 @dataclass(slots=True, eq=False)
 class Chooser:
@@ -167,6 +171,7 @@ class Chooser:
         free: list[Found] = []
         open_parts: list[tuple[Keys, AskedPart]] = []
         share: Fraction | None = None
+        anew = False
         poor = self.holdings.ledger.left(analyst) <= 0  # nothing better can be bought
         for keys, part, ways in known:
             vague = bool(ways) and mark not in self.listed and self.useful.vague(ways[0])
@@ -180,23 +185,30 @@ class Chooser:
                 return NotSold("the plan for the whole file gave this answer up: ask it by itself")
             if share is None:
                 share = self.share(analyst)
-            if ways and not vague and not self._worse(ways[0], part, share):
+            if ways and not vague and not self._worse(ways[0], part, share / _sets(known)):
                 free.append(ways[0])
             else:
                 open_parts.append((keys, part))
+                anew |= bool(ways)
         if not open_parts or share is None:
             return Chosen(tuple(free), how=why_free(free, self.holdings))
         orders, quantiles = self._buy(question, [part for _, part in open_parts], share)
         asked = [part.wanted for _, part in open_parts if part.wanted.kind == "quantile"]
         trees = {tree_mark(wanted) for wanted in asked if self.by_tree(wanted, asked)}
-        chosen = Chosen(tuple(free), tuple(orders), tuple(quantiles), *spoken_orders(orders, quantiles, trees))
+        how, notes, more = spoken_orders(orders, quantiles, trees)
+        notes = (*notes, WIDE) if anew else notes
+        chosen = Chosen(tuple(free), tuple(orders), tuple(quantiles), how, notes, more)
         return self._useful(question, chosen, [part for _, part in open_parts])
 
     def _worse(self, found: Found, part: AskedPart, share: Fraction) -> bool:
-        """Is what is known worse than what the share would buy by itself?"""
+        """Is what is known so much worse than what the share would buy by itself that it is worth paying again?
+
+        Shares drift upwards with every question that was free, so without a margin the same table would be bought again
+        for nothing but its rounding.
+        """
         fresh = with_order(Generation(self.holdings.n), self._order(part, share, None, number_allowed=False))
         bought, held = variances(part.laid, fresh), variances(found.laid, found.generation)
-        return any(held[m] > bought.get(m, 0.0) for m in held)
+        return any(held[m] > AGAIN * bought.get(m, 0.0) for m in held)
 
     def _order(
         self, part: AskedPart, share: Fraction, question: AskedStatement | None, *, number_allowed: bool
@@ -272,6 +284,7 @@ class Chooser:
         analyst: str | None, *, again: bool,
     ) -> Chosen | NotSold:  # fmt: skip
         beta, free, orders, quantiles, alternatives = self.terms.beta, [], [], [], []
+        anew = False
         for _, part, ways in known:
             if part.wanted.kind == "quantile":
                 epsilon = epsilon_for_ranks(target, beta, self.columns.number(part.wanted.column).steps + 1)
@@ -279,6 +292,7 @@ class Chooser:
                 fits = [way for way in ways if way.quantile is not None and way.quantile.ranks(beta) <= target]
                 free += fits[:1]
                 quantiles += [] if fits else [(part.wanted, loss)]
+                anew |= bool(ways) and not fits
                 continue
             fits = [way for way in ways if good_enough(way.laid, way.generation, target, beta)]
             if fits:
@@ -286,10 +300,12 @@ class Chooser:
                 continue
             order, generation, told = self._rent_or_buy(question, part, target, again=again and bool(ways))
             orders.append((order, generation))
+            anew |= bool(ways)
             alternatives += told
         if not orders and not quantiles:
             return Chosen(tuple(free), how=why_free(free, self.holdings))
         how, notes, more = spoken_orders(orders, quantiles)
+        notes = (*notes, WIDER) if anew else notes
         return Chosen(tuple(free), tuple(orders), tuple(quantiles), how, notes, (*more, *alternatives))
 
     def _rent_or_buy(
@@ -340,6 +356,18 @@ class Chooser:
             reasons.append(self.useful.why_no_quantile(wanted, loss, price, tree=self.by_tree(wanted, ranked)))
         found = next((reason for reason in reasons if reason), "")
         return NotSold(found) if found else chosen
+
+
+def _sets(known: Sequence[tuple[Keys, AskedPart, list[Found]]]) -> int:
+    """Among how many purchases a share is divided, if everything had to be bought."""
+    ranked = sum(part.wanted.kind == "quantile" for _, part, _ in known)
+    asked = {part.laid.names for _, part, ways in known if part.wanted.kind != "quantile" and not _given(ways)}
+    return max(1, ranked + len(asked))
+
+
+def _given(ways: Sequence[Found]) -> bool:
+    """Is it public?"""
+    return bool(ways) and not variances(ways[0].laid, ways[0].generation)
 
 
 def _worst(found: Mapping[Quantity, float]) -> float:

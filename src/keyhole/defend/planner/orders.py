@@ -43,8 +43,8 @@ class Purchase:
 
     @property
     def form(self) -> PurchaseForm:
-        """A table, or one number."""
-        return "table" if self.laid is None else "number"
+        """A table, or one number; a table over no axis has one cell, so nobody can move two of them."""
+        return form_over(self.axes) if self.laid is None else "number"
 
     def loss(self, neighbours: Neighbours) -> Loss:
         """The price."""
@@ -69,11 +69,24 @@ class Purchase:
         return f"a table of {what} over {over} ({self.law})"
 
 
+def form_over(axes: Sequence[CutAxis]) -> PurchaseForm:
+    """What a table over these axes is priced as.
+
+    With K rows a person, replaced by m' of K where there were m, the one cell of everybody moves by |m - m'| <= K in
+    the count and by at most (m + m') reach in a sum; c (m - m')^2 + S (m + m')^2 is convex, so largest at a corner:
+    K^2 max(c + S, 4S), which is K^2 times the price of one number, and not of two cells.
+
+    >>> form_over(())
+    'number'
+    """
+    return "table" if axes else "number"
+
+
 def sized(
     spend: Fraction, axes: Sequence[CutAxis], quantities: Sequence[Quantity], law: NoiseLaw, neighbours: Neighbours
 ) -> Purchase:
     """The table that costs at most `spend`."""
-    doses = tuple(noise_for(spend, quantities, law, "table", neighbours))
+    doses = tuple(noise_for(spend, quantities, law, form_over(axes), neighbours))
     return Purchase(tuple(sorted(axes, key=lambda a: a.key)), doses, law)
 
 

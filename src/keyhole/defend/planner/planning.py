@@ -16,6 +16,7 @@ from keyhole.defend.ledger import Ledger
 from keyhole.defend.load import asking_schema
 from keyhole.defend.loss import rounded_down
 from keyhole.defend.noise import NoiseSource, door
+from keyhole.defend.planner.affordable import affordable
 from keyhole.defend.planner.asks import AskedStatement, asked
 from keyhole.defend.planner.choice import Chooser, Chosen, NotSold
 from keyhole.defend.planner.clipping import ClippingAdvice, buy_clipping
@@ -182,7 +183,9 @@ class Planning:
                     f"what was released before would answer this, and being told of it would pass the cap of {analyst}"
                 )
                 return self.refused(asked.sql, Refused(why), analyst)
-        except (BudgetExhausted, PrivacyParameterError) as error:
+        except BudgetExhausted as error:
+            return self.refused(asked.sql, Refused(f"{error}{self._affordable(asked, analyst)}"), analyst)
+        except PrivacyParameterError as error:
             return self.refused(asked.sql, Refused(str(error)), analyst)
         return self._answered(asked, chosen, ledger.spent() - before, analyst)
 
@@ -348,10 +351,15 @@ class Planning:
             unit, cap = self.chooser.unit, float(self.setting.ledger.cap.total.amount)
             why = (
                 f"this would cost {unit} {float(cost):.6g} and {float(rest):.6g} would be left of {cap:.6g}: ask for "
-                "less accuracy or raise the budget"
+                f"less accuracy or raise the budget{self._affordable(read, analyst)}"
             )
             return Priced(read.sql, Fraction(0), "", Refused(why))
         return Priced(read.sql, cost, chosen.how, None, (*chosen.notes, *chosen.alternatives))
+
+    def _affordable(self, read: PlannedStatement, analyst: str | None) -> str:
+        if read.question.unknown or read.question.ranked:
+            return ""
+        return affordable(self.chooser, read.question, read.mark, analyst)
 
     def _ranks_priced(self, read: PlannedStatement, analyst: str | None) -> Priced:
         if released_groups(read.question, self.chooser, analyst) is not None:

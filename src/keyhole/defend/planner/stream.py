@@ -76,9 +76,12 @@ class StreamPlan:
         first = next(m for m in self.expected if self.waits_for(m, analyst))
         unit, share = self.stream.chooser.unit, float(self.stream.terms.spend)
         if mark != first:
-            return Priced(sql, Fraction(0), "from the plan for the whole file")
+            return Priced(
+                sql, Fraction(0), "from the plan for the whole file, whose price stands at its first statement"
+            )
         how = (
-            f"a plan for {len(self.expected)} statements: {share:.0%} of what is left, {unit} {float(spend):.4g}, "
+            f"the price of a plan for all {len(self.expected)} statements together, not of this one: {share:.0%} of "
+            f"what is left, {unit} {float(spend):.4g}, "
             f"{float(PILOT_SHARE):.0%} of it for a pilot; tables follow from the pilot (--spend says how much)"
         )
         return Priced(sql, spend, how)

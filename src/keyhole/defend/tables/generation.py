@@ -59,9 +59,7 @@ class Generation:
 
     def value(self, quantity: Quantity, asked: Functional) -> Floats:
         """The estimate for every group."""
-        table = self.of(quantity).estimate(asked.names)
-        assert table is not None
-        return asked.within(table)
+        return asked.within(self.of(quantity).table(asked.names, asked.sizes))
 
     def law(self, quantity: Quantity, asked: Functional) -> ErrorLaw:
         """Of the error of each group; where groups differ, one whose bar is at least that of each."""

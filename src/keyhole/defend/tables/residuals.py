@@ -109,11 +109,22 @@ class Inference:
 
     def estimate(self, names: Names) -> Floats | None:
         """The best estimate of the whole table over these axes; None if nothing is known of an axis."""
+        if any(name not in self.sizes for name in names):
+            return None
+        return self.table(names, [self.sizes[name] for name in names])
+
+    def table(self, names: Names, shape: Sequence[int]) -> Floats:
+        """The best estimate over axes of so many cells each. What nothing is known of counts as even: that is right for
+        a question to which it does not matter (`variance` is finite), such as one that keeps every cell of an axis.
+
+        >>> everybody = Inference()
+        >>> everybody.add((), np.array(12.0), 1.0)
+        >>> everybody.table(("sex",), [3]).sum().item(), everybody.variance(("sex",), [Profile(1.0, 0.0)])
+        (12.0, 1.0)
+        """
         if names not in self.made:
-            if any(name not in self.sizes for name in names):
-                return None
-            shape = tuple(self.sizes[name] for name in names)
-            total = np.zeros(shape)
+            sizes = dict(zip(names, shape, strict=True))
+            total = np.zeros(tuple(shape))
             for keep in subsets(names):
                 if not keep and self.known is not None:
                     here = np.array(self.known)
@@ -121,8 +132,8 @@ class Inference:
                     here = self.moments[keep] / self.info[keep]
                 else:
                     continue
-                spread = [self.sizes[name] if name in keep else 1 for name in names]
-                total += here.reshape(spread) / prod(self.sizes[name] for name in names if name not in keep)
+                spread = [sizes[name] if name in keep else 1 for name in names]
+                total += here.reshape(spread) / prod(sizes[name] for name in names if name not in keep)
             self.made[names] = total
         return self.made[names]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from keyhole.evidence import OF_TABLE
 from keyhole.report.html.charts import Narrowed, heat_map, range_chart
 from keyhole.report.html.growth import first_said, growth
 from keyhole.report.html.markup import Markup, folded, limited, lines, name, table, tag
@@ -74,19 +75,25 @@ def findings(verdict: Mapping[str, Any]) -> Iterator[Markup]:
         yield tag(
             "input", class_="find", type="search", placeholder="find a name, a column, a query", data_among="found"
         )
-    cards = limited(map(_card, found[:SHOWN]), MOST)
+    by_row = verdict.get("people") != verdict.get("records")
+    cards = limited((_card(f, _named(f, by_row=by_row)) for f in found[:SHOWN]), MOST)
     yield tag("div", *cards, id="found")
     rest = found[len(cards) :]
     if rest:
-        rows = [(name(_who(f["record"])), f["column"], f["status"], _known(f)) for f in rest[:2000]]
+        rows = [(name(_named(f, by_row=by_row)), f["column"], f["status"], _known(f)) for f in rest[:2000]]
         more = f" (the first {len(rows):,} of {len(rest):,})" if len(rest) > len(rows) else ""
         yield folded(f"{len(rest):,} more{more}", table(("who", "column", "status", "what is known"), rows))
 
 
-def _card(finding: Mapping[str, Any]) -> Markup:
+def _named(item: Mapping[str, Any], *, by_row: bool) -> str:
+    """The id; where ids repeat, and it is about one record, with its row."""
+    return _who(item["record"]) + (f" (row {item['row']})" if by_row and "row" in item and not item.get("form") else "")
+
+
+def _card(finding: Mapping[str, Any], who: str) -> Markup:
     status = finding["status"]
     said = f": {finding.get('form') or finding['column']} {_known(finding)}"
-    parts = [tag("h3", name(_who(finding["record"])), said, tag("span", status, class_=f"pill {status}"))]
+    parts = [tag("h3", name(who), said, tag("span", status, class_=f"pill {status}"))]
     if finding.get("why"):
         parts.append(tag("pre", lines(_cut("\n".join(finding["why"]), LONG))))
     if finding.get("singled_out"):
@@ -132,21 +139,23 @@ def _groups(verdict: Mapping[str, Any]) -> Iterator[Markup]:
 
 def ranges(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     """What was known of each value before, and is now."""
+    by_row = verdict.get("people") != verdict.get("records")
     for column in verdict["source"]["private"] or dict.fromkeys(i["column"] for i in verdict["intervals"]):
-        found = [s for s in map(_span, (i for i in verdict["intervals"] if i["column"] == column)) if s is not None]
+        items = [i for i in verdict["intervals"] if i["column"] == column]
+        found = [s for s in (_span(i, _named(i, by_row=by_row)) for i in items) if s is not None]
         if not found:
             continue
         found.sort(key=lambda s: ({"exposed": 0, "inferred": 1}.get(s.status, 2), s.hi - s.lo))
-        caption = f"What the log and what is known beforehand leave of {column}: {_of(found)}."
+        caption = f"What the log and what is known beforehand leave of {column}: {_of(found, by_row=by_row)}."
         yield range_chart(found[:PICTURED], column, ("",), caption)
 
 
-def _of(spans: Sequence[Narrowed]) -> str:
+def _of(spans: Sequence[Narrowed], *, by_row: bool) -> str:
     shown = f"the {PICTURED} narrowest of " if len(spans) > PICTURED else ""
-    return f"{shown}{counted(len(spans), 'person', 'people')}"
+    return f"{shown}{counted(len(spans), *(('record', 'records') if by_row else ('person', 'people')))}"
 
 
-def _span(item: Mapping[str, Any]) -> Narrowed | None:
+def _span(item: Mapping[str, Any], who: str) -> Narrowed | None:
     """A range of numbers that says more than what was known, or one value."""
     ends = [_float(item["lo"], -INFINITE), _float(item["hi"], INFINITE)]
     prior = [_float(item["prior"][0], -INFINITE), _float(item["prior"][1], INFINITE)]
@@ -154,7 +163,7 @@ def _span(item: Mapping[str, Any]) -> Narrowed | None:
         return None
     known = (prior[0], prior[1]) if abs(prior[0]) != INFINITE or abs(prior[1]) != INFINITE else None
     outer = "" if item.get("tight", True) else "outer, not shown to be reached"
-    return Narrowed(_who(item["record"]), ends[0], ends[1], known, item["status"], (outer,))
+    return Narrowed(who, ends[0], ends[1], known, item["status"], (outer,))
 
 
 def _float(value: Any, infinite: float) -> Any:
@@ -202,6 +211,9 @@ def _warned(verdict: Mapping[str, Any]) -> Iterator[Markup]:
     """Judged, and perhaps not what was meant."""
     reasons: dict[str, list[Mapping[str, Any]]] = {}
     for each in verdict.get("warnings", []):
+        if each["query"].startswith(OF_TABLE):
+            yield tag("p", each["reason"])
+            continue
         reasons.setdefault(each["reason"], []).append(each)
     meant = [(f"{reason}; is that what was meant?", several) for reason, several in reasons.items()]
     yield from limited((_unjudged(reason, several) for reason, several in meant), MOST // 4)

@@ -3,7 +3,7 @@
 The child is this module (`python -m keyhole.solve.integers.apart`), started at the first call and kept, since loading
 OR-tools costs more than most searches. It reads pickled calls from its parent and writes pickled results, over a pipe
 between two ends of one program. It ends with the pipe, and is ended where a call is interrupted; a call that may be
-stopped (`apart_until_stopped`) gives what it has.
+stopped (`apart_until_stopped`) gives what it has. Where it dies of itself (out of memory) that call fails alone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import IO, Any, TypeVar
 
-from keyhole.errors import MissingExtra
+from keyhole.errors import MissingExtra, SolverEnded
 from keyhole.solve.integers.stopping import SIGNAL, STOPPED, listen, stopping
 
 T = TypeVar("T")
@@ -73,7 +73,7 @@ atexit.register(_CHILD.end)
 def apart(work: Callable[..., T], *given: object) -> T:
     """What a function gives, called in the other process; it and its arguments are pickled.
 
-    Raises MissingExtra where OR-tools is not installed, and what the function raises.
+    Raises MissingExtra where OR-tools is not installed, SolverEnded where the process died, and what `work` raises.
 
     >>> apart(max, 1, 2)
     2
@@ -101,7 +101,7 @@ def _exchange(pipes: tuple[IO[bytes], IO[bytes]], job: bytes) -> tuple[bool, Any
         to.flush()
         reply: tuple[bool, Any] = pickle.load(back)
     except (EOFError, BrokenPipeError, pickle.UnpicklingError):
-        raise RuntimeError("the CP-SAT process ended before it answered; is there memory enough?") from None
+        raise SolverEnded from None
     return reply
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from fractions import Fraction
 from typing import TypeAlias
 
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Columns
+from keyhole.knowledge import Columns, PrivateColumn
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.tables.duckdb.dialect import no_header
 from keyhole.tables.duckdb.roster import first
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
+LARGE = 10**15
+OUTSIDE, OFF_STEP = "lies outside what", "is not on the step that"  # was declared
 
 
 def check_names(there: Sequence[str], roles: Columns, absent: tuple[str, ...]) -> None:
@@ -79,34 +82,69 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
         declared = roles.private.get(column.name)
         if column.role is not Role.PRIVATE or declared is None:
             continue
-        wrong = []
-        if declared.min is not None:
-            wrong.append(f"{name} < {literal(declared.min)}")
-        if declared.max is not None:
-            wrong.append(f"{name} > {literal(declared.max)}")
-        if declared.step is not None and column.kind.numeric:
-            base = literal(declared.min if declared.min is not None else Decimal(0))
-            wrong.append(f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {literal(declared.step)} <> 0")
-        if declared.values is not None:
-            wrong.append(f"{name}::VARCHAR NOT IN ({', '.join(literal(v) for v in declared.values)})")
         if (declared.min is not None or declared.max is not None) and not column.kind.numeric:
             raise ConfigError(f"{column.name!r} holds {column.kind}, so it takes values = [...], not a range")
-        if wrong:
-            at = first(con, f"SELECT rowid FROM loaded WHERE {' OR '.join(wrong)} LIMIT 1")
-            if at:
-                raise DataError(
-                    f"column {column.name!r}, row {int(at[0]) + 1}: its value lies outside what was declared "
-                    f"for it; widen the declaration or mend the data",
-                    told=f"column {column.name!r} holds a value outside what was declared for it",
-                )
+        wrong = _first_wrong(con, column, declared)
+        if wrong is not None:
+            row, how = wrong
+            raise DataError(
+                f"column {column.name!r}, row {row + 1}: its value {how} was declared "
+                f"for it; widen the declaration or mend the data",
+                told=f"column {column.name!r} holds a value outside what was declared for it",
+            )
         if declared.step is not None and column.kind is Kind.DOUBLE:
             _put_on_grid(con, column.name)
+
+
+def _first_wrong(con: Connection, column: Column, declared: PrivateColumn) -> tuple[int, str] | None:
+    """The first row whose value is not as declared, and how; large numbers in fractions, others by the engine."""
+    name, outside, off_step = quote_name(column.name), [], ""
+    if column.kind.numeric and _large(con, name, declared):
+        return _first_off(con, name, declared)
+    if declared.min is not None:
+        outside.append(f"{name} < {literal(declared.min)}")
+    if declared.max is not None:
+        outside.append(f"{name} > {literal(declared.max)}")
+    if declared.step is not None and column.kind.numeric:
+        base = literal(declared.min if declared.min is not None else Decimal(0))
+        off_step = f"(CAST({name} AS DECIMAL(38, 9)) - {base}) % {literal(declared.step)} <> 0"
+    if declared.values is not None:
+        outside.append(f"{name}::VARCHAR NOT IN ({', '.join(literal(v) for v in declared.values)})")
+    for conditions, how in ((" OR ".join(outside), OUTSIDE), (off_step, OFF_STEP)):
+        at = first(con, f"SELECT rowid FROM loaded WHERE {conditions} LIMIT 1") if conditions else None
+        if at:
+            return int(at[0]), how
+    return None
+
+
+def _large(con: Connection, name: str, declared: PrivateColumn) -> bool:
+    """Is some number beyond what all types of the engine hold with nine digits after the point?"""
+    said = [abs(v) for v in (declared.min, declared.max, declared.step) if v is not None]
+    if not said or declared.values is not None:
+        return False
+    at = first(con, f"SELECT 1 FROM loaded WHERE abs(CAST({name} AS DOUBLE)) >= {LARGE} LIMIT 1")
+    return at is not None or max(said) >= LARGE
+
+
+def _first_off(con: Connection, name: str, declared: PrivateColumn) -> tuple[int, str] | None:
+    """The same in fractions, row by row. Cost: a pass over the column in Python."""
+    low, high, step = (None if v is None else Fraction(v) for v in (declared.min, declared.max, declared.step))
+    cursor = con.execute(f"SELECT rowid, {name}::VARCHAR FROM loaded WHERE {name} IS NOT NULL")
+    while rows := cursor.fetchmany(10_000):
+        for at, text in rows:
+            value = Fraction(text)
+            off = step is not None and round(value - (low or 0), 9) % step != 0
+            if (low is not None and value < low) or (high is not None and value > high):
+                return int(at), OUTSIDE
+            if off:
+                return int(at), OFF_STEP
+    return None
 
 
 def _put_on_grid(con: Connection, name: str) -> None:
     """Values of DOUBLE that lie on a declared grid up to dust are the numbers of the grid: 0.1 * 3 is 0.3 then."""
     column = quote_name(name)
-    near = f"CAST(CAST({column} AS DECIMAL(38, 9)) AS {type_of(con, name)})"
+    near = f"CAST(TRY_CAST({column} AS DECIMAL(38, 9)) AS {type_of(con, name)})"  # NULL for numbers too large for dust
     con.execute(f"UPDATE loaded SET {column} = {near} WHERE {column} <> {near}")
 
 

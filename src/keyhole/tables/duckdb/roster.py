@@ -32,7 +32,7 @@ from keyhole.predicate import (
     quote_name,
     to_sql,
 )
-from keyhole.query import Query, Statement
+from keyhole.query import COUNTED, OrderTerm, Query, Statement
 from keyhole.schema import Role, Schema, WholeTableColumn
 from keyhole.tables.base import GroupKey, ProbeTable, Rows
 from keyhole.tables.duckdb.patterns import group
@@ -148,6 +148,25 @@ class DuckDBRoster:
         """The public key values that occur, for each grouping set."""
         public = [p for p in _conjuncts(statement.where) if not self._private(p)]
         return self._keys(self._con, "people", statement, conjunction(*public), private=False)
+
+    def ranked(self, statement: Statement, order: Sequence[OrderTerm]) -> list[tuple[GroupKey, int]]:
+        """The groups of a statement under its public conditions with their rank in a public order, the first first."""
+        public = [p for p in _conjuncts(statement.where) if not self._private(p)]
+        named = {k.sql: quote_name(f"keyhole {i}") for i, k in enumerate(statement.keys)}
+        columns = [f"{k.sql} AS {quote_name(k.column)}" for k in statement.keys if k.column is not None]
+        listed = [*(f"{sql} AS {name}" for sql, name in named.items()), *columns, f'{COUNTED} AS "keyhole count"']
+        where = to_sql(conjunction(*public))
+        groups = f"(SELECT {', '.join(listed)} FROM people WHERE {where} GROUP BY {', '.join(named)})"
+        places = {**named, COUNTED: '"keyhole count"'}
+        ways = {False: "ASC", True: "DESC"}
+        ends = {False: "NULLS LAST", True: "NULLS FIRST"}
+        terms = [f"{places.get(s.sql, s.sql)} {ways[s.descending]} {ends[s.nulls_first]}" for s in order]
+        over = f"ORDER BY {', '.join(terms)}" if terms else ""
+        keys = ", ".join(_spelled(self._con, groups, list(named.values())))
+        text = f'SELECT {keys}, RANK() OVER ({over}) AS "keyhole rank" FROM {groups} ORDER BY "keyhole rank"'
+        rows = self._con.execute(text).fetchall()
+        names = [k.name for k in statement.keys]
+        return [({k: plain_value(v) for k, v in zip(names, row[:-1], strict=True)}, int(row[-1])) for row in rows]
 
     def figure(self, query: Query) -> Decimal | bool | None:
         """The answer of a query that looks at public things only: its rendering, run over `people`."""

@@ -98,6 +98,15 @@ class DuckDBSource(DuckDBRoster):
             return self.keys(statement)  # public altogether
         return self._keys(self.connection, "everything", statement, statement.where, private=True)
 
+    def strays(self, table: str) -> str:
+        """How many rows of a table of people's rows belong to nobody, in words; empty if none."""
+        from keyhole.tables.duckdb.strays import strays
+
+        related = self.schema.table_named(table)
+        if related is None or related.dimension:
+            return ""
+        return strays(self.connection, "everything", self.schema, related)
+
     def values(self, column: str) -> PrivateValues:
         """A private numeric column in row order, as exact decimals where it has them."""
         name = quote_name(column)

@@ -114,6 +114,18 @@ class Survey:
         name = quote_name(column)
         return self._con.execute(f"SELECT min({name}), max({name}) FROM {self._origins[table][0]}").fetchall()[0]
 
+    def refers(self, table: str, column: str, other: str) -> bool:
+        """Is every value of a column one that another table has in its column of that name? False if not comparable."""
+        name, (mine, _), (theirs, _) = quote_name(column), self._origins[table], self._origins[other]
+        try:
+            found = self._con.execute(
+                f"SELECT count(*) FROM (SELECT {name} AS k FROM {mine}) ANTI JOIN (SELECT {name} AS k FROM {theirs}) "
+                "USING (k) WHERE k IS NOT NULL"
+            ).fetchall()
+        except duckdb.Error:
+            return False
+        return bool(found[0][0] == 0)
+
     def _opened(self, file: Path, life: ExitStack) -> dict[str, tuple[str, bool]]:
         plain = prepared(file, self.layout, (), life)
         assert isinstance(plain, Path)

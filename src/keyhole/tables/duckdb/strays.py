@@ -1,0 +1,57 @@
+"""Rows of people that belong to nobody: their key is not that of anybody, perhaps for a blank or a capital."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import duckdb
+
+from keyhole.predicate import held_as, literal, quote_name
+from keyhole.schema import Kind, Related, Schema
+from keyhole.tables.duckdb.roster import first
+
+
+def strays(con: duckdb.DuckDBPyConnection, people: str, schema: Schema, related: Related) -> str:
+    """How many rows of a table belong to nobody by any of its keys, for the custodian; empty if all are somebody's.
+
+    A key is quoted only where it is public. Cost: one look-up a row and key.
+    """
+    table = held_as(related.name)
+    nobody = " AND ".join(f"NOT {_matches(own, other, people)}" for own, other in related.keys)
+    near = " OR ".join(_matches(own, other, people, _loose) for own, other in _texts(related)) or "FALSE"
+    own = related.keys[0][0]
+    found = first(
+        con,
+        f"SELECT count(*), count(*) FILTER (WHERE {nobody}), count(*) FILTER (WHERE {nobody} AND ({near})), "
+        f"min({quote_name(own)}::VARCHAR) FILTER (WHERE {nobody} AND ({near})), "
+        f"min({quote_name(own)}::VARCHAR) FILTER (WHERE {nobody}) FROM {table} r",
+    )
+    if not found or not found[1]:
+        return ""
+    rows, lost, nearly, *examples = found
+    said = f"{related.name}: {lost:,} of {rows:,} rows belong to nobody in {schema.table}"
+    if nearly:
+        said += f"; the key of {nearly:,} differs only by capitals or blanks from one that occurs"
+    column = related.find(own)
+    example = next((each for each in examples if each is not None), None)
+    public = not related.secret and column is not None and not column.secret
+    return f"{said} (such as {literal(example)})" if public and example is not None else said
+
+
+def _texts(related: Related) -> list[tuple[str, str]]:
+    kinds = {c.name: c.kind for c in related.columns}
+    return [(own, other) for own, other in related.keys if kinds.get(own) is Kind.TEXT]
+
+
+def _same(sql: str) -> str:
+    return sql
+
+
+def _loose(sql: str) -> str:
+    return f"lower(trim({sql}))"
+
+
+def _matches(own: str, other: str, people: str, as_: Callable[[str], str] = _same) -> str:
+    """Is the key of a row that of somebody? A row without a key is nobody's."""
+    theirs = f"SELECT {as_(quote_name(other))} FROM {people} WHERE {quote_name(other)} IS NOT NULL"
+    return f"coalesce({as_('r.' + quote_name(own))} IN ({theirs}), FALSE)"

@@ -1,0 +1,58 @@
+"""Where a person has several records, records are called so, and it is said which of them is meant."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from keyhole.audit.base import Exposure
+from keyhole.audit.examine import examine
+from keyhole.report.as_json import as_json
+from keyhole.report.html.audit import findings, ranges
+from keyhole.report.plain import plain
+from keyhole.report.sentence import sentence
+from keyhole.report.text import text
+
+VISITS = pa.table(
+    {
+        "pid": ["P1", "P1", "P2", "P3", "P3"],
+        "visit": [1, 2, 3, 4, 5],
+        "month": [1, 2, 2, 3, 3],
+        "cost": [10, 20, 30, 40, 50],
+    }
+)
+LOG = ["SELECT month, SUM(cost) FROM t GROUP BY month"]
+
+
+@pytest.fixture(scope="module")
+def found() -> Exposure:
+    return examine(LOG, data=VISITS, id="pid", private="cost:0..1000")
+
+
+def test_ranges_are_counted_by_record(found: Exposure) -> None:
+    assert "2 of 3 people are exposed" in sentence(plain(found))
+    assert "A narrower range than was declared follows for 4 records." in sentence(plain(found))
+
+
+def test_which_record_is_said_where_an_id_has_several(found: Exposure) -> None:
+    said = text(plain(found))
+    assert "Q1.1 = P1's cost (row 1) = 10" in said
+    assert "  P2: cost lies in [0, 50]" in said
+    assert "the other record of Q1.3 is at least 0 (known); so cost of any of P3 (row 4), P3 (row 5) is" in said
+    assert "the other person" not in said
+
+
+def test_the_html_report_says_it_too(found: Exposure) -> None:
+    written = as_json(plain(found), ())
+    assert "P1 (row 1)" in "".join(map(str, findings(written)))
+    drawn = "".join(map(str, ranges(written)))
+    assert "P3 (row 5)" in drawn
+    assert "5 records" in drawn
+
+
+def test_people_with_one_record_each_stay_people() -> None:
+    alone = VISITS.set_column(0, "pid", pa.array(list("abcde")))
+    said = text(plain(examine(LOG, data=alone, id="pid", private="cost:0..1000")))
+    assert "follows for 4 people." in said
+    assert "the other person of Q1.3" in said
+    assert "(row " not in said
