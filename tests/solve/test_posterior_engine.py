@@ -92,7 +92,7 @@ def test_a_swap_leaves_a_mode_that_single_steps_do_not() -> None:
         np.array([[0.0], [1.0], [0.0], [1.0]]), np.log(np.full(4, 0.5)), np.ones(63, dtype=np.int8), y, -free, free,
         np.full(63, 0.3),
     )  # fmt: skip
-    found = sample_tables(units, rng=np.random.default_rng(1), sweeps=600, first=np.array([0, 1]))
+    found = sample_tables(units, rng=np.random.default_rng(1), sweeps=600, near=np.array([1.0, 0.0, 0.0, 1.0]))
     assert found is not None
     assert np.abs(found.chances - brute(units)).max() < 0.02
 
