@@ -100,7 +100,7 @@ def test_numbers_of_38_digits_are_held_against_what_is_declared_exactly(
     assert {f.who: f.value for f in found.exposed} == {"p2": values[2] * unit}
     with pytest.raises(DataError, match="outside what was declared"):
         judged(log, table, told.format(max(values) * unit - unit), tmp_path)
-    with pytest.raises(DataError, match="outside what was declared"):
+    with pytest.raises(DataError, match="not on the step that was declared"):
         judged(log, table, f"min = {-3 * unit - 1}\nmax = {3 * unit}\nstep = {unit}", tmp_path)
 
 
