@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# several test processes on few cores (three on two: some wait for disks and children): threads of BLAS would only spin
+# two test processes on few cores: threads of BLAS would only spin against each other
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_WAIT_POLICY ?= passive
 export OPENBLAS_THREAD_TIMEOUT ?= 4
@@ -46,7 +46,7 @@ quick: $(VENV)/.dev   ## under a minute: lint, layers, and the fast tests (all b
 # tests start hundreds of commands; compiled files are theirs even where PYTHONDONTWRITEBYTECODE forbids to leave any
 test: check $(VENV)/.browser  ## everything CI runs: check, unit, laws, doctests, end to end; names its 20 slowest
 	$(BIN)/python -m compileall -q src
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not soak" --durations=20
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not soak" --durations=20
 
 soak: $(VENV)/.dev    ## every test with all its examples, and the long statistical ones
 	KEYHOLE_EFFORT=full $(BIN)/python -m pytest
