@@ -101,7 +101,7 @@ def test_places_are_lines_of_the_file() -> None:
 
 
 def test_the_declared_grid_is_checked() -> None:
-    with pytest.raises(DataError, match="was declared"):
+    with pytest.raises(DataError, match="not on the step that was declared"):
         keyhole.examine("SELECT SUM(x) FROM t", data=WARD, private=["x:0..6:4", "d"], id="id")
     assert keyhole.examine("SELECT SUM(x) FROM t", data=WARD, private=["x:0..6:0.5", "d"], id="id").exit_code == 0
 
