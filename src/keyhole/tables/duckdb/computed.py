@@ -6,10 +6,8 @@ what the statement says is checked by execution: both are run over all public ro
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -20,6 +18,7 @@ from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Schema, WholeTableColumn
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.kinds import kind_of_type
+from keyhole.tables.duckdb.limited import limited
 
 SECONDS = 20.0
 CHANGES = "several people share a place in the order, so it changes from run to run: add the id to its ORDER BY"
@@ -42,7 +41,7 @@ def compute(people: duckdb.DuckDBPyConnection, schema: Schema, asked: Sequence[W
     """
     new = [column for column in asked if schema.find(column.name) is None]
     try:
-        with limited(people):
+        with limited(people, SECONDS):
             if any(column.ties and people.execute(column.ties).fetchall() for column in new):
                 return CHANGES
             for at, column in enumerate(new):
@@ -83,7 +82,7 @@ def alike(
             con.execute(f"CREATE OR REPLACE TABLE {place} AS SELECT {listed} FROM keyhole_public")
             if seed == 1:
                 con.execute("SET enable_external_access = false; SET lock_configuration = true")
-            with limited(con):
+            with limited(con, SECONDS):
                 first, second = (_rows(con, text) for text in (one, other))
             if first != second:
                 return False
@@ -114,17 +113,4 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, dict | list) else value
 
 
-@contextmanager
-def limited(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Interrupts what runs longer than SECONDS."""
-    timer = threading.Timer(SECONDS, con.interrupt)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-        timer.join()
-
-
-__all__ = ["alike", "compute", "limited"]
+__all__ = ["alike", "compute"]

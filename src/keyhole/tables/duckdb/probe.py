@@ -7,7 +7,6 @@ numbers. The database is in memory, closed to everything else, and limited in me
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -21,6 +20,7 @@ from keyhole.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, t
 from keyhole.schema import Column, Kind, Schema
 from keyhole.tables.base import AsWritten, Filling, MadeUp
 from keyhole.tables.duckdb.copy import copied
+from keyhole.tables.duckdb.limited import limited
 from keyhole.tables.duckdb.other_tables import OtherTables
 from keyhole.tables.duckdb.roster import closed
 from keyhole.tables.duckdb.template_truths import template_truths
@@ -246,7 +246,7 @@ class DuckDBProbe:
             alike.setdefault((text.head, text.columns if text.head else 0), []).append(i)
         found: list[list[tuple[Any, ...]] | None] = [None] * len(texts)
         left: list[int] = []
-        with self._limited():
+        with limited(self._con, SECONDS):
             for (head, _), numbers in alike.items():
                 size = ALIKE if head else BATCH
                 for some in (numbers[start : start + size] for start in range(0, len(numbers), size)):
@@ -291,22 +291,10 @@ class DuckDBProbe:
 
     def _alone(self, text: str) -> list[tuple[Any, ...]] | None:
         try:
-            with self._limited():
+            with limited(self._con, SECONDS):
                 return self._con.execute(text).fetchall()
         except (duckdb.Error, RuntimeError):
             return None
-
-    @contextmanager
-    def _limited(self) -> Iterator[None]:
-        """Interrupts what runs longer than SECONDS."""
-        timer = threading.Timer(SECONDS, self._con.interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            timer.join()  # a thread that holds the database when Python ends is reported as a leak
 
 
 def _array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | None:
