@@ -19,7 +19,7 @@ from keyhole.audit.known import Searched
 from keyhole.errors import SolverEnded
 from keyhole.solve.decode.cpsat import extreme_tables, solver_here
 from keyhole.solve.interval.polytope import End, Polytope, inside, room
-from keyhole.solve.interval.ranges import RangeProblem, on_ends, on_grid
+from keyhole.solve.interval.ranges import RangeProblem, on_ends, on_grid, well_inside
 from keyhole.solve.interval.ranges import Ranges as Found
 
 SECONDS = 20.0
@@ -105,8 +105,8 @@ def _possible(question: RangeProblem, rows: Sequence[int], table: Mapping[int, F
     """Is a table inside all rows and bounds, and on all grids? In fractions, whatever proposed it."""
     P = question.polytope
     for i in rows:
-        said, (lo, hi) = P.said(i, table), P.rows[i]
-        if not inside(said, (lo, hi)) or (i in question.strict and said in (lo, hi)):
+        said, ends = P.said(i, table), P.rows[i]
+        if not inside(said, ends) or (i in question.strict and not well_inside(said, ends)):
             return False
     return all(inside(x, P.total(k)) and on_grid(question.grids[k], x, P.sizes[k]) for k, x in table.items())
 

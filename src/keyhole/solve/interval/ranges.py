@@ -103,6 +103,19 @@ class Ranges:
     large: list[tuple[list[int], list[int]]] = field(default_factory=list)  # parts that were not walked
 
 
+EDGE = Fraction(1, 10**6)
+
+
+def well_inside(said: Fraction, ends: tuple[End, End]) -> bool:
+    """Is a number inside a strict row by more than the dust of DOUBLE sums, which may stand in its ends?
+
+    >>> [well_inside(Fraction(0), (end, None)) for end in (Fraction(-1, 10**15), Fraction(-1))]
+    [False, True]
+    """
+    lo, hi = ends
+    return (lo is None or said > lo + EDGE * (1 + abs(lo))) and (hi is None or said < hi - EDGE * (1 + abs(hi)))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RangeProblem:
     """A polytope with what is needed besides: the grid of each column, rows that are strict, tables of a GROUP BY.
@@ -355,8 +368,7 @@ class _Part:
                 self.found.of[k].see(seen)
 
     def _inside(self, i: int, table: Mapping[int, Fraction] | Sequence[Fraction]) -> bool:
-        said, (lo, hi) = self.question.polytope.said(i, table), self.question.polytope.rows[i]
-        return (lo is None or said > lo) and (hi is None or said < hi)
+        return well_inside(self.question.polytope.said(i, table), self.question.polytope.rows[i])
 
     def _on_grids(self, table: Mapping[int, Fraction]) -> bool:
         if self.real:
