@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from keyhole.evidence import ROUNDED
+from keyhole.evidence import GIVEN, ROUNDED
 from keyhole.knowledge import Knowledge
 from keyhole.meaning import compared, rounded, rounds
 from keyhole.query import Aggregate, Query
@@ -44,8 +44,9 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
     if query.digits is not None and answer.noise is None:
         if isinstance(answer.value, Decimal):
             lo, hi = around(query, Fraction(answer.value), radius)
-        return Interval(lo, hi, False, ROUNDED if answer.value is not None else "an interval")
-    if answer.noise is not None and answer.noise.kind == "rounded" and isinstance(answer.value, Decimal):
+            return Interval(lo, hi, False, ROUNDED)
+        return Interval(*around_ends(query, lo, hi, radius), False, ROUNDED if answer.value is not None else GIVEN)
+    if answer.noise is not None and answer.noise.bounded and isinstance(answer.value, Decimal):
         shown, off = Fraction(answer.value), answer.noise.scale + radius
         lo, hi = (shown, shown) if query.digits is None else around(query, shown, radius)
         return Interval(lo - off, hi + off, False, ROUNDED)
@@ -53,7 +54,7 @@ def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
         low, high = (None if lo is None else lo - radius), (None if hi is None else hi + radius)
         return Interval(low, high, False, NOISY)
     if answer.value is None:
-        return Interval(lo, hi, lo is not None and lo == hi, "an interval")
+        return Interval(lo, hi, lo is not None and lo == hi, GIVEN)
     if lo is not None and lo == hi:
         lo, hi = lo - radius, lo + radius
     return Interval(lo, hi, True)
@@ -70,6 +71,15 @@ def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, F
     below, above = rounds(query.rounding, shown, Fraction(1) / Fraction(10) ** query.digits)
     dust = radius + 4 * ULP * abs(shown) if radius or query.per else Fraction(0)
     return shown - below - dust, shown + above + dust
+
+
+def around_ends(
+    query: Query, lo: Fraction | None, hi: Fraction | None, radius: Fraction
+) -> tuple[Fraction | None, Fraction | None]:
+    """The same where what is shown is only said to lie between two ends."""
+    if query.digits is None:
+        return lo, hi
+    return None if lo is None else around(query, lo, radius)[0], None if hi is None else around(query, hi, radius)[1]
 
 
 def _threshold(query: Query, answer: Answer, radius: Fraction) -> Interval:

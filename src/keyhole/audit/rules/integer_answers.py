@@ -59,7 +59,7 @@ class AnswerTest:
 
     def _verdict(self, v: Value) -> bool | None:
         query, answer = self.entry.query, self.entry.answer
-        if answer is None or v is OVER_ZERO or (answer.noise is not None and answer.noise.kind != "rounded"):
+        if answer is None or v is OVER_ZERO or (answer.noise is not None and not answer.noise.bounded):
             return None
         if answer.null:
             return v is None
@@ -69,7 +69,8 @@ class AnswerTest:
         assert isinstance(v, Fraction)
         if query.test is not None:
             at = Fraction(query.test.value)
-            if not isinstance(answer.value, bool) or 0 < abs(v - at) <= self._dust(at) or (v == at and self._dust(at)):
+            off = self._dust(at) + (0 if answer.noise is None else answer.noise.scale)  # pushed across by so much
+            if not isinstance(answer.value, bool) or (off and abs(v - at) <= off):
                 return None
             return holds(v, query.test.op, at) is answer.value
         return self._number(v)
