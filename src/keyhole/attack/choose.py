@@ -222,8 +222,10 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
     if problem.m * problem.p > SMALL or problem.p > SPREAD_LIMIT:
         return found
     plain = standard_errors(problem, A)
-    averaged = guess_errors(problem, means, plain)
-    if averaged is not plain:  # the posterior says what this guess is worth, whoever made it
+    # what is determined is not certain while the stream is still on its way
+    formula = plain if found.status is SolverStatus.CONVERGED else np.maximum(plain, 1e-300)
+    averaged = guess_errors(problem, means, formula)
+    if averaged is not formula:  # the posterior says what this guess is worth, whoever made it
         return replace(found, confidence=averaged[problem.of])
     settled = (plain == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived
     left = np.linalg.lstsq(A, problem.residuals(A @ means), rcond=None)[0]  # the way that it still has to go
