@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch, prior_reconstruction
+from keyhole.attack.base import Floats, Measure, Reconstruction, State, Target, Watch, prior_reconstruction
 from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble
-from keyhole.attack.guess_errors import read_guess
+from keyhole.attack.guess_errors import guess_errors, read_guess
 from keyhole.attack.joined_blocks import join
 from keyhole.attack.loosened import loosened
 from keyhole.attack.order_answers import OrderAnswer
@@ -55,7 +56,9 @@ class BatchAttack(ABC):
         ranked = self._problem is not None and self._problem.order and "order statistics" in self.honours
         if self._problem is None or not (told or ranked):
             return prior_reconstruction(self.target)
-        return self._solve(self._problem if "clamped answers" in self.honours else loosened(self._problem))
+        if "clamped answers" in self.honours or (loose := loosened(self._problem)) is self._problem:
+            return self._solve(self._problem)
+        return _of_its_law(self._problem, self._solve(loose))
 
     @abstractmethod
     def _solve(self, problem: Problem) -> Reconstruction: ...
@@ -118,6 +121,16 @@ class BatchAttack(ABC):
             ),
             unread=tuple(map(str, s["unread"])),
         )  # fmt: skip
+
+
+def _of_its_law(problem: Problem, found: Reconstruction) -> Reconstruction:
+    """Errors under the law of clamped and suppressed answers, for a guess whose method took them for intervals."""
+    if not problem.plain or found.measure is not Measure.STANDARD_ERROR:
+        return found
+    first = np.zeros(problem.K, dtype=np.int64)
+    first[problem.of[::-1]] = np.arange(len(problem.of))[::-1]
+    errors = guess_errors(problem, found.values[first], found.confidence[first])
+    return replace(found, confidence=errors[problem.of])
 
 
 def dense_design(problem: Problem, name: str) -> Floats:
