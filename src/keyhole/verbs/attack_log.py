@@ -51,9 +51,6 @@ def evidence_of_log(
         warnings.append(f"{said} no law of noise: not used")
     for unjudged in evidence.unjudged:
         warnings.append(f"query {unjudged.number} is not used: {unjudged.reason}")
-    for system in evidence.systems:
-        for fact in system.order:
-            warnings.append(f"query {fact.number} ({fact.query.aggregate}) is used for ranges only: it is no sum")
     return evidence, frozenset(str(line.number) for line in lines if line.noise is None)
 
 
