@@ -28,6 +28,11 @@ UNCERTIFIED: dict[str, Any] = {
     "kind": "none",
     "why": "counts of people by conditions on their records have no certificate yet",
 }
+PUBLIC_ROWS: dict[str, Any] = {
+    "kind": "none",
+    "why": 'counts by private columns of a table whose rows are public have no certificate yet: with private = "all" '
+    "for that table in keyhole.toml the audit claims the same or less, and that is replayed",
+}
 WEIGHED: dict[str, Any] = {"kind": "none", "why": "a weighted sum of one person's records has no certificate yet"}
 
 
@@ -134,7 +139,9 @@ class Certifier:
                 return alone_certificate(schema, proof.counted)
             made = None if counting is None else counted_certificate(counting, schema, proof.counted)
             declared = {name: said for name in self._private if "own" in proof.counted and (said := self._said(name))}
-            return UNCERTIFIED if made is None else made | ({"declared": declared} if declared else {})
+            if made is None:
+                return PUBLIC_ROWS if any(not r.dimension and not r.secret for r in schema.related) else UNCERTIFIED
+            return made | ({"declared": declared} if declared else {})
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
         if proof.sides:
             return self._range(system, proof, rows)
