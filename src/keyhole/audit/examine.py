@@ -90,15 +90,10 @@ def examine(
 
     def prepared() -> Examination:
         opened = open_table(given, Use.ANSWERED if answered else Use.AUDIT, text=text)
-        return Examination(
-            opened,
-            given.knowledge(),
-            _rounded(rounding, answered=answered),
-            _moment(now),
-            Judge(rules_for(group_size, within, clock), progress, opened.source, within is None, clock=clock),
-            Judge(rules_for(1, within, BRIEF), None, opened.source, within is None, clock=clock),
-            clock,
-        )
+        judge = Judge(rules_for(group_size, within, clock), progress, opened.source, within is None, clock=clock)
+        brief = replace(judge, rules=rules_for(1, within, BRIEF), progress=None)
+        law = _rounded(rounding, answered=answered)
+        return Examination(opened, given.knowledge(), law, _moment(now), judge, brief, clock)
 
     return _in_time(prepared, read, by, clock)
 
