@@ -28,7 +28,7 @@ def outcomes(verdict: Any, data: Path) -> set[Outcome]:
 
 
 def test_the_rest_of_a_total_that_a_fact_bounds(data: Path) -> None:
-    log, config = "SELECT MAX(pay) FROM t WHERE name = 'b'", data.with_name("facts.toml")
+    log, config = "SELECT MAX(pay) FROM t WHERE name = 'b'; SELECT SUM(pay) FROM t", data.with_name("facts.toml")
     verdict = keyhole.examine(log, data=data, private="pay", id="name", config=config)
     raw = json.loads(verdict.dumps())
     (told,) = [i for i in raw["intervals"] if i["record"]["name"] == "c"]

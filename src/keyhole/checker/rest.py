@@ -68,10 +68,9 @@ class Rest:
         if cited.test is not None:
             shares = {(claim.column, r): t / scale for r, t in {**times, row: Fraction(1)}.items()}
             self.thresholds.check(cited, shares)
-            lo, hi = self._compared(claim, cited, shares, scale, offset)
-        else:
-            self.sums.holds((replace(cited, weight=scale), Addend(Fraction(-1), known=offset)), want)
-            return self._told(claim, cited, scale, offset)
+            return self._compared(claim, cited, shares, scale, offset)
+        self.sums.holds((replace(cited, weight=scale), Addend(Fraction(-1), known=offset)), want)
+        return self._told(claim, cited, scale, offset)
 
     def _told(self, claim: Claimed, cited: Addend, scale: Fraction, offset: Fraction) -> Ends:
         """scale * answer - offset, as far as the printed answer tells it."""
