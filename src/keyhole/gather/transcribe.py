@@ -21,6 +21,7 @@ from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import CASELESS
 from keyhole.sql.looks_like import suspicion
+from keyhole.sql.of_dimensions import of_dimensions
 from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
 
@@ -33,7 +34,7 @@ _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 class Read:
     """A line of a log with what it was lowered to; else why it was refused, or read and not judged.
 
-    Some texts are several statements: `others` are those after the first.
+    Some texts are several statements: `others` are those after the first. `public`: it looks at dimensions alone.
     """
 
     line: Line
@@ -41,6 +42,7 @@ class Read:
     refused: str = ""
     unjudged: str = ""
     others: tuple[Statement, ...] = ()
+    public: bool = False
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -94,6 +96,9 @@ def lowered(
         except Unread as error:
             found.append(Read(line, Statement(line.sql, ()), unjudged=str(error)))
         except QueryError as error:
+            if (public := of_dimensions(line.sql, line.dialect, schema)) is not None:
+                found.append(Read(line, public, public=True))
+                continue
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
                 error.message += "; if a second statement starts there, end the first with a semicolon"
@@ -121,13 +126,13 @@ def checked(lines: Sequence[Read], roster: Roster) -> list[Read]:
 
     Nor is a statement with a constant that nobody has and that is a value of the column but for blanks and capitals.
     """
-    asked = [s for r in lines if not r.unjudged for s in r.statements]
+    asked = [s for r in lines if not r.unjudged and not r.public for s in r.statements]
     spelling = Spelling(roster)
     said = Validator(roster).reasons(asked) if asked else []
     reasons = iter([reason or spelling.reason(s) for s, reason in zip(asked, said, strict=True)])
     found = []
     for each in lines:
-        mine = [] if each.unjudged else [next(reasons) for _ in each.statements]
+        mine = [] if each.unjudged or each.public else [next(reasons) for _ in each.statements]
         found.append(replace(each, unjudged=next(filter(None, mine), each.unjudged)))
     return found
 
@@ -146,6 +151,9 @@ def expanded(
             continue
         if each.unjudged:
             unjudged.append(Refusal(number, line.sql, each.unjudged))
+            continue
+        if each.public:
+            entries.append(Entry(number, line.sql, each.statement.queries[0], None))
             continue
         try:
             found, why = _expanded(number, line, each.statements, roster, source, noise)
