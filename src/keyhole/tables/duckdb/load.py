@@ -26,6 +26,7 @@ from keyhole.tables.duckdb.prepare import prepared
 from keyhole.tables.duckdb.related import joined, read_related
 from keyhole.tables.duckdb.roster import DuckDBRoster, scalar
 from keyhole.tables.duckdb.source import DuckDBSource
+from keyhole.tables.growing import unchanged
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
@@ -102,7 +103,7 @@ def read(
     """
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
-    with ExitStack() as life:
+    with unchanged(data), ExitStack() as life:
         return _read(prepared(data, layout or FileLayout(), texts, life), roles, how, table, view, others or {})
 
 
@@ -158,7 +159,7 @@ def _read(
 
 def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """Some columns of a file or frame, row by row, numbers as decimals where it has decimals."""
-    with ExitStack() as life:
+    with unchanged(data), ExitStack() as life:
         return _columns(prepared(data, FileLayout(), (), life), names)
 
 
