@@ -91,6 +91,17 @@ def _of(prior: Prior, n: int, m: int, kind: str, scale: float = 2.0, density: fl
     return lambda rng: _log(rng, prior, n, m, kind, scale, density)
 
 
+def _groups(prior: Prior, n: int, size: int) -> Callable[[Rng], Made]:
+    """Exact sums of groups of so many people, each in one."""
+
+    def make(rng: Rng) -> Made:
+        x = _secret(rng, prior, n)
+        A = np.kron(np.eye(n // size, dtype=int), np.ones((1, size), dtype=int))
+        return from_arrays(A, (A @ x[: A.shape[1]]).tolist(), prior=prior), x[: A.shape[1]], False
+
+    return make
+
+
 CATEGORIES = {"A": 0.4, "B": 0.3, "C": 0.2, "D": 0.1}
 CONDITIONS = {"status = 'A'": "A", "status = 'C'": "C", "status IN ('B', 'D')": "BD", "status <> 'B'": "ACD"}
 
@@ -126,6 +137,10 @@ WORLDS: tuple[CalibrationWorld, ...] = (
     CalibrationWorld("bits, exact", _of(BIT, 30, 8, "exact"), ("integer", "bounded", "l1", "kaczmarz")),
     CalibrationWorld("bits, exact, 100 people", _of(BIT, 100, 30, "exact"), ("integer",)),
     CalibrationWorld("bits, exact, few tables left", _of(BIT, 45, 18, "exact"), ("integer",)),
+    CalibrationWorld("bits, exact sums of two", _groups(BIT, 40, 2), ("integer", "bounded", "kaczmarz", "sgd")),
+    CalibrationWorld("grid of 10, exact sums of two", _groups(TEN, 40, 2), ("integer", "bounded", "sgd")),
+    CalibrationWorld("reals, exact sums of two", _groups(REAL, 40, 2), ("bounded", "kaczmarz", "sgd", "sparse")),
+    CalibrationWorld("reals, exact sums of three", _groups(REAL, 42, 3), ("bounded", "l1")),
     CalibrationWorld("bits, rounded to 2", _of(BIT, 30, 12, "rounded"), ("integer", "bounded", "l1")),
     CalibrationWorld("bits, rounded to 3", _of(BIT, 30, 12, "rounded", 3.0), ("integer", "bounded", "l1")),
     CalibrationWorld("bits, rounded to 3, 60 people", _of(BIT, 60, 12, "rounded", 3.0), ("integer",)),

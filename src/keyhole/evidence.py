@@ -29,7 +29,8 @@ class Constraint:
     """One linear statement: `lo <= sum of parts <= hi`, where answer * scale - offset is the sum of parts.
 
     `exact` constraints are equations (up to the stated radius of floating-point sums); the others are intervals,
-    one-sided or noisy. `judged_as` names why one is not exact.
+    one-sided or noisy. `judged_as` names why one is not exact. Of these a table surely gives the answer only if it lies
+    inside the ends by more than `edge`; None: on them too.
     """
 
     number: str
@@ -42,6 +43,7 @@ class Constraint:
     exact: bool = True
     judged_as: str = ""
     fact: int | None = None
+    edge: Fraction | None = Fraction(0)
 
     @property
     def equation(self) -> bool:

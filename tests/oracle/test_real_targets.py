@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import importlib
 import json
+import os
+import signal
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -28,7 +33,7 @@ from keyhole.oracle import recorded as recording
 from keyhole.oracle.calibration import LEVELS, Probe, telling
 from keyhole.oracle.likelihood_region import LikelihoodRegion
 from keyhole.oracle.line_search import line_search
-from keyhole.oracle.real import Questions, learn_target
+from keyhole.oracle.real import AskingPlan, Questions, learn_target
 from keyhole.oracle.recorded import Recorded
 from keyhole.oracle.targets import HttpTarget, StatementTarget, TargetDown
 
@@ -114,8 +119,147 @@ def test_killed_and_resumed_it_asks_nothing_twice(url: str, queries: Path, tmp_p
         file.write('{"query": [1.0, 0.0')  # a crash in the middle of a line
     again = json.loads(run("--oracle", url, *common, "--record", record).stdout)
     assert again["estimates"] == whole["estimates"]
-    assert (again["recalled"], Endpoint.served) == (25, total)
+    assert (again["recalled"], Endpoint.served) == (25, total + 6)  # both ends of 3 queries: is it the same target?
     assert len(record.read_text(encoding="utf-8").splitlines()) == again["asked"]
+
+
+def test_a_target_that_changed_before_a_run_went_on_is_noticed(tmp_path: Path) -> None:
+    """The query that was bisected before is not among those that are held against the rest."""
+    record, eye, w = tmp_path / "r.jsonl", np.eye(12), np.linspace(0.1, 0.9, 12)
+    questions = Questions(eye, np.zeros(12), np.ones(12))
+    for budget, of in ((30, w), (None, np.where(np.arange(12) == 0, 0.7, w))):
+        with Recorded(Exact(of), record, budget=budget) as target:
+            found = learn_target(target, questions, AskingPlan("none"))
+    assert any("The target changed" in note for note in found.notes)
+    assert found.radius == np.inf
+    with Recorded(Exact(w), record) as target:  # a whole record asks nothing
+        assert learn_target(target, questions, AskingPlan("none")).asked == target.recalled
+
+
+def test_a_record_of_another_target_is_refused(url: str, queries: Path, tmp_path: Path) -> None:
+    Endpoint.fails = False
+    record, common = tmp_path / "r.jsonl", ("--queries", queries, "--noise", "none", "--record", tmp_path / "r.jsonl")
+    assert run("--oracle", url + "?key=s3cret", *common, "--budget", 9).exit_code == 0
+    assert "of another target" in str(run("--oracle", url + "?key=other", *common).exception)
+    assert run("--oracle", url + "?key=s3cret", *common).exit_code == 0
+    assert "s3cret" not in record.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", ["?key=s3cret", "x%20y", ":0/", " /"])
+def test_a_password_is_in_no_message(path: str, monkeypatch: pytest.MonkeyPatch, queries: Path) -> None:
+    monkeypatch.setattr(recording, "FIRST_WAIT", 0.001)
+    for scheme in ("http", "ftp"):
+        done = run("--oracle", f"{scheme}://ann:s3cret@127.0.0.1:9/{path}", "--queries", queries)
+        assert isinstance(done.exception, ConfigError)
+        assert "s3cret" not in str(done.exception)
+
+
+def test_a_password_is_sent_and_a_redirection_is_not_followed(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    seen = list[str | None]()
+
+    def noted(self: Endpoint) -> None:
+        seen.append(self.headers["Authorization"])
+        self.send_response(302 if self.path == "/moved" else 200)
+        self.send_header("Location", "/elsewhere")
+        self.send_header("Content-Length", "4")
+        self.end_headers()
+        self.wfile.write(b"true")
+
+    monkeypatch.setattr(Endpoint, "do_POST", noted)
+    monkeypatch.setattr(Endpoint, "do_GET", noted, raising=False)
+    assert HttpTarget(url.replace("http://", "http://ann:s%40crt@")).above(HIDDEN, 0.5) == 1
+    assert seen == ["Basic " + base64.b64encode(b"ann:s@crt").decode()]
+    with pytest.raises(ConfigError, match="status 302"):
+        HttpTarget(url.replace("/above", "/moved")).above(HIDDEN, 0.5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT AVG(pay) > {threshold} FROM staff WHERE name IN ({ids})",
+        "SELECT SUM(pay) < {threshold} FROM staff WHERE name IN ({ids})",
+        "SELECT SUM(pay) > {threshold}, COUNT(*) FROM staff WHERE name IN ({ids})",
+        "SELECT SUM(pay) > {threshold} FROM staff WHERE name NOT IN ({ids})",
+        "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids}) OR pay > 3",
+        "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids}, 'Cy')",
+        "SELECT SUM(pay) + 3 > {threshold} FROM staff WHERE name IN ({ids})",
+        "SELECT COUNT(*) > 0 FROM staff WHERE name IN ({ids}) AND pay > {threshold}",
+        "SELECT SUM(pay) > {threshold} FROM staff WHERE name IN ({ids}) AND pay < {threshold}",
+    ],
+)
+def test_a_statement_that_is_no_sum_over_the_ids_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "staff.csv").write_text("name,pay\nAnn,1\nBob,3\nCy,5\n", encoding="utf-8")
+    (tmp_path / "q.csv").write_text("Ann,Bob\n1,0\n1,1\n", encoding="utf-8")
+    who = ("--data", tmp_path / "staff.csv", "--id", "name", "--private", "pay")
+    assert "write a sum over the ids" in str(run("--oracle", text, "--queries", tmp_path / "q.csv", *who).exception)
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_answers_that_do_not_add_up_are_noticed_or_it_is_said_that_nothing_checked_them(extra: int) -> None:
+    class Mean(Exact):
+        def above(self, q: np.ndarray, threshold: float) -> int:
+            return super().above(q / q.sum(), threshold)
+
+    rows = np.array([[1.0, 0, 0], [1, 1, 0], [0, 1, 1], [1, 1, 1]])[: 3 + extra]
+    found = learn_target(Mean(HIDDEN), Questions(rows, -np.ones(3), np.ones(3)), AskingPlan("none"))
+    assert ("no query was left over" if not extra else "no sums of hidden numbers") in " ".join(found.notes)
+    assert (found.radius == np.inf) == bool(extra)
+
+
+@pytest.mark.parametrize("noise", ["none", "gaussian:0.2"])
+@pytest.mark.parametrize("asking", [True, False], ids=["asking", "solving"])
+def test_ctrl_c_keeps_what_is_known_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noise: str, asking: bool
+) -> None:
+    """Pressed while the target has the word, or between two questions."""
+    (tmp_path / "pressed.py").write_text(
+        "import os, signal\nn, at, asking = 0, 40, True\n"
+        "def above(q, t):\n    global n\n    n += 1\n"
+        "    if n == at and asking: os.kill(os.getpid(), signal.SIGINT)\n    return q @ (0.2, 0.9, 0.5) > t\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "q.csv").write_text("a,b,c\n" + "1,0,0\n1,1,0\n0,1,1\n1,1,1\n" * 30, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    sys.modules.pop("pressed", None)
+    pressed = importlib.import_module("pressed")
+    pressed.asking, whole = asking, Recorded._next
+
+    def after(self: Recorded, *told: Any) -> int:
+        said = whole(self, *told)
+        if not asking and self.asked == pressed.at:
+            os.kill(os.getpid(), signal.SIGINT)
+        return said
+
+    monkeypatch.setattr(Recorded, "_next", after)
+    common = (
+        "--oracle",
+        "pressed:above",
+        "--queries",
+        "q.csv",
+        "--noise",
+        noise,
+        "--range",
+        "0..1",
+        "--format",
+        "json",
+    )
+    done = run(*common, "--record", "r.jsonl")
+    assert done.exit_code == 0, done.exception
+    found = json.loads(done.stdout)
+    assert any("Ctrl-C was pressed" in note for note in found["notes"])
+    assert found["asked"] == (pressed.at - 1 if asking else pressed.at)
+    pressed.at = -1
+    assert json.loads(run(*common, "--record", "r.jsonl").stdout)["recalled"] == found["asked"]
+
+
+def test_a_run_without_an_answer_is_no_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone.py").write_text("def above(q, t): raise KeyboardInterrupt\n", encoding="utf-8")
+    (tmp_path / "q.csv").write_text("a\n1\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    done = run("--oracle", "gone:above", "--queries", "q.csv", "--noise", "none", "--range", "0..1")
+    assert "not one question was answered: Ctrl-C" in str(done.exception)
 
 
 def test_a_dead_target_keeps_the_record(queries: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

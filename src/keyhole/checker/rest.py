@@ -17,7 +17,7 @@ from .engine import Cannot, Fails
 from .order import Ends
 from .rounding import ROOM, step_of
 from .sums import Sums
-from .thresholds import Thresholds, told
+from .thresholds import Thresholds
 
 
 class Rest:
@@ -47,9 +47,10 @@ class Rest:
         if cited.test is not None:
             shares = {(claim.column, r): t / scale for r, t in {**times, row: Fraction(1)}.items()}
             self.thresholds.check(cited, shares)
+            lo, hi = self._compared(claim, cited, shares, scale, offset)
         else:
             self.sums.holds((replace(cited, weight=scale), Addend(Fraction(-1), known=offset)), want)
-        lo, hi = self._told(claim, cited, scale, offset)
+            lo, hi = self._told(claim, cited, scale, offset)
         for r, t in times.items():
             ends = [None if end is None else t * end for end in known[r]]
             least, most = ends if t > 0 else ends[::-1]
@@ -59,13 +60,22 @@ class Rest:
 
     def _told(self, claim: Claimed, cited: Addend, scale: Fraction, offset: Fraction) -> Ends:
         """scale * answer - offset, as far as the printed answer tells it."""
-        if isinstance(cited.answer, Mapping) or cited.test is not None:
-            given = cited.answer if cited.test is None else dict(zip(("lo", "hi"), told(cited), strict=True))
-            ends = [number(given.get(name)) for name in ("lo", "hi")]
-            ends = [None if end is None else scale * end - offset for end in (ends if scale > 0 else ends[::-1])]
-            return ends[0], ends[1]
+        if isinstance(cited.answer, Mapping):
+            return _times((number(cited.answer.get("lo")), number(cited.answer.get("hi"))), scale, offset)
         said = self.sums.printed([replace(cited, weight=scale)], claim.column)
         return said.value - offset - said.dust, said.value - offset + said.dust
+
+    def _compared(
+        self,
+        claim: Claimed,
+        cited: Addend,
+        shares: Mapping[tuple[str, int], Fraction],
+        scale: Fraction,
+        offset: Fraction,
+    ) -> Ends:
+        """scale * what was compared - offset."""
+        declared = claim.certificate.get("declared") or {}
+        return _times(self.thresholds.told(cited, shares, {claim.column: declared})[0], scale, offset)
 
     def left(self, claim: Claimed, lo: Fraction | None, hi: Fraction | None) -> None:
         """What lies between these ends, on the grid of the column, is what is claimed."""
@@ -92,6 +102,11 @@ class Rest:
             last is not None and (hi is None or hi > last + ROOM)
         ):
             raise Fails("what is known of the others leaves more than is claimed")
+
+
+def _times(ends: Ends, scale: Fraction, offset: Fraction) -> Ends:
+    lo, hi = (None if end is None else scale * end - offset for end in (ends if scale > 0 else ends[::-1]))
+    return lo, hi
 
 
 def narrower(one: Ends, two: Ends) -> Ends:

@@ -6,7 +6,9 @@ import csv
 import json
 import math
 import re
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +23,7 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.oracle.learnt import Learnt
+    from keyhole.oracle.targets import FunctionTarget, HttpTarget, StatementTarget
     from keyhole.settings import Settings
 
 SHOWN = 40
@@ -110,7 +113,7 @@ def attack_oracle(
 
     from keyhole.oracle.real import AskingPlan, LearnerKind, Questions, learn_levels, learn_target
     from keyhole.oracle.recorded import Recorded
-    from keyhole.oracle.targets import target_of
+    from keyhole.oracle.targets import StatementTarget, target_of
 
     check_out(out)
     if queries is None:
@@ -125,23 +128,39 @@ def attack_oracle(
         terms.levels,
         _kept(terms, len(rows)),
     )
-    ask = None
     if oracle.lstrip().upper().startswith("SELECT"):
         settings = given()
-        ask, stated = _database(settings, names), stated or _declared(oracle, settings)
+        target: HttpTarget | FunctionTarget | StatementTarget = _database(oracle, settings, names)
+        stated = stated or _declared(oracle, settings)
+    else:
+        target = target_of(oracle)
     low, high = stated or UNSTATED
-    target = target_of(oracle, names, ask)
     width = len(names)
-    with Recorded(target, terms.record, budget=terms.budget, rate=terms.rate) as asked:
+    with (
+        _stopping() as press,
+        Recorded(
+            target, terms.record, name=target.name, budget=terms.budget, rate=terms.rate, stop=lambda: press.asked
+        ) as asked,
+    ):
+        press.waiting = lambda: asked.waiting
         questions = Questions(
             np.array(rows, dtype=np.float64),
             np.full(width, low),
             np.full(width, high),
             np.array(test).reshape(-1, width),
             stated is not None,
+            isinstance(target, StatementTarget),
         )
         found = learn_target(asked, questions, plan) if plan.levels == 2 else learn_levels(asked, questions, plan)
         recalled = asked.recalled
+    if not found.asked:
+        raise ConfigError(
+            f"not one question was answered: {'; '.join(found.notes) or 'no query could narrow anything'}"
+        )
+    _show(found, names, recalled, format, out)
+
+
+def _show(found: Learnt, names: list[str], recalled: int, format: Format, out: Path | None) -> None:  # noqa: A002
     if format is Format.JSON:
         emit_json(json.dumps(_json(found, names, recalled), indent=2), out)
     elif format is Format.HTML:
@@ -252,11 +271,37 @@ def _between(low: float, high: float) -> str:
     return f"{low:.5g} .. {high:.5g}" if math.isfinite(low) and math.isfinite(high) else "none"
 
 
-def _database(given: Settings, ids: list[str]) -> Callable[[str], object]:
+class _Press:
+    """Ctrl-C: the first ends the asking, at once where the target has the word; the second ends the program."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.waiting: Callable[[], bool] = lambda: False
+
+    def note(self, _signal: int, _frame: object) -> None:
+        """The handler."""
+        again, self.asked = self.asked, True
+        if again or self.waiting():
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def _stopping() -> Iterator[_Press]:
+    press = _Press()
+    before = signal.signal(signal.SIGINT, press.note)
+    try:
+        yield press
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _database(text: str, given: Settings, ids: list[str]) -> StatementTarget:
     """A statement on the table of the settings, read like any analyst's; ids that the table has not are an error."""
     import numpy as np
 
-    from keyhole.oracle.database import asking
+    from keyhole.oracle.database import asking, check_additive
+    from keyhole.oracle.targets import StatementTarget
+    from keyhole.tables.fingerprint import fingerprint
     from keyhole.tables.open import Use, open_table
 
     source = open_table(given, Use.AUDIT).whole
@@ -266,7 +311,9 @@ def _database(given: Settings, ids: list[str]) -> Callable[[str], object]:
     unknown = [name for name in ids if name not in known]
     if unknown:
         raise ConfigError(f"{unknown[0]!r} in the header of the queries is nobody's id ({len(unknown)} are not)")
-    return asking(source)
+    target = StatementTarget(text, ids, asking(source), fingerprint(source)[:12])
+    check_additive(lambda at: target.statement(np.ones(len(ids)), at), source.schema, given.columns.id[0], ids)
+    return target
 
 
 def _json(found: Learnt, names: list[str], recalled: int) -> dict[str, Any]:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 import numpy as np
 
-from keyhole.errors import ModelError
+from keyhole.errors import ConfigError, ModelError
 from keyhole.oracle.noise import OracleNoise
 from keyhole.oracle.tails import Floats
+from keyhole.predicate import And, Comparison, Membership, Predicate
+from keyhole.query import Aggregate, Query, Threshold
+from keyhole.schema import Schema
 from keyhole.sql.lower import lower
 from keyhole.tables.base import Source
+
+SAMPLES = (0.5, 987654321.5)  # thresholds at which a statement is looked at: far apart, no condition takes both for one
 
 
 def _name(text: str) -> str:
@@ -36,6 +42,46 @@ def asking(source: Source) -> Callable[[str], object]:
     True
     """
     return lambda sql: source.evaluate(lower(sql, source.schema).queries[0])
+
+
+def check_additive(statement: Callable[[float], str], schema: Schema, key: str, ids: Sequence[str]) -> None:
+    """`statement(threshold)`, which names all `ids`, asks whether a sum over the records of these ids is above it.
+
+    Anything else (AVG, NOT IN, an OR, another column than the id, a `<`, several aggregates) is no q.w > threshold:
+    what was learnt from it would be nobody's value. Decided on the text, as it is lowered; a `ConfigError` says so.
+
+    >>> from keyhole.schema import Column, Kind, Role
+    >>> staff = Schema("staff", (Column("name", Kind.TEXT, Role.ID), Column("pay", Kind.INTEGER, Role.PRIVATE)))
+    >>> check_additive(lambda t: f"SELECT SUM(pay) > {t} FROM staff WHERE name IN ('Ann')", staff, "name", ["Ann"])
+    >>> check_additive(lambda t: f"SELECT AVG(pay) > {t} FROM staff WHERE name IN ('Ann')", staff, "name", ["Ann"])
+    Traceback (most recent call last):
+    ...
+    keyhole.errors.ConfigError: --oracle: write a sum over the ids, SELECT SUM(COLUMN) > {threshold} FROM TABLE WHERE \
+name IN ({ids}), or COUNT(*) with conditions; of anything else entries are not what adds up
+    """
+    one, two = (lower(statement(at), schema).queries for at in SAMPLES)
+    fits = len(one) == len(two) == 1 and _tests(one[0], SAMPLES[0]) and _tests(two[0], SAMPLES[1])
+    if not fits or one[0].terms != two[0].terms or not all(_of(t.where, key, set(ids)) for t in one[0].terms):
+        raise ConfigError(
+            "--oracle: write a sum over the ids, SELECT SUM(COLUMN) > {threshold} FROM TABLE WHERE "
+            f"{key} IN ({{ids}}), or COUNT(*) with conditions; of anything else entries are not what adds up"
+        )
+
+
+def _tests(query: Query, threshold: float) -> bool:
+    """Is it a plain sum, asked against just this threshold?"""
+    plain = query.aggregate is Aggregate.SUM and not query.per and query.digits is None and query.terms
+    return bool(plain) and query.test in [Threshold(op, Decimal(repr(threshold))) for op in (">", ">=")]
+
+
+def _of(where: Predicate, key: str, ids: set[str]) -> bool:
+    """Does the condition hold of nobody but these ids, and of each by itself?"""
+    named = [
+        {str(v) for v in (part.values if isinstance(part, Membership) else (part.value,))}
+        for part in (where.parts if isinstance(where, And) else (where,))
+        if isinstance(part, Membership | Comparison) and part.column == key and getattr(part, "op", "=") == "="
+    ]
+    return ids in named
 
 
 class DatabaseOracle:

@@ -110,11 +110,16 @@ def independent(queries: Floats) -> Floats:
     >>> independent(np.array([[1.0, 1.0], [2.0, 2.0], [0.0, 1.0]])).tolist()
     [[1.0, 1.0], [0.0, 1.0]]
     """
+    return queries[independent_at(queries)]
+
+
+def independent_at(queries: Floats) -> list[int]:
+    """Where they are."""
     if queries.ndim != 2 or not np.all(np.isfinite(queries)) or not np.any(queries):
         raise ModelError(f"queries are finite rows, not all zero; got shape {queries.shape}")
     basis: list[Floats] = []
     chosen = []
-    for q in queries:
+    for at, q in enumerate(queries):
         rest = q.copy()
         for _ in range(2):  # twice is enough
             for e in basis:
@@ -122,7 +127,7 @@ def independent(queries: Floats) -> Floats:
         size = float(np.linalg.norm(rest))
         if size > 1e-9 * float(np.linalg.norm(q)) and size > 0:
             basis.append(rest / size)
-            chosen.append(q)
+            chosen.append(at)
         if len(chosen) == queries.shape[1]:
             break
-    return np.array(chosen)
+    return chosen

@@ -16,16 +16,20 @@ from keyhole.oracle.certified import learn_noisy
 from keyhole.oracle.edge import edge_of
 from keyhole.oracle.learnt import Learnt, Prediction, nothing_learnt
 from keyhole.oracle.levels import LevelNewton
-from keyhole.oracle.line_search import independent, line_search, within
+from keyhole.oracle.line_search import independent, independent_at, line_search, within
 from keyhole.oracle.measured import STICKY, measured_law
 from keyhole.oracle.noise import GaussianNoise, LaplaceNoise, OracleNoise, TriangularNoise, UniformNoise
-from keyhole.oracle.recorded import BudgetReached
+from keyhole.oracle.recorded import BudgetReached, Recorded
 from keyhole.oracle.stated_range import ends, widened, without_range
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
 from keyhole.oracle.uniform_between import UniformBetween
 
 CHECKS = 8  # queries that are asked again when there seems to be no noise
+CHANGED = (
+    "other queries contradict what was found: nothing is certain. The target changed, or its answers are no sums of "
+    f"hidden numbers, or {STICKY}"
+)
 LAWS: dict[str, Callable[[float], OracleNoise]] = {
     "gaussian": GaussianNoise,
     "uniform": UniformNoise,
@@ -64,6 +68,7 @@ class Questions:
     """What to ask (`rows`), what only to answer (`held_out`), and where the hidden numbers lie.
 
     `stated`: somebody vouches for the bounds; else they are where the search begins, and nothing may rest on them.
+    `sums`: it is known that the target's answers are sums of query times hidden number.
     """
 
     rows: Floats
@@ -71,6 +76,7 @@ class Questions:
     upper: Floats
     held_out: Floats = field(default_factory=lambda: np.zeros((0, 0)))
     stated: bool = True
+    sums: bool = False
 
 
 class LevelOracle(Protocol):
@@ -155,20 +161,22 @@ def _without_noise(oracle: YesNoOracle, asking: Questions, notes: tuple[str, ...
     if found.stopped:
         notes = (*notes, f"{found.stopped} before all queries were bisected")
     if found.span < rows.shape[1]:
-        notes = (*notes, f"the queries span {found.span} of {rows.shape[1]} dimensions: the rest of w is not seen")
+        which = "queries that were bisected" if found.stopped else "queries"
+        notes = (*notes, f"the {which} span {found.span} of {rows.shape[1]} dimensions: the rest of w is not seen")
     low, high, radius = found.low, found.high, found.radius
-    if not found.stopped and _contradicted(oracle, rows, found.estimate, 100 * resolution):
-        notes = (
-            *notes,
-            f"other queries contradict what was found: nothing is certain. {STICKY[0].upper()}{STICKY[1:]}",
-        )
+    first = independent_at(rows)
+    if len(first) == len(rows) and not asking.sums and not found.stopped:
+        notes = (*notes, "no query was left over to check that answers add up: that they do is taken as given")
+    if not found.stopped and _contradicted(oracle, rows, first, found.estimate, 100 * resolution):
+        notes = (*notes, CHANGED)
         radius = math.inf
         low, high = np.full(len(low), -math.inf), np.full(len(low), math.inf)
     if asking.stated:
         low, high = within(low, high, lower, upper)
     return Learnt(
-        found.estimate, low, high, "line search", "none", False, oracle.asked, len(rows) - found.span, notes,
-        found.span, radius, 0.0, _predictions(asking.held_out, found.estimate, low, high), asking.stated,
+        np.clip(found.estimate, low, high), low, high, "line search", "none", False, oracle.asked,
+        len(rows) - found.span, notes, found.span, radius, 0.0,
+        _predictions(asking.held_out, found.estimate, low, high), asking.stated,
     )  # fmt: skip
 
 
@@ -177,13 +185,18 @@ def _predictions(held_out: Floats, estimate: Floats, low: Floats, high: Floats) 
     return tuple(Prediction(float(q @ estimate), *ends(q, low, high)) for q in held_out)
 
 
-def _contradicted(oracle: YesNoOracle, rows: Floats, estimate: Floats, room: float) -> bool:
-    """Do the last queries get other answers than the estimate gives? Noise drawn once a query shows itself so."""
-    wrong = False
+def _contradicted(oracle: YesNoOracle, rows: Floats, first: list[int], estimate: Floats, room: float) -> bool:
+    """Do other queries than were bisected get other answers than the estimate gives? Those come last, and most count.
+
+    Noise drawn once a query shows itself so, and a target whose answers are no sums. Where a part of the answers is
+    from a record, what was bisected is asked again: the target may have changed since.
+    """
+    others = np.setdiff1d(np.arange(len(rows)), first)
+    wrong, resumed = False, isinstance(oracle, Recorded) and 0 < oracle.recalled < oracle.asked
     try:
-        for q in rows[-CHECKS:]:
-            at = float(q @ estimate)
-            wrong |= not oracle.above(q, at - room) or bool(oracle.above(q, at + room))
+        for at in (*[*first, *others][-CHECKS:], *(first if resumed else ())):
+            answer = float(rows[at] @ estimate)
+            wrong |= not oracle.above(rows[at], answer - room) or bool(oracle.above(rows[at], answer + room))
     except BudgetReached:
         pass
     return wrong

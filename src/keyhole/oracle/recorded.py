@@ -24,6 +24,7 @@ except ImportError:  # pragma: no cover - no advisory locks on this platform
 
 TRIES = 5
 FIRST_WAIT = 0.2  # seconds, doubled at each try
+PRESSED = "Ctrl-C was pressed"
 
 
 class BudgetReached(Exception):
@@ -33,16 +34,27 @@ class BudgetReached(Exception):
 class Recorded:
     """A target that is asked at most `budget` times, `rate` times a second, five times where it fails.
 
-    `record` is JSONL, one {"query", "threshold", "above"} an answer (with levels {"query", "thresholds", "level"}),
-    durable before it is given. The attack is deterministic, so after a crash it asks the same again: what is in the
-    record is read, and what follows is asked. An answer to another question than was asked is an error: the record
-    belongs to another attack.
+    `record` is JSONL, one {"target", "query", "threshold", "above"} an answer (with levels {"query", "thresholds",
+    "level"}), durable before it is given. The attack is deterministic, so after a crash it asks the same again: what is
+    in the record is read, and what follows is asked. An answer to another question than was asked, or of a target of
+    another name, is an error: the record belongs to another attack. `name` holds no password.
+
+    Where `stop` says so (Ctrl-C was pressed) nothing more is asked. `waiting`: the target has the word; who interrupts
+    then raises KeyboardInterrupt, else would wait with it.
     """
 
     def __init__(
-        self, target: YesNoOracle, record: Path | None, *, budget: int | None = None, rate: float | None = None
+        self,
+        target: YesNoOracle,
+        record: Path | None,
+        *,
+        name: str = "",
+        budget: int | None = None,
+        rate: float | None = None,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._target, self._path, self._budget, self._rate = target, record, budget, rate
+        self._name, self._stop, self.waiting = name, stop, False
         self._file = None if record is None else _alone(record)
         self._known: list[dict[str, Any]] = [] if record is None else self._recorded(record)
         self._last = 0.0
@@ -73,8 +85,15 @@ class Recorded:
         return self._next(question, "level", lambda: target.level(q, thresholds))
 
     def _next(self, question: dict[str, Any], name: str, ask: Callable[[], int]) -> int:
+        if self._stop():
+            raise BudgetReached(PRESSED)
         if self.asked < len(self._known):
             line = self._known[self.asked]
+            if line.get("target", "") != self._name:
+                raise ConfigError(
+                    f"{self._path}, line {self.asked + 1}: the record is of another target "
+                    f"({str(line.get('target', 'nobody said which'))[:80]}); give another --record"
+                )
             if {key: line.get(key) for key in question} != question or name not in line:
                 raise ConfigError(
                     f"{self._path}, line {self.asked + 1}: the record is of another attack (other queries, noise or "
@@ -85,16 +104,28 @@ class Recorded:
             return int(line[name])
         if self._budget is not None and self.asked >= self._budget:
             raise BudgetReached("the budget was reached")
-        try:
-            said = self._ask(ask)
-        except KeyboardInterrupt:
-            raise BudgetReached("Ctrl-C was pressed") from None
+        said = self._asked_for(ask)
         if self._file is not None:
-            self._file.write(json.dumps({**question, name: said}) + "\n")
+            of = {"target": self._name} if self._name else {}
+            self._file.write(json.dumps({**of, **question, name: said}) + "\n")
             self._file.flush()
             os.fsync(self._file.fileno())
         self.asked += 1
         return said
+
+    def _asked_for(self, ask: Callable[[], int]) -> int:
+        """An answer, if nobody presses Ctrl-C meanwhile (an engine may turn that into an error of its own)."""
+        self.waiting = True
+        try:
+            return self._ask(ask)
+        except KeyboardInterrupt:
+            raise BudgetReached(PRESSED) from None
+        except Exception:
+            if self._stop():
+                raise BudgetReached(PRESSED) from None
+            raise
+        finally:
+            self.waiting = False
 
     def _ask(self, ask: Callable[[], int]) -> int:
         wait = FIRST_WAIT
@@ -137,7 +168,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
         try:
             said = json.loads(line)
             answer = said["above"] if "above" in said else said["level"]
-            if type(answer) is not int or answer < 0 or not isinstance(said["query"], list):
+            most = 1 if "above" in said else len(said["thresholds"])
+            if type(answer) is not int or not 0 <= answer <= most or not isinstance(said["query"], list):
                 raise ValueError(answer)
             found.append(said)
         except (ValueError, KeyError, TypeError):

@@ -48,7 +48,8 @@ def widened(oracle: YesNoOracle, rows: Floats, lower: Floats, upper: Floats) -> 
             size *= 2
             if size > WIDEST:
                 raise ModelError(
-                    "the target gives the same answer at every threshold: there is nothing to learn from it"
+                    "the target gives the same answer at every threshold, or says whether its answer is below it: "
+                    "there is nothing to learn from it"
                 )
             lower, upper = np.full(len(lower), -size), np.full(len(upper), size)
     return lower, upper

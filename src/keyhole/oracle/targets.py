@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import http.client
 import importlib
 import json
 import math
 import sys
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +19,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from keyhole.errors import ConfigError, ModelError
-from keyhole.oracle.base import YesNoOracle
 from keyhole.oracle.tails import Floats
 
 YES, NO = (True, 1, "yes", "true", "1"), (False, 0, "no", "false", "0")
@@ -35,40 +37,67 @@ class Levelled(Protocol):
         """0 to len(thresholds)."""
 
 
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows nowhere: a question that is posted would be sent on without its body, and what came back be no answer."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
 class HttpTarget:
     """Posts {"query": [...], "threshold": t} and reads {"above": true}; true/false, 1/0, yes/no alone will do, too.
 
     A failing connection, a time-out and the statuses 429 and 5xx are `TargetDown` (ask again); any other answer that is
-    not yes or no is an error, never "no".
+    not yes or no is an error, never "no". `user:password@` is sent as basic authentication. `name` is the address as it
+    may be shown and recorded: without it, and with a digest for what follows the question mark.
+
+    >>> HttpTarget("http://ann:secret@example.org:8000/above?key=12").name
+    'http://example.org:8000/above?sha256=3e2348dea45b'
     """
 
     def __init__(self, url: str) -> None:
-        self.url, self.asked = url, 0
+        self.asked = 0
+        try:
+            parts = urllib.parse.urlsplit(url)
+            host, _ = parts.hostname, parts.port
+        except ValueError:
+            host = None
+        if not host or any(letter <= " " or letter == "\x7f" for letter in url):
+            raise ConfigError("--oracle: that is no web address; write http://HOST:PORT/PATH, other characters as %XX")
+        who, _, netloc = parts.netloc.rpartition("@")
+        self._url = urllib.parse.urlunsplit((parts.scheme, netloc, parts.path, parts.query, ""))
+        told = f"sha256={hashlib.sha256(parts.query.encode()).hexdigest()[:12]}" if parts.query else ""
+        self.name = urllib.parse.urlunsplit((parts.scheme, netloc, parts.path, told, ""))
+        self._headers = {"Content-Type": "application/json"}
+        if who:
+            pair = base64.b64encode(urllib.parse.unquote_to_bytes(who)).decode()
+            self._headers["Authorization"] = f"Basic {pair}"
+        self._opener = urllib.request.build_opener(_Stay)
 
     def above(self, q: Floats, threshold: float) -> int:
         """Ask once."""
         said = self._post({"query": [float(v) for v in q], "threshold": float(threshold)})
-        return bit(said.get("above") if isinstance(said, dict) else said, self.url)
+        return bit(said.get("above") if isinstance(said, dict) else said, self.name)
 
     def level(self, q: Floats, thresholds: Floats) -> int:
         """Ask once: {"query": [...], "thresholds": [...]}, answered by {"level": 2}."""
         said = self._post({"query": [float(v) for v in q], "thresholds": [float(v) for v in thresholds]})
-        return a_level(said.get("level") if isinstance(said, dict) else said, len(thresholds), self.url)
+        return a_level(said.get("level") if isinstance(said, dict) else said, len(thresholds), self.name)
 
     def _post(self, question: dict[str, object]) -> object:
-        body = json.dumps(question).encode()
+        request = urllib.request.Request(self._url, json.dumps(question).encode(), self._headers)
         try:
-            request = urllib.request.Request(self.url, body, {"Content-Type": "application/json"})
-            with urllib.request.urlopen(request, timeout=TIMEOUT) as reply:
+            with self._opener.open(request, timeout=TIMEOUT) as reply:
                 text = reply.read(1 << 16).decode("utf-8", "replace")
         except urllib.error.HTTPError as error:
             if error.code == 429 or error.code >= 500:
-                raise TargetDown(f"{self.url} answered with status {error.code}") from None
-            raise ConfigError(f"{self.url} answered with status {error.code}: is it the right address?") from None
+                raise TargetDown(f"{self.name} answered with status {error.code}") from None
+            raise ConfigError(f"{self.name} answered with status {error.code}: is it the right address?") from None
         except (OSError, http.client.HTTPException) as error:
-            raise TargetDown(f"{self.url}: {error}") from None
-        except ValueError as error:
-            raise ConfigError(f"--oracle {self.url}: {error}") from None
+            why = getattr(error, "reason", None) or str(error) or type(error).__name__
+            raise TargetDown(f"{self.name}: {why}") from None
+        except ValueError:
+            raise ConfigError(f"{self.name}: no web address that can be asked") from None
         self.asked += 1
         try:
             return json.loads(text)
@@ -120,18 +149,23 @@ class StatementTarget:
     A query has 0 or 1 for each id; `ask` runs the text and returns what the database says.
     """
 
-    def __init__(self, text: str, ids: Sequence[str], ask: Callable[[str], object]) -> None:
+    def __init__(self, text: str, ids: Sequence[str], ask: Callable[[str], object], data: str = "") -> None:
         missing = [word for word in ("{threshold}", "{ids}") if word not in text]
         if missing:
             raise ConfigError(f"--oracle: the statement has no {missing[0]}; write where it goes")
         self._text, self._ids, self._ask, self.asked = text, tuple(ids), ask, 0
+        self.name = f"{text.strip()} on {data}" if data else text.strip()
 
-    def above(self, q: Floats, threshold: float) -> int:
-        """Ask once."""
+    def statement(self, q: Floats, threshold: float) -> str:
+        """The text of one question."""
         if not np.isin(q, (0, 1)).all() or not np.any(q):
             raise ModelError("a statement with {ids} takes queries of 0 and 1, not all 0")
         named = ", ".join(f"'{name.replace(chr(39), chr(39) * 2)}'" for name, v in zip(self._ids, q, strict=True) if v)
-        said = self._ask(self._text.replace("{threshold}", repr(float(threshold))).replace("{ids}", named))
+        return self._text.replace("{threshold}", repr(float(threshold))).replace("{ids}", named)
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """Ask once."""
+        said = self._ask(self.statement(q, threshold))
         self.asked += 1
         return bit(said, "the database")
 
@@ -142,8 +176,9 @@ def bit(said: object, whose: str) -> int:
     >>> bit("Yes", "it"), bit(0, "it")
     (1, 0)
     """
-    word = said.strip().lower() if isinstance(said, str) else said
-    if isinstance(word, float) and not math.isfinite(word):
+    word = said.item() if isinstance(said, np.generic) else said
+    word = word.strip().lower() if isinstance(word, str) else word
+    if not isinstance(word, str | int | float) or (isinstance(word, float) and not math.isfinite(word)):
         word = None
     if word in YES:
         return 1
@@ -163,14 +198,12 @@ def a_level(said: object, most: int, whose: str) -> int:
     return int(said)
 
 
-def target_of(text: str, ids: Sequence[str], ask: Callable[[str], object] | None) -> YesNoOracle:
-    """The target that `--oracle` names."""
-    if text.startswith(("http://", "https://")):
+def target_of(text: str) -> HttpTarget | FunctionTarget:
+    """The target that `--oracle` names, if it is no statement."""
+    if text.lower().startswith(("http://", "https://")):
         return HttpTarget(text)
-    if text.split(maxsplit=1)[0].upper() == "SELECT" if text.strip() else False:
-        if ask is None:
-            raise ConfigError("--oracle SELECT ... runs on a table: name it with --data, --id and --private")
-        return StatementTarget(text, ids, ask)
+    if "://" in text:  # may hold a password: not repeated
+        raise ConfigError("--oracle: a web address begins with http:// or https://")
     if ":" in text:
         return FunctionTarget(text)
     raise ConfigError(f"--oracle {text!r} is not http://..., a SELECT, or module:function")

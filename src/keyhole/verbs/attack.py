@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -37,10 +37,7 @@ Progress = Callable[[str, int, int], None]
 Stop = Callable[[], None]
 AUTO = "auto"  # noise that is estimated
 DOUBTING = ("l1", "extended-kaczmarz")  # methods for answers that may be wrong: nothing is proved by such
-WITHOUT_EXTREMES = (
-    "MIN, MAX and their like narrow ranges alone: probabilities below 100 %, tables counted and the residual "
-    "are without them"
-)
+WITHOUT_EXTREMES = "MIN, MAX and their like narrow ranges alone: probabilities below 100 % are without queries"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -200,17 +197,19 @@ def attacked(
 
             choice, guess = run(terms.method, target, evidence, watch=watch, unstated=unstated)
             proved = None if choice.method in DOUBTING else _proved(evidence, people, target, stop)
-            if proved is not None and terms.method == "auto" and _passes(guess, proved.lo, proved.hi):
+            if proved is not None and _again(terms.method, choice, guess, proved):
                 ends, first = (proved.lo, proved.hi), guess
-                choice, guess = run("auto", target, evidence, watch=watch, unstated=unstated, within=ends)
+                choice, guess = run(terms.method, target, evidence, watch=watch, unstated=unstated, within=ends)
                 guess = _once(guess, first, *ends)
         if proved is not None:
             ranges[column], sums[column] = (proved.lo, proved.hi), proved.sums
             guess = _inside(guess, proved.lo, proved.hi)
-            if guess.measure is Measure.PROBABILITY and proved.extremes:
-                guess = replace(guess, note="; ".join(filter(None, (guess.note, WITHOUT_EXTREMES))))
+        if guess.measure is Measure.PROBABILITY and guess.unread:
+            without = f"{WITHOUT_EXTREMES} {', '.join(guess.unread[:12])}"
+            guess = replace(guess, note="; ".join(filter(None, (guess.note, without))))
         found.append((target, choice, guess))
         warnings.extend(choice.noise)
+        warnings.extend(_apart(evidence, column, choice, guess, proved))
         if evidence.transcript.entries and not choice.rows and proved is None:
             warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
     whole = _Whole(tuple(found), ranges, people, given, terms, warnings)
@@ -234,6 +233,25 @@ def _proved(evidence: Evidence, people: DuckDBRoster, target: Target, stop: Stop
         return proved_ranges(evidence, people, target)
     except KeyboardInterrupt:
         return None
+
+
+def _apart(
+    evidence: Evidence, column: str, choice: Choice, guess: Reconstruction, proved: Proved | None
+) -> Iterator[str]:
+    """Of order statistics that the guess was made without, what they were good for."""
+    for fact in (fact for system in evidence.systems for fact in system.order):
+        read = choice.method == "integer" and fact.number not in guess.unread
+        if fact.query.terms[0].column == column and not read:
+            used = "used for ranges only" if proved is not None else "not used"
+            yield f"query {fact.number} ({fact.query.aggregate}) is {used}: it is no sum"
+
+
+def _again(method: str, choice: Choice, guess: Reconstruction, proved: Proved) -> bool:
+    """Is the guess to be made again within what is proved? Where it leaves that, or does not know all of it."""
+    if method != "auto" and choice.method != "integer":
+        return False
+    rough = guess.measure is Measure.PROBABILITY and (guess.unread or guess.status is SolverStatus.APPROXIMATED)
+    return bool(rough and guess.status is not SolverStatus.INTERRUPTED) or _passes(guess, proved.lo, proved.hi)
 
 
 def _passes(found: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> bool:

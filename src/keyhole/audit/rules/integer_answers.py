@@ -15,6 +15,7 @@ from math import ceil, floor
 from keyhole.audit.known import Known
 from keyhole.evidence import ROUNDED
 from keyhole.gather.answers import interval, radius
+from keyhole.gather.arithmetic import EXACT, Arithmetic
 from keyhole.meaning import OVER_ZERO, Value, holds, value
 from keyhole.transcript import Entry
 
@@ -26,6 +27,7 @@ class AnswerTest:
     entry: Entry
     scales: tuple[int, ...]
     known: Known
+    arithmetic: Arithmetic = EXACT  # of what is compared with a constant
 
     def judge(self, rows: list[tuple[int, ...]]) -> Sequence[bool | None]:
         """True, False or None (perhaps) for each row; one number alone that may be it is it."""
@@ -68,8 +70,9 @@ class AnswerTest:
             return None if perhaps else False
         assert isinstance(v, Fraction)
         if query.test is not None:
-            at = Fraction(query.test.value)
-            if not isinstance(answer.value, bool) or 0 < abs(v - at) <= self._dust(at) or (v == at and self._dust(at)):
+            at, computed = Fraction(query.test.value), self.arithmetic
+            unsure = not computed.sure if v == at else abs(v - at) <= computed.dust
+            if not isinstance(answer.value, bool) or answer.noise is not None or unsure:
                 return None
             return holds(v, query.test.op, at) is answer.value
         return self._number(v)
