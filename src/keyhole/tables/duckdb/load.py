@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import duckdb
 
-from keyhole.errors import DataError
+from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, FileLayout, TableRoles
 from keyhole.predicate import quote_name
 from keyhole.schema import Column, Kind, Role, Schema, folded
@@ -179,6 +179,13 @@ def _wanted(roles: Columns, how: Reading, name: str, typed: bool) -> str | None:
     private = roles.private.get(name)
     public = roles.public.get(name) or next((c for n, c in roles.public.items() if folded(n) == folded(name)), None)
     declared = private or public
+    if private is not None and private.values is not None and not how.guarded:
+        if private.kind not in (None, "text"):
+            raise ConfigError(
+                f"{_where_declared(roles, name)}: values lists texts, and kind is {private.kind}: write min, max and "
+                "step for numbers, or leave kind out"
+            )
+        return "text"  # of a file with types, too: a number is none of the values that are listed
     if declared is not None and (declared.kind is not None or not typed):
         implied = declared.implied()
         sure = how.guarded or (how.declared and private is not None)
