@@ -21,6 +21,7 @@ from keyhole.query import Query
 from keyhole.transcript import Answer, Noise, Transcript
 
 ROUNDED = "a rounded answer"
+GIVEN = "an interval"  # an answer whose ends are possible answers themselves
 OF_TABLE = "table "  # before the name of a table, where a warning is about that and not about a query
 
 
@@ -29,7 +30,8 @@ class Constraint:
     """One linear statement: `lo <= sum of parts <= hi`, where answer * scale - offset is the sum of parts.
 
     `exact` constraints are equations (up to the stated radius of floating-point sums); the others are intervals,
-    one-sided or noisy. `judged_as` names why one is not exact.
+    one-sided or noisy. `judged_as` names why one is not exact. Of these a table surely gives the answer only if it lies
+    inside the ends by more than `edge`; None: on them too.
     """
 
     number: str
@@ -42,11 +44,12 @@ class Constraint:
     exact: bool = True
     judged_as: str = ""
     fact: int | None = None
+    edge: Fraction | None = Fraction(0)
 
     @property
     def equation(self) -> bool:
-        """Is it an equation up to a stated radius: that of floating-point sums, or of rounding?"""
-        return self.exact or (self.judged_as == ROUNDED and self.lo is not None and self.hi is not None)
+        """Is it an equation up to a radius: of floating-point sums, of rounding, or of an answer with two ends?"""
+        return self.exact or (self.judged_as in (ROUNDED, GIVEN) and self.lo is not None and self.hi is not None)
 
 
 @dataclass(frozen=True, slots=True)

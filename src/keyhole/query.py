@@ -358,6 +358,7 @@ class Statement:
     tables: tuple[tuple[tuple[str, ...], str], ...] = ()  # other tables: (name as written, name as declared)
     order: tuple[OrderTerm | None, ...] = field(default=(), compare=False)
     cut: Cut | None = None
+    again: tuple[tuple[int, ...], ...] = ()  # grouping sets that are written once more: their rows come again
 
     @property
     def tested(self) -> tuple[Query, ...]:

@@ -222,10 +222,10 @@ def test_an_inner_table_is_not_sold_as_a_bound() -> None:
 def test_a_table_on_the_edge_of_a_threshold_needs_one_inside() -> None:
     """x > 3 is answered yes: 3 itself is not possible, but everything above it is."""
     P = Polytope.of([({0: 1}, Fraction(3), None)], [(Fraction(0), Fraction(4))])
-    assert ranges(RangeProblem(P, [REALS], frozenset({0}))).of[0].inner == (3, 4)
+    assert ranges(RangeProblem(P, [REALS], {0: Fraction(0)})).of[0].inner == (3, 4)
     one = Polytope.of([({0: 1}, Fraction(4), None)], [(Fraction(0), Fraction(4))])
-    assert ranges(RangeProblem(one, [REALS], frozenset({0}))).of[0].inner is None
-    assert ranges(RangeProblem(P, [Grid(Fraction(1))], frozenset({0}))).of[0].inner == (4, 4)
+    assert ranges(RangeProblem(one, [REALS], {0: Fraction(0)})).of[0].inner is None
+    assert ranges(RangeProblem(P, [Grid(Fraction(1))], {0: Fraction(0)})).of[0].inner == (4, 4)
 
 
 def test_a_wrong_truth_is_not_seen() -> None:

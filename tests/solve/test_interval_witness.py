@@ -111,7 +111,7 @@ def test_rows_that_must_not_be_met_with_equality_need_a_table_inside() -> None:
     rows = [({0: 1, 1: 1}, Fraction(1), Fraction(3))]
     P = Polytope.of(rows, [(Fraction(0), Fraction(2))] * 2)
     for truth, reached in (([ONE, ONE], True), ([Fraction(2), ONE], False)):
-        question = RangeProblem(P, [REALS] * 2, frozenset({0}), truth=truth)
+        question = RangeProblem(P, [REALS] * 2, {0: Fraction(0)}, truth=truth)
         assert any(any(r.near) for r in ranges(question, small=0).of) == reached
 
 

@@ -62,6 +62,7 @@ GREATEST(n, 7) / 2; LEAST(d, n); GREATEST(day, other); LEAST(n, NULL); LEFT(s, 1
 POSITION('b' IN s); STRPOS(s, 'a') = 1; SUBSTRING(s FROM 2 FOR 1); SUBSTRING(s, 1, 2); CONCAT(s, 'x')
 CONCAT(s, u, '-'); CHAR_LENGTH(s) > 1; CASE WHEN b THEN d ELSE n END; COALESCE(d, n); COALESCE(day, other)
 WIDTH_BUCKET(d, 0, 3, 6); WIDTH_BUCKET(n, -10, 90, 4); WIDTH_BUCKET(d, -2.5, 2.5, 5); WIDTH_BUCKET(m, 0, 12, 3)
+WIDTH_BUCKET(d, 3, 0, 6); WIDTH_BUCKET(n, 90, -10, 4); WIDTH_BUCKET(n, ARRAY[-1, 7, 25]); WIDTH_BUCKET(m, 10, 0, 3)
 FLOOR(d / 500) * 500; CEIL(d / 4); FLOOR(d / 2.5); FLOOR((d - 1) / 0.5); s ~ '^a'; s ~ 'b$'; s ~ '^(a|A)b'; s ~ '[a-c]b'
 CASE WHEN b THEN day ELSE DATE '2000-01-01' END; NULLIF(d, 2.5); NULLIF(m, 0) * 2; COALESCE(s, u, 'x') = 'x'
 """

@@ -65,6 +65,16 @@ def test_rosters_stay_useful_when_closed(tmp_path: Path) -> None:
     assert roster.atoms([Comparison("name", "=", "Bob")], ()).K == 2
 
 
+def test_rosters_of_one_process_do_not_see_each_other(tmp_path: Path) -> None:
+    one, two = (opened(tmp_path, text, Use.AUDIT, name=f"{i}.csv").roster for i, text in enumerate((CSV, CSV[:23])))
+    everybody = Query(Aggregate.SUM, (Term("pay", Comparison("name", ">=", "A")),))
+    assert (one.support(everybody).tolist(), two.support(everybody).tolist()) == ([0, 1, 2], [0])
+    for roster in (one, two):  # what is in the engine for all of them: nothing
+        found = roster._con.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
+        assert found == []
+        assert len(roster._con.execute("SELECT table_name FROM duckdb_tables()").fetchall()) == 1
+
+
 def test_kinds_of_a_text_file_are_assumed_offline_only(tmp_path: Path) -> None:
     whole = opened(tmp_path, CSV, Use.AUDIT)
     assert (kinds(whole)["pay"], dict(whole.assumed)) == (Kind.INTEGER, {"pay": "integer"})

@@ -158,6 +158,7 @@ class Reconstruction:
     status: SolverStatus
     measure: Measure = Measure.STANDARD_ERROR
     note: str = ""
+    unread: tuple[str, ...] = ()
 
 
 class Attack(Protocol):

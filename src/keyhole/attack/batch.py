@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
-from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch, prior_reconstruction
+from keyhole.attack.base import Floats, Measure, Reconstruction, State, Target, Watch, prior_reconstruction
 from keyhole.attack.decoding_problem import NoiseLaw, Problem, assemble
-from keyhole.attack.guess_errors import read_guess
+from keyhole.attack.guess_errors import guess_errors, read_guess
 from keyhole.attack.joined_blocks import join
 from keyhole.attack.loosened import loosened
-from keyhole.attack.standard_errors import standard_errors
+from keyhole.attack.order_answers import OrderAnswer
+from keyhole.attack.standard_errors import errors_after
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.evidence import Evidence
 from keyhole.forms import Feature
@@ -50,9 +52,13 @@ class BatchAttack(ABC):
 
     def estimate(self) -> Reconstruction:
         """Solve for everything seen so far."""
-        if self._problem is None or (self._problem.m == 0 and "facts" not in self._problem.wishes):
+        told = self._problem is not None and (self._problem.m or "facts" in self._problem.wishes)
+        ranked = self._problem is not None and self._problem.order and "order statistics" in self.honours
+        if self._problem is None or not (told or ranked):
             return prior_reconstruction(self.target)
-        return self._solve(self._problem if "clamped answers" in self.honours else loosened(self._problem))
+        if "clamped answers" in self.honours or (loose := loosened(self._problem)) is self._problem:
+            return self._solve(self._problem)
+        return _of_its_law(self._problem, self._solve(loose))
 
     @abstractmethod
     def _solve(self, problem: Problem) -> Reconstruction: ...
@@ -81,7 +87,10 @@ class BatchAttack(ABC):
         found: State = {
             "of": p.of, "sizes": p.sizes, "y": p.y, "lo": p.lo, "hi": p.hi, "scale": p.scale, "law": p.law,
             "numbers": np.array(p.numbers, dtype=np.str_), "lower": p.lower, "upper": p.upper, "absent": p.absent,
-            "wishes": np.array(sorted(p.wishes), dtype=np.str_),
+            "wishes": np.array(sorted(p.wishes), dtype=np.str_), "unread": np.array(p.unread, dtype=np.str_),
+            "order_numbers": np.array([o.number for o in p.order], dtype=np.str_),
+            "order_members": np.array([o.members for o in p.order]).reshape(len(p.order), p.K),
+            "order_ends": np.array([(o.n, o.j, o.k, o.share, o.lo, o.hi) for o in p.order]).reshape(-1, 6),
         }  # fmt: skip
         if p.bits is not None:
             found["bits"] = p.bits
@@ -104,7 +113,24 @@ class BatchAttack(ABC):
             s["y"], s["lo"], s["hi"], s["scale"], s["law"], tuple(map(str, s["numbers"])), s["lower"], s["upper"],
             s["absent"], frozenset(map(str, s["wishes"])),
             csr=Csr(s["starts"], s["columns"], s["values"], len(s["lower"])) if "starts" in s else None,
+            order=tuple(
+                OrderAnswer(str(number), members, int(n), int(j), int(k), float(share), float(lo), float(hi))
+                for number, members, (n, j, k, share, lo, hi) in zip(
+                    s["order_numbers"], s["order_members"], s["order_ends"], strict=True
+                )
+            ),
+            unread=tuple(map(str, s["unread"])),
         )  # fmt: skip
+
+
+def _of_its_law(problem: Problem, found: Reconstruction) -> Reconstruction:
+    """Errors under the law of clamped and suppressed answers, for a guess whose method took them for intervals."""
+    if not problem.plain or found.measure is not Measure.STANDARD_ERROR:
+        return found
+    first = np.zeros(problem.K, dtype=np.int64)
+    first[problem.of[::-1]] = np.arange(len(problem.of))[::-1]
+    errors = guess_errors(problem, found.values[first], found.confidence[first])
+    return replace(found, confidence=errors[problem.of])
 
 
 def dense_design(problem: Problem, name: str) -> Floats:
@@ -158,10 +184,11 @@ def culprits(problem: Problem, A: Floats) -> list[str]:
     solution = minimise(rows, problem.lower, problem.upper, start=midpoint(problem))
     pull = np.abs(solution.dual[: len(hard)] + solution.dual[len(hard) :])
     chosen = hard[pull > 1e-4 * max(1e-12, float(pull.max(initial=0.0)))]
-    return [_called(problem.numbers[j]) for j in chosen[:12]]
+    return [called(problem.numbers[j]) for j in chosen[:12]]
 
 
-def _called(number: str) -> str:
+def called(number: str) -> str:
+    """An answer as a sentence names it."""
     return number if number.startswith("fact ") else f"query {number}"
 
 
@@ -174,5 +201,5 @@ def reconstruct(
     """
     if problem.plain:
         u = np.where(A.any(axis=0), u, midpoint(problem) if rest is None else rest)
-    values, confidence, measure = read_guess(problem, u, standard_errors(problem, A))
+    values, confidence, measure = read_guess(problem, u, errors_after(problem, A, status))
     return Reconstruction(values, confidence, problem.residual(A @ u), status, measure, note)

@@ -77,7 +77,7 @@ def _method(problem: Problem) -> tuple[str, str]:
     limited = ((problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale)).any()
     laws = "noise of a known law" if noisy.any() else "answers within stated limits" if limited else "no noise"
     finite = problem.target.categories is not None or 0 < (problem.target.levels or 0) <= EVERY_VALUE
-    if problem.m == 0 and "facts" not in problem.wishes:
+    if problem.m == 0 and "facts" not in problem.wishes and not (finite and problem.order):
         method = "integer" if finite else "bounded" if problem.wishes else "least-squares"
         return (method, "nothing was observed: the prior is the answer")
     if problem.csr is not None and not (finite and problem.p <= UNITS and problem.m * problem.p <= DENSE_LIMIT):
@@ -156,7 +156,7 @@ def _run(
         attack = BATCH[choice.method](target)
         attack.watch = watch
         attack.take(problem)
-        if isinstance(attack, Integer) and not problem.m:
+        if isinstance(attack, Integer) and not problem.m and not problem.order:
             return choice, attack.prior(problem)
         return choice, _finite(problem, attack.estimate())
     if choice.method not in STREAMING:
@@ -183,11 +183,13 @@ def _finite(problem: Problem, found: Reconstruction) -> Reconstruction:
 
 def _narrowed(problem: Problem, lo: Floats, hi: Floats) -> Problem:
     """The problem with what is proved of the records as bounds of their groups, a rounding error wider."""
-    if not problem.plain:
-        return problem
     least, most = np.full(problem.K, np.inf), np.full(problem.K, -np.inf)
     np.minimum.at(least, problem.of, lo - 1e-9 * (1 + np.abs(lo)))
     np.maximum.at(most, problem.of, hi + 1e-9 * (1 + np.abs(hi)))
+    if not problem.plain:
+        if problem.least is not None and problem.most is not None:
+            least, most = np.maximum(problem.least, least), np.minimum(problem.most, most)
+        return replace(problem, least=least, most=most)
     lower, upper = np.maximum(problem.lower, least), np.minimum(problem.upper, most)
     return replace(problem, lower=lower, upper=upper, least=lower, most=upper, wishes=problem.wishes | {"bounds"})
 
@@ -195,6 +197,8 @@ def _narrowed(problem: Problem, lo: Floats, hi: Floats) -> Problem:
 def _asked(problem: Problem) -> NDArray[np.bool_]:
     """The records that some row touches."""
     held: NDArray[np.bool_] = np.asarray(problem.touched().reshape(-1, problem.K).any(axis=0))
+    for answer in problem.order:
+        held = held | answer.members
     return np.asarray(held[problem.of])
 
 
@@ -222,8 +226,10 @@ def _checked(method: str, problem: Problem, found: Reconstruction) -> Reconstruc
     if problem.m * problem.p > SMALL or problem.p > SPREAD_LIMIT:
         return found
     plain = standard_errors(problem, A)
-    averaged = guess_errors(problem, means, plain)
-    if averaged is not plain:  # the posterior says what this guess is worth, whoever made it
+    # what is determined is not certain while the stream is still on its way
+    formula = plain if found.status is SolverStatus.CONVERGED else np.maximum(plain, 1e-300)
+    averaged = guess_errors(problem, means, formula)
+    if averaged is not formula:  # the posterior says what this guess is worth, whoever made it
         return replace(found, confidence=averaged[problem.of])
     settled = (plain == 0) & (found.status is SolverStatus.CONVERGED)  # determined, and the stream has arrived
     left = np.linalg.lstsq(A, problem.residuals(A @ means), rcond=None)[0]  # the way that it still has to go

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
+from keyhole.attack.order_answers import OrderAnswer, order_answers
 from keyhole.basis import Row
 from keyhole.basis.atoms.sparse import SparseAtoms
 from keyhole.cells import Cell
@@ -86,6 +87,8 @@ class Problem:
     least: Floats | None = None  # per atom, bounds of the value itself where cells split it
     most: Floats | None = None
     csr: Csr | None = None
+    order: tuple[OrderAnswer, ...] = ()  # MIN, MAX and quantiles, read by methods that know every value
+    unread: tuple[str, ...] = ()  # order statistics that nobody reads
 
     @property
     def m(self) -> int:
@@ -146,9 +149,11 @@ class Problem:
         missed = np.where(fitted < self.lo, self.lo - fitted, np.where(fitted > self.hi, self.hi - fitted, 0.0))
         return np.asarray(np.where(inside, missed, self.y - fitted))
 
-    def residual(self, fitted: Floats) -> float:
-        """Root mean square of `residuals`."""
-        return float(np.sqrt(np.mean(self.residuals(fitted) ** 2))) if self.m else 0.0
+    def residual(self, fitted: Floats, values: Floats | None = None) -> float:
+        """Root mean square of `residuals`; with the values of atoms, of order statistics too."""
+        missed = [] if values is None else [answer.missed(values, self.sizes) for answer in self.order]
+        every = np.concatenate([self.residuals(fitted), missed])
+        return float(np.sqrt(np.mean(every**2))) if len(every) else 0.0
 
 
 def assemble(target: Target, evidence: Evidence) -> Problem:
@@ -175,6 +180,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     found = Problem(
         target, system.atoms.of, system.atoms.sizes.astype(np.float64), features, bits, dense, y, lo, hi, scale, law,
         tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most, csr,
+        *order_answers(target, system),
     )  # fmt: skip
     return _equalities(found, system, answers)
 

@@ -13,11 +13,13 @@ from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
 from keyhole.attack.posterior import LAWS, discrete, values_of
 from keyhole.attack.record_values import read_values
 from keyhole.solve.decode.posterior.box import box_moments
-from keyhole.solve.decode.posterior.compute import quick_chances
+from keyhole.solve.decode.posterior.compute import counted_chances, quick_chances
 from keyhole.solve.decode.posterior.sites import RowSites
 
 LARGEST = 600  # groups up to which the posterior is approximated for errors
 FINEST = 24  # values of a grid that are looked at one by one; a finer one is taken as a range
+TABULATED = 100_000  # values times records up to which tables of a finer grid are looked at
+COUNTED = 1e7  # additions that this may take
 _FIRM = 1e-4  # an exact answer about numbers in a range, in units of their spread
 _SOFT = (*NOISY, *BETWEEN.values(), NoiseLaw.GROSS)
 
@@ -25,23 +27,35 @@ _SOFT = (*NOISY, *BETWEEN.values(), NoiseLaw.GROSS)
 def guess_errors(problem: Problem, u: Floats, formula: Floats) -> Floats:
     """sqrt E[(u - x)^2 | answers] of one record behind every unknown, whatever method made the guess u.
 
-    The posterior (by expectation propagation, with the law of every answer) knows the box and the grid, and the guess
-    need not be its mean: box least squares and L1 put more values at corners than the truth has there. Where all is
-    exact or the range is open, or above `LARGEST` groups, the linear formula stands.
+    The posterior (table by table where exact answers leave few, by expectation propagation elsewhere, with the law of
+    every answer) knows the box and the grid, and the guess need not be its mean: box least squares and L1 put more
+    values at corners than the truth has there. Where the range is open, or above `LARGEST` groups, the linear formula
+    stands; so it does for numbers in a range whose answers are all exact and leave too many tables to look at.
     """
-    spans = problem.upper - problem.lower
-    blurred = (problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
-    if not (np.isin(problem.law, _SOFT) | blurred).any() or not problem.plain or problem.K > LARGEST:
+    spans, levels = problem.upper - problem.lower, problem.target.levels
+    if not problem.plain or problem.K > LARGEST:
         return formula
     if not (np.isfinite(spans).all() and problem.target.bounded and problem.target.upper > problem.target.lower):
         return formula
-    if problem.target.levels is None or problem.target.levels > FINEST:
-        return np.where(formula == 0, 0.0, box_errors(problem, u))
+    blurred = (problem.law == NoiseLaw.INTERVAL) & np.isfinite(problem.scale) & (problem.scale > 0)
+    soft = bool((np.isin(problem.law, _SOFT) | blurred).any())
+    if levels is not None and levels <= FINEST:
+        made = discrete(problem)
+        averaged = _averaged(problem, u, made.chances(problem, quick_chances(made.units)))
+        return np.where(formula == 0, 0.0, averaged)  # what the answers prove is sure
+    wide = np.where(formula == 0, 0.0, box_errors(problem, u)) if soft else formula
+    if levels is None or levels * problem.target.n > TABULATED:
+        return wide
     made = discrete(problem)
-    chances = made.chances(problem, quick_chances(made.units))
+    counted = made.chances(problem, counted_chances(made.units, COUNTED))
+    known = ~np.isnan(counted).any(axis=1) & (formula != 0)
+    return np.where(known, _averaged(problem, u, np.where(np.isnan(counted), 0.0, counted)), wide)
+
+
+def _averaged(problem: Problem, u: Floats, chances: Floats) -> Floats:
+    """Root mean square distance of u from the values on the grid, under their chances."""
     grid = np.array(problem.target.grid)
-    averaged = np.sqrt((chances * (grid[None, :] - u[:, None]) ** 2).sum(axis=1))
-    return np.where(formula == 0, 0.0, averaged)  # what the answers prove is sure
+    return np.asarray(np.sqrt((chances * (grid[None, :] - u[:, None]) ** 2).sum(axis=1)))
 
 
 def box_errors(problem: Problem, u: Floats) -> Floats:

@@ -21,9 +21,9 @@ def join(a: Problem, b: Problem) -> Problem:
     Blocks of one `Evidence` share their atoms and only stack. Blocks whose private conditions differ cannot be joined
     after the fact (their cells differ): gather the whole log at once instead.
     """
-    if not b.m and b.K == 1 and not b.wishes:
+    if not b.m and b.K == 1 and not (b.wishes or b.order):
         return a
-    if not a.m and a.K == 1 and not a.wishes:
+    if not a.m and a.K == 1 and not (a.wishes or a.order):
         return b
     if a.features != b.features:
         raise CannotHonour("the blocks split the private column into different cells: observe the whole log at once")
@@ -57,6 +57,8 @@ def join(a: Problem, b: Problem) -> Problem:
         wishes=a.wishes | b.wishes,
         least=None if a.least is None or b.least is None else np.maximum(a.least, b.least),
         most=None if a.most is None or b.most is None else np.minimum(a.most, b.most),
+        order=(*a.order, *b.order),
+        unread=(*a.unread, *b.unread),
     )
 
 
@@ -104,4 +106,5 @@ def over(p: Problem, of: NDArray[np.int32], sizes: NDArray[np.int64], parent: ND
         p, of=of, sizes=sizes.astype(np.float64), bits=bits, dense=dense, csr=csr,
         lower=p.lower[columns], upper=p.upper[columns], absent=p.absent[parent],
         least=None if p.least is None else p.least[parent], most=None if p.most is None else p.most[parent],
+        order=tuple(answer.over(parent) for answer in p.order),
     )  # fmt: skip

@@ -12,12 +12,14 @@ from scipy.special import gammaln
 
 from keyhole.attack.base import Floats
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.order_answers import CountRows, count_rows
 from keyhole.attack.record_values import holds_value
 from keyhole.errors import ContradictionError
 from keyhole.solve.decode.posterior import RowLaw, Units
 
 COMPOSED = 300  # states up to which a group of records is one unit; larger ones are taken record by record
 TOTALS = 2_000  # totals up to which a group of numbers is one unit
+INDICATED = 2_000  # people times indicators up to which order statistics enter
 EVERY_VALUE = 20_000  # values a column may have
 
 LAWS = {
@@ -44,11 +46,16 @@ class RecordReading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Discrete:
-    """Units, the group behind each, and how many answers entered (those that tie other private columns do not)."""
+    """Units, the group behind each (cases of order statistics have none), the answer of every row.
+
+    `unread` are order statistics that did not enter, or said more.
+    """
 
     units: Units
     groups: tuple[RecordReading, ...]
-    rows: NDArray[np.int64]
+    names: tuple[str, ...]
+    linear: int  # rows up to here are sums and counts, those after it order statistics
+    unread: tuple[str, ...] = ()
 
     def chances(self, problem: Problem, states: Floats) -> Floats:
         """P(value of one record), (atoms, values), from P(state of a unit)."""
@@ -90,16 +97,23 @@ def discrete(problem: Problem) -> Discrete:
     """The units of a problem whose column has finitely many values.
 
     Atoms that no answer touches make no unit: their records keep their prior. Answers that tie other private columns
-    to this one are left out, which loses what they say and claims nothing.
+    to this one are left out, which loses what they say and claims nothing; so are order statistics of groups too large
+    for indicators (`unread` names them).
     """
     values, open_to, rates = values_of(problem), allowed(problem), problem.target.rates
     phi, usable = features_of(problem, values)
-    totals = problem.totals().reshape(problem.m, -1, problem.K)
+    totals = problem.totals().reshape(problem.m, problem.p // problem.K, problem.K)
     foreign = (totals[:, ~usable] != 0).any(axis=(1, 2)) if (~usable).any() else np.zeros(problem.m, dtype=bool)
     rows = np.flatnonzero(~foreign)
     totals, phi = totals[rows][:, usable], phi[usable]
+    order, unread = _ordered(problem, values, len(phi))
+    indicators = order.indicators if order is not None else np.zeros((0, len(values)))
+    ranked = np.zeros(problem.K, dtype=bool)
     by_atom = np.ascontiguousarray(totals.transpose(2, 0, 1))  # (atoms, rows, features)
-    made = _UnitsMade(len(phi))
+    if order is not None:
+        by_atom, ranked = _with_counts(by_atom, order), np.asarray(order.members.any(axis=0))
+        phi = np.concatenate([phi, indicators])
+    made = _UnitsMade(by_atom.shape[2])
     plain = problem.plain and problem.target.grid is not None
     told: dict[bytes, tuple[Floats, NDArray[np.int64]]] = {}  # classes of values, the same for most atoms
     for k in np.flatnonzero(by_atom.any(axis=(1, 2))):
@@ -109,19 +123,48 @@ def discrete(problem: Problem) -> Discrete:
         prior = np.log(rates[chosen])
         touched = np.flatnonzero(by_atom[k].any(axis=1))
         columns = by_atom[k, touched]
-        if plain and size > 1 and size * (len(chosen) - 1) < TOTALS:
+        if plain and not ranked[k] and size > 1 and size * (len(chosen) - 1) < TOTALS:
             made.total(int(k), touched, columns, size, chosen, phi[0, chosen], prior, len(values))
             continue
         if (key := chosen.tobytes()) not in told:
             classes, of = np.unique(phi[:, chosen].T, axis=0, return_inverse=True)
-            told[key] = classes, of.ravel()
+            told[key] = made.padded(classes), of.ravel()
         made.composed(int(k), touched, columns, size, *told[key], chosen, prior, len(values))
     law = np.array([LAWS[NoiseLaw(code)] for code in problem.law[rows]], dtype=np.int8)
     radius = np.where(problem.law[rows] == NoiseLaw.EXACT, problem.scale[rows] / 2, 0.0)
     exact = problem.law[rows] == NoiseLaw.EXACT
     lo = np.where(exact, problem.y[rows] - radius, problem.lo[rows])
     hi = np.where(exact, problem.y[rows] + radius, problem.hi[rows])
-    return Discrete(made.units(law, problem.y[rows], lo, hi, problem.scale[rows]), tuple(made.groups), rows)
+    names, y, scale = tuple(problem.numbers[j] for j in rows), problem.y[rows], problem.scale[rows]
+    if order is not None:
+        for case in order.cases:
+            made.case(len(rows) + case.rows, case.features)
+        none = np.zeros(len(order.lo))
+        law, y, scale = (np.concatenate([part, none]) for part in (law, y, scale))
+        lo, hi, names = np.concatenate([lo, order.lo]), np.concatenate([hi, order.hi]), names + order.numbers
+    return Discrete(made.units(law.astype(np.int8), y, lo, hi, scale), tuple(made.groups), names, len(rows), unread)
+
+
+def _ordered(problem: Problem, values: NDArray[np.object_], features: int) -> tuple[CountRows | None, tuple[str, ...]]:
+    """Order statistics as rows over indicators, if there are any and few enough; and those not wholly read."""
+    if not problem.order or problem.target.categories is not None:
+        return None, (*problem.unread, *(o.number for o in problem.order))
+    made = count_rows(problem.order, values.astype(np.float64))
+    slots = max(features + len(made.indicators), *(len(case.rows) for case in made.cases), 1)
+    people = problem.sizes[problem.touched().reshape(-1, problem.K).any(axis=0) | made.members.any(axis=0)].sum()
+    if slots * people > INDICATED:
+        return None, (*problem.unread, *(o.number for o in problem.order))
+    return made, (*problem.unread, *made.partly)
+
+
+def _with_counts(by_atom: Floats, order: CountRows) -> Floats:
+    """Coefficients (atoms, rows, features) with rows and features of counts, and room for the features of cases."""
+    K, m, F = by_atom.shape
+    own = F + len(order.indicators)
+    wide = np.zeros((K, m + len(order.lo), max(own, *(len(case.rows) for case in order.cases), 1)))
+    wide[:, :m, :F] = by_atom
+    wide[:, m + np.arange(len(order.lo)), F + order.feature] = order.members.T
+    return wide
 
 
 def features_of(problem: Problem, values: NDArray[np.object_]) -> tuple[Floats, NDArray[np.bool_]]:
@@ -163,6 +206,17 @@ class _UnitsMade:
         self._prior.append(prior - (top + np.log(np.exp(prior - top).sum())))
         self.groups.append(RecordReading(atom, reading))
 
+    def padded(self, features: Floats) -> Floats:
+        """Features with zeros after them."""
+        return np.hstack([features, np.zeros((len(features), self.F - features.shape[1]))])
+
+    def case(self, rows: NDArray[np.int64], features: Floats) -> None:
+        """A unit that stands for nobody: which values an order statistic lies between."""
+        self._rows.append(rows)
+        self._columns.append(self.padded(np.eye(len(rows))))
+        self._features.append(self.padded(features))
+        self._prior.append(np.full(len(features), -np.log(len(features))))
+
     def total(
         self, atom: int, rows: NDArray[np.int64], columns: Floats, size: int, chosen: NDArray[np.int64],
         levels: Floats, prior: Floats, count: int,
@@ -175,7 +229,7 @@ class _UnitsMade:
                 reading[v : v + len(rest), value] = np.exp(prior[v] + rest - whole[v : v + len(rest)])
         step = levels[1] - levels[0] if len(levels) > 1 else 0.0
         total = size * levels[0] + step * np.arange(len(whole))
-        self.add(atom, rows, columns, total[:, None], whole, reading)
+        self.add(atom, rows, columns, self.padded(total[:, None]), whole, reading)
 
     def composed(
         self, atom: int, rows: NDArray[np.int64], columns: Floats, size: int, classes: Floats, of: NDArray[np.int64],

@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from keyhole.audit.end_proof import BoundUsed, EndProof, known_ends
 from keyhole.audit.learned import Learned, narrowed
 from keyhole.basis import Row
-from keyhole.evidence import Constraint, Evidence, System
+from keyhole.evidence import GIVEN, Constraint, Evidence, System
 from keyhole.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem
 from keyhole.solve.interval.polytope import End, Side, Weights
 
 MOST_ENTRIES = 40_000_000  # of a system that is searched: 16 bytes each, several times
-GIVEN = "an interval"  # answers whose ends are possible answers themselves
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +153,7 @@ def bounded(
     held = {f: grids[system.features[f].column or ""] for f in features}
     used = frozenset(c.number for c in rows)
     rows = [c for c, _ in made]
-    strict = frozenset(i for i, c in enumerate(rows) if not c.exact and c.fact is None and c.judged_as != GIVEN)
+    strict = {i: edge for i, (c, row) in enumerate(made) if (edge := _edge(c, row.scale)) is not None}
     question = RangeProblem(polytope, [held[f] for f in (unknowns // K).tolist()], strict, _tables(rows))
     question = replace(question, equations=frozenset(i for i, c in enumerate(rows) if c.exact))
     scales, listed_unknowns = tuple(row.scale for _, row in made), tuple(unknowns.tolist())
@@ -172,10 +171,14 @@ def _whole(system: System, grids: Mapping[str, Grid]) -> set[int]:
 
 
 def _distinct(made: list[tuple[Constraint, Row]]) -> list[tuple[Constraint, Row]]:
-    """Without constraints that say the same of the same people."""
+    """Without constraints that say the same of the same people; the larger edge is kept."""
     found: dict[tuple[object, ...], tuple[Constraint, Row]] = {}
     for c, row in made:
-        found.setdefault((_digest(row), *_ends(c, row.scale), c.exact), (c, row))
+        key = (_digest(row), *_ends(c, row.scale), c.exact)
+        first, _ = found.setdefault(key, (c, row))
+        edges = [_edge(each, row.scale) for each in (first, c)]
+        if edges[1] is not None and (edges[0] is None or edges[1] > edges[0]):
+            found[key] = (c, row)
     return list(found.values())
 
 
@@ -221,6 +224,13 @@ def _present(system: System, unknowns: NDArray[np.int64]) -> NDArray[np.bool_]:
 def _ends(c: Constraint, scale: Fraction) -> tuple[End, End]:
     lo, hi = (None if end is None else end * scale for end in (c.lo, c.hi))
     return (lo, hi) if scale > 0 else (hi, lo)
+
+
+def _edge(c: Constraint, scale: Fraction) -> Fraction | None:
+    """How far inside its ends a row surely gives its answer; None: on them too."""
+    if c.exact or c.fact is not None or c.judged_as == GIVEN or c.edge is None:
+        return None
+    return c.edge * abs(scale)
 
 
 def _polytope(

@@ -19,8 +19,9 @@ from keyhole.audit.known import Searched
 from keyhole.errors import SolverEnded
 from keyhole.solve.decode.cpsat import extreme_tables, solver_here
 from keyhole.solve.interval.polytope import End, Polytope, inside, room
-from keyhole.solve.interval.ranges import RangeProblem, on_ends, on_grid, well_inside
+from keyhole.solve.interval.problem import RangeProblem
 from keyhole.solve.interval.ranges import Ranges as Found
+from keyhole.solve.interval.ranges import on_ends, on_grid
 
 SECONDS = 20.0
 MOST_CELLS = 3_000_000  # rows times columns of a part
@@ -80,7 +81,7 @@ def _proposed(
             return
         C[n, places] = whole
         gone = sum((a * least[k] for k, a in zip(at, entries, strict=True)), Fraction(0))
-        ends = _whole_ends(P.rows[i], gone, unit, reach, strict=i in question.strict)
+        ends = _whole_ends(P.rows[i], gone, unit, reach, edge=question.strict.get(i))
         lo.append(ends[0])
         hi.append(ends[1])
     wanted = [(place[k], sign) for k in left for sign in (1, -1)]
@@ -88,14 +89,16 @@ def _proposed(
         yield {k: least[k] + steps[k] * z[place[k]] for k in columns}
 
 
-def _whole_ends(ends: tuple[End, End], gone: Fraction, unit: int, reach: int, *, strict: bool) -> tuple[int, int]:
-    """The ends of a row in whole numbers, cut to its `reach`; inside them, where the ends are no possible answers.
+def _whole_ends(ends: tuple[End, End], gone: Fraction, unit: int, reach: int, *, edge: End) -> tuple[int, int]:
+    """The ends of a row in whole numbers, cut to its `reach`; inside them by `edge`, where there is one.
 
     >>> three = Fraction(3), None
-    >>> [_whole_ends(three, Fraction(1), 1, 9, strict=strict) for strict in (True, False)]
-    [(3, 9), (2, 9)]
+    >>> [_whole_ends(three, Fraction(1), 1, 9, edge=edge) for edge in (Fraction(0), Fraction(1), None)]
+    [(3, 9), (4, 9), (2, 9)]
     """
-    lo, hi = (None if end is None else (end - gone) * unit for end in ends)
+    strict, off = edge is not None, edge or 0
+    lo = None if ends[0] is None else (ends[0] + off - gone) * unit
+    hi = None if ends[1] is None else (ends[1] - off - gone) * unit
     low = -reach if lo is None else floor(lo) + 1 if strict else ceil(lo)
     high = reach if hi is None else ceil(hi) - 1 if strict else floor(hi)
     return max(-reach, min(low, reach + 1)), min(reach, max(high, -reach - 1))
@@ -105,8 +108,7 @@ def _possible(question: RangeProblem, rows: Sequence[int], table: Mapping[int, F
     """Is a table inside all rows and bounds, and on all grids? In fractions, whatever proposed it."""
     P = question.polytope
     for i in rows:
-        said, ends = P.said(i, table), P.rows[i]
-        if not inside(said, ends) or (i in question.strict and not well_inside(said, ends)):
+        if not inside(P.said(i, table), P.rows[i]) or (i in question.strict and question.clears(i, table) == 1):
             return False
     return all(inside(x, P.total(k)) and on_grid(question.grids[k], x, P.sizes[k]) for k, x in table.items())
 

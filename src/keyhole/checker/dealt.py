@@ -59,9 +59,10 @@ class DealtTables:
             return
         import duckdb
 
-        self.con = duckdb.connect(":memory:")
         names = [t["name"] for t in told["tables"]]
         main = told["table"]
+        self._several(main, names)
+        self.con = duckdb.connect(":memory:")
         for name in (main, *names):
             self.con.execute(
                 f"CREATE TABLE {quoted('real ' + name)} AS SELECT * FROM {self._origin(name, alone=not names)}"
@@ -72,17 +73,27 @@ class DealtTables:
         self.con.execute("SET threads = 1; SET enable_external_access = false; SET lock_configuration = true")
         self.deal(shuffled=False)
 
+    def _several(self, main: str, names: list[str]) -> None:
+        """Is it all there? What is not is said of every proof, with what to give instead."""
+        if self.data.is_dir():
+            there = {p.stem for p in self.data.iterdir() if p.suffix.lower() in READERS}
+            if missing := [name for name in (main, *names) if name not in there]:
+                raise Cannot(f"the folder {self.data.name} has no file for the table {missing[0]}: put it there")
+        elif names and self.data.suffix.lower() not in (".duckdb", ".db"):
+            raise Cannot(
+                f"it is about {len(names) + 1} tables ({', '.join((main, *names))}), and {self.data.name} is one of "
+                f"them: give all, -c keyhole.toml, or --data FOLDER --table {main}"
+            )
+
     def _origin(self, name: str, *, alone: bool) -> str:
         if self.data.is_dir():
             found = [p for p in sorted(self.data.iterdir()) if p.stem == name and p.suffix.lower() in READERS]
-            if not found:
-                raise Cannot(f"the folder has no file for the table {name}")
             return READERS[found[0].suffix.lower()].format(text(str(found[0])), "")
         suffix = self.data.suffix.lower()
         if suffix in READERS and alone:
             return READERS[suffix].format(text(str(self.data)), "")
         if suffix not in (".duckdb", ".db"):
-            raise Cannot("the data holds one table, the verdict is about several")
+            raise Cannot(f"{self.data.name} is no file that the checker reads: .csv, .tsv, .parquet, .json or .duckdb")
         if not self._attached:
             self.con.execute(f"ATTACH {text(str(self.data))} AS file (READ_ONLY)")
             self._attached = True

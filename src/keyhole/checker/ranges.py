@@ -20,9 +20,10 @@ from .claims import Addend, Claimed, number
 from .engine import INTEGER, Fails
 from .order import Ends
 from .sums import Sums, Wanted
-from .thresholds import Thresholds, told
+from .thresholds import Thresholds
 
 Place = tuple[str, int]  # a private column and a row
+SAID_DUST = 8  # times the least that is sure: a verdict may reckon with more
 PRINTED_ENDS = Fraction(1, 10**12)  # an end that is no decimal is printed with twelve, rounded outwards
 
 
@@ -139,7 +140,7 @@ class RangeProofs:
                 self.thresholds.check(c, self._coefficients(claim, [replace(c, weight=Fraction(1))]))
         told, dust = Fraction(0), Fraction(0)
         for c in steps:
-            end, off = self._told(c, claim.column, side)
+            end, off = self._told(claim, c, side)
             told, dust = told + c.weight * end, dust + abs(c.weight) * off
         used: Counter[tuple[str, Fraction, Fraction]] = Counter()
         left, endless = Fraction(0), set()
@@ -152,25 +153,25 @@ class RangeProofs:
             left -= coefficient * each
         return Side(coefficients, told, dust, used, left, frozenset(endless))
 
-    def _told(self, cited: Addend, column: str, side: str) -> tuple[Fraction, Fraction]:
+    def _told(self, claim: Claimed, cited: Addend, side: str) -> tuple[Fraction, Fraction]:
         """The end of an answer that counts, and its dust."""
         if cited.known is not None:
             return cited.known, Fraction(0)
-        ends = cited.ends
+        ends, dust = cited.ends, Fraction(0)
         if ends is None and cited.fact is None:
-            found = self.sums.printed([cited], column)  # weighted
+            found = self.sums.printed([cited], claim.column)  # weighted
             return found.value / cited.weight, found.dust / abs(cited.weight)
         if ends is None:
             total = number((cited.fact or {}).get("total"))
             ends = (total, total)
         elif isinstance(cited.answer, bool):
-            ends = self._compared(cited, ends)
-        elif isinstance(cited.answer, Mapping) and ends != tuple(number(cited.answer.get(e)) for e in ("lo", "hi")):
+            dust = self._compared(claim, cited, ends)
+        elif not _as_said(cited, ends):
             raise Fails("an answer is not the interval that it is said to be")
         end = ends[1 if (cited.weight > 0) == (side == "hi") else 0]
         if end is None:
             raise Fails("an answer has no such end")
-        return end, Fraction(0)
+        return end, dust
 
     def _added_up(self, summed: Sequence[Addend], steps: Sequence[Addend], want: Wanted, claim: Claimed) -> None:
         """Answers that are numbers add up to what is said, on made-up values; what comparisons are off is their own."""
@@ -178,12 +179,14 @@ class RangeProofs:
         public = [Addend(Fraction(1), known=offset)] if offset else []
         self.sums.holds([*summed, *public], want, claim.certificate.get("declared"))
 
-    def _compared(self, cited: Addend, said: Ends) -> Ends:
-        """The ends that a yes or no tells; what is said of it must not be narrower."""
-        (lo, hi), (low, high) = told(cited), said
+    def _compared(self, claim: Claimed, cited: Addend, said: Ends) -> Fraction:
+        """What is said of a yes or no must not be narrower than what it tells; by how much floating point is off."""
+        shares = self._coefficients(claim, [replace(cited, weight=Fraction(1))])
+        (lo, hi), dust = self.thresholds.told(cited, shares, claim.certificate.get("declared") or {})
+        (low, high) = said
         if (low is not None and (lo is None or low > lo)) or (high is not None and (hi is None or high < hi)):
             raise Fails("an answer is not the interval that it is said to be")
-        return said
+        return SAID_DUST * dust
 
     def _coefficients(self, claim: Claimed, steps: Sequence[Addend]) -> dict[Place, Fraction]:
         """What the weighted answers add up to, by what the certificate says; nothing of it is believed yet."""
@@ -248,6 +251,19 @@ class RangeProofs:
         if step is not None:
             return step, number(said.get("min")) or Fraction(0)
         return (Fraction(1) if self.engine.types[claim.column] == INTEGER else None), Fraction(0)
+
+
+def _as_said(cited: Addend, ends: Ends) -> bool:
+    """Do these ends hold all that lies between those of the answer, or all that a noisy number may be?"""
+    shown, off = number(cited.answer), cited.noise
+    if isinstance(cited.answer, Mapping):
+        lo, hi = (number(cited.answer.get(end)) for end in ("lo", "hi"))
+    elif shown is None or not off:
+        return True
+    else:
+        lo, hi = shown - off, shown + off
+    below = ends[0] is None or (lo is not None and ends[0] <= lo)
+    return below and (ends[1] is None or (hi is not None and ends[1] >= hi))
 
 
 def _no_tighter(told: Counter[tuple[str, Fraction, Fraction]], used: Counter[tuple[str, Fraction, Fraction]]) -> bool:

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
-from .claims import Addend
-from .engine import NOBODY, Cannot, Fails
+from .claims import Addend, number
+from .compared import ColumnValues, ComparedSum
+from .engine import INTEGER, NOBODY, Cannot, Fails
 from .order import Ends, conditional
+from .rounding import step_of
 from .sums import ULP, Sums
 
 Place = tuple[str, int]  # a private column and a row
@@ -46,6 +49,42 @@ class Thresholds:
             sure, k = sure + gained, k + 1
         self._tried.add(key)
 
+    def told(
+        self, cited: Addend, coefficients: Mapping[Place, Fraction], declared: Mapping[str, Mapping[str, Any]]
+    ) -> tuple[Ends, Fraction]:
+        """Between what the number lies that was compared, by the answer, and its dust; wider by the bound of its noise.
+
+        `declared`: min, max and step of each column.
+        """
+        op, at, offset, noise = _test(cited)
+        if not isinstance(cited.answer, bool):
+            raise Cannot("the verdict does not have the answers")
+        held = {name: self._held(name, declared.get(name) or {}) for name, _ in coefficients}
+        said = ComparedSum(at, offset, coefficients, held)
+        if op in ("=", "<>"):
+            off = said.dust + noise
+            return ((at - off, at + off) if cited.answer is (op == "=") else (None, None)), said.dust
+        above = (op in (">", ">=")) is cited.answer
+        strict = op in ((">", "<=") if above else ("<", ">=")) and not noise
+        said = replace(said, at=at - noise if above else at + noise)
+        end = said.end(above=above, strict=strict, asked=lambda table: self._asked(cited, table) is cited.answer)
+        return ((end, None) if above else (None, end)), said.dust
+
+    def _held(self, name: str, said: Mapping[str, Any]) -> ColumnValues:
+        engine = self.sums.engine
+        least, most, step = (number(said.get(end)) for end in ("min", "max", "step"))
+        base = Fraction(0) if step is None or least is None else least
+        whole = Fraction(1) if engine.types[name] == INTEGER else step_of(engine, name)
+        return ColumnValues(least, most, step or whole, base, engine.types[name] == "DOUBLE")
+
+    def _asked(self, cited: Addend, table: Mapping[Place, Fraction]) -> Any:
+        """What the statement answers of these people; all others as made up."""
+        made, _ = self.sums.maker.large(1, DRAWN_BITS)
+        for (name, row), value in table.items():
+            made[name][row] = value
+        self.sums.engine.fill(made, keep=False)
+        return self.sums.engine.answer(cited)
+
     def _once(self, cited: Addend, coefficients: Mapping[Place, Fraction], sign: int) -> float:
         maker, engine, (op, at, offset, _) = self.sums.maker, self.sums.engine, _test(cited)
         made, most = maker.large(sign, DRAWN_BITS)
@@ -67,17 +106,6 @@ class Thresholds:
             if said is not OPERATIONS[op](rest + share * value, at):
                 raise Fails("a statement does not compare what it is said to compare")
         return math.log2(most) - math.log2(float(4 + 2 * blur / step))
-
-
-def told(cited: Addend) -> Ends:
-    """Between what the number lies that was compared, by the answer; wider by the bound of its noise."""
-    op, at, _, noise = _test(cited)
-    if not isinstance(cited.answer, bool):
-        raise Cannot("the verdict does not have the answers")
-    if op in ("=", "<>"):
-        return (at - noise, at + noise) if cited.answer is (op == "=") else (None, None)
-    above = (op in (">", ">=")) is cited.answer
-    return (at - noise, None) if above else (None, at + noise)
 
 
 def _test(cited: Addend) -> tuple[str, Fraction, Fraction, Fraction]:

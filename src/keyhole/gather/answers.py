@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor
 
-from keyhole.evidence import ROUNDED
+from keyhole.evidence import GIVEN, ROUNDED
+from keyhole.gather.comparisons import OneSided
 from keyhole.knowledge import Knowledge
 from keyhole.meaning import compared, rounded, rounds
 from keyhole.query import Aggregate, Query
@@ -25,35 +25,47 @@ _PLAIN = re.compile(r"[\d\s.+*()-]*")
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """lo <= true answer <= hi (None: unbounded); `exact`: an equation up to a stated radius, else `why` not."""
+    """lo <= true answer <= hi (None: unbounded); `exact`: an equation up to a stated radius, else `why` not.
+
+    Inside the ends by more than `edge` a number is surely answered so; None: on them too. `compared` is what a yes or
+    no says, for whoever knows which numbers are possible.
+    """
 
     lo: Fraction | None
     hi: Fraction | None
     exact: bool
     why: str = ""
+    edge: Fraction | None = Fraction(0)
+    compared: OneSided | None = None
 
 
-def interval(query: Query, answer: Answer | None, radius: Fraction) -> Interval:
-    """What an answer says of the true value; `radius` is how far a printed number may lie from it."""
+def interval(query: Query, answer: Answer | None, radius: Fraction, *, sure: bool = False) -> Interval:
+    """What an answer says of the true value; `radius` is how far a printed or compared number may lie from it.
+
+    `sure`: a number that is compared with a constant is that constant where the true one is.
+    """
     if answer is None:
         why = THRESHOLD if query.test is not None else ROUNDED if query.digits is not None else ""
         return Interval(None, None, not why, why)
     if query.test is not None:
-        return _threshold(query, answer, radius)
+        return _threshold(query, answer, radius, sure=sure)
     lo, hi = answer.lo, answer.hi
     if query.digits is not None and answer.noise is None:
         if isinstance(answer.value, Decimal):
             lo, hi = around(query, Fraction(answer.value), radius)
-        return Interval(lo, hi, False, ROUNDED if answer.value is not None else "an interval")
-    if answer.noise is not None and answer.noise.kind == "rounded" and isinstance(answer.value, Decimal):
+            return Interval(lo, hi, False, ROUNDED, 2 * _rounding_dust(query, radius, answer.value))
+        farthest = max((abs(end) for end in (lo, hi) if end is not None), default=Fraction(0))
+        why, edge = ROUNDED if answer.value is not None else GIVEN, 2 * _rounding_dust(query, radius, farthest)
+        return Interval(*around_ends(query, lo, hi, radius), False, why, edge)
+    if answer.noise is not None and answer.noise.bounded and isinstance(answer.value, Decimal):
         shown, off = Fraction(answer.value), answer.noise.scale + radius
         lo, hi = (shown, shown) if query.digits is None else around(query, shown, radius)
-        return Interval(lo - off, hi + off, False, ROUNDED)
+        return Interval(lo - off, hi + off, False, ROUNDED, 2 * _rounding_dust(query, radius, shown) + 2 * radius)
     if answer.noise is not None:
         low, high = (None if lo is None else lo - radius), (None if hi is None else hi + radius)
-        return Interval(low, high, False, NOISY)
+        return Interval(low, high, False, NOISY, 2 * radius)
     if answer.value is None:
-        return Interval(lo, hi, lo is not None and lo == hi, "an interval")
+        return Interval(lo, hi, lo is not None and lo == hi, GIVEN)
     if lo is not None and lo == hi:
         lo, hi = lo - radius, lo + radius
     return Interval(lo, hi, True)
@@ -68,36 +80,44 @@ def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, F
     """
     assert query.digits is not None
     below, above = rounds(query.rounding, shown, Fraction(1) / Fraction(10) ** query.digits)
-    dust = radius + 4 * ULP * abs(shown) if radius or query.per else Fraction(0)
+    dust = _rounding_dust(query, radius, shown)
     return shown - below - dust, shown + above + dust
 
 
-def _threshold(query: Query, answer: Answer, radius: Fraction) -> Interval:
+def around_ends(
+    query: Query, lo: Fraction | None, hi: Fraction | None, radius: Fraction
+) -> tuple[Fraction | None, Fraction | None]:
+    """The same where what is shown is only said to lie between two ends."""
+    if query.digits is None:
+        return lo, hi
+    return None if lo is None else around(query, lo, radius)[0], None if hi is None else around(query, hi, radius)[1]
+
+
+def _rounding_dust(query: Query, radius: Fraction, shown: Fraction | Decimal) -> Fraction:
+    """How far beyond a half a number may lie that was rounded to the number shown."""
+    return radius + 4 * ULP * abs(Fraction(shown)) if radius or query.per else Fraction(0)
+
+
+def _threshold(query: Query, answer: Answer, radius: Fraction, *, sure: bool) -> Interval:
     assert query.test is not None
-    at = Fraction(query.test.value)
+    at, op = Fraction(query.test.value), query.test.op
     if not isinstance(answer.value, bool):
         return Interval(answer.lo, answer.hi, False, THRESHOLD)
     if answer.noise is not None and not answer.noise.bounded:
         return Interval(None, None, False, NOISY)  # any number may have been pushed across
-    off = radius + (Fraction(0) if answer.noise is None else answer.noise.scale)
-    if query.test.op in ("=", "<>"):
-        equal = answer.value == (query.test.op == "=")
-        exact = answer.noise is None
+    noise = Fraction(0) if answer.noise is None else answer.noise.scale
+    off, exact = radius + noise, answer.noise is None
+    if op in ("=", "<>"):
+        equal = answer.value == (op == "=")
         why = "" if exact else NOISY
         return Interval(at - off, at + off, exact, why) if equal else Interval(None, None, False, THRESHOLD)
-    above = (query.test.op in (">", ">=")) == answer.value
-    at = at - off if above else at + off
-    if _counts(query):  # a whole number, 0 at least
-        strict = (query.test.op in (">", "<=")) if above else (query.test.op in ("<", ">="))
-        end = (
-            Fraction(floor(at) + 1 if strict else ceil(at))
-            if above
-            else Fraction(ceil(at) - 1 if strict else floor(at))
-        )
-        if not above and end <= 0:
-            return Interval(Fraction(0), Fraction(0), True)
-        return Interval(end, None, False, THRESHOLD) if above else Interval(None, end, False, THRESHOLD)
-    return Interval(at, None, False, THRESHOLD) if above else Interval(None, at, False, THRESHOLD)
+    above = (op in (">", ">=")) == answer.value
+    pushed = at - noise if above else at + noise
+    said = OneSided.of(op, pushed, answer.value, radius, sure=sure and exact)
+    end, edge = said.end(Fraction(1) if _counts(query) else None)
+    if _counts(query) and not above and end <= 0:  # a whole number, 0 at least
+        return Interval(Fraction(0), Fraction(0), True)
+    return Interval(end if above else None, None if above else end, False, THRESHOLD, edge, said)
 
 
 def _counts(query: Query) -> bool:
@@ -123,7 +143,7 @@ def radius(
     """
     kinds = {column.kind for name in query.columns if (column := schema.find(name)) is not None}
     weights = {t.weight for t in (*query.terms, *query.per) if t.weight is not None}
-    if Kind.DOUBLE not in kinds and all(_exact_weight(weight, schema) for weight in weights):
+    if Kind.DOUBLE not in kinds and all(exact_weight(weight, schema) for weight in weights):
         return 2 * ULP * abs(value) + dust_of(value) if query.per else dust_of(value)
     size = abs(value) + beside
     for name in query.columns:
@@ -143,7 +163,7 @@ def dust_of(value: Fraction) -> Fraction:
     return TINY if 0 < abs(value) < TINY else Fraction(0)
 
 
-def _exact_weight(weight: str, schema: Schema) -> bool:
+def exact_weight(weight: str, schema: Schema) -> bool:
     """Is an expression over public columns surely no DOUBLE: integers and decimals, added and multiplied?"""
     for name in _NAME.findall(weight):
         column = schema.find(name.replace('""', '"'))

@@ -15,6 +15,7 @@ from keyhole.errors import ConfigError, UnsupportedQuery
 from keyhole.evidence import Evidence, OrderFact, System, Unjudged
 from keyhole.forms import Unknowns, conditional, private_leaves
 from keyhole.gather.answers import finish
+from keyhole.gather.arithmetic import Computed
 from keyhole.gather.constraints import Asked, Reader, split_needs, zero_counts
 from keyhole.gather.counting import counting, counts_people
 from keyhole.gather.facts import KnownFact, known_facts
@@ -120,7 +121,8 @@ def _system(
     atoms = roster.atoms(tuple(conditions), weights)
     totals = Totals(atoms, unknowns.features, unknowns.partitions, source)
     quotients = Quotients(unknowns.features, schema, knowledge, roster.n)
-    reader = Reader(totals, schema, knowledge, roster.n, source is not None, notes, quotients)
+    computed = Computed(schema, knowledge)
+    reader = Reader(totals, schema, knowledge, roster.n, source is not None, notes, quotients, computed)
     found = [c for a in asked if (c := reader.constraint(a)) is not None]
     zero_counts(linear, notes)
     notes.nobody.extend(Unjudged(e.number, e.sql, "nobody matches it") for e in linear if _counts_nobody(e, atoms))

@@ -10,8 +10,9 @@ from math import ceil, floor
 from typing import Literal
 
 from keyhole.evidence import ROUNDED, Constraint, Unjudged
-from keyhole.forms import Form, Part, combined, conditional, private_leaves, private_part
+from keyhole.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
 from keyhole.gather.answers import Interval, described, finish, interval, radius
+from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
 from keyhole.gather.totals import Evaluated, Totals
@@ -45,6 +46,7 @@ class Reader:
     known: bool
     notes: Notes
     quotients: Quotients
+    computed: Computed
 
     def constraint(self, asked: Asked) -> Constraint | None:
         """What one answer says; None if it says nothing of private values."""
@@ -58,7 +60,7 @@ class Reader:
                 return None
             answer = found
         elif answer is not None and self.known:
-            self._compare(entry, answer, top, per)
+            self._compare(asked, answer, top, per)
         if answer is not None:
             self.notes.answers[entry.number] = answer
         if answer is not None and answer.null:
@@ -66,7 +68,7 @@ class Reader:
         hidden_per = bool(private_part(form.per))
         if query.per and not hidden_per and per.public == 0:
             return None  # a quotient over nobody says nothing
-        said = self._said(entry, answer, top)
+        said = self._said(asked, answer, top, per)
         alone = hidden_per and self._one_candidate(asked)
         if hidden_per and not alone:
             return self._ratio(asked, said, top, per)
@@ -85,7 +87,11 @@ class Reader:
                 self.notes.contradict(f"Q{number} asks only public things, and its answer is not what they are", number)
             return None
         noise = answer.noise if answer is not None else None
-        exact, why = said.exact, said.why
+        exact, why, edge = said.exact, said.why, None if said.edge is None else said.edge * abs(scale)
+        if said.compared is not None:
+            beyond = said.compared.times(scale, top.public)
+            end, edge = beyond.end(self.computed.unit(self._added(parts)))
+            low, high = (end, None) if beyond.above else (None, end)
         told = exact or why == ROUNDED
         if told and low is not None and high is not None and low < high and self.quotients.whole(parts):
             least, most = ceil(low), floor(high)  # a sum of integers is one
@@ -95,7 +101,7 @@ class Reader:
                 )
             if least == most:
                 low, high, exact, why = Fraction(least), Fraction(most), True, ""
-        return Constraint(number, parts, scale, top.public, low, high, noise, exact, why)
+        return Constraint(number, parts, scale, top.public, low, high, noise, exact, why, edge=edge)
 
     def _rounding_to(
         self, asked: Asked, answer: Answer | None, sums: Sequence[tuple[int, Fraction]]
@@ -170,9 +176,9 @@ class Reader:
         counts = len(below) == 1 and below[0].column is None and below[0].weight is None and below[0].factor == 1
         return counts and self.totals.candidates(asked.form.parts) == 1
 
-    def _said(self, entry: Entry, answer: Answer | None, top: Evaluated) -> Interval:
+    def _said(self, asked: Asked, answer: Answer | None, top: Evaluated, per: Evaluated) -> Interval:
         """An answer as an interval. What we computed ourselves is as exact as it says; what was printed is not."""
-        dust = Fraction(0)
+        entry, dust = asked.entry, Fraction(0)
         if entry.answer is not None and isinstance(entry.answer.value, Decimal) and entry.answer.lo is not None:
             below, beside = 1, Fraction(0)
             if not conditional(entry.query, self._secret()):
@@ -182,11 +188,31 @@ class Reader:
             if top.radius and not conditional(entry.query, self._secret()):  # what the data themselves leave
                 dust = max(dust, top.radius / below)
         elif entry.query.test is not None:  # what is compared is a DOUBLE too
-            dust = radius(entry.query, Fraction(entry.query.test.value), top.matched, self.schema, self.knowledge)
+            found = self._arithmetic(asked, top, per)
+            return interval(entry.query, answer, found.dust, sure=found.sure)
         return interval(entry.query, answer, dust)
 
-    def _compare(self, entry: Entry, answer: Answer, top: Evaluated, per: Evaluated) -> None:
+    def _arithmetic(self, asked: Asked, top: Evaluated, per: Evaluated) -> Arithmetic:
+        """How an engine computes the number that a query compares."""
+        hidden = bool(private_part(asked.form.per))
+        below = abs(per.public) if asked.form.per and not hidden and per.public else Fraction(1)
+        added, under = self._added(asked.form.top), self._added(asked.form.per)
+        return self.computed.arithmetic(asked.entry.query, added, under, below, top.radius / below)
+
+    def _added(self, parts: Sequence[Part]) -> list[SummedPart]:
+        """Parts as an engine adds them up."""
+        found = []
+        for p in parts:
+            feature = None if p.feature == ONE else self.quotients.features[p.feature]
+            column, power = (None, 1) if feature is None else (feature.column, feature.power)
+            found.append(
+                SummedPart(column, p.factor, power, *self.totals.amount(p), p.weight, self.totals.weight_unit(p))
+            )
+        return found
+
+    def _compare(self, asked: Asked, answer: Answer, top: Evaluated, per: Evaluated) -> None:
         """A given answer against the data."""
+        entry = asked.entry
         if answer.null or answer.noise is not None:
             return
         truth = self._computed(replace(entry.query, digits=None, test=None), top, per)
@@ -199,7 +225,7 @@ class Reader:
         if truth.lo is None or truth.hi is None:
             self.notes.contradict(f"{said}, but in the data nobody matches it", entry.number)
             return
-        given = self._said(entry, answer, top)
+        given = self._said(asked, answer, top, per)
         if (given.lo is not None and truth.hi < given.lo) or (given.hi is not None and truth.lo > given.hi):
             data = simplest_decimal(truth.lo, truth.hi)
             self.notes.contradict(f"{said}, but the data give {data}", entry.number)

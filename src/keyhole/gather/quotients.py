@@ -28,13 +28,6 @@ class Quotients:
         """Is a sum of parts an integer, whatever the private values are?"""
         return all(p.weight is None and p.factor.denominator == 1 and self._parts(p) == 1 for p in parts)
 
-    def dyadic(self, parts: Sequence[Part]) -> bool:
-        """Is a DOUBLE sum of parts exact in any order: multiples of a power of two, too few to round?"""
-        over, largest = self.over(parts), self._largest(parts)
-        if over is None or largest is None or over & (over - 1) or over > 2**20:
-            return False
-        return largest * over < 2**52 and all(p.weight is None for p in parts)
-
     def sole(self, form: Form, said: Interval) -> Fraction | None:
         """The one quotient in an interval that `form` can be; None if there may be several.
 

@@ -7,9 +7,9 @@ units of the column's last decimal); a column without short decimals is summed i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import fsum, isfinite
+from math import fsum, gcd, isfinite
 from typing import Any
 
 import numpy as np
@@ -73,6 +73,21 @@ class Totals:
     def matched(self, where: Predicate) -> int:
         """How many records satisfy a condition."""
         return int(self._dot(ONE)[self._atoms.number(where)])
+
+    def amount(self, part: Part) -> tuple[int, Fraction]:
+        """How many records a part adds up at most, and the absolute values of their weights, added up."""
+        at = self._atoms.number(part.where)
+        count = int(self._dot(ONE)[at])
+        return count, self._size(replace(part, feature=ONE), at, count)
+
+    def weight_unit(self, part: Part) -> Fraction | None:
+        """What the weights of a part are multiples of; 1 without weight, None where all of them are 0."""
+        if part.weight is None:
+            return Fraction(1)
+        weight: Weights = self._atoms.weight(part.weight)
+        values = weight.values[unpack(self._atoms.table[self._atoms.number(part.where)], self._atoms.K)]
+        unit = Fraction(gcd(*(int(v) for v in values.tolist())), weight.over)
+        return unit or None
 
     def evaluate(self, parts: Sequence[Part]) -> Evaluated:
         """The value of a sum of parts."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
+from keyhole.errors import DIFFERS, LogError, ParseError, QueryError, pass_on_interruption
 from keyhole.forms import private_leaves
 from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
@@ -21,6 +21,7 @@ from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import CASELESS
 from keyhole.sql.looks_like import suspicion
+from keyhole.sql.of_dimensions import of_dimensions
 from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
 
@@ -33,7 +34,7 @@ _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 class Read:
     """A line of a log with what it was lowered to; else why it was refused, or read and not judged.
 
-    Some texts are several statements: `others` are those after the first.
+    Some texts are several statements: `others` are those after the first. `public`: it looks at dimensions alone.
     """
 
     line: Line
@@ -41,6 +42,7 @@ class Read:
     refused: str = ""
     unjudged: str = ""
     others: tuple[Statement, ...] = ()
+    public: bool = False
 
     @property
     def statements(self) -> tuple[Statement, ...]:
@@ -94,6 +96,9 @@ def lowered(
         except Unread as error:
             found.append(Read(line, Statement(line.sql, ()), unjudged=str(error)))
         except QueryError as error:
+            if (public := of_dimensions(line.sql, line.dialect, schema)) is not None:
+                found.append(Read(line, public, public=True))
+                continue
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
                 error.message += "; if a second statement starts there, end the first with a semicolon"
@@ -101,6 +106,7 @@ def lowered(
             placed = error.position is not None
             found.append(Read(line, None, refused=str(error) if placed else f"line {line.at}: {error}"))
         except Exception as error:  # one statement that our reader trips over never stops the others
+            pass_on_interruption(error)
             found.append(Read(line, None, refused=_tripped(error)))
         else:
             found.append(Read(line, first, others=tuple(others)))
@@ -121,13 +127,13 @@ def checked(lines: Sequence[Read], roster: Roster) -> list[Read]:
 
     Nor is a statement with a constant that nobody has and that is a value of the column but for blanks and capitals.
     """
-    asked = [s for r in lines if not r.unjudged for s in r.statements]
+    asked = [s for r in lines if not r.unjudged and not r.public for s in r.statements]
     spelling = Spelling(roster)
     said = Validator(roster).reasons(asked) if asked else []
     reasons = iter([reason or spelling.reason(s) for s, reason in zip(asked, said, strict=True)])
     found = []
     for each in lines:
-        mine = [] if each.unjudged else [next(reasons) for _ in each.statements]
+        mine = [] if each.unjudged or each.public else [next(reasons) for _ in each.statements]
         found.append(replace(each, unjudged=next(filter(None, mine), each.unjudged)))
     return found
 
@@ -147,6 +153,9 @@ def expanded(
         if each.unjudged:
             unjudged.append(Refusal(number, line.sql, each.unjudged))
             continue
+        if each.public:
+            entries.append(Entry(number, line.sql, each.statement.queries[0], None))
+            continue
         try:
             found, why = _expanded(number, line, each.statements, roster, source, noise)
         except LogError as error:
@@ -156,6 +165,7 @@ def expanded(
             refused.append(Refusal(number, line.sql, str(error)))
             continue
         except Exception as error:
+            pass_on_interruption(error)
             refused.append(Refusal(number, line.sql, _tripped(error)))
             continue
         entries.extend(found)

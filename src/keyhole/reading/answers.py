@@ -78,7 +78,7 @@ def rows_of(trial: Trial, filled: Filled) -> list[tuple[Any, ...]] | None:
     """
     found = []
     statement = trial.statement
-    for chosen in statement.sets:
+    for chosen in (*statement.sets, *statement.again):
         names = [statement.keys[i].sql for i in chosen]
         groups = _groups(names, filled.true(trial, statement.where), filled) if names else _EVERYBODY
         if not all(_holds(statement.keys[i], place, groups, trial, filled) for place, i in enumerate(chosen)):

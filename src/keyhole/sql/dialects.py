@@ -14,7 +14,8 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
 from keyhole.schema import Schema
-from keyhole.sql.engines import SPELLED, Dialect, named
+from keyhole.sql.caseless import with_lengths
+from keyhole.sql.engines import CASELESS, SPELLED, Dialect, named
 from keyhole.sql.portable import portable
 from keyhole.sql.postgres import PostgresTranslator
 from keyhole.sql.sorts import Differs
@@ -88,6 +89,8 @@ def _core(sql: str, read: exp.Expr, kind: Dialect, schema: Schema) -> str:
     """The text in DuckDB's words, if it is in the portable core as both engines read it."""
     own, text = _tree(sql, "duckdb"), sql
     read = _with_rollup(read)
+    if kind in CASELESS:
+        read = with_lengths(read, schema.spelt)
     if own is None or _meaning(own) != _meaning(read):
         if kind is Dialect.UNKNOWN:
             raise Differs(", and engines read it differently")

@@ -75,7 +75,8 @@ class _Lowering:
     def statement(self) -> Statement:
         source, select = self.source, self.select
         plain = AggregateReader(self.scope)
-        sets = self.grouping(plain)
+        written = self.grouping(plain)
+        sets = tuple(dict.fromkeys(written))
         conditions, tests = self.having(plain, sets)
         scope = replace(self.scope, where=conjunction(self.scope.where, *conditions)) if conditions else self.scope
         reader = AggregateReader(scope)
@@ -106,6 +107,7 @@ class _Lowering:
             scope.table,
             tables=related_names(select, scope.schema) if scope.schema.related else (),
             order=order,
+            again=tuple(one for i, one in enumerate(written) if one in written[:i]),
         )
 
     def key_text(self, reader: AggregateReader, item: _Item) -> str:
@@ -170,17 +172,13 @@ class _Lowering:
                     item.is_key = True
         for node in group.expressions:
             elements.append(self.element(node, reader))
-        sets: list[tuple[int, ...]] = []
         count = 1
         for element in elements:
             count *= len(element)
             if count > MAX_SETS:
                 raise self.source.refuse(f"more than {MAX_SETS} grouping sets: ask for them separately", group)
-        for combination in product(*elements):
-            merged = tuple(sorted({index for part in combination for index in part}))
-            if merged not in sets:
-                sets.append(merged)
-        return tuple(sets)
+        chosen = product(*elements)
+        return tuple(tuple(sorted({index for part in combination for index in part})) for combination in chosen)
 
     def element(self, node: exp.Expr, reader: AggregateReader) -> list[tuple[int, ...]]:
         if isinstance(node, exp.Rollup | exp.Cube):

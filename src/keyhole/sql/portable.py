@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from keyhole.schema import Kind, Schema, folded
 from keyhole.sql.calendar import is_calendar
-from keyhole.sql.caseless import differs_by_case
+from keyhole.sql.caseless import differs_by_case, is_text_test
 from keyhole.sql.engines import CASELESS, Dialect
 from keyhole.sql.translate import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, word
 
@@ -65,6 +65,8 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
     days = {folded(c.name) for c in schema.columns if c.kind is Kind.DATE}
 
     def same(node: exp.Expr) -> bool:
+        if dialect in CASELESS and is_text_test(node, schema.spelt):
+            return True
         return _is_day(node) or is_calendar(node, days, dialect)
 
     for node in tree.walk(prune=same):
@@ -95,7 +97,10 @@ def _differs(node: exp.Expr, dialect: Dialect, numbers: dict[str, Kind], texts: 
     if isinstance(node, exp.Literal) and node.is_string and not node.name:
         return ": an empty text is NULL in some engines: leave that comparison out, or put it into --view as a column"
     if isinstance(node, exp.Like) and dialect in _CASELESS_LIKE:
-        return ", where LIKE takes no notice of case by default; the data are in DuckDB, where it does: use = instead"
+        return (
+            ", where LIKE takes no notice of case by default; the data are in DuckDB, where it does: write the pattern "
+            "with the capitals that the values have, or use ="
+        )
     if isinstance(node, COMPARED):
         return _comparison(node, dialect, texts)
     return _arithmetic(node, numbers) if isinstance(node, _NUMERIC) else ""

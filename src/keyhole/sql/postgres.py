@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from decimal import Decimal
 from fractions import Fraction
 from typing import ClassVar
 
 from sqlglot import exp
 
+from keyhole.schema import Schema, folded
 from keyhole.sql.days import shifted, spans
 from keyhole.sql.sorts import (
     DECIMAL_NUMBER,
@@ -28,13 +28,13 @@ from keyhole.sql.sorts import (
 )
 from keyhole.sql.text_functions import TEXT_RULES
 from keyhole.sql.translate import ORDER_OF_TEXTS, Rule, Translator, decides
+from keyhole.sql.width_bucket import width_bucket
 
 _T = exp.DataType.Type
 _WHOLE = (_T.SMALLINT, _T.INT, _T.BIGINT)
 _PARTS = frozenset(["year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "isoyear", "hour", "minute"])
 _TRUNCATED = frozenset(["year", "quarter", "month", "week", "day", "hour", "minute"])
 FEW_DIGITS = 7  # of a constant factor
-MOST_BUCKETS = 100
 PLAIN_PATTERN = re.compile(
     r"\^?(?:[A-Za-z0-9 ]|\[[A-Za-z0-9]+(?:-[A-Za-z0-9])?\]|\((?:[A-Za-z0-9 ]+\|)*[A-Za-z0-9 ]+\))+\$?"
 )
@@ -51,6 +51,10 @@ _FITS = {
 
 class PostgresTranslator(Translator):
     """Whole numbers divide without remainder; a cast rounds half away from zero, or to even for a double."""
+
+    def __init__(self, schema: Schema) -> None:
+        super().__init__(schema)
+        self.digits = {folded(c.name): c.digits for c in schema.columns if not c.secret}
 
     def said_as(self, said: exp.Expr, other: Sort) -> None:
         """A constant takes the type of what it meets: read as PostgreSQL and DuckDB both read it, or not judged."""
@@ -226,21 +230,15 @@ class PostgresTranslator(Translator):
         return Sort.TEXT
 
     def _bucket(self, node: exp.WidthBucket) -> Sort:
-        """WIDTH_BUCKET(x, low, high, count) as the CASE that it is: 0 below, count + 1 from the upper end on."""
-        self.must(node.this, Sort.WHOLE, Sort.EXACT)
-        said = [number_said(node.args[name]) for name in ("min_value", "max_value", "num_buckets")]
-        if None in said:
-            raise Differs(": WIDTH_BUCKET is judged between constants, with a constant number of buckets")
-        low, high, count = (Fraction(text) for text in said if text is not None)
-        ends = [low + (high - low) * i / count for i in range(int(count) + 1)] if 1 <= count <= MOST_BUCKETS else []
-        if not ends or low >= high or any((end * 10**9).denominator != 1 for end in ends):
-            raise Differs(f": WIDTH_BUCKET is judged for at most {MOST_BUCKETS} buckets with ends of few digits")
-        case = exp.Case(ifs=[_when(exp.Is(this=node.this.copy(), expression=exp.Null()), exp.Null())])
-        for number, end in enumerate(ends):
-            below = exp.LT(this=node.this.copy(), expression=_constant(end))
-            case.append("ifs", _when(below, exp.Literal.number(number)))
-        case.set("default", exp.Literal.number(int(count) + 1))
-        return self.put(node, exp.Paren(this=case), Sort.WHOLE)
+        whole = self.must(node.this, Sort.WHOLE, Sort.EXACT) is Sort.WHOLE
+        of = bare_of(node.this)
+        digits = self.digits.get(folded(of.name)) if isinstance(of, exp.Column) else None
+        return self.put(node, exp.Paren(this=width_bucket(node, 0 if whole else digits, whole)), Sort.WHOLE)
+
+    def _array(self, node: exp.Array) -> Sort:
+        if not isinstance(node.parent, exp.WidthBucket):
+            raise Differs(self.unlike(node))
+        return Sort.ROWS
 
     def _matches(self, node: exp.RegexpLike) -> Sort:
         self.must(node.this, Sort.TEXT)
@@ -286,6 +284,7 @@ class PostgresTranslator(Translator):
         exp.TimestampTrunc: _truncate,
         exp.TimeToStr: _format,
         exp.WidthBucket: _bucket,
+        exp.Array: _array,
         exp.RegexpLike: _matches,
         exp.Interval: lambda _translator, _node: Sort.SPAN,
     }
@@ -302,16 +301,6 @@ def _outside(node: exp.Expr) -> exp.Expr | None:
 def _short(text: str | None) -> bool:
     """Is this a divisor of few digits by which a decimal gets a few digits more?"""
     return text is not None and Fraction(text) != 0 and (1 / Fraction(text) * 10**6).denominator == 1
-
-
-def _when(test: exp.Expr, then: exp.Expr) -> exp.If:
-    return exp.If(this=test, true=then)
-
-
-def _constant(value: Fraction) -> exp.Expr:
-    text = f"{Decimal(abs(value.numerator)) / Decimal(value.denominator):f}"
-    number: exp.Expr = exp.Literal.number(text)
-    return exp.Neg(this=number) if value < 0 else number
 
 
 def _constant_day(node: exp.Expr) -> dt.date | None:

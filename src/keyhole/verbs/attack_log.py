@@ -8,7 +8,6 @@ from keyhole.errors import LogError
 from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
 from keyhole.gather.counting import counts_people
-from keyhole.gather.next_sums import with_next_sums
 from keyhole.knowledge import Knowledge
 from keyhole.logs.open import Log
 from keyhole.predicate import IsNull, leaves
@@ -51,9 +50,6 @@ def evidence_of_log(
         warnings.append(f"{said} no law of noise: not used")
     for unjudged in evidence.unjudged:
         warnings.append(f"query {unjudged.number} is not used: {unjudged.reason}")
-    for system in evidence.systems:
-        for fact in system.order:
-            warnings.append(f"query {fact.number} ({fact.query.aggregate}) is used for ranges only: it is no sum")
     return evidence, frozenset(str(line.number) for line in lines if line.noise is None)
 
 
@@ -66,7 +62,7 @@ def _gathered(transcript: Transcript, people: DuckDBRoster, known: Knowledge, wa
     for entry in beside:
         if entry.answer is not None and entry.answer.noise is not None:
             warnings.append(f"query {entry.number} is not used: it counts people, or looks at their rows, with noise")
-    found = with_next_sums(gather(replace(transcript, entries=rest), plain, known), plain.schema)
+    found = gather(replace(transcript, entries=rest), plain, known)
     if not beside:
         return found
     other = gather(Transcript(tuple(beside)), people, known)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Measure, Reconstruction, Target
-from keyhole.attack.batch import BatchAttack, culprits, dense_design
+from keyhole.attack.batch import BatchAttack, called, culprits, dense_design
 from keyhole.attack.decoding_problem import Problem
 from keyhole.attack.posterior import EVERY_VALUE, allowed, discrete, features_of, values_of
 from keyhole.errors import CannotHonour, ContradictionError
@@ -19,12 +19,13 @@ from keyhole.solve.status import SolverStatus
 class Integer(BatchAttack):
     """The column has finitely many values, and the attack knows it: P(value | all answers) for every record.
 
-    Exact, interval and noisy answers, sums and counts under private conditions enter one model with the declared base
-    rates. Each component of records that answers tie together is computed by the most exact way that fits: every table
-    looked at (or listed by CP-SAT), chains of tables with swaps, expectation propagation; `note` says for how many
-    records which. Records that no answer touches keep their prior. The guess is a number's posterior median, a
-    category's most probable value, with its probability: no attack has a smaller mean absolute error under that prior,
-    and on 0/1 and categories none is right for more records. Needs values, or min, max and step. Honours facts.
+    Exact, interval and noisy answers, sums, counts under private conditions, MIN, MAX and quantiles enter one model
+    with the declared base rates. Each component of records that answers tie together is computed by the most exact
+    way that fits: every table looked at (or listed by CP-SAT), chains of tables with swaps, expectation propagation;
+    `note` says for how many records which. Records that no answer touches keep their prior. The guess is a number's
+    posterior median, a category's most probable value, with its probability: no attack has a smaller mean absolute
+    error under that prior, and on 0/1 and categories none is right for more records. Needs values, or min, max and
+    step. Honours facts.
     References: cohen2018, garfinkel2019, geman1984, minka2001.
 
     >>> from decimal import Decimal
@@ -39,7 +40,9 @@ class Integer(BatchAttack):
     """
 
     name: ClassVar[str] = "integer"
-    honours: ClassVar[frozenset[str]] = frozenset({"bounds", "facts", "one-sided answers", "clamped answers"})
+    honours: ClassVar[frozenset[str]] = frozenset(
+        {"bounds", "facts", "one-sided answers", "clamped answers", "order statistics"}
+    )
 
     def __init__(self, target: Target, *, seconds: float = 8.0) -> None:
         super().__init__(target)
@@ -60,7 +63,9 @@ class Integer(BatchAttack):
         chances = chances / chances.sum(axis=1, keepdims=True)
         guess, best = _guess(problem, chances)
         sure = chances[np.arange(problem.K), best]
-        return Reconstruction(guess[problem.of], sure[problem.of], 0.0, SolverStatus.PRIOR, Measure.PROBABILITY)
+        return Reconstruction(
+            guess[problem.of], sure[problem.of], 0.0, SolverStatus.PRIOR, Measure.PROBABILITY, unread=problem.unread
+        )
 
     def _solve(self, problem: Problem) -> Reconstruction:
         model = discrete(problem)
@@ -72,15 +77,18 @@ class Integer(BatchAttack):
                 f"integer cannot hold {model.units.count} groups at once: take bounded, lbfgs or kaczmarz"
             ) from None
         if found.impossible is not None:
-            names = culprits(problem, dense_design(problem, self.name))
-            shown = names or [f"query {problem.numbers[model.rows[j]]}" for j in found.impossible[:12]]
+            tied = list(dict.fromkeys(called(model.names[j]) for j in found.impossible))
+            ranked = any(j >= model.linear for j in found.impossible)  # culprits are looked for among sums alone
+            shown = tied[:12] if ranked else culprits(problem, dense_design(problem, self.name)) or tied[:12]
             raise ContradictionError(
                 f"no values of {self.target.column!r} that were declared explain the answers to {', '.join(shown)} "
                 "together: one is wrong, noise was added (state it: --noise laplace:2, or --noise auto), or the "
                 "declared values are not all"
             )
         chances = model.chances(problem, found.chances)
-        return _reconstruction(problem, found, chances)
+        # an approximation takes no one-sided count in
+        loose = tuple(o.number for o in problem.order) if "approximated" in found.ways else ()
+        return _reconstruction(problem, found, chances, tuple(dict.fromkeys((*model.unread, *loose))))
 
 
 def _guess(problem: Problem, chances: Floats) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -97,15 +105,23 @@ def _guess(problem: Problem, chances: Floats) -> tuple[NDArray[Any], NDArray[np.
     return guess, best
 
 
-def _reconstruction(problem: Problem, found: Marginals, chances: Floats) -> Reconstruction:
+def _reconstruction(
+    problem: Problem, found: Marginals, chances: Floats, unread: tuple[str, ...] = ()
+) -> Reconstruction:
     guess, best = _guess(problem, chances)
     sure = np.minimum(chances[np.arange(problem.K), best], 1.0)
     settled = bool((chances.max(axis=1) > 1 - 1e-9)[~problem.absent].all())
     note = _note(found, settled=settled)
-    residual = problem.residual(_fitted(problem, np.eye(chances.shape[1])[best]))
+    residual = problem.residual(_fitted(problem, np.eye(chances.shape[1])[best]), _numbers(problem, guess))
     if residual > 1e-9:
         note += "; each guess is the best for its own record, together they need not meet the answers"
-    return Reconstruction(guess[problem.of], sure[problem.of], residual, _status(found), Measure.PROBABILITY, note)
+    status = _status(found)
+    return Reconstruction(guess[problem.of], sure[problem.of], residual, status, Measure.PROBABILITY, note, unread)
+
+
+def _numbers(problem: Problem, guess: NDArray[Any]) -> Floats | None:
+    """The guess of every atom, of columns that order statistics are about."""
+    return None if problem.target.categories is not None else np.asarray(guess, dtype=np.float64)
 
 
 def _fitted(problem: Problem, chances: Floats) -> Floats:

@@ -11,6 +11,7 @@ from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
+from keyhole.attack.guess_errors import FINEST
 from keyhole.attack.standard_errors import SPREAD_LIMIT, feasible_width, posterior_mean
 from keyhole.solve.status import SolverStatus
 
@@ -55,8 +56,10 @@ class BasisPursuit(BatchAttack):
         if solution.status is not SolverStatus.INTERRUPTED:
             refuse_contradiction(problem, A, A @ solution.u)
         found = reconstruct(problem, solution.u, A, solution.status, rest=solution.u)  # the common value
-        if problem.p > SPREAD_LIMIT or not np.isfinite(problem.target.deviation) or not problem.plain or noisy.any():
-            return found  # with noise the distance from the posterior's mean is in the errors already
+        if problem.p > SPREAD_LIMIT or not np.isfinite(problem.target.deviation) or not problem.plain:
+            return found
+        if noisy.any() or 0 < (problem.target.levels or 0) <= FINEST:
+            return found  # the distance from the posterior's mean is in the errors already
         # The pull towards `common` is a bias: the formula is about the middle of what the answers leave.
         bias = np.abs(solution.u - posterior_mean(problem, A))[problem.of]
         width = feasible_width(problem, A)[problem.of]

@@ -15,6 +15,7 @@ from math import ceil, floor
 from keyhole.audit.known import Known
 from keyhole.evidence import ROUNDED
 from keyhole.gather.answers import interval, radius
+from keyhole.gather.arithmetic import EXACT, Arithmetic
 from keyhole.meaning import OVER_ZERO, Value, holds, value
 from keyhole.transcript import Entry
 
@@ -26,6 +27,7 @@ class AnswerTest:
     entry: Entry
     scales: tuple[int, ...]
     known: Known
+    arithmetic: Arithmetic = EXACT  # of what is compared with a constant
 
     def judge(self, rows: list[tuple[int, ...]]) -> Sequence[bool | None]:
         """True, False or None (perhaps) for each row; one number alone that may be it is it."""
@@ -59,7 +61,7 @@ class AnswerTest:
 
     def _verdict(self, v: Value) -> bool | None:
         query, answer = self.entry.query, self.entry.answer
-        if answer is None or v is OVER_ZERO or (answer.noise is not None and answer.noise.kind != "rounded"):
+        if answer is None or v is OVER_ZERO or (answer.noise is not None and not answer.noise.bounded):
             return None
         if answer.null:
             return v is None
@@ -68,8 +70,10 @@ class AnswerTest:
             return None if perhaps else False
         assert isinstance(v, Fraction)
         if query.test is not None:
-            at = Fraction(query.test.value)
-            if not isinstance(answer.value, bool) or 0 < abs(v - at) <= self._dust(at) or (v == at and self._dust(at)):
+            at, computed = Fraction(query.test.value), self.arithmetic
+            noise = Fraction(0) if answer.noise is None else answer.noise.scale  # pushed across by so much
+            unsure = not computed.sure if v == at and not noise else abs(v - at) <= computed.dust + noise
+            if not isinstance(answer.value, bool) or unsure:
                 return None
             return holds(v, query.test.op, at) is answer.value
         return self._number(v)

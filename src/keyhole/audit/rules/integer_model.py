@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from math import lcm, prod
+from math import gcd, lcm, prod
 from typing import TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ from keyhole.basis import Atoms
 from keyhole.cells import Cell, Partition, partition
 from keyhole.evidence import Bound, System
 from keyhole.forms import private_leaves
+from keyhole.gather.arithmetic import Computed, SummedPart
 from keyhole.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict
 from keyhole.query import OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.solve.tables import Alike, Condition
@@ -180,14 +181,19 @@ class _Builder:
             lcm(*(v.denominator for _, _, table in people for v in (row[i] for row in table))) for i in range(len(sums))
         ]
         made = tuple(_alike(rows, choices, table, scales) for rows, choices, table in people)
-        found = tuple(self._test(e, tuple(scales[at] for at in places)) for e, places in tests)
+        found = tuple(self._test(e, tuple(scales[at] for at in places), atoms) for e, places in tests)
         told = tuple(self._condition(t, places, made) for t, (_, places) in zip(found, tests, strict=True))
         facts = tuple(sorted({b.fact for b in self.bounds}))
         return OptionModel(self.system.columns, self.partitions, facts, made, found, told, tuple(flags), self.missing)
 
-    def _test(self, entry: Entry, scales: tuple[int, ...]) -> AnswerTest | OrderTest:
-        if not is_order(entry.query):
+    def _test(self, entry: Entry, scales: tuple[int, ...], atoms: Atoms) -> AnswerTest | OrderTest:
+        if not is_order(entry.query) and entry.query.test is None:
             return AnswerTest(entry, scales, self.known)
+        if not is_order(entry.query):
+            computed = Computed(self.known.schema, self.known.knowledge)
+            top, per = ([_summand(t, atoms) for t in terms] for terms in (entry.query.terms, entry.query.per))
+            found = computed.arithmetic(entry.query, top, per, computed.unit(per) or Fraction(1))
+            return AnswerTest(entry, scales, self.known, found)
         name = entry.query.terms[0].column or ""
         column = self.known.schema.find(name)
         assert column is not None
@@ -284,6 +290,18 @@ class _Builder:
         return Condition(places, test.judge, ends)
 
 
+def _summand(term: Term, atoms: Atoms) -> SummedPart:
+    """A term as an engine may add it up, over everybody."""
+    n = int(atoms.sizes.sum())
+    if term.weight is None:
+        return SummedPart(term.column, term.factor, term.power, n, Fraction(n))
+    weight = atoms.weight(term.weight)
+    values = [(int(v), int(size)) for v, size in zip(weight.values.tolist(), atoms.sizes.tolist(), strict=True)]
+    heavy = Fraction(sum(abs(v) * size for v, size in values), weight.over)
+    unit = Fraction(gcd(*(v for v, _ in values)), weight.over) or None
+    return SummedPart(term.column, term.factor, term.power, n, heavy, term.weight, unit)
+
+
 def _within(value: Fraction, known: Bound) -> bool:
     return (known.lo is None or value >= known.lo) and (known.hi is None or value <= known.hi)
 
@@ -352,4 +370,4 @@ def _somebody(entry: Entry) -> bool:
         return True
     if answer is None or answer.null or entry.query.test is not None:
         return entry.query.test is not None
-    return bool(entry.query.needs) or bool(answer.value)
+    return bool(entry.query.needs) or (bool(answer.value) and (answer.lo is None or answer.lo > 0))  # noise may hide 0

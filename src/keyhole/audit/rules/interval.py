@@ -145,13 +145,14 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
 
 
 def _dust(made: BoundedSystem, found: ValueRange) -> Fraction:
-    """How much of a width is floating-point sums: what the radii of the equations used add up to."""
+    """How much of a width is floating-point sums: what the radii of the equations and edges used add up to."""
     total = Fraction(0)
     for weights in found.weights.values():
         for i, weight in weights.items():
             lo, hi = made.question.polytope.rows[i]
             if made.constraints[i].exact and lo is not None and hi is not None:
                 total += abs(weight) * (hi - lo)
+            total += abs(weight) * made.question.strict.get(i, 0)
     return total
 
 

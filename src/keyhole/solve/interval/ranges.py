@@ -11,9 +11,10 @@ end real tables have, tables on the grid have (`unimodular`).
 
 An outer end holds whatever happens: it is re-evaluated from its weights alone. An inner end is a table checked in exact
 arithmetic: inside all rows and bounds, on the grid of its column; where the ends of a row are not possible answers
-themselves (`strict`: a threshold, a rounded number), tables on them count only if another one lies between, since then
-some lie as close as one likes. A near end is reached to 1e-6 of the width by a table in floating point: it makes a
-range tight, and nothing else. Stopped early, what was proved stays.
+themselves (`strict`: a threshold, a rounded number), inside these by more than the edge that the row says, the dust of
+floating point. A table on such an end counts as far as it is mixed with another one that lies inside. A near end is
+reached to 1e-6 of the width by a table in floating point, or by a mixture: it makes a range tight, and nothing else.
+Stopped early, what was proved stays.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import TypeAlias
 from keyhole.grid import Grid
 from keyhole.solve.interval.interior import movable
 from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, inside, room
+from keyhole.solve.interval.problem import RangeProblem, Table
 from keyhole.solve.interval.propagate import Propagation
 from keyhole.solve.interval.remainder import with_remainders
 from keyhole.solve.interval.simplex import Simplex
@@ -35,15 +37,10 @@ from keyhole.solve.interval.unimodular import whole_vertices
 
 SMALL_CELLS = 30_000  # rows x columns of a part up to which every end is walked to
 TINY_CELLS = 1_000  # and up to which walks alone say who can move
+NEAR = Fraction(1, 10**6)  # of the way to a table inside: as good as reached
 SIDES: tuple[Side, Side] = ("lo", "hi")
 LIMIT = "the time limit was reached"
 INTERRUPTED = "it was interrupted"
-
-Table: TypeAlias = Mapping[int, Fraction]
-Fits: TypeAlias = Callable[
-    [Table], Mapping[int, tuple[End, End]] | None
-]  # a table -> where records lie; None: it is none
-
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 
@@ -101,35 +98,6 @@ class Ranges:
     refuted: list[Weights] = field(default_factory=list)
     stopped: str = ""
     large: list[tuple[list[int], list[int]]] = field(default_factory=list)  # parts that were not walked
-
-
-EDGE = Fraction(1, 10**6)
-
-
-def well_inside(said: Fraction, ends: tuple[End, End]) -> bool:
-    """Is a number inside a strict row by more than the dust of DOUBLE sums, which may stand in its ends?
-
-    >>> [well_inside(Fraction(0), (end, None)) for end in (Fraction(-1, 10**15), Fraction(-1))]
-    [False, True]
-    """
-    lo, hi = ends
-    return (lo is None or said > lo + EDGE * (1 + abs(lo))) and (hi is None or said < hi - EDGE * (1 + abs(hi)))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RangeProblem:
-    """A polytope with what is needed besides: the grid of each column, rows that are strict, tables of a GROUP BY.
-
-    `truth` is a table that is said to be possible, if any.
-    """
-
-    polytope: Polytope
-    grids: Sequence[Grid]
-    strict: frozenset[int] = frozenset()
-    tables: Sequence[Sequence[int]] = ()
-    truth: Sequence[Fraction] | None = None
-    equations: frozenset[int] = frozenset()  # rows that are equations, blurred by floating-point sums at most
-    fits: Fits | None = None  # what else a table must be, and where its records then lie; None: nothing else
 
 
 def ranges(
@@ -239,7 +207,9 @@ class _Part:
         self.strict = [i for i in rows if i in question.strict]
         self._whole: bool | None = None
         self.between = not self.strict  # is there a table strictly inside all strict rows?
+        self.middle: tuple[Fraction, Table] = (Fraction(1), {})  # the one that is clearest of their ends
         self.waiting: dict[int, tuple[End, End]] = {}  # seen on the edge of a strict row
+        self.edges: dict[int, Fraction] = {}  # how far inside these must be moved
         self.sum: list[Fraction] = [Fraction(0)] * len(columns)
         self.tables = 0
         self.loose = list(columns)  # columns with an end that no table has reached
@@ -285,7 +255,7 @@ class _Part:
     def move(self, end: float | None) -> str:
         """Who has a second value near the true table; why it stopped early, if it did."""
         truth = self.question.truth
-        if truth is None or self.start is None or not all(self._inside(i, truth) for i in self.strict):
+        if truth is None or self.start is None or self._clears(truth) == 1:
             return ""
         if not self.real and not (self.whole and self._on_grids(self.start)):
             return ""
@@ -336,7 +306,7 @@ class _Part:
         if not self._on_grids(table):
             return
         P, fits = self.question.polytope, self.question.fits
-        strictly = all(self._inside(i, table) for i in self.strict)
+        strictly = self._clear(table)
         if not strictly and (not self.real or fits is not None):
             return
         rooms = {} if fits is None else fits(table)
@@ -357,18 +327,42 @@ class _Part:
                 known.see((low, high))
             else:
                 self.waiting[k] = _hull(self.waiting.get(k), (low, high))
+        if not strictly:
+            self.edges = {i: max(self.edges.get(i, Fraction(0)), self.question.edge(i, table)) for i in self.strict}
 
     def settle(self) -> None:
         """Tables on the edge of strict rows count if some table lies inside: try the mean of all of them."""
         if self.tables and not self.between:
             mean = {k: s / self.tables for s, k in zip(self.sum, self.columns, strict=True)}
-            self.between = all(self._inside(i, mean) for i in self.strict)
-        if self.between:
+            self.between = self._clear(mean)
+        middle = self.middle[1]
+        clears = (self.question.clears(i, middle, edge) for i, edge in self.edges.items() if middle)
+        share = max(clears, default=Fraction(1))
+        if self.between and share < 1:
             for k, seen in self.waiting.items():
-                self.found.of[k].see(seen)
+                self._mix(k, seen, middle, share)
 
-    def _inside(self, i: int, table: Mapping[int, Fraction] | Sequence[Fraction]) -> bool:
-        return well_inside(self.question.polytope.said(i, table), self.question.polytope.rows[i])
+    def _mix(self, k: int, seen: tuple[End, End], middle: Table, share: Fraction) -> None:
+        """Tables on the edge, moved towards the one inside until they are as far inside as they must be."""
+        known = self.found.of[k]
+        mine = room(self.held[k], self.question.polytope.sizes[k], middle[k])
+        low, high = (
+            None if one is None or two is None else one + share * (two - one)
+            for one, two in zip(seen, mine, strict=True)
+        )
+        known.see((low, high))
+        if share <= NEAR:
+            known.near = known.near[0] or seen[0] == known.lo, known.near[1] or seen[1] == known.hi
+
+    def _clear(self, table: Table) -> bool:
+        """Is a table inside all strict rows? The clearest is kept."""
+        share = self._clears(table)
+        if share < self.middle[0]:
+            self.middle = share, table
+        return share < 1
+
+    def _clears(self, table: Table | Sequence[Fraction]) -> Fraction:
+        return max((self.question.clears(i, table) for i in self.strict), default=Fraction(0))
 
     def _on_grids(self, table: Mapping[int, Fraction]) -> bool:
         if self.real:

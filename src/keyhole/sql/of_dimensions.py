@@ -1,0 +1,44 @@
+"""Statements that look at dimensions alone: public facts, about nobody, so their answers tell nothing about people."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from keyhole.query import Aggregate, Query, Statement, Term
+from keyhole.schema import Schema, folded
+from keyhole.sql.engines import Dialect
+
+
+def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
+    """A statement that reads dimensions and nothing else, as a public figure; None for any other.
+
+    Guarantee: each table in it is a declared dimension or a query of WITH over such, and it calls no function that is
+    unknown here (it might read something else). Cost: one parse, and only where a dimension was declared.
+
+    >>> from keyhole.schema import Column, Kind, Related
+    >>> states = Related("states", (Column("code", Kind.TEXT),), (("code", "state"),), dimension=True, secret=False)
+    >>> schema = Schema("people", (Column("state", Kind.TEXT),), related=(states,))
+    >>> of_dimensions("SELECT COUNT(*) FROM states", "duckdb", schema).queries[0].aggregate
+    <Aggregate.PUBLIC: 'PUBLIC'>
+    >>> of_dimensions("SELECT COUNT(*) FROM states JOIN people ON code = state", "duckdb", schema)
+    """
+    if not any(related.dimension for related in schema.related):
+        return None
+    try:
+        (tree,) = sqlglot.parse(sql, read="" if dialect == Dialect.UNKNOWN else dialect)
+    except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
+        return None
+    if not isinstance(tree, exp.Query) or tree.find(exp.Anonymous, exp.AnonymousAggFunc, exp.Into) is not None:
+        return None
+    named = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
+    tables = [t for t in tree.find_all(exp.Table) if t.args.get("db") or folded(t.name) not in named]
+    if not tables or not all(_is_dimension(table, schema) for table in tables):
+        return None
+    return Statement(sql, (Query(Aggregate.PUBLIC, (Term(None, weight="COUNT(*)"),)),))
+
+
+def _is_dimension(table: exp.Table, schema: Schema) -> bool:
+    related = schema.table_named(table.name) if isinstance(table.this, exp.Identifier) else None
+    return related is not None and related.dimension
