@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri
 
 from keyhole.attack.decoding_problem import NOISY, NoiseLaw, Problem
 from keyhole.attack.matrix_free import row_noise
 
 MOST = 400  # unknowns up to which it is looked at
 ENTRIES = 2_000_000
-FAR = 4.5  # standard errors beyond an end that are no chance: 3e-6, among a few hundred unknowns 1e-3
+CHANCE = 1e-3  # that somebody of all is so far out by noise alone
 _STIFF = 1e-3  # an exact answer among noisy ones, in the least noise
 
 
@@ -47,7 +48,7 @@ Errors and probabilities hold only if it is right
     found = turned @ ((turned.T @ (B.T @ (problem.y[rows] / noise))) / size)
     error = np.sqrt((turned**2 / size).sum(axis=1))
     off = np.maximum(problem.lower[at] - found, found - problem.upper[at]) / error
-    far = off > FAR
+    far = off > float(-ndtri(CHANCE / len(at)))
     if not far.any():
         return ()
     column, who = problem.target.column, int(problem.sizes[at[far]].sum())
