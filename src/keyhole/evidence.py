@@ -21,6 +21,7 @@ from keyhole.query import Query
 from keyhole.transcript import Answer, Noise, Transcript
 
 ROUNDED = "a rounded answer"
+GIVEN = "an interval"  # an answer whose ends are possible answers themselves
 OF_TABLE = "table "  # before the name of a table, where a warning is about that and not about a query
 
 
@@ -47,8 +48,8 @@ class Constraint:
 
     @property
     def equation(self) -> bool:
-        """Is it an equation up to a stated radius: that of floating-point sums, or of rounding?"""
-        return self.exact or (self.judged_as == ROUNDED and self.lo is not None and self.hi is not None)
+        """Is it an equation up to a radius: of floating-point sums, of rounding, or of an answer with two ends?"""
+        return self.exact or (self.judged_as in (ROUNDED, GIVEN) and self.lo is not None and self.hi is not None)
 
 
 @dataclass(frozen=True, slots=True)

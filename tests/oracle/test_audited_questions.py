@@ -88,7 +88,8 @@ def test_a_transcript_of_questions_is_replayed(tmp_path: Path) -> None:
     assert all(c.outcome is Outcome.HOLDS for c in found), [(c.outcome, c.why) for c in found]
     told = verdict.to_json()
     for entry in told["intervals"]:  # a constant that is moved by a hair is a false proof
-        for item in entry["proof"]:
+        proofs = [entry["proof"], *(known["proof"] for known in entry["certificate"].get("known", ()))]
+        for item in (item for proof in proofs for item in proof):
             if "test" in item:
                 item["test"]["value"] = str(Fraction(item["test"]["value"]) + Fraction(1, 1000))
     false = replay(json.dumps(told), tmp_path / "t.csv", bits=16).checked

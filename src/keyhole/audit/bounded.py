@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from keyhole.audit.end_proof import BoundUsed, EndProof, known_ends
 from keyhole.audit.learned import Learned, narrowed
 from keyhole.basis import Row
-from keyhole.evidence import Constraint, Evidence, System
+from keyhole.evidence import GIVEN, Constraint, Evidence, System
 from keyhole.grid import Grid
 from keyhole.solve.interval import Polytope, RangeProblem
 from keyhole.solve.interval.polytope import End, Side, Weights
 
 MOST_ENTRIES = 40_000_000  # of a system that is searched: 16 bytes each, several times
-GIVEN = "an interval"  # answers whose ends are possible answers themselves
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -35,6 +35,7 @@ class Addend:
     known: Fraction | None = None
     exactly: Fraction | None = None
     rounded: Fraction | None = None  # how far the true number may lie from the answer
+    noise: Fraction = Fraction(0)  # how far the answer may lie from what the statement gives
     side: str = ""
     ends: tuple[Fraction | None, Fraction | None] | None = None  # of an answer that is no equation
     bound: Mapping[str, Any] | None = None  # people at an end of what is known of them
@@ -206,6 +207,7 @@ def item(raw: Mapping[str, Any]) -> Addend:
         raw.get("besides"),
         exactly=Fraction(raw["exactly"]) if "exactly" in raw else None,
         rounded=Fraction(raw["rounded"]) if "rounded" in raw else None,
+        noise=Fraction(str(raw.get("noise", "0"))),
         side=side,
         ends=ends,
         test=raw.get("test"),

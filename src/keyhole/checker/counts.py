@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
+from math import ceil, floor
 from typing import Any
 
 from .claims import Addend, Claimed, number
 from .engine import INTEGER, NOBODY, Cannot, Engine, Fails, plain
 from .fillings import Maker, Span, constants
+from .rounding import middle
 from .sums import plainly
 
 MOST_RUNS = 60_000  # statements run for one proof
@@ -153,9 +155,7 @@ class Counts:
         if not cited.answered:
             raise Cannot("the verdict does not have the answers")
         null = cited.answer is None or (cited.besides is not None and cited.answer == 0)
-        said = Fraction(0) if null else number(cited.answer)
-        if said is None:
-            raise Cannot("an answer that is no number")
+        said = Fraction(0) if null else _told(cited)
         key = (
             cited.sql,
             repr(cited.key),
@@ -218,6 +218,20 @@ class Counts:
         if found is None:
             raise Cannot("an answer that is no number")
         return found
+
+
+def _told(cited: Addend) -> Fraction:
+    """What was answered; between the two ends of an answer, or with noise, the only whole number."""
+    said, off = number(cited.answer), cited.noise
+    if isinstance(cited.answer, Mapping):
+        said, off = middle(cited.answer)
+    if said is None:
+        raise Cannot("an answer that is no number")
+    if not off:
+        return said
+    if ceil(said - off) != floor(said + off):
+        raise Cannot("an answer that leaves several numbers")
+    return Fraction(floor(said + off))
 
 
 def listed(cell: Span) -> list[Any] | None:

@@ -20,12 +20,14 @@ from .cases import EVERYTHING, NOTHING, Held, sole
 from .claims import Addend, Claimed, number
 from .engine import INTEGERS, NOBODY, Cannot, Engine, Fails
 from .fillings import COMMENTS, WORDS, Maker
-from .rounding import step_of
+from .rounding import middle, step_of
 from .sums import ULP
 
 MOST_RUNS = 60_000
 RANDOM_TABLES = 12
+MOST_FAR = 200
 FAR = 10**9
+CUT = 1  # more than a DECIMAL is cut by, whatever its digits
 
 Ends = tuple[Fraction | None, Fraction | None]
 
@@ -154,14 +156,16 @@ class Order:
         """Between what the statistic lies, by the printed answer."""
         if not cited.answered:
             raise Cannot("the verdict does not have the answers")
-        shown = number(cited.answer)
+        shown, noise = number(cited.answer), cited.noise
+        if isinstance(cited.answer, Mapping):
+            shown, noise = middle(cited.answer)
         if shown is None:
             raise Cannot("an answer that is no number")
         if cited.exactly is not None:
             shown = cited.exactly
         held = self.engine.columns.get(column, "DOUBLE")
         whole = held in INTEGERS and found.factor.denominator == 1
-        off = Fraction(0) if whole and not found.share else found.rounded  # whole numbers are not rounded
+        off = noise + (Fraction(0) if whole and not found.share else found.rounded)  # whole numbers are not rounded
         if whole and (not found.share or (found.share == Fraction(1, 2) and abs(shown) < 2**50)):
             return shown - off, shown + off
         if not found.share and abs(found.factor) == 1:
@@ -169,10 +173,12 @@ class Order:
         dust = 8 * ULP * max(abs(shown), self.engine.largest(column)) + off
         if not found.share or held in INTEGERS:
             return shown - dust, shown + dust
+        if isinstance(cited.answer, Mapping):
+            return shown - CUT - dust, shown + CUT + dust
         digits = -int(Decimal(str(cited.answer)).normalize().as_tuple().exponent)
         unit = Fraction(1, 10 ** max(digits, 0))  # of a DECIMAL column it is cut toward zero
         if off:
-            unit = max(unit, 2 * off)
+            unit = max(unit, 2 * off, Fraction(CUT if cited.noise else 0))
             return shown - unit - dust, shown + unit + dust
         return shown - (unit if shown <= 0 else 0) - dust, shown + (unit if shown >= 0 else 0) + dust
 
@@ -201,8 +207,19 @@ class Order:
         for k, value in enumerate(drawn):
             self.engine.pick(k)
             said = number(self.engine.answer(cited))
-            if said is None or abs(said - found.factor * value) > 4 * ULP * 1000 + found.rounded:
+            if said is None:  # a group of one may be hidden
+                self._each_far(column, cited, found)
+                return
+            if abs(said - found.factor * value) > 4 * ULP * 1000 + found.rounded:
                 raise Fails("a statement is not about all the people that it is said to be about")
+
+    def _each_far(self, column: str, cited: Addend, found: Statistic) -> None:
+        """In a whole table, each of them far above and far below all others moves the answer as the ranks say."""
+        if len(found.rows) > MOST_FAR:
+            raise Cannot("whom a statement with HAVING is about would take too many runs")
+        for row in found.rows:
+            for far in (-FAR, FAR):
+                self._compare(column, cited, found, {row: far})
 
     def _others(self, column: str, n: int) -> dict[str, list[Any]]:
         made = {}

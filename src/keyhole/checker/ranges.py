@@ -166,7 +166,7 @@ class RangeProofs:
             ends = (total, total)
         elif isinstance(cited.answer, bool):
             dust = self._compared(claim, cited, ends)
-        elif isinstance(cited.answer, Mapping) and ends != tuple(number(cited.answer.get(e)) for e in ("lo", "hi")):
+        elif not _as_said(cited, ends):
             raise Fails("an answer is not the interval that it is said to be")
         end = ends[1 if (cited.weight > 0) == (side == "hi") else 0]
         if end is None:
@@ -251,6 +251,19 @@ class RangeProofs:
         if step is not None:
             return step, number(said.get("min")) or Fraction(0)
         return (Fraction(1) if self.engine.types[claim.column] == INTEGER else None), Fraction(0)
+
+
+def _as_said(cited: Addend, ends: Ends) -> bool:
+    """Do these ends hold all that lies between those of the answer, or all that a noisy number may be?"""
+    shown, off = number(cited.answer), cited.noise
+    if isinstance(cited.answer, Mapping):
+        lo, hi = (number(cited.answer.get(end)) for end in ("lo", "hi"))
+    elif shown is None or not off:
+        return True
+    else:
+        lo, hi = shown - off, shown + off
+    below = ends[0] is None or (lo is not None and ends[0] <= lo)
+    return below and (ends[1] is None or (hi is not None and ends[1] >= hi))
 
 
 def _no_tighter(told: Counter[tuple[str, Fraction, Fraction]], used: Counter[tuple[str, Fraction, Fraction]]) -> bool:

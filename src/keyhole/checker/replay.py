@@ -183,7 +183,7 @@ class Checker:
         if any(c.sql is None and c.query for c in claim.proof):
             raise Cannot("a statement is not in the verdict: give --log")
         if kind in ("identity", "part"):
-            if claim.status != "exposed" and kind == "part":
+            if claim.status not in ("exposed", "inferred") and kind == "part":
                 raise Fails("a sum of answers proves a value or a total")
             self.sums.identity(claim, rows, part=kind == "part")
         elif (claim.status == "group" or claim.rows) and kind not in ("none", "people", "alone"):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from .claims import Claimed, number
+from .claims import Addend, Claimed, number
 from .engine import INTEGERS, Engine, Fails
 
 ROOM = Fraction(1, 10**9)  # ends are printed with nine decimals, outwards
@@ -48,3 +48,31 @@ def sole(claim: Claimed, value: Fraction, said: Blurred, engine: Engine) -> bool
         return False
     dust = said.dust * (2 if any(c.known is not None for c in claim.proof) else 1)  # a constant may be off as much
     return value - step < said.value - dust and said.value + dust < value + step
+
+
+def middle(said: Mapping[str, Any]) -> tuple[Fraction | None, Fraction]:
+    """An answer with two ends as its middle, and how far they are from it.
+
+    >>> middle({"lo": 9, "hi": 13})
+    (Fraction(11, 1), Fraction(2, 1))
+    """
+    lo, hi = number(said.get("lo")), number(said.get("hi"))
+    if lo is None or hi is None:
+        return None, Fraction(0)
+    return (lo + hi) / 2, (hi - lo) / 2
+
+
+def elsewhere(said: Blurred, *, part: bool) -> None:
+    """Fails, where the answers may add up to 0 and are of one cell: the person may have another value then."""
+    if part and abs(said.value) <= said.dust:
+        raise Fails("the answers add up to 0, which does not say where the person is")
+
+
+def rounding(cited: Addend) -> Fraction:
+    """How far a printed number is said to be from the true one, where it is rounded: that is tried too."""
+    said, off = number(cited.answer), cited.noise
+    if isinstance(cited.answer, Mapping):
+        said, off = middle(cited.answer)
+    if cited.ends is None or said is None:
+        return Fraction(0)
+    return max((abs(end - said) - off for end in cited.ends if end is not None), default=Fraction(0))

@@ -11,7 +11,7 @@ from typing import Any
 from .claims import Addend, Claimed, item, number
 from .engine import NOBODY, Cannot, Engine, Fails
 from .fillings import Maker, Span, constants, public_only, strange, trials
-from .rounding import Blurred, sole, within
+from .rounding import Blurred, elsewhere, middle, rounding, sole, within
 
 ULP = Fraction(1, 2**52)
 MOST_TRIALS = 2000
@@ -229,7 +229,9 @@ class Sums:
             if cited.form and cited.squares is None:
                 return Blurred(Fraction(0))
             raise Fails("it adds up an answer that is NULL")
-        value = number(cited.answer)
+        value, apart = number(cited.answer), Fraction(0)
+        if isinstance(cited.answer, Mapping):
+            value, apart = middle(cited.answer)
         if value is None:
             raise Cannot("an answer that is no number")
         if cited.exactly is not None:
@@ -237,7 +239,7 @@ class Sums:
                 raise Fails("an answer is not what it is said to be exactly")
             value = cited.exactly
         if cited.squares is None:
-            return Blurred(value, self._blur(column, value) + (cited.rounded or 0))
+            return Blurred(value, self._blur(column, value) + apart + cited.noise + (cited.rounded or 0))
         how = cited.squares
         partner = self._answered(item({**how["sum"], "weight": "1"}), column)
         summed = Fraction(str(how["scale"])) * partner.value - Fraction(str(how["offset"]))
@@ -267,7 +269,9 @@ class Sums:
             raise Fails("a sum of answers is no value of a column of this kind")
         proof = self._as_rounded(claim, want)
         if claim.status == "inferred":
-            within(claim, self.printed(proof, claim.column), self.priors.get(claim.column, (None, None)))
+            said = self.printed(proof, claim.column)
+            elsewhere(said, part=part)
+            within(claim, said, self.priors.get(claim.column, (None, None)))
             return
         value = number(claim.value)
         if claim.value is None:
@@ -277,10 +281,10 @@ class Sums:
         if value is None:
             raise Fails("the claimed value is no number")
         said = self.printed(proof, claim.column)
-        if any(c.rounded for c in proof) and not sole(claim, value, said, self.engine):
+        blurred = any(c.rounded or c.noise or isinstance(c.answer, Mapping) for c in proof)
+        if blurred and not sole(claim, value, said, self.engine):
             raise Cannot("the rounded answers alone leave several values")
-        if part and abs(said.value) <= said.dust:
-            raise Fails("the answers add up to 0, which does not say where the person is")
+        elsewhere(said, part=part)
         if abs(said.value - value) > said.dust + (PRINTED if value.denominator > 10**11 else 0):
             raise Fails("the answers of the verdict do not add up to the claimed value")
         lo, hi = number(claim.lo), number(claim.hi)
@@ -378,14 +382,6 @@ class Sums:
             if abs(given - said) > max(self._blur(column, given), self._dust(given)) + Fraction(1, 10**9):
                 return False
         return True
-
-
-def rounding(cited: Addend) -> Fraction:
-    """How far a printed number is said to be from the true one, where it is rounded: that is tried too."""
-    said = number(cited.answer)
-    if cited.ends is None or said is None:
-        return Fraction(0)
-    return max((abs(end - said) for end in cited.ends if end is not None), default=Fraction(0))
 
 
 def plainly(proof: Sequence[Addend], private: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from keyhole.evidence import ROUNDED
+from keyhole.evidence import GIVEN, ROUNDED
 from keyhole.gather.comparisons import OneSided
 from keyhole.knowledge import Knowledge
 from keyhole.meaning import compared, rounded, rounds
@@ -53,9 +53,11 @@ def interval(query: Query, answer: Answer | None, radius: Fraction, *, sure: boo
     if query.digits is not None and answer.noise is None:
         if isinstance(answer.value, Decimal):
             lo, hi = around(query, Fraction(answer.value), radius)
-        edge = 2 * _rounding_dust(query, radius, answer.value if isinstance(answer.value, Decimal) else 0)
-        return Interval(lo, hi, False, ROUNDED if answer.value is not None else "an interval", edge)
-    if answer.noise is not None and answer.noise.kind == "rounded" and isinstance(answer.value, Decimal):
+            return Interval(lo, hi, False, ROUNDED, 2 * _rounding_dust(query, radius, answer.value))
+        farthest = max((abs(end) for end in (lo, hi) if end is not None), default=Fraction(0))
+        why, edge = ROUNDED if answer.value is not None else GIVEN, 2 * _rounding_dust(query, radius, farthest)
+        return Interval(*around_ends(query, lo, hi, radius), False, why, edge)
+    if answer.noise is not None and answer.noise.bounded and isinstance(answer.value, Decimal):
         shown, off = Fraction(answer.value), answer.noise.scale + radius
         lo, hi = (shown, shown) if query.digits is None else around(query, shown, radius)
         return Interval(lo - off, hi + off, False, ROUNDED, 2 * _rounding_dust(query, radius, shown) + 2 * radius)
@@ -63,7 +65,7 @@ def interval(query: Query, answer: Answer | None, radius: Fraction, *, sure: boo
         low, high = (None if lo is None else lo - radius), (None if hi is None else hi + radius)
         return Interval(low, high, False, NOISY, 2 * radius)
     if answer.value is None:
-        return Interval(lo, hi, lo is not None and lo == hi, "an interval")
+        return Interval(lo, hi, lo is not None and lo == hi, GIVEN)
     if lo is not None and lo == hi:
         lo, hi = lo - radius, lo + radius
     return Interval(lo, hi, True)
@@ -82,7 +84,16 @@ def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, F
     return shown - below - dust, shown + above + dust
 
 
-def _rounding_dust(query: Query, radius: Fraction, shown: Fraction | Decimal | int) -> Fraction:
+def around_ends(
+    query: Query, lo: Fraction | None, hi: Fraction | None, radius: Fraction
+) -> tuple[Fraction | None, Fraction | None]:
+    """The same where what is shown is only said to lie between two ends."""
+    if query.digits is None:
+        return lo, hi
+    return None if lo is None else around(query, lo, radius)[0], None if hi is None else around(query, hi, radius)[1]
+
+
+def _rounding_dust(query: Query, radius: Fraction, shown: Fraction | Decimal) -> Fraction:
     """How far beyond a half a number may lie that was rounded to the number shown."""
     return radius + 4 * ULP * abs(Fraction(shown)) if radius or query.per else Fraction(0)
 

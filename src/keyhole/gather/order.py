@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.evidence import OrderFact
-from keyhole.gather.answers import ULP, around, interval
+from keyhole.gather.answers import ULP, around, around_ends, interval
 from keyhole.knowledge import Prior
 from keyhole.predicate import Predicate
 from keyhole.query import CUT, ORDERED, Query
@@ -43,7 +43,7 @@ def ends(query: Query, answer: Answer | None, kind: Kind, prior: Prior) -> Ends:
     nothing: Ends = (None, None, False)
     if query.aggregate not in ORDERED or answer is None or answer.null:
         return nothing
-    if answer.noise is not None and answer.noise.kind != "rounded":
+    if answer.noise is not None and not answer.noise.bounded:
         return nothing
     lo, hi, exact = _shown(query, answer, kind, prior)
     factor = query.terms[0].factor
@@ -77,12 +77,15 @@ def _shown(query: Query, answer: Answer, kind: Kind, prior: Prior) -> Ends:
             else _dust(query, said.lo or said.hi, kind, prior)
         )
         return _wider(said.lo, said.hi, slip)
-    if not isinstance(answer.value, Decimal):
-        return answer.lo, answer.hi, False
+    cut = query.aggregate in CUT and kind is Kind.DECIMAL
+    if not isinstance(answer.value, Decimal):  # how fine it was cut is not seen
+        slip = Fraction(1) if cut else _dust(query, answer.lo or answer.hi, kind, prior)
+        return _wider(*around_ends(query, answer.lo, answer.hi, Fraction(0)), slip)
     shown = Fraction(answer.value)
     unit = Fraction(1) / 10 ** max(0, -int(answer.value.normalize().as_tuple().exponent))
+    if answer.noise is not None and answer.noise.kind != "rounded":
+        unit = Fraction(1)
     slip = _dust(query, shown, kind, prior)
-    cut = query.aggregate in CUT and kind is Kind.DECIMAL
     whole = kind is Kind.INTEGER and query.aggregate not in CUT and query.terms[0].factor.denominator == 1
     if whole and query.digits is not None and query.digits >= 0 and answer.noise is None:
         return shown, shown, True  # nothing was rounded

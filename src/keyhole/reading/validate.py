@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.basis.truth_masks import Mask
-from keyhole.errors import DIFFERS
+from keyhole.errors import DIFFERS, pass_on_interruption
 from keyhole.meaning import OVER_ZERO, rounds
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate, Statement
@@ -189,7 +189,8 @@ def _reason(trial: Trial, rows: Sequence[Sequence[Any]] | None, filled: Filled) 
         return _fails(trial.statement.text)
     try:
         claimed = rows_of(trial, filled)
-    except Exception:  # whatever our side trips over, the statement was not checked
+    except Exception as error:  # whatever our side trips over, the statement was not checked
+        pass_on_interruption(error)
         return DIFFERS
     return "" if claimed is not None and agree(rows, claimed) else DIFFERS
 

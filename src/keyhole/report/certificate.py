@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.audit.base import Exposure, OrderSteps, Proof, RestOfSum, SquareSums
-from keyhole.evidence import ROUNDED, Constraint, System
+from keyhole.evidence import GIVEN, ROUNDED, Constraint, System
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
 from keyhole.query import HALF, OTHER_GROUPS, Aggregate
@@ -70,8 +70,8 @@ class Certifier:
         if entry is None:
             return {}
         found = self.cell(entry)
-        if row.judged_as == ROUNDED or (row.exact and (entry.query.digits is not None or _noisy(entry))):
-            found["rounded"] = self._blur(entry)
+        if entry.query.digits is not None and (row.judged_as in (ROUNDED, GIVEN) or row.exact):
+            found["rounded"] = _blur(entry)
         if not row.exact and row.scale:
             ends = [None if end is None else (end + row.offset) / row.scale for end in (row.lo, row.hi)]
             found["ends"] = [_text(end) for end in (ends if row.scale > 0 else reversed(ends))]
@@ -88,15 +88,6 @@ class Certifier:
             found["squares"] = self._squares(system, row, entry, partner)
         return found
 
-    def _blur(self, entry: Entry) -> Fraction:
-        """How far the true number may lie from the one that is shown."""
-        answer = entry.answer
-        blur = answer.noise.scale if answer is not None and answer.noise is not None else Fraction(0)
-        if entry.query.digits is None:
-            return blur
-        step = Fraction(1) / Fraction(10) ** (entry.query.digits or 0)
-        return blur + (step / 2 if entry.query.rounding == HALF else step)
-
     def fact(self, number: int | None) -> dict[str, Any]:
         """What a fact says of single people."""
         if number is None:
@@ -111,6 +102,8 @@ class Certifier:
         if query.key:
             found["key"] = dict(query.key)
         said = entry.answer
+        if said is not None and said.noise is not None and said.noise.bounded and query.test is None:
+            found["noise"] = said.noise.scale
         if said is not None and isinstance(said.value, Decimal) and said.lo is not None and said.lo == said.hi:
             found |= {} if said.lo == said.value else {"exactly": said.lo}
         if query.label == OTHER_GROUPS:
@@ -191,7 +184,7 @@ class Certifier:
             {"query": r.number, "where": to_sql(r.where), "ranks": [r.j, r.k], "share": r.share} for r in steps.ranks
         ]
         entries = [self._index.entries[r.number] for r in steps.ranks]
-        if any(e.query.test is not None or _noisy(e) or (e.query.digits or 0) < 0 for e in entries):
+        if any(e.query.test is not None or (e.query.digits or 0) < 0 for e in entries):
             return {"kind": "none", "why": "a compared order statistic, or one rounded to tens, has no certificate"}
         if any(e.query.digits is not None and e.query.rounding != HALF for e in entries):
             return {"kind": "none", "why": "an order statistic that is cut has no certificate"}
@@ -204,7 +197,7 @@ class Certifier:
         for each, entry in zip(told, entries, strict=True):
             factor = entry.query.terms[0].factor
             each |= {} if factor == 1 else {"factor": factor}
-            each |= {} if entry.query.digits is None else {"rounded": self._blur(entry)}
+            each |= {} if entry.query.digits is None else {"rounded": _blur(entry)}
         found: dict[str, Any] = {"kind": "order", "facts": told} | ({"cases": True} if steps.cases else {})
         found |= {"stated": facts} if facts else {}
         return found | ({"declared": said} if (said := self._said(column)) else {})
@@ -212,12 +205,14 @@ class Certifier:
     def _rest(self, steps: RestOfSum) -> dict[str, Any]:
         """A sum of which known values are taken off."""
         entry = self._index.entries.get(steps.number)
-        if entry is None:
-            return {"kind": "none", "why": "what a fact about a total leaves of it for one person has no certificate"}
-        if entry.query.test is not None and not _in_the_list(entry):
-            return {"kind": "none", "why": "a comparison with a constant has no certificate"}
         others = [{"row": row + 1, "times": times} for row, times in steps.others.items()]
-        found = {"kind": "rest", "query": steps.number, "scale": steps.scale, "offset": steps.offset, "others": others}
+        found: dict[str, Any] = {"kind": "rest", "query": steps.number, "scale": steps.scale, "offset": steps.offset}
+        found["others"] = others
+        if entry is None:
+            fact = self._exposure.evidence.knowledge.facts[int(steps.number.removeprefix("fact ")) - 1]
+            found["stated"] = {"where": fact.where, "column": fact.column, "min": fact.sum_lo, "max": fact.sum_hi}
+        elif entry.query.test is not None and not _in_the_list(entry):
+            return {"kind": "none", "why": "a comparison with a constant has no certificate"}
         return found | ({"declared": said} if (said := self._said(steps.column)) else {})
 
     def _tables(self, system: System, proof: Proof) -> dict[str, Any]:
@@ -299,6 +294,12 @@ class Certifier:
 def _in_the_list(entry: Entry) -> bool:
     """Is it what the statement selects, not what its HAVING asks?"""
     return "having" not in entry.sql.casefold()
+
+
+def _blur(entry: Entry) -> Fraction:
+    """How far the true number may lie from the one that a statement rounds it to."""
+    step = Fraction(1) / Fraction(10) ** (entry.query.digits or 0)
+    return step / 2 if entry.query.rounding == HALF else step
 
 
 def _noisy(entry: Entry) -> bool:

@@ -61,7 +61,7 @@ class AnswerTest:
 
     def _verdict(self, v: Value) -> bool | None:
         query, answer = self.entry.query, self.entry.answer
-        if answer is None or v is OVER_ZERO or (answer.noise is not None and answer.noise.kind != "rounded"):
+        if answer is None or v is OVER_ZERO or (answer.noise is not None and not answer.noise.bounded):
             return None
         if answer.null:
             return v is None
@@ -71,8 +71,9 @@ class AnswerTest:
         assert isinstance(v, Fraction)
         if query.test is not None:
             at, computed = Fraction(query.test.value), self.arithmetic
-            unsure = not computed.sure if v == at else abs(v - at) <= computed.dust
-            if not isinstance(answer.value, bool) or answer.noise is not None or unsure:
+            noise = Fraction(0) if answer.noise is None else answer.noise.scale  # pushed across by so much
+            unsure = not computed.sure if v == at and not noise else abs(v - at) <= computed.dust + noise
+            if not isinstance(answer.value, bool) or unsure:
                 return None
             return holds(v, query.test.op, at) is answer.value
         return self._number(v)

@@ -370,4 +370,4 @@ def _somebody(entry: Entry) -> bool:
         return True
     if answer is None or answer.null or entry.query.test is not None:
         return entry.query.test is not None
-    return bool(entry.query.needs) or bool(answer.value)
+    return bool(entry.query.needs) or (bool(answer.value) and (answer.lo is None or answer.lo > 0))  # noise may hide 0

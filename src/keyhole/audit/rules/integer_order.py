@@ -89,7 +89,7 @@ class OrderTest:
 
     def _verdict(self, counts: tuple[int, ...]) -> bool | None:
         fact, answer = self.fact, self.fact.answer
-        if answer is None or (answer.noise is not None and answer.noise.kind != "rounded"):
+        if answer is None or (answer.noise is not None and not answer.noise.bounded):
             return None
         between = self._between(counts)
         if answer.null:

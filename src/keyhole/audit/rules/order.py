@@ -66,7 +66,7 @@ def unused(fact: OrderFact) -> str:
         return f"{name} under a condition on private values is not judged {few}"
     if fact.answer is None:
         return f"{name} without its answer is not judged"
-    if fact.answer.noise is not None and fact.answer.noise.kind != "rounded":
+    if fact.answer.noise is not None and not fact.answer.noise.bounded:
         return f"a noisy {name} is not judged"
     return "" if fact.answer.null or fact.lo is not None or fact.hi is not None else f"{name} told nothing"
 

@@ -40,7 +40,7 @@ def rest(system: System, known: Known) -> Iterator[Claim]:
         open_ = np.bincount(system.atoms.of[~told], minlength=system.atoms.K)
         for c in system.constraints:
             whole = all(p.feature == features[0] for p in c.parts)
-            if c.parts and whole and c.noise is None and (beyond or not c.equation):
+            if c.parts and whole and (beyond or not c.equation):
                 claim = _left(system, known, column, c, held, open_)
                 if claim is not None:
                     yield claim
