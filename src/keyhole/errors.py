@@ -23,7 +23,32 @@ An error message is an answer: it may depend on the query and the schema, never 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 DIFFERS = "read differently from the engine; please report"  # why a statement is not judged: our reading is at fault
+
+
+STOPPED_BY_ENGINE = ("Query interrupted",)  # what DuckDB raises as RuntimeError when Ctrl-C comes while it runs
+
+
+def pass_on_interruption(error: BaseException) -> None:
+    """Ctrl-C that an engine turned into an error of its own is KeyboardInterrupt again; any other error is left alone.
+
+    >>> pass_on_interruption(RuntimeError("something else"))
+    """
+    if type(error) is RuntimeError and error.args == STOPPED_BY_ENGINE:
+        raise KeyboardInterrupt from None
+
+
+@contextmanager
+def engine_interruptions() -> Iterator[None]:
+    """The same around what may ask an engine."""
+    try:
+        yield
+    except RuntimeError as error:
+        pass_on_interruption(error)
+        raise
 
 
 class KeyholeError(Exception):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from keyhole.audit.end_proof import EndProof, proved
 from keyhole.audit.index import Index
-from keyhole.audit.promise import COMPLETE, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
+from keyhole.audit.promise import COMPLETE, ENDED, NOISE_GAP, NOTHING, SHOWN_OPEN, SOUND, beyond_rank, undeclared
 from keyhole.evidence import Constraint, Contradiction, Evidence, System, Unjudged
 from keyhole.predicate import Predicate, Scalar
 from keyhole.tables import Roster
@@ -266,7 +266,8 @@ class Exposure:
         object.__setattr__(self, "judged", judged)
         object.__setattr__(self, "gap", self._gap())
         complete = SHOWN_OPEN if self.searched or self.shown or self.grades else COMPLETE
-        promise = NOTHING if not judged else f"{SOUND} {self.gap}" if self.gap else complete
+        nothing = f"{NOTHING}; {self.gap}" if self.gap in ENDED else NOTHING
+        promise = nothing if not judged else f"{SOUND} {self.gap}" if self.gap else complete
         object.__setattr__(self, "promise", promise)
 
     def __iter__(self) -> Iterator[Finding]:
@@ -316,6 +317,8 @@ class Exposure:
         return not self.gap
 
     def _gap(self) -> str:
+        if not ENDED.isdisjoint(self.missed):
+            return self.missed[0]
         if not self.judged:
             return "nothing was judged"
         if self.unjudged or self.refused:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from keyhole.audit.base import Exposure, query_order
+from keyhole.audit.deadline import Deadline
 from keyhole.audit.first import with_firsts
-from keyhole.audit.interrupted import interrupted
+from keyhole.audit.interrupted import by_the_clock, interrupted
 from keyhole.audit.judge import Judge
-from keyhole.audit.known import Rules
+from keyhole.audit.known import Known, Rule, Rules
+from keyhole.audit.read_in_time import not_read, read_in_time
 from keyhole.audit.rules import RULES, groups, order
 from keyhole.audit.rules.integer import integer
 from keyhole.audit.rules.interval import SECONDS, interval
 from keyhole.audit.rules.order import within_order
 from keyhole.audit.width import Within
 from keyhole.errors import ConfigError
-from keyhole.evidence import OF_TABLE, Unjudged
+from keyhole.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
 from keyhole.logs.fold import apart, folded
@@ -31,6 +34,8 @@ from keyhole.tables.open import Table, Use, compared_with_text, open_table
 from keyhole.transcript import ABSENT, Noise, Transcript
 
 Progress = Callable[[str, int, int], None]
+NO_TIME = "the time limit was reached before a statement was read: give it more (--time-limit)"
+SEARCHING = 0.95  # of the time: what is searched ends by itself a little before all is ended
 BRIEF = 2.0  # seconds for ranges of a part of the log, when it is asked which statement completed a finding
 
 
@@ -46,7 +51,7 @@ def examine(
     group_size: int = 1,
     rounding: str | int | Decimal | None = None,
     within: str | None = None,
-    time_limit: float | None = None,
+    time_limit: float | Deadline | None = None,
     config: Config | str | Path | None = None,
     now: str | None = None,
     dialect: str | None = None,
@@ -61,10 +66,11 @@ def examine(
     ("salary", or ["salary", "sugar:3..10:0.1"]). Answers that the log lacks are computed from the data. `config` (a
     `Config` or the path of a keyhole.toml) gives what the arguments do not. `dialect` is what the statements were
     written for ("postgres"; default: what the export says, else DuckDB). `rounding`: the answers of the log were
-    rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred; ranges
-    are searched for `time_limit` seconds in each system. `now` is when statements ran whose log does not say it, for
-    CURRENT_DATE and its kin. `by` "analyst" also judges what each analyst asked alone (`views`), where the log says who
-    asked.
+    rounded to multiples of it. A proved range of at most `within` ("0.5", or a share: "5%") counts as inferred.
+    `time_limit` is for the whole audit, in seconds: what is not read by then is not judged, and what is proved is kept;
+    without it ranges are searched for a minute in each system of columns, and all else is finished. `now` is when
+    statements ran whose log does not say it, for CURRENT_DATE and its kin. `by` "analyst" also judges what each analyst
+    asked alone (`views`), where the log says who asked.
 
     >>> people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
     >>> import pyarrow as pa
@@ -80,17 +86,32 @@ def examine(
     lines = read.lines
     answered = bool(lines) and all(line.answer is not ABSENT for line in lines)
     text = compared_with_text(lines, given.columns.private)
-    opened = open_table(given, Use.ANSWERED if answered else Use.AUDIT, text=text)
-    asked = Examination(
-        opened,
-        given.knowledge(),
-        _rounded(rounding, answered=answered),
-        _moment(now),
-        Judge(rules_for(group_size, within, time_limit), progress, opened.source, within is None),
-        Judge(rules_for(1, within, min(time_limit or SECONDS, BRIEF)), None, opened.source, within is None),
-    )
-    found = asked.of(folded(read))
-    return replace(found, views={} if by is None else asked.alone(read, by, found))
+    clock = time_limit if isinstance(time_limit, Deadline) else Deadline(time_limit)
+
+    def prepared() -> Examination:
+        opened = open_table(given, Use.ANSWERED if answered else Use.AUDIT, text=text)
+        judge = Judge(rules_for(group_size, within, clock), progress, opened.source, within is None, clock=clock)
+        brief = replace(judge, rules=rules_for(1, within, BRIEF), progress=None)
+        law = _rounded(rounding, answered=answered)
+        return Examination(opened, given.knowledge(), law, _moment(now), judge, brief, clock)
+
+    return _in_time(prepared, read, by, clock)
+
+
+def _in_time(prepared: Callable[[], Examination], read: Log, by: str | None, clock: Deadline) -> Exposure:
+    """The verdict; what is found when the time is up is it."""
+    found: Exposure | None = None
+    try:
+        with clock.ringing():
+            asked = prepared()
+            found = asked.of(folded(read))
+            found = replace(found, views={} if by is None else asked.alone(read, by, found))
+    except KeyboardInterrupt:
+        if not clock.rang:
+            raise
+    if found is None:
+        raise ConfigError(NO_TIME)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,28 +124,46 @@ class Examination:
     now: dt.date | None
     judge: Judge
     brief: Judge
+    clock: Deadline
     heard: list[bool] = field(default_factory=list)  # Ctrl-C, while it was asked what completed a finding
 
     def of(self, read: Log) -> Exposure:
-        """What a log gives away."""
-        opened, roster, source = self.opened, self.opened.roster, self.opened.source
-        transcript = transcribe(read.lines, roster, source=source, noise=self.noise, now=self.now)
+        """What a log gives away; nothing is judged if the time is up before the first rule is done."""
+        opened = self.opened
+        try:
+            found = self._of(read)
+        except (KeyboardInterrupt, Exception):  # an engine may turn the bell into an error of its own
+            if not self.clock.rang:
+                raise
+            evidence = self._gathered(read, Transcript((), (), tuple(not_read(read.lines))))
+            found = replace(self.judge, rules=(), stopped=True).examine(evidence, opened.roster)
+        found = by_the_clock(found) if self.clock.rang else found
+        return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
+
+    def _of(self, read: Log) -> Exposure:
+        roster, source = self.opened.roster, self.opened.source
+        asked = partial(transcribe, roster=roster, source=source, noise=self.noise, now=self.now)
+        evidence = self._gathered(read, read_in_time(read.lines, asked, self.clock))
+        evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
+        return with_firsts(self.judge.examine(evidence, roster), self._again, lambda: self.heard.append(True))
+
+    def _gathered(self, read: Log, transcript: Transcript) -> Evidence:
+        """The evidence, with what the log itself lists as refused and not judged."""
         if read.refused or read.unjudged:
             refused = sorted((*transcript.refused, *read.refused), key=lambda r: query_order(r.number))
             unjudged = sorted((*transcript.unjudged, *read.unjudged), key=lambda r: query_order(r.number))
             transcript = Transcript(transcript.entries, tuple(refused), tuple(unjudged))
-        evidence = gather(transcript, roster, self.knowledge, source=source, progress=self.judge.progress)
-        evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
-        found = with_firsts(self.judge.examine(evidence, roster), self._again, lambda: self.heard.append(True))
-        return replace(found, version=opened.version, assumed=opened.assumed, dialect=read.dialect, log=read)
+        opened, progress = self.opened, self.judge.progress
+        return gather(transcript, opened.roster, self.knowledge, source=opened.source, progress=progress)
 
     def _strays(self, read: Log) -> list[Unjudged]:
-        """The tables that the log reads and of which some rows belong to nobody: such rows count for nothing."""
+        """The tables that the log reads and of which some rows belong to nobody, or to people who may be one."""
         source = self.opened.source
         if source is None:
             return []
         asked = " ".join(line.sql for line in read.lines).casefold()
         names = [r.name for r in source.schema.related if not r.dimension and r.name.casefold() in asked]
+        names.append(source.schema.table)
         return [Unjudged(f"{OF_TABLE}{name}", "", said) for name in names if (said := source.strays(name))]
 
     def alone(self, read: Log, by: str, last: Exposure) -> dict[str, Exposure]:
@@ -147,12 +186,24 @@ class Examination:
         return found
 
 
-def rules_for(group_size: int = 1, within: str | None = None, time_limit: float | None = None) -> Rules:
+def rules_for(group_size: int = 1, within: str | None = None, time_limit: float | Deadline | None = None) -> Rules:
     """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
     width = None if within is None else Within.parse(within)
     *first, _, _ = (within_order(width) if rule is order else rule for rule in RULES)
     some = () if group_size == 1 else (groups(group_size),)
-    return (*first, interval(width, time_limit or SECONDS), integer(width), *some)
+    timed = isinstance(time_limit, Deadline) and time_limit.seconds is not None
+    seconds = SECONDS if time_limit is None or isinstance(time_limit, Deadline) else time_limit
+    ranges = _timed(width, time_limit) if timed and isinstance(time_limit, Deadline) else interval(width, seconds)
+    return (*first, ranges, integer(width), *some)
+
+
+def _timed(width: Within | None, clock: Deadline) -> Rule:
+    """Ranges, searched for as long as there is time."""
+
+    def rule(system: System, known: Known) -> Iterable[Any]:
+        return interval(width, max(clock.left(share=SEARCHING), 1e-9))(system, known)
+
+    return rule
 
 
 def _moment(now: str | None) -> dt.date | None:

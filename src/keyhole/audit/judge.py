@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import product
 from typing import TypeVar
@@ -11,6 +11,7 @@ from typing import TypeVar
 from keyhole.audit.alone import said_alone
 from keyhole.audit.base import Exposure, Finding, Status, query_order
 from keyhole.audit.beforehand import beyond_facts
+from keyhole.audit.deadline import Deadline
 from keyhole.audit.exchange import Exchange
 from keyhole.audit.interrupted import ordered
 from keyhole.audit.known import Known, Progress, Rules
@@ -24,6 +25,7 @@ from keyhole.audit.rules.order import unused
 from keyhole.audit.shown import examine_shown
 from keyhole.audit.told_domain import without_domains
 from keyhole.audit.whole_tables import look_for_second_tables
+from keyhole.errors import engine_interruptions
 from keyhole.evidence import Contradiction, Evidence, Unjudged
 from keyhole.gather.answers import NOISY
 from keyhole.query import Aggregate
@@ -48,6 +50,7 @@ class Judge:
     source: Source | None = None
     exchanges: bool = True  # may people be shown open by exchanging two of them, however near their values are?
     stopped: bool = False  # it was interrupted before: nothing more is searched
+    clock: Deadline = field(default_factory=lambda: Deadline(None))
 
     def examine(self, evidence: Evidence, roster: Roster) -> Exposure:
         """Who is exposed, and what is known of the others; the all-clear is for all that may have been shown."""
@@ -101,7 +104,9 @@ class Judge:
             while news:
                 news = False
                 for system, rule in product(systems, self.rules):
-                    news |= known.learn(rule(system, known))
+                    self.clock.check()
+                    with engine_interruptions():
+                        news |= known.learn(rule(system, known))
                     finished += 1
             for number in known.searched.keys() - known.shown:
                 look_for_second_tables(known.searched[number])
@@ -129,7 +134,8 @@ def _unless_stopped(known: Known, search: Callable[[], Searching]) -> Searching 
     if INTERRUPTED_GAP in known.missed:
         return None
     try:
-        return search()
+        with engine_interruptions():
+            return search()
     except KeyboardInterrupt:
         _note_interruption(known)
         return None

@@ -19,6 +19,8 @@ SOUND = "sound, not complete: everything listed is proved, but"
 NOISE_GAP = "some answers are noisy without a bound: they prove nothing, and what they make likely is not judged"
 ORDER_GAP = "some answer is an order statistic, and the rules for these can miss something here"
 INTERRUPTED_GAP = "the audit was interrupted before all was searched"
+TIME_GAP = "the time limit was reached before all was read and searched"
+ENDED = frozenset({INTERRUPTED_GAP, TIME_GAP})
 RECORDS_GAP = (
     "people have several records or rows, and what conditions on private values, order statistics, ranges and inexact "
     "answers tell of one person's records together was searched by rules that can miss something"

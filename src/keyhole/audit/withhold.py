@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -47,8 +48,10 @@ def withhold(
     seconds: float = SECONDS,
     costs: Mapping[Unit, int] | None = None,
     start: Sequence[frozenset[Unit]] = (),
+    ringing: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Remedy[Unit]:
     """The remedy. `expose(units)` are the proofs that hold without these units, as sets of the units they use.
+    `ringing` may end the search as Ctrl-C does.
 
     >>> proofs = [frozenset("ab"), frozenset("bc")]
     >>> found = withhold(lambda gone: [p for p in proofs if not p & gone])
@@ -57,7 +60,8 @@ def withhold(
     """
     search = _Search(expose, costs or {}, dict.fromkeys(start))
     try:
-        search.run(time.monotonic() + seconds)
+        with ringing():
+            search.run(time.monotonic() + seconds)
     except KeyboardInterrupt:  # the best so far is the answer
         return search.remedy(enough=False, stopped=True)
     return search.remedy(enough=not search.left, hopeless=bool(search.left))

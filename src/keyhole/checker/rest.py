@@ -32,12 +32,33 @@ class Rest:
         how, engine = claim.certificate, self.sums.engine
         if row in engine.null[claim.column] or not engine.numeric(claim.column):
             raise Fails("somebody who has no value is said to have one")
-        cited = next((c for c in claim.proof if c.query == str(how["query"])), None)
-        if cited is None:
-            raise Fails("the certificate names a query that the proof does not name")
         times = {int(o["row"]) - 1: Fraction(str(o["times"])) for o in how["others"]}
         if row in times or any(r not in known for r in times):
             raise Fails("somebody is taken off the sum of whom nothing is known")
+        if "stated" in how:
+            lo, hi = self._stated(claim, {**times, row: Fraction(1)}, how["stated"])
+        else:
+            lo, hi = self._answered(claim, row, times)
+        for r, t in times.items():
+            ends = [None if end is None else t * end for end in known[r]]
+            least, most = ends if t > 0 else ends[::-1]
+            lo = None if lo is None or most is None else lo - most
+            hi = None if hi is None or least is None else hi - least
+        self.left(claim, lo, hi)
+
+    def _stated(self, claim: Claimed, times: Mapping[int, Fraction], fact: Mapping[str, Any]) -> Ends:
+        """A fact about the total of just these people: it is the verdict's assumption."""
+        rows = set(self.sums.engine.condition(str(fact["where"]))) - self.sums.engine.null[claim.column]
+        if str(fact["column"]) != claim.column or rows != times.keys() or set(times.values()) != {Fraction(1)}:
+            raise Fails("a fact is not about the people whom it is said to be about")
+        return number(fact.get("min")), number(fact.get("max"))
+
+    def _answered(self, claim: Claimed, row: int, times: Mapping[int, Fraction]) -> Ends:
+        """Between what the sum of these people lies by an answer; that it is their sum is tried."""
+        how = claim.certificate
+        cited = next((c for c in claim.proof if c.query == str(how["query"])), None)
+        if cited is None:
+            raise Fails("the certificate names a query that the proof does not name")
         scale, offset = Fraction(str(how["scale"])), Fraction(str(how["offset"]))
 
         def want(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
@@ -47,16 +68,9 @@ class Rest:
         if cited.test is not None:
             shares = {(claim.column, r): t / scale for r, t in {**times, row: Fraction(1)}.items()}
             self.thresholds.check(cited, shares)
-            lo, hi = self._compared(claim, cited, shares, scale, offset)
-        else:
-            self.sums.holds((replace(cited, weight=scale), Addend(Fraction(-1), known=offset)), want)
-            lo, hi = self._told(claim, cited, scale, offset)
-        for r, t in times.items():
-            ends = [None if end is None else t * end for end in known[r]]
-            least, most = ends if t > 0 else ends[::-1]
-            lo = None if lo is None or most is None else lo - most
-            hi = None if hi is None or least is None else hi - least
-        self.left(claim, lo, hi)
+            return self._compared(claim, cited, shares, scale, offset)
+        self.sums.holds((replace(cited, weight=scale), Addend(Fraction(-1), known=offset)), want)
+        return self._told(claim, cited, scale, offset)
 
     def _told(self, claim: Claimed, cited: Addend, scale: Fraction, offset: Fraction) -> Ends:
         """scale * answer - offset, as far as the printed answer tells it."""

@@ -23,6 +23,7 @@ class Besides:
 
     advice: Advice | None = None
     rules: tuple[RuleCheck, ...] = ()
+    no_advice: str = ""  # why none was sought
 
     def without(self, what: Withheld | None, names: Iterable[str]) -> Besides:
         """As it may be passed on. The steps of rounding go too: they are as large as the values they are for."""
@@ -44,6 +45,8 @@ class Besides:
             yield from rule_lines(check)
         if self.advice is not None:
             yield from advice_lines(self.advice)
+        if self.no_advice:
+            yield from (("", ""), (self.no_advice, "bold"))
 
     def data(self) -> dict[str, Any]:
         """For machines."""

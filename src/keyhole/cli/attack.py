@@ -175,24 +175,39 @@ def _show(found: Attacked, beside: AttackComparison | None, format: Format, out:
         printed(out, lambda console: _print(console, found, beside))
 
 
+class _StopAsked:
+    """The first Ctrl-C asks the solver to stop at its next step (at once, if it has none); a second one ends all."""
+
+    def __init__(self) -> None:
+        self.asked = self._now = False
+
+    def __call__(self) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Inside, the first Ctrl-C is not kept for a next step."""
+        self._now = True
+        try:
+            yield
+        finally:
+            self._now = False
+
+    def hear(self, _signal: int, _frame: object) -> None:
+        """What SIGINT does."""
+        before, self.asked = self.asked, True
+        if before or self._now:
+            raise KeyboardInterrupt
+
+
 @contextmanager
-def _interruptible() -> Iterator[Any]:
-    """The first Ctrl-C asks the solver to stop at its next step; a second one ends the program."""
-    asked = False
-
-    def stop() -> None:
-        if asked:
-            raise KeyboardInterrupt
-
-    def ask(_signal: int, _frame: object) -> None:
-        nonlocal asked
-        if asked:
-            raise KeyboardInterrupt
-        asked = True
-
-    before = signal.signal(signal.SIGINT, ask)
+def _interruptible() -> Iterator[_StopAsked]:
+    """SIGINT as `_StopAsked` has it, and as it was afterwards."""
+    asked = _StopAsked()
+    before = signal.signal(signal.SIGINT, asked.hear)
     try:
-        yield stop
+        yield asked
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -77,7 +77,7 @@ CALIBRATE = click.Option(
     ["--calibrate"],
     type=click.IntRange(min=0),
     metavar="N",
-    help="Hold the noise against the last N queries (a tenth, at most 600, unless said).",
+    help="Hold the noise against the last N queries (a tenth, at most 600; for --learner edge a third).",
 )
 TEST = click.Option(["--test"], type=options.FILE, help="Queries to answer with what was learnt, without asking.")
 ORACLE_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS, LEARNER, BASIS, LEVELS, CALIBRATE, TEST)
@@ -186,6 +186,8 @@ def _kept(terms: AskingTerms, queries: int) -> int:
     """Queries kept for the check of the noise."""
     if terms.calibrate is not None:
         return terms.calibrate
+    if terms.learner is LearnerWord.EDGE:
+        return queries // 3
     return min(600, queries // 10) if terms.levels == 2 and terms.noise != "none" else 0
 
 

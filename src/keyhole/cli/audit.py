@@ -19,11 +19,13 @@ from keyhole.cli.terminal import end
 from keyhole.errors import ConfigError, LogError
 
 if TYPE_CHECKING:
+    from keyhole.audit.deadline import Deadline
     from keyhole.cli.advising import Besides
     from keyhole.logs.open import Log
     from keyhole.report.verdict import Verdict
     from keyhole.verbs.ruled import RuleCheck
 
+NO_TIME = "the time limit was reached while the log was read: give it more (--time-limit)"
 HELP = """Prove who is exposed by a log of aggregate queries.
 
 LOG is a .sql file (statements; the answers are computed from the data), a .jsonl transcript
@@ -84,6 +86,7 @@ def audit(
     advise: bool,
 ) -> None:
     """Read, examine, print; the exit code is the verdict."""
+    from keyhole.audit.deadline import Deadline
     from keyhole.verbs.examine import examine
 
     _shown_as(format, {"--by": by is not None, "--advise": advise, "--rule": bool(rule)})
@@ -92,8 +95,9 @@ def audit(
     secret = read_key(key)
     output = Output.of(format, out, proof_sql, baseline, Withholding(no_values, redact), secret)
     signing = Signing.of(accept, fail_on, secret, baseline, used=format is Format.BASELINE)
+    clock = Deadline(time_limit)
     with progress_on_stderr(progress) as said:
-        read = _read(log, log_format, dialect, said)
+        read = _in_time(clock, partial(_read, log, log_format, dialect, said))
         table_given: dict[str, Any] = {
             "data": data,
             "private": private,
@@ -103,7 +107,7 @@ def audit(
             "view": view,
         }
         table_given["config"] = options.one_of(config, knowledge)
-        limits: dict[str, Any] = {"group_size": group_size, "within": within, "time_limit": time_limit}
+        limits: dict[str, Any] = {"group_size": group_size, "within": within, "time_limit": clock}
         again = partial(examine, rounding=rounding, now=now, progress=said, **table_given, **limits)
         verdict = examine(read, rounding=rounding, now=now, progress=said, by=by, **table_given, **limits)
         besides = _besides(read, verdict, again, table_given, limits, rule, advise=advise)
@@ -133,12 +137,16 @@ def _besides(
     """What goes beside the verdict, as far as it was asked for."""
     from keyhole.cli.advising import Besides
 
-    advice = None
+    advice, no_advice = None, ""
     checks: tuple[RuleCheck, ...] = ()
     if advise:
+        from keyhole.audit.interrupted import interrupted
         from keyhole.verbs.advise import advise as advised
 
-        advice = advised(read, verdict, again, **limits)
+        if interrupted(verdict.exposure):
+            no_advice = f"No advice was sought: {verdict.exposure.gap}."
+        else:
+            advice = advised(read, verdict, again, **limits)
     if rule:
         from keyhole.crosstab.sensitivity import SensitivityRule
         from keyhole.verbs.open import open as opened
@@ -146,7 +154,18 @@ def _besides(
 
         rules = [SensitivityRule.parse(text) for text in rule]
         checks = ruled(verdict.exposure, opened(**table_given), rules)
-    return Besides(advice, checks)
+    return Besides(advice, checks, no_advice)
+
+
+def _in_time(clock: Deadline, reading: Callable[[], Log]) -> Log:
+    """The log; an error if the time is up before the file is read."""
+    try:
+        with clock.ringing():
+            return reading()
+    except KeyboardInterrupt:
+        if clock.rang:
+            raise LogError(NO_TIME) from None
+        raise
 
 
 def _read(log: str, log_format: str, dialect: str | None, said: Said) -> Log:

@@ -176,7 +176,8 @@ TIME_LIMIT = click.Option(
     ["--time-limit"],
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    help="How long is searched: for ranges in each system of columns (default 60), for a plan. What is proved is kept.",
+    help="audit: for all of it, advice included; what is not read by then is not judged, and what is proved is kept "
+    "(default: none, but 60 for ranges in each system of columns). Elsewhere: for the search.",
 )
 BASELINE = click.Option(
     ["--baseline"],

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
-from keyhole.errors import DIFFERS, LogError, ParseError, QueryError
+from keyhole.errors import DIFFERS, LogError, ParseError, QueryError, pass_on_interruption
 from keyhole.forms import private_leaves
 from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
@@ -106,6 +106,7 @@ def lowered(
             placed = error.position is not None
             found.append(Read(line, None, refused=str(error) if placed else f"line {line.at}: {error}"))
         except Exception as error:  # one statement that our reader trips over never stops the others
+            pass_on_interruption(error)
             found.append(Read(line, None, refused=_tripped(error)))
         else:
             found.append(Read(line, first, others=tuple(others)))
@@ -164,6 +165,7 @@ def expanded(
             refused.append(Refusal(number, line.sql, str(error)))
             continue
         except Exception as error:
+            pass_on_interruption(error)
             refused.append(Refusal(number, line.sql, _tripped(error)))
             continue
         entries.extend(found)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.basis.truth_masks import Mask, Truths, every_mask, truth_masks
+from keyhole.errors import pass_on_interruption
 from keyhole.meaning import OPERATIONS
 from keyhole.predicate import And, Has, IsNull, Leaf, Like, Membership, Opaque, Predicate, fold, leaves
 from keyhole.query import Term
@@ -194,7 +195,8 @@ class Filled:
             return self._listed[sql]
         try:
             return self.placed.listed(sql)
-        except Exception:  # private columns are in no public row
+        except Exception as error:  # private columns are in no public row
+            pass_on_interruption(error)
             found = iter(self.placed.probe.listed([sql], public=False) if self.n else ())
             self._listed[sql] = [next(found)[0] if kept else None for kept in self.kept.tolist()]
             return self._listed[sql]

@@ -6,6 +6,7 @@ or a group nobody's. What does not come back is not judged.
 
 from __future__ import annotations
 
+from keyhole.errors import pass_on_interruption
 from keyhole.predicate import TRUE, Opaque, Predicate, Scalar, disjunction, to_sql
 from keyhole.query import Aggregate, Key, Query, Statement, Term
 from keyhole.tables import Roster
@@ -30,7 +31,8 @@ class KeysThereAndBack:
             if key not in self._known:
                 try:
                     self._known[key] = self._holds(key)
-                except Exception:  # the engine does not take the value back: an interval, a list
+                except Exception as error:  # the engine does not take the value back: an interval, a list
+                    pass_on_interruption(error)
                     self._known[key] = False
             if not self._known[key]:
                 return False

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from keyhole.basis.truth_masks import Mask
-from keyhole.errors import DIFFERS
+from keyhole.errors import DIFFERS, pass_on_interruption
 from keyhole.meaning import OVER_ZERO, rounds
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate, Statement
@@ -39,6 +39,8 @@ ALL AND ANY ARRAY AS ASC BOTH CASE CAST CHECK COLLATE COLUMN CONSTRAINT CREATE D
 FALSE FETCH FOR FOREIGN FROM GRANT GROUP HAVING IN INTERSECT INTO LATERAL LIMIT NOT NULL OFFSET ON ONLY OR ORDER PRIMARY
 QUALIFY REFERENCES RETURNING SELECT SOME TABLE THEN TO TRUE UNION UNIQUE USING WHEN WHERE WINDOW WITH
 """
+MANY_LINKS = 200  # queries in WITH, or in parentheses, from which on the engine may give up
+_LINK = re.compile(r"\(\s*SELECT\b", re.IGNORECASE)
 ROWS = 40  # a made-up table has at least so many
 BATCH = 250  # statements that share a made-up table
 REMEMBERED = 100_000
@@ -169,7 +171,13 @@ def _distinct(statement: Statement) -> bool:
 
 
 def _fails(sql: str) -> str:
-    """The engine's refusal, with its likely cause: a table that is called as a word of SQL."""
+    """The engine's refusal, with its likely cause: a table that is called as a word of SQL, or too long a chain."""
+    links = len(_LINK.findall(sql))
+    if links > MANY_LINKS:
+        return (
+            f"the engine gives up on it: it has {links:,} queries that read from one another, and some hundreds are "
+            "the most; write it as fewer of them, or put the first ones into --view"
+        )
     word = re.search(r"\b(?:from|join)\s+([a-z]+)\b", sql, re.IGNORECASE)
     if word is None or word[1].upper() not in RESERVED.split():
         return FAILS
@@ -181,7 +189,8 @@ def _reason(trial: Trial, rows: Sequence[Sequence[Any]] | None, filled: Filled) 
         return _fails(trial.statement.text)
     try:
         claimed = rows_of(trial, filled)
-    except Exception:  # whatever our side trips over, the statement was not checked
+    except Exception as error:  # whatever our side trips over, the statement was not checked
+        pass_on_interruption(error)
         return DIFFERS
     return "" if claimed is not None and agree(rows, claimed) else DIFFERS
 

@@ -205,12 +205,14 @@ class Certifier:
     def _rest(self, steps: RestOfSum) -> dict[str, Any]:
         """A sum of which known values are taken off."""
         entry = self._index.entries.get(steps.number)
-        if entry is None:
-            return {"kind": "none", "why": "what a fact about a total leaves of it for one person has no certificate"}
-        if entry.query.test is not None and not _in_the_list(entry):
-            return {"kind": "none", "why": "a comparison with a constant has no certificate"}
         others = [{"row": row + 1, "times": times} for row, times in steps.others.items()]
-        found = {"kind": "rest", "query": steps.number, "scale": steps.scale, "offset": steps.offset, "others": others}
+        found: dict[str, Any] = {"kind": "rest", "query": steps.number, "scale": steps.scale, "offset": steps.offset}
+        found["others"] = others
+        if entry is None:
+            fact = self._exposure.evidence.knowledge.facts[int(steps.number.removeprefix("fact ")) - 1]
+            found["stated"] = {"where": fact.where, "column": fact.column, "min": fact.sum_lo, "max": fact.sum_hi}
+        elif entry.query.test is not None and not _in_the_list(entry):
+            return {"kind": "none", "why": "a comparison with a constant has no certificate"}
         return found | ({"declared": said} if (said := self._said(steps.column)) else {})
 
     def _tables(self, system: System, proof: Proof) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from keyhole.logs.open import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
 from keyhole.report.sarif import Views
-from keyhole.report.sentence import NOTHING_JUDGED
+from keyhole.report.sentence import nothing_judged
 from keyhole.report.text import without_value
 
 _ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML 1.0
@@ -45,7 +45,7 @@ def _suite(verdict: Plain, log: Log, baseline: Baseline | None, name: str) -> El
     for r in verdict.refused:
         errors.setdefault(_statement(r.number), []).append(f"refused: {r.error}")
     if not verdict.judged:
-        errors.setdefault(_WHOLE, []).append(NOTHING_JUDGED)
+        errors.setdefault(_WHOLE, []).append(nothing_judged(verdict))
     texts = {str(line.number): line.sql for line in log.lines} | {r.number: r.sql for r in log.refused}
     numbers = sorted({*texts, *failures, *known, *errors}, key=query_order)
     places = log.places()

@@ -17,7 +17,7 @@ from keyhole.logs.open import Log
 from keyhole.report.baseline import Baseline
 from keyhole.report.fingerprint import flat
 from keyhole.report.plain import Case, Plain
-from keyhole.report.sentence import NOTHING_JUDGED
+from keyhole.report.sentence import nothing_judged
 from keyhole.report.text import without_value
 from keyhole.version import __version__
 
@@ -55,7 +55,7 @@ def _run(verdict: Plain, log: Log, baseline: Baseline | None) -> dict[str, Any]:
     results += [_result("unjudged", f"Q{u.number}: {u.reason}", place.at([u.number])) for u in verdict.unjudged]
     results += [_result("refused", f"Q{r.number}: {_first(r.error)}", place.at([r.number])) for r in verdict.refused]
     if not verdict.judged:
-        results.append(_result("unjudged", NOTHING_JUDGED, place.at([])))
+        results.append(_result("unjudged", nothing_judged(verdict), place.at([])))
     driver = {
         "name": "keyhole",
         "version": __version__,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keyhole.audit.promise import ENDED
 from keyhole.report.plain import Plain
 
 NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, so this is not an all-clear."
@@ -10,6 +11,12 @@ NOTHING_JUDGED = "Nothing was judged: the log holds no statement that could be, 
 def sentence(verdict: Plain) -> str:
     """The verdict in one or a few sentences. Where half of the log or more was not judged, that comes first."""
     return " ".join(part for part in (_first(verdict), _also(verdict), _doubt(verdict)) if part)
+
+
+def nothing_judged(verdict: Plain) -> str:
+    """What is said where no statement was judged."""
+    ended = verdict.gap in ENDED
+    return f"Nothing was judged: {verdict.gap}, so this is not an all-clear." if ended else NOTHING_JUDGED
 
 
 def statements(verdict: Plain) -> str:
@@ -39,7 +46,7 @@ def _first(verdict: Plain) -> str:
         verb = "is" if people == 1 else "are"
         return f"{people} of {verdict.people} people {verb} exposed by {statements(verdict)}."
     if not verdict.judged:
-        return NOTHING_JUDGED
+        return nothing_judged(verdict)
     waiting = _waiting(verdict)
     exactly = " exactly" if verdict.inferred else ""
     if 2 * waiting >= verdict.statements.total and waiting:
@@ -69,6 +76,8 @@ def _also(verdict: Plain) -> str:
 def _doubt(verdict: Plain) -> str:
     """Why this is not an all-clear, if it is not and was not said yet."""
     said = []
+    if verdict.gap in ENDED and verdict.judged and (verdict.cases or _waiting(verdict)):
+        said.append(f"{verdict.gap[0].upper()}{verdict.gap[1:]}.")
     if verdict.contradictions:
         said.append("Some answers contradict each other or the data, so this is not an all-clear.")
     waiting, total = _waiting(verdict), verdict.statements.total

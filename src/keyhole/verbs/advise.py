@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from keyhole.audit.advise import Alternatives, LogAdvice, cited, statement
+from keyhole.audit.deadline import Deadline
 from keyhole.audit.examine import rules_for
+from keyhole.audit.interrupted import interrupted
 from keyhole.audit.withhold import SECONDS, Remedy, withhold
 from keyhole.logs.open import Log
 from keyhole.report.verdict import Verdict
@@ -40,10 +42,11 @@ def advise(
     *,
     group_size: int = 1,
     within: str | None = None,
-    time_limit: float | None = None,
+    time_limit: float | Deadline | None = None,
 ) -> Advice:
     """Advice on an audited log. `again` audits a log as it was audited; its verdict on the rest is the last word."""
-    seconds = time_limit or SECONDS
+    clock = time_limit if isinstance(time_limit, Deadline) else Deadline(None)
+    seconds = clock.left(SECONDS) if isinstance(time_limit, Deadline) else time_limit or SECONDS
     made = LogAdvice(verdict.exposure, rules_for(group_size, within, min(seconds, SECONDS)), seconds)
     seen: dict[frozenset[str], Verdict] = {}
 
@@ -54,22 +57,25 @@ def advise(
         rest = _rest(log, made.every(gone))
         if not rest.lines:
             return []
-        seen[gone] = again(rest)
-        exposure = seen[gone].exposure
+        exposure = (without := again(rest)).exposure
+        if interrupted(exposure):
+            raise KeyboardInterrupt  # what it does not list may still be proved
+        seen[gone] = without
         proved = [f.proof for f in exposure.findings] + [g.proof for g in exposure.groups]
         return [frozenset(made.first[q] for q in cited(p)) for p in proved if p is not None]
 
-    remedy = withhold(proofs, seconds=seconds)
+    remedy = withhold(proofs, seconds=seconds, ringing=clock.ringing)
     texts = {statement(e.number): e.sql for e in verdict.evidence.transcript.entries}
     listed = tuple((q, texts[q], made.times(q)) for q in sorted(remedy.units, key=int))
     found = bool(verdict.findings or verdict.groups) and not remedy.stopped
-    return Advice(remedy, listed, len(texts), seen.get(remedy.units), _until_stopped(made) if found else None)
+    return Advice(remedy, listed, len(texts), seen.get(remedy.units), _until_stopped(made, clock) if found else None)
 
 
-def _until_stopped(made: LogAdvice) -> Alternatives | None:
-    """What else would do; nothing is said of it if Ctrl-C ends it."""
+def _until_stopped(made: LogAdvice, clock: Deadline) -> Alternatives | None:
+    """What else would do; nothing is said of it if Ctrl-C or the clock ends it."""
     try:
-        return made.alternatives()
+        with clock.ringing():
+            return made.alternatives()
     except KeyboardInterrupt:
         return None
 

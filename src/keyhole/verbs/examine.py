@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from keyhole.audit.deadline import Deadline
 from keyhole.audit.examine import Progress
 from keyhole.audit.examine import examine as audited
 from keyhole.knowledge import Config
@@ -26,7 +27,7 @@ def examine(
     group_size: int = 1,
     rounding: str | int | Decimal | None = None,
     within: str | None = None,
-    time_limit: float | None = None,
+    time_limit: float | Deadline | None = None,
     config: Config | str | Path | None = None,
     dialect: str | None = None,
     now: str | None = None,
@@ -42,9 +43,9 @@ def examine(
     `rounding`: the answers of the log were rounded to multiples of it. `config` (a `Config` or the path of a
     keyhole.toml) gives what the arguments do not. `dialect` is what the statements were written for ("postgres",
     "sqlite", ...; default: what the export says, else DuckDB). A proved range of at most `within` ("0.5", or a share:
-    "5%") counts as inferred; ranges are searched for `time_limit` seconds in each system. `now` ("2026-11-15", or with
-    a time) is when statements ran whose log does not say it, for CURRENT_DATE and its kin. With `by` "analyst", `views`
-    has the verdict over what each analyst asked alone.
+    "5%") counts as inferred. `time_limit` is for the whole audit, in seconds: what is not read by then is not judged,
+    and what is proved is kept. `now` ("2026-11-15", or with a time) is when statements ran whose log does not say it,
+    for CURRENT_DATE and its kin. With `by` "analyst", `views` has the verdict over what each analyst asked alone.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]})

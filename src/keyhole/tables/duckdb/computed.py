@@ -14,6 +14,7 @@ from typing import Any
 
 import duckdb
 
+from keyhole.errors import pass_on_interruption
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Schema, WholeTableColumn
 from keyhole.tables.duckdb.copy import copied
@@ -86,7 +87,8 @@ def alike(
                 first, second = (_rows(con, text) for text in (one, other))
             if first != second:
                 return False
-    except (duckdb.Error, RuntimeError):
+    except (duckdb.Error, RuntimeError) as error:
+        pass_on_interruption(error)
         return False
     finally:
         con.close()

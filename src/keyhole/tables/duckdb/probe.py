@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.errors import pass_on_interruption
 from keyhole.predicate import Has, Leaf, Scalar, held_as, literal, quote_name, to_sql
 from keyhole.schema import Column, Kind, Schema
 from keyhole.tables.base import AsWritten, Filling, MadeUp
@@ -270,7 +271,8 @@ class DuckDBProbe:
         try:
             done = self._con.execute(self._statement(" UNION ALL BY NAME " if by_name else " UNION ALL ", parts))
             rows = done.fetchall()
-        except (duckdb.Error, RuntimeError):
+        except (duckdb.Error, RuntimeError) as error:
+            pass_on_interruption(error)
             return None
         if len(done.description or ()) != (starts[-1] if by_name else starts[1]):
             return None
@@ -293,7 +295,8 @@ class DuckDBProbe:
         try:
             with limited(self._con, SECONDS):
                 return self._con.execute(text).fetchall()
-        except (duckdb.Error, RuntimeError):
+        except (duckdb.Error, RuntimeError) as error:
+            pass_on_interruption(error)
             return None
 
 
