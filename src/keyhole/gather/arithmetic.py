@@ -76,8 +76,8 @@ class Computed:
         at = abs(Fraction(query.test.value))
         if not query.per and self._exactly(top):
             return EXACT
-        n = sum(s.records for s in (*top, *per)) + MORE
         private_per = any(s.column is not None or s.weight is not None for s in per)
+        n = sum(s.records for s in (*top, *(per if private_per else ()))) + MORE
         if not private_per and (self._exactly(top) or self._dyadic(top)):
             return self._exact_sum(query, top, at, below)
         if self._one_sign(top) and (not private_per or self._one_sign(per)):
