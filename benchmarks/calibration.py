@@ -3,7 +3,8 @@
 A probability is compared with the share that is right, in bins of what was stated; a standard error with the root mean
 square error, both in units of the prior's spread, in bins of what was stated. A bin of fewer than 1,000 records is
 joined to its neighbour. `way` is how the certainty was computed (the status of the attack). An error that is not
-stated (infinite) is no claim and not counted. `python -m benchmarks.calibration`: some minutes.
+stated (infinite) is no claim and not counted. `python -m benchmarks.calibration`: about
+six minutes of one core; `--full` four times as long.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ REAL = Prior(Decimal(0), Decimal(1))
 OPEN = Prior()
 ENOUGH = 1000  # records that a bin must hold to be judged
 ALLOWED = 0.05
+SLOW = 1200  # records where a log takes long
+FULL = 4  # times as many records with --full
 EDGES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0 + 1e-9])
 
 Rng = np.random.Generator
@@ -46,11 +49,12 @@ Claims = dict[tuple[str, str], list[Floats]]  # by way and measure
 
 @dataclass(frozen=True, slots=True)
 class CalibrationWorld:
-    """A way to make logs, and the methods that are tried on them."""
+    """A way to make logs, the methods that are tried on them, and how many records each guesses."""
 
     name: str
     make: Callable[[Rng], Made]
     methods: tuple[str, ...]
+    records: int = 2400
 
 
 def _secret(rng: Rng, prior: Prior, n: int) -> Floats:
@@ -135,22 +139,24 @@ OF_BITS = ("integer", "bounded", "lbfgs", "l1", "kaczmarz")
 OF_REALS = ("bounded", "l1", "lbfgs", "kaczmarz", "convex", "sparse", "sgd")
 WORLDS: tuple[CalibrationWorld, ...] = (
     CalibrationWorld("bits, exact", _of(BIT, 30, 8, "exact"), ("integer", "bounded", "l1", "kaczmarz")),
-    CalibrationWorld("bits, exact, 100 people", _of(BIT, 100, 30, "exact"), ("integer",)),
-    CalibrationWorld("bits, exact, few tables left", _of(BIT, 45, 18, "exact"), ("integer",)),
+    CalibrationWorld("bits, exact, 100 people", _of(BIT, 100, 30, "exact"), ("integer",), SLOW),
+    CalibrationWorld("bits, exact, few tables left", _of(BIT, 45, 18, "exact"), ("integer",), SLOW),
     CalibrationWorld("bits, exact sums of two", _groups(BIT, 40, 2), ("integer", "bounded", "kaczmarz", "sgd")),
     CalibrationWorld("grid of 10, exact sums of two", _groups(TEN, 40, 2), ("integer", "bounded", "sgd")),
     CalibrationWorld("reals, exact sums of two", _groups(REAL, 40, 2), ("bounded", "kaczmarz", "sgd", "sparse")),
     CalibrationWorld("reals, exact sums of three", _groups(REAL, 42, 3), ("bounded", "l1")),
     CalibrationWorld("bits, rounded to 2", _of(BIT, 30, 12, "rounded"), ("integer", "bounded", "l1")),
     CalibrationWorld("bits, rounded to 3", _of(BIT, 30, 12, "rounded", 3.0), ("integer", "bounded", "l1")),
-    CalibrationWorld("bits, rounded to 3, 60 people", _of(BIT, 60, 12, "rounded", 3.0), ("integer",)),
+    CalibrationWorld("bits, rounded to 3, 60 people", _of(BIT, 60, 12, "rounded", 3.0), ("integer",), SLOW),
     CalibrationWorld("bits, Laplace 2", _of(BIT, 50, 60, "laplace"), OF_BITS),
     CalibrationWorld("bits, Gaussian 2", _of(BIT, 50, 60, "gaussian"), (*OF_BITS, "sgd", "convex", "sparse")),
     CalibrationWorld("bits, Gaussian 9, 2,000 people", _of(BIT, 2000, 900, "gaussian", 9.0), ("integer",)),
     CalibrationWorld(
         "bits, Gaussian 3, rounded, nothing stated", _of(BIT, 50, 150, "auto", 3.0), ("integer", "bounded", "l1")
     ),
-    CalibrationWorld("bits, the same, clamped at 0", _of(BIT, 50, 150, "clamped", 3.0, 0.15), ("integer", "bounded")),
+    CalibrationWorld(
+        "bits, the same, clamped at 0", _of(BIT, 50, 150, "clamped", 3.0, 0.15), ("integer", "bounded"), SLOW
+    ),
     CalibrationWorld("bits, noise 4 times the stated", _of(BIT, 50, 120, "understated"), ("integer", "bounded", "l1")),
     CalibrationWorld("bits, one answer in five wrong", _of(BIT, 30, 40, "wrong", 5.0), ("l1",)),
     CalibrationWorld(
@@ -158,7 +164,7 @@ WORLDS: tuple[CalibrationWorld, ...] = (
     ),
     CalibrationWorld("categories A-D, exact counts", _counts(20, 10, 0.0), ("integer", "bounded")),
     CalibrationWorld("categories A-D, Gaussian 1", _counts(20, 30, 1.0), ("integer", "bounded", "l1")),
-    CalibrationWorld("grid of 10, exact", _of(TEN, 20, 8, "exact"), ("integer", "bounded")),
+    CalibrationWorld("grid of 10, exact", _of(TEN, 20, 8, "exact"), ("integer", "bounded"), SLOW),
     CalibrationWorld("grid of 10, Gaussian 2", _of(TEN, 40, 40, "gaussian"), ("integer", "bounded", "l1")),
     CalibrationWorld("reals, exact", _of(REAL, 40, 20, "exact"), OF_REALS[:-1]),
     CalibrationWorld("reals, Gaussian .5", _of(REAL, 40, 60, "gaussian", 0.5), OF_REALS),
@@ -257,22 +263,22 @@ def _bins(world: str, method: str, key: tuple[str, str], said: Floats, real: Flo
         yield Cell(world, method, way, measure, last - first, *both)
 
 
-def table(records: int, only: str = "") -> Iterator[Cell]:
-    """Every method on every world."""
+def table(times: int = 1, only: str = "") -> Iterator[Cell]:
+    """Every method on every world, on so many times its records."""
     for world in WORLDS:
         for method in world.methods:
             if only in f"{world.name} {method}":
-                yield from cells(world, method, records)
+                yield from cells(world, method, times * world.records)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=2400, help="records guessed by each method in each world")
+    parser.add_argument("--full", action="store_true", help=f"guess {FULL} times as many records")
     parser.add_argument("--only", default="", help="a part of the names of world and method")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     given = parser.parse_args()
-    found = table(given.records, given.only)
+    found = table(FULL if given.full else 1, given.only)
     if given.format == "json":
         print(json.dumps([{"off": c.off, **{k: getattr(c, k) for k in c.__slots__}} for c in found], indent=1))
         return

@@ -19,7 +19,8 @@ from keyhole.attack.decoding_problem import Problem, assemble
 from keyhole.attack.methods.bounded import Bounded
 from keyhole.attack.methods.kaczmarz import Kaczmarz
 from keyhole.attack.methods.least_squares import LeastSquares
-from keyhole.attack.sparse_fit import fit_sparse, moderated
+from keyhole.attack.moderated_variances import moderated
+from keyhole.attack.sparse_fit import fit_sparse
 from keyhole.basis.atoms import sparse as sparse_module
 from keyhole.basis.atoms.sparse import SparseAtoms, group_columns
 from keyhole.errors import CannotHonour, ContradictionError, DataError
@@ -323,6 +324,6 @@ def test_interrupted_it_gives_the_best_so_far_and_no_certainty(always_sparse: No
 def test_moderated_variances_keep_their_mean() -> None:
     rng = np.random.default_rng(0)
     drawn = rng.chisquare(3, 4_000) / 3
-    found = moderated(drawn, np.zeros(4_000), 3)
+    found = moderated(drawn, np.zeros(4_000), np.full(4_000, 3.0))
     assert abs(found.mean() - 1) < 0.05
     assert found.std() < 0.6 * drawn.std()

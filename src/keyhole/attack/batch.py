@@ -14,7 +14,7 @@ from keyhole.attack.guess_errors import guess_errors, read_guess
 from keyhole.attack.joined_blocks import join
 from keyhole.attack.loosened import loosened
 from keyhole.attack.order_answers import OrderAnswer
-from keyhole.attack.standard_errors import standard_errors
+from keyhole.attack.standard_errors import errors_after
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.evidence import Evidence
 from keyhole.forms import Feature
@@ -201,5 +201,5 @@ def reconstruct(
     """
     if problem.plain:
         u = np.where(A.any(axis=0), u, midpoint(problem) if rest is None else rest)
-    values, confidence, measure = read_guess(problem, u, standard_errors(problem, A))
+    values, confidence, measure = read_guess(problem, u, errors_after(problem, A, status))
     return Reconstruction(values, confidence, problem.residual(A @ u), status, measure, note)

@@ -10,7 +10,7 @@ from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.guess_errors import read_guess
 from keyhole.attack.record_values import read_values
-from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
+from keyhole.attack.standard_errors import SPREAD_LIMIT, errors_after
 from keyhole.errors import ContradictionError
 from keyhole.solve.decode.lstsq import cgls
 from keyhole.solve.decode.operator import Operator
@@ -92,7 +92,7 @@ def reconstruct_matrix_free(problem: Problem, u: Floats, status: SolverStatus, s
         refuse_misfit(problem, fitted)
     errors = np.full(problem.p, problem.target.deviation)
     if problem.csr is None and problem.m * problem.p <= SMALL and problem.p <= SPREAD_LIMIT:
-        values, confidence, measure = read_guess(problem, u, standard_errors(problem, problem.design()))
+        values, confidence, measure = read_guess(problem, u, errors_after(problem, problem.design(), status))
     else:
         if status is not SolverStatus.INTERRUPTED:
             errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))

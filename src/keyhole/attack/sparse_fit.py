@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.batch import midpoint
 from keyhole.attack.decoding_problem import NOISY, Problem
 from keyhole.attack.matrix_free import operator, plain_operator, refuse_misfit, row_noise
+from keyhole.attack.moderated_variances import moderated
 from keyhole.attack.record_values import read_values
 from keyhole.attack.standard_errors import prior_deviation
 from keyhole.solve.decode.box import box_least_squares
@@ -29,7 +28,6 @@ Refine = Callable[[Problem, Floats, SolverStatus, Watch | None], tuple[Floats, S
 
 QUICK = 1_000  # steps of LSQR up to which a second run draws more secrets
 OPEN = 100.0  # an unknown spread is taken as so many times the size of what was found
-_ALONE = 1e-3  # share of its class's variance below which a record is known better than its class
 _LEAST = 1e-9  # of the spread: what was not proved is not called certain
 
 
@@ -146,28 +144,8 @@ class _Secrets:
         """Standard error of one record behind every unknown, from errors (p, secrets) of its mean."""
         problem, prior = self.system.problem, self.system.prior
         asked = np.bincount(problem.matrix().columns, minlength=problem.p)
-        variance = moderated(np.mean(errors**2, axis=1), asked, errors.shape[1])
+        variance = moderated(np.mean(errors**2, axis=1), asked, np.full(problem.p, float(errors.shape[1])))
         error = np.sqrt(variance + self._spread**2 * (1 - 1 / problem.weights()))
         error = np.maximum(error, _LEAST * self._spread)
         open_ = ~np.isfinite(prior) & (error > 0.05 * self._spread)
         return np.asarray(np.where(open_, np.inf, np.minimum(error, prior)))
-
-
-def moderated(variance: Floats, classes: NDArray[Any], drawn: int) -> Floats:
-    """Variances from few draws each, drawn halfway to the mean of their class where they may be alike.
-
-    A variance of three draws is right to a factor of two or so; records asked about equally often are mostly known
-    equally well. One that lies below a thousandth of its class's mean is no chance (below 1e-4): it stays alone.
-    Reference: Smyth (2004), moderated variances.
-
-    >>> moderated(np.array([1.0, 3.0, 1e-9]), np.array([2, 2, 2]), 3).round(3).tolist()
-    [1.5, 2.5, 0.0]
-    """
-    _, of = np.unique(classes, return_inverse=True)
-    of = of.ravel()
-    mean = (np.bincount(of, weights=variance) / np.bincount(of))[of]
-    alike = variance > _ALONE * mean
-    count = np.maximum(np.bincount(of, weights=alike), 1)
-    mean = (np.bincount(of, weights=np.where(alike, variance, 0.0)) / count)[of]
-    share = 3.0 / (3.0 + drawn)
-    return np.asarray(np.where(alike, share * mean + (1 - share) * variance, variance))

@@ -7,6 +7,7 @@ import numpy as np
 from keyhole.attack.base import Floats
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.solve.decode.lstsq import posterior_deviation
+from keyhole.solve.status import SolverStatus
 
 _SURE = 1e8  # information of an exact answer in units of the prior's; errors below 1e-3 of the spread read 0
 SPREAD_LIMIT = 3_000  # unknowns up to which standard errors come from one dense inverse
@@ -76,6 +77,12 @@ def standard_errors(problem: Problem, A: Floats) -> Floats:
     pinned = half < 1e-8 * (1 + float(np.max(np.abs(problem.y), initial=0.0)))
     total = np.where(pinned, 0.0, np.where(np.isfinite(total), np.minimum(total, half), total))
     return np.asarray(total)
+
+
+def errors_after(problem: Problem, A: Floats, status: SolverStatus) -> Floats:
+    """`standard_errors` of a solver that has arrived; of one that was stopped on its way, at least the prior's."""
+    found = standard_errors(problem, A)
+    return np.maximum(found, prior_deviation(problem)) if status is SolverStatus.INTERRUPTED else found
 
 
 def posterior_mean(problem: Problem, A: Floats) -> Floats:

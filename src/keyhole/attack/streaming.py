@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Reconstruction, State, Target, Watch
 from keyhole.attack.decoding_problem import Problem, assemble
+from keyhole.attack.moderated_variances import moderated
 from keyhole.attack.records import RecordRows, record_blocks
 from keyhole.evidence import Evidence
 from keyhole.solve.decode.bitrows import unpack, words_for
@@ -82,22 +84,28 @@ class Streaming(ABC):
         self.rows_seen, self.squares, self.met = int(seen), float(squares), int(met)
 
 
-def pooled(errors: Floats, paths: Floats) -> Floats:
+def pooled(errors: Floats, paths: Floats, moved: NDArray[np.bool_]) -> Floats:
     """Root mean square error per record over shadows (rows), pooled over records (columns) whose `paths` agree.
 
-    Records that no question tells apart are moved alike, so what moved them, to nine digits, names their group.
+    Records that no question tells apart are moved alike, so what moved them, to nine digits, names their group. Groups
+    of few records are moderated by the others that were `moved` too: the surest of them are mostly the luckiest.
 
-    >>> pooled(np.array([[3.0, 4.0, 1.0]]), np.array([[7.0, 7.0, 2.0]])).round(4).tolist()
-    [3.5355, 3.5355, 1.0]
+    >>> every = np.ones(3, dtype=bool)
+    >>> pooled(np.array([[3.0, 4.0, 1e-9]]), np.array([[7.0, 7.0, 2.0]]), every).round(4).tolist()
+    [3.5355, 3.5355, 0.0]
     """
     digits = np.where(np.isfinite(paths), paths, 0.0)
     size = np.maximum(np.abs(digits).max(axis=1, keepdims=True), 1e-300)
     keys = np.ascontiguousarray(np.round(digits / size, 9).T + 0.0)  # + 0.0: no -0
-    _, of, count = np.unique(
-        keys.view([("", keys.dtype)] * keys.shape[1]).ravel(), return_inverse=True, return_counts=True
+    _, first, of, count = np.unique(
+        keys.view([("", keys.dtype)] * keys.shape[1]).ravel(),
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
     )
     of = of.ravel()
     total = np.bincount(of, weights=np.mean(errors**2, axis=0)) / count
+    total = moderated(total, moved[first], len(errors) * count.astype(np.float64))
     return np.asarray(np.sqrt(total)[of])
 
 

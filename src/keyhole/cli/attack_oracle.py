@@ -77,7 +77,7 @@ CALIBRATE = click.Option(
     ["--calibrate"],
     type=click.IntRange(min=0),
     metavar="N",
-    help="Hold the noise against the last N queries (a tenth, at most 600, unless said).",
+    help="Hold the noise against the last N queries (a tenth, at most 600; for --learner edge a third).",
 )
 TEST = click.Option(["--test"], type=options.FILE, help="Queries to answer with what was learnt, without asking.")
 ORACLE_OPTIONS = (ORACLE, QUERIES, BUDGET, RATE, RECORD, BOUNDS, LEARNER, BASIS, LEVELS, CALIBRATE, TEST)
@@ -97,6 +97,16 @@ class AskingTerms:
     levels: int
     calibrate: int | None
     test: Path | None
+
+
+def one_target(transcript: str | None, oracle: str | None, of_oracle: tuple[object, ...]) -> None:
+    """A transcript or an oracle, and no option that would not be looked at."""
+    if transcript is None and oracle is None:
+        raise ConfigError("nothing to attack: give a TRANSCRIPT, or --oracle with --queries")
+    if transcript is not None and oracle is not None:
+        raise ConfigError("give a TRANSCRIPT or --oracle, not both: they are attacked one at a time")
+    if oracle is None and any(each is not None for each in of_oracle):
+        raise ConfigError("--queries, --budget, --rate, --record, --range, --calibrate and --test are for --oracle")
 
 
 def attack_oracle(
@@ -186,6 +196,8 @@ def _kept(terms: AskingTerms, queries: int) -> int:
     """Queries kept for the check of the noise."""
     if terms.calibrate is not None:
         return terms.calibrate
+    if terms.learner is LearnerWord.EDGE:
+        return queries // 3
     return min(600, queries // 10) if terms.levels == 2 and terms.noise != "none" else 0
 
 
@@ -201,9 +213,9 @@ def _basis(text: str, width: int) -> int:
 def read_queries(path: Path) -> tuple[list[str], list[list[float]]]:
     """Names of the entries, and the queries: CSV with a header, or JSON lines (entries are then named 1, 2, ...)."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from None
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         raise ConfigError(f"{path} holds no query")

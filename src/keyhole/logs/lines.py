@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO, TypeAlias
 
 from keyhole.errors import LogError
+from keyhole.open_files import written_elsewhere
 
 Progress: TypeAlias = Callable[[str, int, int], None]
 LONGEST = 1 << 26  # characters of one line
@@ -106,12 +107,16 @@ class LogLines:
 
     def _grew(self, line: str) -> bool:
         """Is this last line cut off where the file ended when it was opened?"""
-        try:
-            grew = self.path is not None and self.path.stat().st_size > self.size
-        except OSError:  # it is gone meanwhile
-            grew = False
+        grew = self.growing()
         self.cut = line if grew else ""
         return grew
+
+    def growing(self) -> bool:
+        """Is it a file that is longer than when it was opened, or that another process has open for writing?"""
+        try:
+            return self.path is not None and (self.path.stat().st_size > self.size or written_elsewhere(self.path))
+        except OSError:  # it is gone meanwhile
+            return False
 
     def _say(self) -> None:
         assert self.progress is not None

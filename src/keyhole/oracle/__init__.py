@@ -11,6 +11,7 @@ from keyhole.oracle.database import DatabaseOracle, NoisyDatabaseOracle, asking
 from keyhole.oracle.edge import EdgeBisection
 from keyhole.oracle.ellipsoid import EllipsoidBisection
 from keyhole.oracle.levels import LevelNewton
+from keyhole.oracle.likelihood_region import LikelihoodRegion
 from keyhole.oracle.monotone import MonotoneOracle, NoisyOutputOracle, SteepNoise
 from keyhole.oracle.newton import OneBitNewton
 from keyhole.oracle.noise import (
@@ -26,6 +27,7 @@ from keyhole.oracle.sequential import SequentialBisection
 from keyhole.oracle.streams import Around, Concentrated, Scaled, Spread, Stream
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.uniform_between import UniformBetween
+from keyhole.oracle.unknown_edge import EdgeFree, edge_free
 
 __all__ = [
     "Around",
@@ -33,11 +35,13 @@ __all__ = [
     "CustomNoise",
     "DatabaseOracle",
     "EdgeBisection",
+    "EdgeFree",
     "EllipsoidBisection",
     "GaussianNoise",
     "HeldOutErrors",
     "LaplaceNoise",
     "LevelNewton",
+    "LikelihoodRegion",
     "ModelWarning",
     "MonotoneOracle",
     "NoisyDatabaseOracle",
@@ -67,6 +71,7 @@ __all__ = [
     "YesNoOracle",
     "asking",
     "calibrate",
+    "edge_free",
     "principal_basis",
     "steal_classes",
     "steal_classifier",

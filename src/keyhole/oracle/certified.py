@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from keyhole.oracle.additivity import log_odds_against_sums
 from keyhole.oracle.base import ModelWarning, StreamAttack, YesNoOracle
 from keyhole.oracle.basis import principal_basis
 from keyhole.oracle.bisection import OnlineBisection
@@ -24,7 +25,10 @@ from keyhole.oracle.sequential import SequentialBisection
 from keyhole.oracle.stated_range import refuted
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
+from keyhole.oracle.unknown_edge import EdgeFree, edge_free
 
+LOG_10 = math.log(10)
+NO_SUMS = 4 * LOG_10  # chance of a false alarm: 1e-4
 ENOUGH = 20  # answers a dimension, before a question at the estimate is about as likely yes as no
 
 if TYPE_CHECKING:
@@ -38,21 +42,20 @@ def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: 
     held = min(plan.calibrate, max(0, len(rows) - 1))
     learning, checking = rows[: len(rows) - held], rows[len(rows) - held :]
     attack = _learner(plan, space, law, len(learning))
-    region = (
-        LikelihoodRegion(space, law, delta=plan.delta / 2) if isinstance(law, GaussianNoise | UniformNoise) else None
-    )
-    session = _Asking(oracle, attack, region, notes)
+    known = isinstance(law, GaussianNoise | UniformNoise) and not isinstance(attack, EdgeBisection)
+    region = LikelihoodRegion(space, law, delta=plan.delta / 2) if known else None
+    session = _Asking(oracle, attack, region, notes, plan.delta)
     doubted = asking.stated and session.outside(asking)
     doubted |= session.doubts(learning, checking)
     apart = region is not None and (region.refuted or _apart(region, attack))
-    if apart or (not doubted and _Certain(attack, region, asking, withdrawn=False).empty()):
+    if apart or (not doubted and _Certain(attack, region, asking, session.free, withdrawn=False).empty()):
         notes.append("nothing within the stated bounds explains the answers: the noise or the bounds are not as stated")
         doubted = True
     if space.d < rows.shape[1]:
         notes.append(f"the queries span {space.d} of {rows.shape[1]} dimensions: the rest of w is not seen")
     if distance > 0:
         notes.append(f"queries are up to {distance:.2g} of their norm off the basis; certificates allow for it")
-    sure = _Certain(attack, region, asking, withdrawn=doubted)
+    sure = _Certain(attack, region, asking, session.free, withdrawn=doubted)
     ends = sure.entries()
     estimate = attack.estimate()
     kind = (
@@ -99,10 +102,12 @@ class _Asking:
     """One pass over the queries, and the checks after it."""
 
     def __init__(
-        self, oracle: YesNoOracle, attack: StreamAttack, region: LikelihoodRegion | None, notes: list[str]
+        self, oracle: YesNoOracle, attack: StreamAttack, region: LikelihoodRegion | None, notes: list[str], delta: float
     ) -> None:
-        self._oracle, self._attack, self._region, self._notes = oracle, attack, region, notes
+        self._oracle, self._attack, self._region, self._notes, self._delta = oracle, attack, region, notes, delta
         self.done = self.checked = 0
+        self.free: EdgeFree | None = None
+        self._asked: list[tuple[int, float, int]] = []  # row, threshold, bit
 
     def outside(self, asking: Questions) -> bool:
         """Is the stated range refuted at its ends?"""
@@ -124,7 +129,10 @@ class _Asking:
             warnings.simplefilter("always", ModelWarning)
             try:
                 self._learn(learning)
-                if len(checking) >= 5:
+                doubted |= self._no_sums(learning)
+                if isinstance(self._attack, EdgeBisection):
+                    self._without_the_edge(self._attack, checking)
+                elif len(checking) >= 5:
                     margins = None if self._region is None else self._region.margins
                     probes = calibrate(self._attack, checking, self._oracle, margins)
                     self.checked = len(checking)
@@ -134,7 +142,27 @@ class _Asking:
                 self._notes.append(str(reached))
         found = [str(w.message) for w in caught if issubclass(w.category, ModelWarning)]
         self._notes += found
+        if isinstance(self._attack, EdgeBisection) and self.free is None:
+            self._notes.append("the edge was not checked: a box that rests on it to the last digit is not certified")
+            doubted = True
         return doubted or bool(found)
+
+    def _without_the_edge(self, attack: EdgeBisection, checking: Floats) -> None:
+        """What is certain for any edge: the learner's own box is lost where the edge is a little wrong."""
+        if not len(checking):
+            return
+        before = self._oracle.asked
+        free = edge_free(attack, checking, self._oracle, delta=self._delta)
+        self.checked = self._oracle.asked - before
+        if free.why:
+            self._notes.append(f"the last {len(checking)} queries cannot check the edge: {free.why}")
+            return
+        x, y = attack.box()
+        self._notes.append(
+            f"certified is what the last {self.checked:,} answers show whatever the edge is; were it surely as stated, "
+            f"the estimate would be within {float(np.linalg.norm(y - x)) / 2:.3g}"
+        )
+        self.free = free
 
     def _held_against(self, probes: tuple[Probe, ...]) -> str:
         """What the check says: a fit only where another scale would have been noticed."""
@@ -145,7 +173,7 @@ class _Asking:
         return "are too few, or too little is certain yet, to tell the stated noise from twice or half of it"
 
     def _learn(self, rows: Floats) -> None:
-        for q in rows:
+        for at, q in enumerate(rows):
             threshold, guess = self._attack.threshold(q), self._attack.estimate()
             if threshold is None:
                 continue
@@ -153,11 +181,26 @@ class _Asking:
             if self._region is not None:
                 self._region.learn(q, threshold, said, guess)
             self._attack.learn(q, threshold, said)
+            self._asked.append((at, threshold, said))
             self.done += 1
         if self.done < len(rows):
             self._notes.append(
                 f"{len(rows) - self.done} queries could not narrow what is certain for {type(self._attack).__name__}"
             )
+
+    def _no_sums(self, rows: Floats) -> bool:
+        """Do the answers speak against q.w and centred noise? Looked at for Gaussian noise."""
+        if not isinstance(self._attack.noise, GaussianNoise) or not self._asked:
+            return False
+        at, thresholds, bits = (np.array(each) for each in zip(*self._asked, strict=True))
+        odds = log_odds_against_sums(rows[at], thresholds, bits, self._attack.noise.std)
+        if odds < NO_SUMS:
+            return False
+        self._notes.append(
+            f"the answers are no sums of query times hidden number with noise around 0 (odds of 10^{odds / LOG_10:.0f} "
+            "against): nothing is certain"
+        )
+        return True
 
     def _sticky(self, rows: Floats) -> bool:
         """Sticky noise is harmless where no question is asked twice; else repeats were counted as news."""
@@ -174,9 +217,16 @@ class _Certain:
     """Ranges of linear functions of w from every certificate at hand; the stated bounds where they are withdrawn."""
 
     def __init__(
-        self, attack: StreamAttack, region: LikelihoodRegion | None, asking: Questions, *, withdrawn: bool
+        self,
+        attack: StreamAttack,
+        region: LikelihoodRegion | None,
+        asking: Questions,
+        free: EdgeFree | None,
+        *,
+        withdrawn: bool,
     ) -> None:
         self._attack, self._region, self._asking, self._withdrawn = attack, region, asking, withdrawn
+        self._box = attack.box() if free is None else free.box()
 
     def prediction(self, q: Floats) -> Prediction:
         """q.w: its part in the subspace by the certificates, the rest by the stated bounds of w."""
@@ -195,7 +245,7 @@ class _Certain:
         if self._withdrawn:
             x, y = self._attack.subspace.initial_box()
             return float(np.minimum(z * x, z * y).sum()), float(np.maximum(z * x, z * y).sum())
-        x, y = self._attack.box()
+        x, y = self._box
         low, high = float(np.minimum(z * x, z * y).sum()), float(np.maximum(z * x, z * y).sum())
         if self._region is None:
             return low, high
@@ -217,6 +267,6 @@ class _Certain:
         """How far the estimate is from w at most, in the subspace."""
         if self._withdrawn:
             return math.inf
-        (x, y), c = self._attack.box(), self._attack.subspace.coordinates(self._attack.estimate())
+        (x, y), c = self._box, self._attack.subspace.coordinates(self._attack.estimate())
         by_box = float(np.linalg.norm(np.maximum(np.abs(x - c), np.abs(y - c))))
         return by_box if self._region is None else min(by_box, self._region.radius(self._attack.estimate()))

@@ -40,8 +40,9 @@ class EdgeBisection(SequentialBisection):
     An edge known to lie in an interval is `UniformBetween(low, high)`: proofs come from `high`, counter-evidence from
     `low`, and cuts end when the gap is the width of the interval. An edge that is wrong is noticed once the box is
     about as small as the mistake: proofs from above and below then come too often (edge stated too small) or hardly
-    ever (too large), and at odds of a million to one a `ModelWarning` says so. Both need uniform noise; a custom law
-    with a jump has one known edge, and is not watched.
+    ever (too large), and at odds of a million to one a `ModelWarning` says so. Before that the box may have lost w by
+    as much as the mistake, and no test could tell: `edge_free` says where w is whatever the edge. Both need uniform
+    noise; a custom law with a jump has one known edge, and is not watched.
 
     >>> from keyhole.oracle.noise import GaussianNoise, UniformNoise
     >>> EdgeBisection(Subspace.blocks(4, 2), UniformNoise(1.0)).delta

@@ -39,6 +39,8 @@ ALL AND ANY ARRAY AS ASC BOTH CASE CAST CHECK COLLATE COLUMN CONSTRAINT CREATE D
 FALSE FETCH FOR FOREIGN FROM GRANT GROUP HAVING IN INTERSECT INTO LATERAL LIMIT NOT NULL OFFSET ON ONLY OR ORDER PRIMARY
 QUALIFY REFERENCES RETURNING SELECT SOME TABLE THEN TO TRUE UNION UNIQUE USING WHEN WHERE WINDOW WITH
 """
+MANY_LINKS = 200  # queries in WITH, or in parentheses, from which on the engine may give up
+_LINK = re.compile(r"\(\s*SELECT\b", re.IGNORECASE)
 ROWS = 40  # a made-up table has at least so many
 BATCH = 250  # statements that share a made-up table
 REMEMBERED = 100_000
@@ -169,7 +171,13 @@ def _distinct(statement: Statement) -> bool:
 
 
 def _fails(sql: str) -> str:
-    """The engine's refusal, with its likely cause: a table that is called as a word of SQL."""
+    """The engine's refusal, with its likely cause: a table that is called as a word of SQL, or too long a chain."""
+    links = len(_LINK.findall(sql))
+    if links > MANY_LINKS:
+        return (
+            f"the engine gives up on it: it has {links:,} queries that read from one another, and some hundreds are "
+            "the most; write it as fewer of them, or put the first ones into --view"
+        )
     word = re.search(r"\b(?:from|join)\s+([a-z]+)\b", sql, re.IGNORECASE)
     if word is None or word[1].upper() not in RESERVED.split():
         return FAILS

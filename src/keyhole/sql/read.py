@@ -24,6 +24,7 @@ from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
 from keyhole.sql.flatten import flat
 from keyhole.sql.lower import lower
+from keyhole.sql.ranked import ranked
 from keyhole.sql.ranking import RowRange, most_shown, rows_shown
 
 _CUT = ("limit", "offset", "qualify", "fetch")
@@ -108,8 +109,8 @@ class _Opening:
                 return (self.shortened(whole),)
             except (QueryError, Unread):
                 pass
-        parts = [self.lowered(part) for part in finer(tree, self.schema)]
-        return tuple(replace(part, certainty=FINER) for part in parts)
+        told = ranked(tree, self.schema) or finer(tree, self.schema)
+        return tuple(replace(self.lowered(part), certainty=FINER) for part in told)
 
     def covered(self, statement: Statement, sql: str) -> tuple[Statement, ...]:
         """A statement, with such as tell more beside it where it may be that no rule can use its own answer."""

@@ -195,7 +195,9 @@ class Source(Roster, Protocol):
         """The groups that the statement really returns."""
 
     def strays(self, table: str) -> str:
-        """How many rows of another table belong to nobody, in words for the custodian; empty if none."""
+        """How many rows of another table belong to nobody, or which ids of its own differ by a blank or a capital only,
+        in words for the custodian; empty if none.
+        """
 
     def values(self, column: str) -> PrivateValues:
         """A private numeric column, in row order."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Measure, Reconstruction, Target
-from keyhole.attack.choose import Choice, run
+from keyhole.attack.choose import Choice
 from keyhole.attack.score import Score, ranked, right_of, score
 from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.evidence import Evidence
@@ -22,22 +22,17 @@ from keyhole.knowledge import Config
 from keyhole.logs.open import Log, as_log
 from keyhole.predicate import quote_name
 from keyhole.settings import Names, Settings, settings, with_private
-from keyhole.solve.status import SolverStatus
 from keyhole.sql import lower
 from keyhole.tables import DuckDBRoster
 from keyhole.tables.open import Use, open_table
 from keyhole.transcript import Noise
 from keyhole.verbs.attack_log import evidence_of_log
+from keyhole.verbs.column_guess import NeverStopped, Progress, Stop, guess_column
 from keyhole.verbs.person_totals import PersonTotal, person_totals
-from keyhole.verbs.proved_ranges import Proved, proved_ranges
 from keyhole.verbs.shown_rows import ShownRow, shown_rows
 from keyhole.verbs.true_values import true_values
 
-Progress = Callable[[str, int, int], None]
-Stop = Callable[[], None]
 AUTO = "auto"  # noise that is estimated
-DOUBTING = ("l1", "extended-kaczmarz")  # methods for answers that may be wrong: nothing is proved by such
-WITHOUT_EXTREMES = "MIN, MAX and their like narrow ranges alone: probabilities below 100 % are without queries"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -175,7 +170,7 @@ def attacked(
     terms: AttackTerms,
     *,
     progress: Progress | None = None,
-    interruptible: Callable[[], AbstractContextManager[Stop]] = lambda: nullcontext(lambda: None),
+    interruptible: Callable[[], AbstractContextManager[Stop]] = lambda: nullcontext(NeverStopped()),
 ) -> Attacked:
     """The attack on merged settings. `interruptible` gives what a solver calls at each step, to be stopped there."""
     law = _noise(terms.noise)
@@ -185,38 +180,23 @@ def attacked(
     wanted = _wanted(terms.target, people)
     evidence, unstated = evidence_of_log(log, people, known, law, warnings)
     unstated = unstated if terms.noise == AUTO else frozenset()
-    found, ranges, sums = [], {}, {}
-    for column in given.asked:
-        target = Target(column, people.n, known.prior(column))
-        with interruptible() as stop:
-
-            def watch(step: int, residual: float, column: str = column, stop: Stop = stop) -> None:
-                if progress is not None:
-                    progress(f"{column}: step {step}, residual {residual:.3g}", 0, 0)
-                stop()
-
-            choice, guess = run(terms.method, target, evidence, watch=watch, unstated=unstated)
-            proved = None if choice.method in DOUBTING else _proved(evidence, people, target, stop)
-            if proved is not None and _again(terms.method, choice, guess, proved):
-                ends, first = (proved.lo, proved.hi), guess
-                choice, guess = run(terms.method, target, evidence, watch=watch, unstated=unstated, within=ends)
-                guess = _once(guess, first, *ends)
-        if proved is not None:
-            ranges[column], sums[column] = (proved.lo, proved.hi), proved.sums
-            guess = _inside(guess, proved.lo, proved.hi)
-        if guess.measure is Measure.PROBABILITY and guess.unread:
-            without = f"{WITHOUT_EXTREMES} {', '.join(guess.unread[:12])}"
-            guess = replace(guess, note="; ".join(filter(None, (guess.note, without))))
-        found.append((target, choice, guess))
-        warnings.extend(choice.noise)
-        warnings.extend(_apart(evidence, column, choice, guess, proved))
-        if evidence.transcript.entries and not choice.rows and proved is None:
-            warnings.append(f"no answer is about {column!r}: the guesses are what was known beforehand")
-    whole = _Whole(tuple(found), ranges, people, given, terms, warnings)
-    totals = [
-        t for target, _, guess in found for t in person_totals(people, target, guess, sums.get(target.column, ()))
-    ]
-    features = shown_rows(evidence, people, warnings)
+    with interruptible() as stop:
+        made = [
+            guess_column(
+                Target(column, people.n, known.prior(column)), evidence, people,
+                method=terms.method, unstated=unstated, stop=stop, progress=progress,
+            )
+            for column in given.asked
+        ]  # fmt: skip
+        warnings.extend(said for each in made for said in each.warnings)
+        ranges = {c.target.column: (c.proved.lo, c.proved.hi) for c in made if c.proved is not None}
+        whole = _Whole(tuple((c.target, c.choice, c.guess) for c in made), ranges, people, given, terms, warnings)
+        totals = [
+            total
+            for c in made
+            for total in person_totals(people, c.target, c.guess, () if c.proved is None else c.proved.sums)
+        ]
+        features = _features(evidence, people, warnings, stop)
     chosen = set(wanted.tolist())
     return replace(
         whole.reported(wanted),
@@ -226,69 +206,16 @@ def attacked(
     )
 
 
-def _proved(evidence: Evidence, people: DuckDBRoster, target: Target, stop: Stop) -> Proved | None:
-    """Proved ranges; none if the user has had enough."""
+def _features(evidence: Evidence, people: DuckDBRoster, warnings: list[str], stop: Stop) -> tuple[ShownRow, ...]:
+    """What counts of people tell of each; nothing if the user has had enough."""
     try:
         stop()
-        return proved_ranges(evidence, people, target)
+        with stop.at_once():
+            return tuple(shown_rows(evidence, people, warnings))
     except KeyboardInterrupt:
-        return None
-
-
-def _apart(
-    evidence: Evidence, column: str, choice: Choice, guess: Reconstruction, proved: Proved | None
-) -> Iterator[str]:
-    """Of order statistics that the guess was made without, what they were good for."""
-    for fact in (fact for system in evidence.systems for fact in system.order):
-        read = choice.method == "integer" and fact.number not in guess.unread
-        if fact.query.terms[0].column == column and not read:
-            used = "used for ranges only" if proved is not None else "not used"
-            yield f"query {fact.number} ({fact.query.aggregate}) is {used}: it is no sum"
-
-
-def _again(method: str, choice: Choice, guess: Reconstruction, proved: Proved) -> bool:
-    """Is the guess to be made again within what is proved? Where it leaves that, or does not know all of it."""
-    if method != "auto" and choice.method != "integer":
-        return False
-    rough = guess.measure is Measure.PROBABILITY and (guess.unread or guess.status is SolverStatus.APPROXIMATED)
-    return bool(rough and guess.status is not SolverStatus.INTERRUPTED) or _passes(guess, proved.lo, proved.hi)
-
-
-def _passes(found: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> bool:
-    """Does a guess leave what is proved? Then the method did not know what proved it."""
-    if found.values.dtype == object or found.status is SolverStatus.INTERRUPTED:
-        return False
-    near = 1e-6 * (1 + np.abs(found.values))
-    return bool(((found.values < lo - near) | (found.values > hi + near)).any())
-
-
-def _once(
-    found: Reconstruction, first: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float64]
-) -> Reconstruction:
-    """The guess with errors that count no answer twice: ranges are proved from sums too.
-
-    An error is that of the guess without ranges, or that of a value even in its range, whichever is smaller.
-    """
-    if found.measure is not Measure.STANDARD_ERROR or first.measure is not found.measure:
-        return found
-    even = np.sqrt((hi - lo) ** 2 / 12 + (found.values - (lo + hi) / 2) ** 2)
-    return replace(found, confidence=np.fmin(first.confidence, np.where(np.isnan(even), np.inf, even)))
-
-
-def _inside(found: Reconstruction, lo: NDArray[np.float64], hi: NDArray[np.float64]) -> Reconstruction:
-    """The guess within what is proved; an error of 0 only where one value is left, none beyond the farther end."""
-    if found.values.dtype == object:
-        return found
-    values = np.clip(found.values, lo, hi)
-    if found.measure is not Measure.STANDARD_ERROR:
-        sure = np.where((values != found.values) & (lo < hi), 0.0, found.confidence)
-        return replace(found, values=values, confidence=np.where(lo == hi, 1.0, sure))
-    width = hi - lo
-    near = 1e-9 * (1 + np.abs(values))
-    spread = np.where(width <= near, 0.0, np.where(np.isfinite(width), width / math.sqrt(12), math.inf))
-    unearned = ((found.confidence == 0) | np.isinf(found.confidence)) & (width > near)
-    sure = np.where((width <= near) | unearned, spread, found.confidence)
-    return replace(found, values=values, confidence=np.fmin(sure, np.maximum(values - lo, hi - values)))
+        if evidence.counting is not None:
+            warnings.append("stopped: what counts of people tell of each is left out")
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

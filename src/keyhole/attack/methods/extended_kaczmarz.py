@@ -46,7 +46,7 @@ class ExtendedKaczmarz(BatchAttack):
         rng = np.random.default_rng(self.seed)
         rows, columns = (B**2).sum(axis=1), (B**2).sum(axis=0)
         status = SolverStatus.ITERATION_LIMIT
-        for _ in range(self.passes):
+        for done in range(1, self.passes + 1):
             count = 4 * sum(B.shape)
             row = rng.choice(len(rows), count, p=rows / rows.sum())
             column = rng.choice(len(columns), count, p=columns / columns.sum())
@@ -54,6 +54,12 @@ class ExtendedKaczmarz(BatchAttack):
             gradient = B.T @ (problem.y / noise - B @ t)
             if np.abs(gradient).max() <= self.tolerance * (1 + np.abs(B.T @ (problem.y / noise)).max()):
                 status = SolverStatus.CONVERGED
+                break
+            try:
+                if self.watch is not None:
+                    self.watch(done, float(np.abs(gradient).max()))
+            except KeyboardInterrupt:  # the best so far is the answer
+                status = SolverStatus.INTERRUPTED
                 break
         return reconstruct(problem, t / root, A, status)
 

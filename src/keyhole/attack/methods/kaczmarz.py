@@ -130,7 +130,8 @@ class Kaczmarz(Streaming):
             errors = self._X[1:, :n]
             # the bounds: two records may share a guess at an end, and yet not what is known beforehand
             known = (self._lower[:n], self._upper[:n]) if self._lower.size else ()
-            error = pooled(errors, np.vstack([values, *known, (errors - self._drawn) / self._spread]))
+            paths = np.vstack([values, *known, (errors - self._drawn) / self._spread])
+            error = pooled(errors, paths, (errors != self._drawn).any(axis=0))
             if not np.isfinite(self.target.deviation):  # no prior spread: what is left of it is unknown
                 error = np.where(error > 0.05 * self._spread, np.inf, error * float(np.sqrt(np.mean(values**2))))
             error = np.minimum(error * self._surprise(), self.target.deviation)

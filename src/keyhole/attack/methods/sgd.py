@@ -105,9 +105,16 @@ class SigmoidSGD(Streaming):
             error = pooled(
                 self._x[1:, :n] - self._secrets[:, :n],
                 np.vstack([self._lower[:n], self._upper[:n], self._z[:, :n]]),
+                (self._z[:, :n] != 0).any(axis=0),
             )
+            # drawn nearer to the middle than values lie: what is left of them is that much less
+            error = np.minimum(error * self.target.deviation / self._drawn(), self.target.deviation)
         status = self.status if self.rows_seen else SolverStatus.PRIOR
         return Reconstruction(self._x[0, :n].copy(), error, self.residual, status, note=f"{self.rows_seen} steps")
+
+    def _drawn(self) -> float:
+        """Standard deviation of the shadows' secrets in a box of the declared width."""
+        return float((1 - 2 * _INSET) * (self.target.upper - self.target.lower) / np.sqrt(12)) or 1.0
 
     def state(self) -> State:
         """Vectors, counters and the generator of the shadows."""

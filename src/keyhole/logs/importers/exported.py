@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from keyhole.logs.lines import LogLines
 from keyhole.sql import Dialect, Fragment
-from keyhole.sql.pieces import PATIENCE, pieces
+from keyhole.sql.pieces import PATIENCE, Waiting
 from keyhole.sql.scripts import Script
 from keyhole.transcript import ABSENT, Given, Noise
 
@@ -79,13 +80,22 @@ def statements(
 
 
 def scripted(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int = PATIENCE) -> Iterator[Exported]:
-    """The statements of a script that comes line by line.
+    """The statements of a script that comes line by line. Of a file that is still being written the last statement
+    counts only if it has its end; else it is in `cut`.
 
     >>> [f.sql for f in scripted(["SELECT 1; BEGIN;\\n", "SELECT 2"]) if not f.steers]
     ['SELECT 1', 'SELECT 2']
     """
     session = Script(dialect, whole=True)
-    for part in pieces(lines, dialect, patience):
+    waiting = Waiting(dialect, patience)
+    for text in lines:
+        for part in waiting.taken(text):
+            yield from stepped(part, session)
+    left = waiting.rest()
+    if left and isinstance(lines, LogLines) and (lines.cut or lines.growing()):
+        lines.cut = "\n".join([*(part.sql for part in left[-1:]), *filter(None, [lines.cut])])
+        left = left[:-1]
+    for part in left:
         yield from stepped(part, session)
 
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import duckdb
 
-from keyhole.errors import DataError
+from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, FileLayout, TableRoles
 from keyhole.predicate import quote_name
 from keyhole.schema import Column, Kind, Role, Schema, folded
@@ -26,6 +26,7 @@ from keyhole.tables.duckdb.prepare import prepared
 from keyhole.tables.duckdb.related import joined, read_related
 from keyhole.tables.duckdb.roster import DuckDBRoster, scalar
 from keyhole.tables.duckdb.source import DuckDBSource
+from keyhole.tables.growing import unchanged
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
@@ -102,7 +103,7 @@ def read(
     """
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
-    with ExitStack() as life:
+    with unchanged(data), ExitStack() as life:
         return _read(prepared(data, layout or FileLayout(), texts, life), roles, how, table, view, others or {})
 
 
@@ -158,7 +159,7 @@ def _read(
 
 def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
     """Some columns of a file or frame, row by row, numbers as decimals where it has decimals."""
-    with ExitStack() as life:
+    with unchanged(data), ExitStack() as life:
         return _columns(prepared(data, FileLayout(), (), life), names)
 
 
@@ -178,6 +179,13 @@ def _wanted(roles: Columns, how: Reading, name: str, typed: bool) -> str | None:
     private = roles.private.get(name)
     public = roles.public.get(name) or next((c for n, c in roles.public.items() if folded(n) == folded(name)), None)
     declared = private or public
+    if private is not None and private.values is not None and not how.guarded:
+        if private.kind not in (None, "text"):
+            raise ConfigError(
+                f"{_where_declared(roles, name)}: values lists texts, and kind is {private.kind}: write min, max and "
+                "step for numbers, or leave kind out"
+            )
+        return "text"  # of a file with types, too: a number is none of the values that are listed
     if declared is not None and (declared.kind is not None or not typed):
         implied = declared.implied()
         sure = how.guarded or (how.declared and private is not None)

@@ -25,11 +25,11 @@ from keyhole.predicate import literal, quote_name
 from keyhole.tables.duckdb.dialect import Separation, header, uneven
 from keyhole.tables.duckdb.roster import first
 from keyhole.tables.encodings import GZIP, UTF8, checked, encoding_of, transcoded
+from keyhole.tables.growing import TABLES
 from keyhole.tables.workbook import Workbook
 
 DAY = 10  # places of a date
 MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d+)?)?")
-FOLDER = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".xlsx")  # what of a folder is a table
 BLANKS = " \t\r\n\u00a0"
 
 
@@ -107,7 +107,7 @@ def prepared(data: object, layout: FileLayout, texts: Collection[str], life: Exi
 
 def _folder(path: Path, layout: FileLayout, texts: Collection[str], life: ExitStack) -> Path:
     """A folder of files, each made plain; the folder itself if all of them are."""
-    files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in FOLDER and file.is_file()]
+    files = [file for file in sorted(path.iterdir()) if file.suffix.lower() in TABLES and file.is_file()]
     made = {file: prepared(file, layout, texts, life) for file in files}
     if all(file == plain for file, plain in made.items()):
         return path

@@ -99,9 +99,11 @@ class DuckDBSource(DuckDBRoster):
         return self._keys(self.connection, "everything", statement, statement.where, private=True)
 
     def strays(self, table: str) -> str:
-        """How many rows of a table of people's rows belong to nobody, in words; empty if none."""
-        from keyhole.tables.duckdb.strays import strays
+        """How many rows of a table of people's rows belong to nobody, in words; of the people, which ids are alike."""
+        from keyhole.tables.duckdb.strays import alike_ids, strays
 
+        if table == self.schema.table:
+            return alike_ids(self.connection, "everything", self.schema)
         related = self.schema.table_named(table)
         if related is None or related.dimension:
             return ""

@@ -1,4 +1,4 @@
-"""Rows of people that belong to nobody: their key is not that of anybody, perhaps for a blank or a capital."""
+"""Rows that belong to nobody, or to two people who may be one: keys and ids that differ by a blank or a capital."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import duckdb
 
 from keyhole.predicate import held_as, literal, quote_name
-from keyhole.schema import Kind, Related, Schema
+from keyhole.schema import Kind, Related, Role, Schema
 from keyhole.tables.duckdb.roster import first
 
 
@@ -36,6 +36,28 @@ def strays(con: duckdb.DuckDBPyConnection, people: str, schema: Schema, related:
     example = next((each for each in examples if each is not None), None)
     public = not related.secret and column is not None and not column.secret
     return f"{said} (such as {literal(example)})" if public and example is not None else said
+
+
+def alike_ids(con: duckdb.DuckDBPyConnection, people: str, schema: Schema) -> str:
+    """Which ids differ only by capitals or blanks, for the custodian; empty if none. Cost: one look at each record."""
+    ids = list(schema.of_role(Role.ID))
+    if not any(column.kind is Kind.TEXT for column in ids):
+        return ""
+    names = [quote_name(column.name) for column in ids]
+    texts = [f"{name}::VARCHAR" for name in names]
+    apart = f"SELECT DISTINCT {', '.join(names)} FROM {people} WHERE {' AND '.join(f'{n} IS NOT NULL' for n in names)}"
+    said = f"concat_ws(' ', {', '.join(texts)})"
+    alike = ", ".join(map(_loose, texts))
+    grouped = f"SELECT count(*) AS n, min({said}) AS a, max({said}) AS b FROM ({apart}) GROUP BY {alike}"
+    found = first(con, f"SELECT sum(n), min(a), arg_min(b, a) FROM ({grouped}) WHERE n > 1")
+    if not found or not found[0]:
+        return ""
+    many, one, other = found
+    listed = " and ".join(column.name for column in ids)
+    return (
+        f"{many:,} ids ({listed}) differ from another only by capitals or blanks, such as {literal(one)} and "
+        f"{literal(other)}: each counts as a person of its own; if they are the same people, mend the data"
+    )
 
 
 def _texts(related: Related) -> list[tuple[str, str]]:

@@ -20,8 +20,9 @@ from keyhole.predicate import literal, quote_name
 from keyhole.schema import Kind, folded
 from keyhole.tables.duckdb.dialect import Separation, csv_reader, first_rows, no_header, uneven
 from keyhole.tables.duckdb.kinds import kind_of_type
-from keyhole.tables.duckdb.prepare import BLANKS, FOLDER, Content, cannot_attach, content_of, prepared
+from keyhole.tables.duckdb.prepare import BLANKS, Content, cannot_attach, content_of, prepared
 from keyhole.tables.encodings import encoding_of
+from keyhole.tables.growing import TABLES
 
 NOTHING = (
     "?",
@@ -173,7 +174,7 @@ def _files(data: Path) -> list[Path]:
         if data.stat().st_size == 0:
             raise DataError.of_file(f"{data.name} is empty: it needs a header and one row per person")
         return [data]
-    found = sorted(p for p in data.iterdir() if p.suffix.lower() in FOLDER and p.stat().st_size)
+    found = sorted(p for p in data.iterdir() if p.suffix.lower() in TABLES and p.stat().st_size)
     if not found:
         raise DataError.of_file(f"{data} holds no .csv, .tsv, .parquet or .json file")
     return found

@@ -62,8 +62,6 @@ def marginals(
         part = units.part(who, rows)
         try:
             way, found, off, count = _component(part, rng, seconds)
-            if watch is not None:
-                watch(done, off)
         except KeyboardInterrupt:
             return Marginals(chances, ways, apart, tables, stopped=True)
         if found is None:
@@ -75,6 +73,11 @@ def marginals(
             size = units.of(int(u)).stop - units.of(int(u)).start
             chances[units.of(int(u))] = found[at : at + size]
             at += size
+        if watch is not None and done < units.count:  # after the last there is nothing to stop
+            try:
+                watch(done, off)
+            except KeyboardInterrupt:
+                return Marginals(chances, ways, apart, tables, stopped=True)
     return Marginals(chances, ways, apart, tables)
 
 

@@ -1,0 +1,79 @@
+"""A file that is written to while it is read: a snapshot of it, or an error; never half a row taken for data.
+
+A file that changed between the first and the last look is refused, whatever was read of it. So is a text whose last
+line has no end while a process has it open for writing: its last row may be half of one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeAlias
+
+from keyhole.errors import DataError
+from keyhole.open_files import written_elsewhere
+
+State: TypeAlias = tuple[int, int, int]  # inode, bytes, time of the last change
+TABLES = (".csv", ".tsv", ".parquet", ".json", ".jsonl", ".xlsx")  # what of a folder is a table
+_NO_TEXT = (".parquet", ".duckdb", ".db", ".xlsx", ".gz")
+
+
+@contextmanager
+def unchanged(data: object) -> Iterator[None]:
+    """What is read in here is one state of the data, or `DataError` is raised. Cost: a look at each file, twice.
+
+    Guarantee: the files' sizes, inodes and times of change are the same before and after; on Linux no text without an
+    end of its last line is open for writing. An error inside is told as such only if the files did not change.
+    """
+    files = _files(data)
+    before = {path: _state(path) for path in files}
+    for path in files:
+        if _lacks_an_end(path) and written_elsewhere(path):
+            raise DataError.of_file(
+                f"{path.name} is being written by another program, and its last line has no end: its last row may be "
+                "half of one. Wait until it is complete, or give a copy"
+            )
+    failed: Exception | None = None
+    try:
+        yield
+    except Exception as error:  # of what was read: told again below, if it was one state
+        failed = error
+    changed = [path for path, state in before.items() if _state(path) != state]
+    if changed:
+        raise DataError.of_file(
+            f"{changed[0].name} changed while it was read, so nothing is said of it: wait until it is complete, or "
+            "give a copy"
+        ) from None
+    if failed is not None:
+        raise failed
+
+
+def _files(data: object) -> list[Path]:
+    if not isinstance(data, str | Path):
+        return []
+    path = Path(data)
+    if path.is_dir():
+        return [p for p in sorted(path.iterdir()) if p.is_file() and p.suffix.lower() in TABLES]
+    return [path] if path.is_file() else []
+
+
+def _state(path: Path) -> State | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _lacks_an_end(path: Path) -> bool:
+    """Is it a text whose last line has no end?"""
+    try:
+        with path.open("rb") as file:
+            if path.suffix.lower() in _NO_TEXT or not file.seek(0, os.SEEK_END):
+                return False
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) not in (b"\n", b"\r")
+    except OSError:
+        return False

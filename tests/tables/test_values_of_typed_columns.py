@@ -1,0 +1,58 @@
+"""Listed values of a private column are texts: a number in a typed file is read as one, or the declaration is refused.
+
+It was an all-clear once: no listed text is the number 1, so `flag = 1` was taken to hold for nobody.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+import keyhole
+from keyhole.errors import ConfigError
+
+FLAGS = pa.table({"name": list("ABCDEF"), "flag": [0, 1, 1, 0, 1, 0]})
+
+
+@pytest.fixture(params=["frame", "csv"])
+def data(request: pytest.FixtureRequest, tmp_path: Path) -> object:
+    if request.param == "frame":
+        return FLAGS
+    pyarrow.csv.write_csv(FLAGS, tmp_path / "t.csv")
+    return tmp_path / "t.csv"
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT COUNT(*) FROM t WHERE flag = 1 AND name = 'B'", 3),
+        ("SELECT COUNT(*) FROM t WHERE flag = '1' AND name = 'B'", 1),
+        ("SELECT COUNT(*) FROM t WHERE flag = '1'", 0),
+        ("SELECT flag, COUNT(*) FROM t GROUP BY flag", 0),
+        ("SELECT name, flag, COUNT(*) FROM t GROUP BY name, flag", 1),
+        ("SELECT SUM(flag) FROM t WHERE name = 'B'", 3),
+    ],
+)
+def test_a_frame_and_a_file_are_judged_alike(data: object, sql: str, code: int) -> None:
+    found = keyhole.examine(sql, data=data, private="flag=0,1", id="name")
+    assert found.exit_code == code
+    assert not found.contradictions
+
+
+@pytest.mark.parametrize("private", ["flag", "flag:0..1:1"])
+def test_as_a_number_it_is_exposed(data: object, private: str) -> None:
+    found = keyhole.examine(
+        "SELECT COUNT(*) FROM t WHERE flag = 1 AND name = 'B'", data=data, private=private, id="name"
+    )
+    assert found.exit_code == 1
+
+
+def test_values_beside_another_kind_are_refused(tmp_path: Path) -> None:
+    pyarrow.csv.write_csv(FLAGS, tmp_path / "t.csv")
+    settings = '[source]\ndata = "t.csv"\n[columns]\nid = ["name"]\n[columns.private.flag]\nkind = "integer"\n'
+    (tmp_path / "k.toml").write_text(settings + 'values = ["0", "1"]\n', encoding="utf-8")
+    with pytest.raises(ConfigError, match="values lists texts, and kind is integer: write min, max and step"):
+        keyhole.examine("SELECT COUNT(*) FROM t", config=tmp_path / "k.toml")
