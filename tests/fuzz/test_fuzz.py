@@ -7,10 +7,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.fuzz import conditions, dashboards, enumeration, logs, nasty, streams
+from tests.fuzz import comparisons, conditions, dashboards, enumeration, logs, nasty, streams
 from tests.fuzz.soak import Play, attempt, line
 
-LONG = {"logs": 600, "conditions": 200, "enumeration": 400, "streams": 200, "nasty": 60, "dashboards": 200}
+LONG = {
+    "logs": 600,
+    "conditions": 200,
+    "enumeration": 400,
+    "streams": 200,
+    "nasty": 60,
+    "dashboards": 200,
+    "comparisons": 200,
+}
 
 
 def played(play: Play, seeds: range) -> Counter[str]:
@@ -57,10 +65,17 @@ def test_nasty_statements_are_judged_right_or_listed(tmp_path: Path, monkeypatch
     assert not list(tmp_path.iterdir())  # no statement wrote a file
 
 
+def test_comparisons_are_judged_as_the_engine_answers_them_in_every_table() -> None:
+    score = played(lambda seed: comparisons.play(seed, logs=1), range(8))
+    assert score["fixed"] > 0
+    assert score["exposed"] > 0
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize(
     ("name", "play"),
     [
+        ("comparisons", comparisons.play),
         ("logs", logs.play),
         ("conditions", conditions.play),
         ("enumeration", enumeration.play),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import product
@@ -73,6 +73,9 @@ class Judge:
         why = _unless_stopped(known, lambda: self._not_exchanged(sums)) if tried and sums is not None else None
         missed = known.missed | people.missed | gap
         missed = set() if why == "" else missed - {RECORDS_GAP} | {why} if why and RECORDS_GAP in missed else missed
+        impossible = [(f, said) for f in findings if (said := _outside(f, known)) is not None]
+        if self.source is None:  # nobody is exposed by answers that cannot be true; with the data it is the declaration
+            findings = [f for f in findings if not any(f is each for each, _ in impossible)]
         listed, domains = without_domains(beyond_facts(findings, known), evidence)
         return Exposure(
             evidence,
@@ -81,7 +84,7 @@ class Judge:
             tuple(known.named_groups(roster)),
             known.rank,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
-            (*known.contradictions, *_outside(findings, known)),
+            (*known.contradictions, *(said for _, said in impossible)),
             shown=frozenset(range(len(evidence.systems)) if why == "" else known.shown),
             ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
             searched={number: unshown(known, number) for number in known.searched},
@@ -144,22 +147,20 @@ def _shown_reached(finding: Finding, evidence: Evidence) -> Finding:
     return replace(finding, tight=finding.tight and not more)
 
 
-def _outside(findings: Sequence[Finding], known: Known) -> Iterator[Contradiction]:
-    """Values that the answers give but the column does not hold: outside the declared range, or off its grid."""
-    evidence = known.evidence
-    for f in findings:
-        prior = evidence.prior(f.column)
-        if f.status is not Status.EXPOSED or not isinstance(f.value, Decimal) or f.proof is None or f.form:
-            continue  # a sum over several records is no value of the column
-        low = prior.lo is not None and f.hi is not None and f.hi < prior.lo
-        high = prior.hi is not None and f.lo is not None and f.lo > prior.hi
-        if low or high:
-            names = tuple(sorted(f.proof.weights, key=query_order))
-            reason = f"the answers give {f.who}'s {f.column} = {f.value}, outside the declared range"
-            yield Contradiction(names, reason)
-        elif f.lo is not None and f.hi is not None and not known.holds(f.column, f.lo, f.hi):
-            names = tuple(sorted(f.proof.weights, key=query_order))
-            yield Contradiction(names, f"the answers give {f.who}'s {f.column} = {f.value}, which it cannot be")
+def _outside(f: Finding, known: Known) -> Contradiction | None:
+    """A value that the answers give but the column does not hold: outside the declared range, or off its grid."""
+    prior = known.evidence.prior(f.column)
+    if f.status is not Status.EXPOSED or not isinstance(f.value, Decimal) or f.proof is None or f.form:
+        return None  # a sum over several records is no value of the column
+    names = tuple(sorted(f.proof.weights, key=query_order))
+    given = f"the answers give {f.who}'s {f.column} = {f.value}"
+    low = prior.lo is not None and f.hi is not None and f.hi < prior.lo
+    high = prior.hi is not None and f.lo is not None and f.lo > prior.hi
+    if low or high:
+        return Contradiction(names, f"{given}, outside the declared range")
+    if f.lo is not None and f.hi is not None and not known.holds(f.column, f.lo, f.hi):
+        return Contradiction(names, f"{given}, which it cannot be")
+    return None
 
 
 def _unjudged(evidence: Evidence, known: Known) -> Iterator[Unjudged]:

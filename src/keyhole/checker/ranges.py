@@ -23,7 +23,7 @@ from .sums import Sums, Wanted
 from .thresholds import Thresholds
 
 Place = tuple[str, int]  # a private column and a row
-SAID_DUST = 8  # times the least that is sure: a verdict may reckon with more
+SAID_DUST = 16  # times the least that is sure: a verdict may reckon with more
 PRINTED_ENDS = Fraction(1, 10**12)  # an end that is no decimal is printed with twelve, rounded outwards
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli import options
-from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle
+from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle, one_target
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
 from keyhole.cli.terminal import check_out, emit, emit_json, printed, warn
@@ -132,12 +132,12 @@ def attack(
     def merged() -> Settings:
         return with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
 
+    one_target(transcript, oracle, (queries, budget, rate, record, bounds, calibrate, test))
     if oracle is not None:
         asking = AskingTerms(noise or "auto", budget, rate, record, bounds, learner, basis, levels, calibrate, test)
         attack_oracle(oracle, queries, merged, asking, format=format, out=out)
         return
-    if transcript is None:
-        raise ConfigError("nothing to attack: give a TRANSCRIPT, or --oracle with --queries")
+    assert transcript is not None
     given = merged()
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)

@@ -76,8 +76,8 @@ class Computed:
         at = abs(Fraction(query.test.value))
         if not query.per and self._exactly(top):
             return EXACT
-        n = sum(s.records for s in (*top, *per)) + MORE
         private_per = any(s.column is not None or s.weight is not None for s in per)
+        n = sum(s.records for s in (*top, *(per if private_per else ()))) + MORE
         if not private_per and (self._exactly(top) or self._dyadic(top)):
             return self._exact_sum(query, top, at, below)
         if self._one_sign(top) and (not private_per or self._one_sign(per)):
@@ -194,8 +194,17 @@ def common_unit(one: Fraction, two: Fraction) -> Fraction:
     return Fraction(gcd(int(one * over), int(two * over)), over)
 
 
+def dyadic(number: Fraction) -> bool:
+    """Is a number a DOUBLE as it is, and its half, and the sum of two of them?
+
+    >>> dyadic(Fraction(3, 4)), dyadic(Fraction(1, 10))
+    (True, False)
+    """
+    return _two_power(number.denominator) and abs(number.numerator) < 2**40 and number.denominator < 2**10
+
+
 def _two_power(n: int) -> bool:
     return abs(n) & (abs(n) - 1) == 0
 
 
-__all__ = ["EXACT", "Arithmetic", "Computed", "SummedPart", "common_unit"]
+__all__ = ["EXACT", "Arithmetic", "Computed", "SummedPart", "common_unit", "dyadic"]

@@ -30,6 +30,7 @@ from keyhole.solve.tables import Alike, Condition, OptionsLeft, possible
 
 IN_EVERY_TABLE = "in every table on the declared grid that gives these answers it is so"
 LISTED = 12  # values that are listed one by one
+UNSURE = "some answer is rounded, a quotient known as far as printed, or compared where floating point decides"
 
 
 def integer(within: Within | None = None) -> Rule:
@@ -77,7 +78,7 @@ class _Decided:
                     return
                 strict = found if found.sure else self._search(kinds, part, strict=True)
                 same = all((a == b).all() for a, b in zip(found.options, strict.options, strict=True))
-                missing = missing or ("" if same else "some answer is rounded, or a quotient known as far as printed")
+                missing = missing or ("" if same else UNSURE)
                 used = part if all(each.all() for each in found.options) else self._used(kinds, part, found)
             except TooManyCases:
                 self.known.limits.add(self.number)

@@ -26,7 +26,7 @@ from keyhole.cells import Cell, Partition, partition
 from keyhole.evidence import Bound, System
 from keyhole.forms import private_leaves
 from keyhole.gather.arithmetic import Computed, SummedPart
-from keyhole.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict
+from keyhole.predicate import FALSE, NULL, TRUE, Constant, Leaf, Predicate, Scalar, leaf_truth, restrict, to_sql
 from keyhole.query import OTHER_GROUPS, Aggregate, Query, Term
 from keyhole.solve.tables import Alike, Condition
 from keyhole.transcript import Entry, simplest_decimal
@@ -291,12 +291,14 @@ class _Builder:
 
 
 def _summand(term: Term, atoms: Atoms) -> SummedPart:
-    """A term as an engine may add it up, over everybody."""
-    n = int(atoms.sizes.sum())
+    """A term as an engine may add it up: over everybody, where private values decide who is meant."""
+    public = to_sql(term.where) in atoms.conditions
+    sizes = atoms.sizes * atoms.mask(term.where) if public else atoms.sizes
+    n = int(sizes.sum())
     if term.weight is None:
         return SummedPart(term.column, term.factor, term.power, n, Fraction(n))
     weight = atoms.weight(term.weight)
-    values = [(int(v), int(size)) for v, size in zip(weight.values.tolist(), atoms.sizes.tolist(), strict=True)]
+    values = [(int(v), int(size)) for v, size in zip(weight.values.tolist(), sizes.tolist(), strict=True)]
     heavy = Fraction(sum(abs(v) * size for v, size in values), weight.over)
     unit = Fraction(gcd(*(v for v, _ in values)), weight.over) or None
     return SummedPart(term.column, term.factor, term.power, n, heavy, term.weight, unit)

@@ -14,6 +14,7 @@ from fractions import Fraction
 from itertools import accumulate
 
 from keyhole.evidence import OrderFact
+from keyhole.gather.arithmetic import dyadic
 from keyhole.gather.order import SURE
 from keyhole.meaning import holds, ranks, rounded
 from keyhole.predicate import Predicate
@@ -101,23 +102,24 @@ class OrderTest:
         found = (1 - share) * low + share * high
         if (fact.lo is not None and found < fact.lo) or (fact.hi is not None and found > fact.hi):
             return False
-        return True if fact.exact else self._exactly(found, between=low != high)
+        return True if fact.exact else self._exactly(found, low, high)
 
     def _at(self, counts: tuple[int, ...], rank: int) -> Fraction:
         """The value of a rank, from 1."""
         return next(v for v, so_far in zip(self.values, accumulate(counts), strict=True) if so_far >= rank)
 
-    def _exactly(self, found: Fraction, *, between: bool) -> bool | None:
+    def _exactly(self, found: Fraction, low: Fraction, high: Fraction) -> bool | None:
         """Whether the engine shows this answer for a statistic, where its arithmetic is surely exact."""
         query, answer = self.fact.query, self.fact.answer
         assert answer is not None
-        shown = found * query.terms[0].factor
-        if self.column.kind not in (Kind.INTEGER, Kind.DECIMAL) or answer.noise is not None:
+        shown, between = found * query.terms[0].factor, low != high
+        binary = self.column.kind is Kind.DOUBLE and dyadic(low) and dyadic(high)
+        if not (binary or self.column.kind in (Kind.INTEGER, Kind.DECIMAL)) or answer.noise is not None:
             return None
         if query.terms[0].factor.denominator != 1:
             return None
         if between:
-            digits = 0 if self.column.kind is Kind.INTEGER else self.column.digits
+            digits = self.column.digits if self.column.kind is Kind.DECIMAL else 0
             plain = query.level == Fraction(1, 2) and abs(query.terms[0].factor) == 1
             if not plain or digits is None or abs(found) * 10**digits >= SURE:
                 return None
