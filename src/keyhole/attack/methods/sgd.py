@@ -107,7 +107,7 @@ class SigmoidSGD(Streaming):
                 np.vstack([self._lower[:n], self._upper[:n], self._z[:, :n]]),
                 (self._z[:, :n] != 0).any(axis=0),
             )
-            # secrets lie nearer to the middle than values do: where next to nothing is learnt, errors are that much more
+            # secrets lie nearer to the middle than values: where next to nothing is learnt, errors are that much more
             left = np.minimum(error / self._drawn(), 1.0) ** 4
             wider = (self.target.deviation / self._drawn()) ** 2
             error = np.minimum(error * np.sqrt(1 + (wider - 1) * left), self.target.deviation)
