@@ -35,6 +35,7 @@ from keyhole.oracle.simulate import OracleMethod, StreamKind, floor_of, play, pl
 from keyhole.oracle.streams import Concentrated, Spread, blocks
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
+from keyhole.oracle.unknown_edge import edge_free
 from keyhole.report.charts.oracle import guides_for, plot_errors
 
 Rows = list[dict[str, Any]]
@@ -224,6 +225,36 @@ def misstated(_: Path | None) -> Rows:
             rows.append(
                 {"method": build.__name__, "true": true, "lost": lost, "warned": warned, "calibrate_warned": calibrated}
             )
+    return rows
+
+
+def wrong_edge(_: Path | None) -> Rows:
+    """Uniform noise of half-width 1 stated, another true; a third of T answers for `edge_free`. 20 seeds, delta .01."""
+    rows: Rows = []
+    stream, stated = Concentrated(SPACE), UniformNoise(1.0)
+    for T in (300, 1_000, 3_000, 10_000, 30_000):
+        for true in (0.9, 0.99, 0.999, 1.0, 1.001, 1.01, 1.1):
+            lost = silent = warned = free = 0
+            halves, sides = list[float](), list[float]()
+            for seed in range(20):
+                rng = np.random.default_rng([seed, 78])
+                attack, w = EdgeBisection(SPACE, stated), rng.random(4)
+                oracle = ThresholdOracle(w, UniformNoise(true), rng=rng)
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always", ModelWarning)
+                    gone = not attack.run(stream.block(2 * T // 3, rng), oracle).contained
+                found = edge_free(attack, stream.block(T // 3, rng), oracle)
+                lost, warned, silent = lost + gone, warned + bool(caught), silent + (gone and not caught)
+                free += bool(np.any(np.abs(SPACE.coordinates(w) - found.centre) > found.half))
+                halves.append(float(np.max(found.half)))
+                sides.append(float(np.max(attack.box()[1] - attack.box()[0])) / 2)
+            rows.append(
+                {
+                    "T": T, "true": true, "box_lost": lost, "warned": warned, "silently_lost": silent,
+                    "box_half": float(np.median(sides)), "edge_free_lost": free,
+                    "edge_free_half": float(np.median(halves)),
+                }
+            )  # fmt: skip
     return rows
 
 
@@ -419,6 +450,7 @@ SECTIONS: dict[str, Callable[[Path | None], Rows]] = {
     "edge": edge,
     "promise": promise,
     "misstated": misstated,
+    "wrong-edge": wrong_edge,
     "dimensions": dimensions,
     "privacy": privacy,
     "levels": levels,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -24,6 +26,9 @@ def written_elsewhere(path: Path) -> bool:
 
     with path.open("rb") as file:
         try:
+            fcntl.fcntl(
+                file, fcntl.F_SETSIG, signal.SIGURG
+            )  # who opens it meanwhile: told by a signal that nobody heeds
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         except OSError as error:
             return error.errno == errno.EAGAIN and not _is_ours(path)
@@ -32,12 +37,14 @@ def written_elsewhere(path: Path) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
-    """Is it this process that has it open, besides the look at it? Then it knows what it wrote."""
-    wanted, found = path.stat(), 0
+    """Does this process itself have it open for writing? Then it knows what it wrote."""
+    wanted = path.stat()
     for opened in Path("/proc/self/fd").iterdir():
         try:
-            seen = opened.stat()
+            seen, told = opened.stat(), Path("/proc/self/fdinfo", opened.name).read_text(encoding="ascii")
         except OSError:
             continue
-        found += (seen.st_dev, seen.st_ino) == (wanted.st_dev, wanted.st_ino)
-    return found > 1
+        flags = next((int(line.split()[1], 8) for line in told.splitlines() if line.startswith("flags:")), os.O_RDONLY)
+        if (seen.st_dev, seen.st_ino) == (wanted.st_dev, wanted.st_ino) and flags & os.O_ACCMODE != os.O_RDONLY:
+            return True
+    return False

@@ -87,7 +87,7 @@ def test_what_is_public_of_the_whole_table_is_judged_as_if_it_were_spelled_out(o
     [
         ("SELECT q, SUM(pay) FROM (SELECT pay, NTILE(2) OVER (ORDER BY age) AS q FROM t) GROUP BY q", CHANGES),
         ("SELECT SUM(pay) FROM (SELECT pay, ROW_NUMBER() OVER () AS q FROM t) WHERE q = 1", CHANGES),
-        ("SELECT age, COUNT(*) FROM (SELECT age, NTILE(2) OVER (ORDER BY pay) AS q FROM t) GROUP BY age, q", "fixed bounds"),
+        ("SELECT age, COUNT(*) FROM (SELECT age, NTILE(2) OVER (ORDER BY pay) AS q FROM t) GROUP BY 1, q", "by fixed"),
         ("SELECT SUM(age) FROM (SELECT age, NTILE(2) OVER (ORDER BY age, name) AS q FROM t WHERE pay > 5) WHERE q = 1",
          "pay, which is private"),
         ("SELECT SUM(pay) FROM t WHERE dept IN (SELECT dept FROM t WHERE ill = 'flu')", "ill, which is private"),

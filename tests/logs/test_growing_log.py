@@ -76,6 +76,23 @@ def test_followed_every_line_comes_once_and_whole(tmp_path: Path) -> None:
     assert found == [f"{STATEMENT};\n"] * 61
 
 
+def test_half_a_line_waits_for_its_end(tmp_path: Path) -> None:
+    """The half is a statement of its own, and another one; the writer pauses, so the file does not grow meanwhile."""
+    path = tmp_path / "log.sql"
+    path.write_text(f"{STATEMENT};\n", encoding="utf-8")
+    hold = f"import sys; f = open(sys.argv[1], 'a'); f.write({STATEMENT[:-2]!r}); f.flush(); print(1, flush=True)"
+    command = [sys.executable, "-c", f"{hold}; sys.stdin.read()", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = keyhole.examine(path, data=STAFF, private="pay", id="name")
+        process.kill()
+    if sys.platform == "linux":
+        assert [e.sql for e in found.evidence.transcript.entries] == [STATEMENT]
+        assert ["still being written" in r.error for r in found.refused] == [True]
+        assert found.exit_code == 3
+
+
 def test_whole_lines_of_half_a_statement_wait_for_their_semicolon(tmp_path: Path) -> None:
     """As long as the writer has the file open; when it is gone, the statement is what stands there."""
     path = tmp_path / "log.sql"

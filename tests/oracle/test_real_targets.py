@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from keyhole.cli.attack import command
+from keyhole.cli.attack_oracle import read_queries
 from keyhole.errors import ConfigError, KeyholeError, ModelError
 from keyhole.oracle import (
     GaussianNoise,
@@ -341,6 +342,13 @@ def test_lines_that_are_not_json_and_targets_that_are_none(tmp_path: Path, queri
     assert "is not http" in str(run("--oracle", "nonsense", "--queries", queries).exception)
     assert "--queries FILE" in str(run("--oracle", "math:pow").exception)
     assert "nothing to attack" in str(run("--noise", "none").exception)
+    assert "not both" in str(run("log.jsonl", "--oracle", "math:pow", "--queries", queries).exception)
+    assert "are for --oracle" in str(run("log.jsonl", "--queries", queries).exception)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("a,b\n1,0\n", encoding="utf-8-sig")
+    assert read_queries(tmp_path / "q.csv")[0] == ["a", "b"]
 
 
 def test_line_search_takes_d_log_answers() -> None:

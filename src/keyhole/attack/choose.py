@@ -29,6 +29,7 @@ from keyhole.attack.methods.sgd import SigmoidSGD
 from keyhole.attack.methods.sparse import BasisPursuit
 from keyhole.attack.noise_estimate import fit_noise
 from keyhole.attack.posterior import EVERY_VALUE
+from keyhole.attack.range_check import outside_range
 from keyhole.attack.standard_errors import SPREAD_LIMIT, standard_errors
 from keyhole.attack.streaming import Streaming, Tape, replay
 from keyhole.errors import ConfigError, ContradictionError, LogError
@@ -151,7 +152,7 @@ def _run(
     fit = fit_noise(problem, marked)
     problem = fit.problem if within is None else _narrowed(fit.problem, *within)
     choice = choose(problem) if method == "auto" else Choice(method, "asked for", problem.m)
-    choice = replace(choice, noise=fit.messages, asked=_asked(problem))
+    choice = replace(choice, noise=(*fit.messages, *outside_range(fit.problem)), asked=_asked(problem))
     if choice.method in BATCH:
         attack = BATCH[choice.method](target)
         attack.watch = watch

@@ -300,12 +300,12 @@ def _tested(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
     kurtosis = 5.0 if laplace[rows].any() else 2.0
     off = (ratio**2 - 1) / np.sqrt(kurtosis / free)
     if off > SURE and ratio > 1.15:
+        used = ratio * _surplus(free, kurtosis)
         said = (
             f"THE STATED NOISE DOES NOT FIT: the answers miss every table by {ratio:.3g} times its scale. "
-            f"{ratio:.3g} times the stated scale is used instead; --noise auto estimates scale and law"
+            f"{used:.3g} times the stated scale is used instead; --noise auto estimates scale and law"
         )
-        ratio *= _surplus(free, kurtosis)
-        return replace(problem, scale=np.where(rows, problem.scale * ratio, problem.scale)), (said,)
+        return replace(problem, scale=np.where(rows, problem.scale * used, problem.scale)), (said,)
     if off < -SURE and ratio < 0.85:
         said = (
             f"the answers lie nearer to a table than the stated noise allows ({ratio:.3g} times its scale): stated "

@@ -6,7 +6,7 @@ import json
 import math
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli import options
-from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle
+from keyhole.cli.attack_oracle import ORACLE_OPTIONS, AskingTerms, LearnerWord, attack_oracle, one_target
 from keyhole.cli.options import Format
 from keyhole.cli.progress import progress_on_stderr
 from keyhole.cli.terminal import check_out, emit, emit_json, printed, warn
@@ -132,12 +132,12 @@ def attack(
     def merged() -> Settings:
         return with_private(settings(told, data=where, table=table, view=view, private=private, id=id, hidden=hidden))
 
+    one_target(transcript, oracle, (queries, budget, rate, record, bounds, calibrate, test))
     if oracle is not None:
         asking = AskingTerms(noise or "auto", budget, rate, record, bounds, learner, basis, levels, calibrate, test)
         attack_oracle(oracle, queries, merged, asking, format=format, out=out)
         return
-    if transcript is None:
-        raise ConfigError("nothing to attack: give a TRANSCRIPT, or --oracle with --queries")
+    assert transcript is not None
     given = merged()
     engine = None if dialect is None else Dialect(dialect)
     log = open_log(transcript if transcript == "-" else Path(transcript), LogFormat(log_format), engine)
@@ -145,20 +145,29 @@ def attack(
     if compare and truth is None:
         raise ConfigError("--compare needs --truth FILE: without the true values nothing can be scored")
     terms = AttackTerms(noise, str(method), truth, tolerance, target, str(by))
-    _show(*_played(log, given, terms, compare), format, out)
+    with _interruptible() as stop:  # to the last line: what was found is not lost to a Ctrl-C that comes late
+        _show(*_played(log, given, terms, compare, stop), format, out)
 
 
-def _played(log: Log, given: Settings, terms: AttackTerms, compare: bool) -> tuple[Attacked, AttackComparison | None]:
-    """The attack, and other methods beside it if asked for."""
+def _played(
+    log: Log, given: Settings, terms: AttackTerms, compare: bool, stop: _StopAsked
+) -> tuple[Attacked, AttackComparison | None]:
+    """The attack, and other methods beside it if asked for; Ctrl-C among the others keeps the attack."""
     from keyhole.verbs.attack import attacked
 
     with progress_on_stderr() as progress:
-        found = attacked(log, given, terms, progress=progress, interruptible=_interruptible)
+        found = attacked(log, given, terms, progress=progress, interruptible=lambda: nullcontext(stop))
         if not compare:
             return found, None
         from keyhole.verbs.compare import compare as compared
 
-        return found, compared(log, given, found, terms)
+        try:
+            stop()
+            with stop.at_once():
+                return found, compared(log, given, found, terms)
+        except KeyboardInterrupt:
+            warn("stopped: no other methods are compared", "warning")
+            return found, None
 
 
 def _show(found: Attacked, beside: AttackComparison | None, format: Format, out: Path | None) -> None:  # noqa: A002

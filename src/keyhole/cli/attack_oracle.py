@@ -99,6 +99,16 @@ class AskingTerms:
     test: Path | None
 
 
+def one_target(transcript: str | None, oracle: str | None, of_oracle: tuple[object, ...]) -> None:
+    """A transcript or an oracle, and no option that would not be looked at."""
+    if transcript is None and oracle is None:
+        raise ConfigError("nothing to attack: give a TRANSCRIPT, or --oracle with --queries")
+    if transcript is not None and oracle is not None:
+        raise ConfigError("give a TRANSCRIPT or --oracle, not both: they are attacked one at a time")
+    if oracle is None and any(each is not None for each in of_oracle):
+        raise ConfigError("--queries, --budget, --rate, --record, --range, --calibrate and --test are for --oracle")
+
+
 def attack_oracle(
     oracle: str,
     queries: Path | None,
@@ -203,9 +213,9 @@ def _basis(text: str, width: int) -> int:
 def read_queries(path: Path) -> tuple[list[str], list[list[float]]]:
     """Names of the entries, and the queries: CSV with a header, or JSON lines (entries are then named 1, 2, ...)."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}") from None
+        raise ConfigError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines:
         raise ConfigError(f"{path} holds no query")

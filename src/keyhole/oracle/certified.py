@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from keyhole.oracle.additivity import log_odds_against_sums
 from keyhole.oracle.base import ModelWarning, StreamAttack, YesNoOracle
 from keyhole.oracle.basis import principal_basis
 from keyhole.oracle.bisection import OnlineBisection
@@ -26,6 +27,8 @@ from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
 from keyhole.oracle.unknown_edge import EdgeFree, edge_free
 
+LOG_10 = math.log(10)
+NO_SUMS = 4 * LOG_10  # chance of a false alarm: 1e-4
 ENOUGH = 20  # answers a dimension, before a question at the estimate is about as likely yes as no
 
 if TYPE_CHECKING:
@@ -104,6 +107,7 @@ class _Asking:
         self._oracle, self._attack, self._region, self._notes, self._delta = oracle, attack, region, notes, delta
         self.done = self.checked = 0
         self.free: EdgeFree | None = None
+        self._asked: list[tuple[int, float, int]] = []  # row, threshold, bit
 
     def outside(self, asking: Questions) -> bool:
         """Is the stated range refuted at its ends?"""
@@ -125,6 +129,7 @@ class _Asking:
             warnings.simplefilter("always", ModelWarning)
             try:
                 self._learn(learning)
+                doubted |= self._no_sums(learning)
                 if isinstance(self._attack, EdgeBisection):
                     self._without_the_edge(self._attack, checking)
                 elif len(checking) >= 5:
@@ -168,7 +173,7 @@ class _Asking:
         return "are too few, or too little is certain yet, to tell the stated noise from twice or half of it"
 
     def _learn(self, rows: Floats) -> None:
-        for q in rows:
+        for at, q in enumerate(rows):
             threshold, guess = self._attack.threshold(q), self._attack.estimate()
             if threshold is None:
                 continue
@@ -176,11 +181,26 @@ class _Asking:
             if self._region is not None:
                 self._region.learn(q, threshold, said, guess)
             self._attack.learn(q, threshold, said)
+            self._asked.append((at, threshold, said))
             self.done += 1
         if self.done < len(rows):
             self._notes.append(
                 f"{len(rows) - self.done} queries could not narrow what is certain for {type(self._attack).__name__}"
             )
+
+    def _no_sums(self, rows: Floats) -> bool:
+        """Do the answers speak against q.w and centred noise? Looked at for Gaussian noise."""
+        if not isinstance(self._attack.noise, GaussianNoise) or not self._asked:
+            return False
+        at, thresholds, bits = (np.array(each) for each in zip(*self._asked, strict=True))
+        odds = log_odds_against_sums(rows[at], thresholds, bits, self._attack.noise.std)
+        if odds < NO_SUMS:
+            return False
+        self._notes.append(
+            f"the answers are no sums of query times hidden number with noise around 0 (odds of 10^{odds / LOG_10:.0f} "
+            "against): nothing is certain"
+        )
+        return True
 
     def _sticky(self, rows: Floats) -> bool:
         """Sticky noise is harmless where no question is asked twice; else repeats were counted as news."""

@@ -234,8 +234,10 @@ class _Shown:
             self.reader.found.append(self.made(node, clause, [*keys, *(shown or counted)]))
         for value, where in self.values.values():
             by = exp.Group() if clause is None else clause.copy()
-            by.append("expressions", value.copy())
-            made = self.made(node, by, [*keys, value, *counted])
+            named = value.expressions if isinstance(value, exp.Tuple) else [value]
+            for each in named:
+                by.append("expressions", each.copy())
+            made = self.made(node, by, [*keys, *named, *counted])
             if where is not None:
                 made = made.where(where.copy())
             self.reader.found.append(made)

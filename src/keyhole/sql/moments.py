@@ -20,9 +20,14 @@ _PAIRS = tuple(
 )
 
 
+_PRODUCT = (exp.Column, exp.Identifier, exp.Literal, exp.Mul, exp.Add, exp.Sub, exp.Neg, exp.Paren)
+
+
 @dataclass(frozen=True, slots=True)
 class ComputedFrom:
-    """`sums` determine the aggregate; or the counts of each `value` do, among those who satisfy `where` (None: all)."""
+    """`sums` determine the aggregate; or the counts of each `value` (a tuple: of each combination) do, among those who
+    satisfy `where` (None: all).
+    """
 
     sums: tuple[exp.Expr, ...] = ()
     value: exp.Expr | None = None
@@ -49,6 +54,8 @@ def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
     """
     where = node.expression.this if isinstance(node, exp.Filter) else None
     inner = node.this if isinstance(node, exp.Filter) else node
+    if (together := _together(inner, secret)) is not None:
+        return ComputedFrom(value=together, where=where)
     if isinstance(inner, _SPREADS) and inner.this is not None:
         x = inner.this
         found: list[exp.Expr] = [exp.Sum(this=x.copy()), exp.Sum(this=_times(x, x)), exp.Count(this=x.copy())]
@@ -70,6 +77,20 @@ def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
     if isinstance(value, exp.Expr) and any(folded(c.name) in secret for c in value.find_all(exp.Column)):
         return ComputedFrom(value=value, where=where)
     return ComputedFrom((node,))
+
+
+def _together(inner: exp.Expr, secret: Collection[str]) -> exp.Tuple | None:
+    """The columns that a product of two private ones looks at, or CORR of two: how many people have each combination
+    of their values determines it.
+    """
+    if not isinstance(inner, (exp.Sum, exp.Avg, *_PAIRS)) or isinstance(inner.this, exp.Distinct):
+        return None
+    if not all(isinstance(part, _PRODUCT) for each in inner.iter_expressions() for part in each.walk()):
+        return None
+    columns = {folded(c.name): c for c in inner.find_all(exp.Column)}
+    if len(columns.keys() & set(secret)) < 2 or any(len(c.parts) > 1 for c in columns.values()):
+        return None
+    return exp.Tuple(expressions=[columns[name].copy() for name in sorted(columns)])
 
 
 def _of_pairs(y: exp.Expr, x: exp.Expr) -> list[exp.Expr]:
