@@ -64,8 +64,9 @@ def interval(query: Query, answer: Answer | None, radius: Fraction, *, sure: boo
     if answer.noise is not None:
         low, high = (None if lo is None else lo - radius), (None if hi is None else hi + radius)
         return Interval(low, high, False, NOISY, 2 * radius)
-    if answer.value is None:
-        return Interval(lo, hi, lo is not None and lo == hi, GIVEN)
+    if answer.value is None:  # its ends may be numbers that an engine printed
+        low, high = (None if lo is None else lo - radius), (None if hi is None else hi + radius)
+        return Interval(low, high, lo is not None and lo == hi, GIVEN)
     if lo is not None and lo == hi:
         lo, hi = lo - radius, lo + radius
     return Interval(lo, hi, True)
@@ -82,6 +83,16 @@ def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, F
     below, above = rounds(query.rounding, shown, Fraction(1) / Fraction(10) ** query.digits)
     dust = _rounding_dust(query, radius, shown)
     return shown - below - dust, shown + above + dust
+
+
+def largest_end(answer: Answer | None) -> Fraction | None:
+    """The end of a number, or of a range of it, that is the larger one without its sign; None if there is none.
+
+    >>> largest_end(Answer(None, Fraction(-3), Fraction(2)))
+    Fraction(-3, 1)
+    """
+    ends = () if answer is None or isinstance(answer.value, bool) else (answer.lo, answer.hi)
+    return max((end for end in ends if end is not None), key=abs, default=None)
 
 
 def around_ends(

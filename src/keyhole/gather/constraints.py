@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 from typing import Literal
 
 from keyhole.evidence import ROUNDED, Constraint, Unjudged
 from keyhole.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
-from keyhole.gather.answers import Interval, described, finish, interval, radius
+from keyhole.gather.answers import Interval, described, finish, interval, largest_end, radius
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
@@ -178,13 +177,13 @@ class Reader:
 
     def _said(self, asked: Asked, answer: Answer | None, top: Evaluated, per: Evaluated) -> Interval:
         """An answer as an interval. What we computed ourselves is as exact as it says; what was printed is not."""
-        entry, dust = asked.entry, Fraction(0)
-        if entry.answer is not None and isinstance(entry.answer.value, Decimal) and entry.answer.lo is not None:
+        entry, dust, largest = asked.entry, Fraction(0), largest_end(asked.entry.answer)
+        if largest is not None and entry.query.test is None:
             below, beside = 1, Fraction(0)
             if not conditional(entry.query, self._secret()):
                 below = max(1, self.totals.matched(entry.query.per[0].where)) if entry.query.per else 1
                 beside = top.size
-            dust = radius(entry.query, entry.answer.lo, top.matched, self.schema, self.knowledge, beside / below)
+            dust = radius(entry.query, largest, top.matched, self.schema, self.knowledge, beside / below)
             if top.radius and not conditional(entry.query, self._secret()):  # what the data themselves leave
                 dust = max(dust, top.radius / below)
         elif entry.query.test is not None:  # what is compared is a DOUBLE too
