@@ -204,7 +204,7 @@ def play(seed: int, logs: int = 2) -> Counter[str]:
         assert found.exit_code != 0 or not fixed, (fixed, *story)
         if found.complete:
             assert fixed <= {f.row for f in found}, ("missed", fixed, *story)
-        failed = [] if any("HAVING" in sql for sql in asked) else refuted(found, roster)
+        failed = refuted(found, roster)
         assert not failed, (failed, *story)
         score["comparisons"] += 1
         score["fixed"] += len(fixed)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -21,6 +21,7 @@ from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
 
+HIDES: dict[str, Any] = {"kind": "none", "why": "what a HAVING tells of a group has no certificate"}
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}
 
 
@@ -144,7 +145,8 @@ class Certifier:
             return made | ({"declared": declared} if declared else {})
         system, rows = self._systems[proof.system], self._index.constraints[proof.system]
         if proof.sides:
-            return self._range(system, proof, rows)
+            hides = self._having(q for side in proof.sides for q in side.weights)
+            return HIDES if hides else self._range(system, proof, rows)
         if proof.moments is not None:
             return self._moments(proof.moments, rows)
         if proof.order is not None:
@@ -157,6 +159,8 @@ class Certifier:
             return self._tables(system, proof)
         if proof.rule:
             return self._counts(system, proof.counts, rows) if proof.counts else {"kind": "none"}
+        if self._having(proof.weights):
+            return HIDES
         features = {system.features[u // system.atoms.K] for u in proof.target}
         if any(f.column is None for f in features):
             return self._counts(system, (proof.weights,), rows)
@@ -167,6 +171,11 @@ class Certifier:
         blurred = self._rounded[proof.system] & proof.weights.keys()
         stepped = {"step": step} if blurred and (step := self._step(system)) is not None else {}
         return {"kind": "identity" if self._whole(system, proof) else "part"} | stepped | self._declared(system)
+
+    def _having(self, numbers: Iterable[str]) -> bool:
+        """Is one of these what a HAVING tells by showing a group, or by hiding it?"""
+        entries = (self._index.entries.get(number) for number in numbers)
+        return any(e is not None and e.query.test is not None and not _in_the_list(e) for e in entries)
 
     def column(self, proof: Proof) -> str:
         """The column that a proof is about which rests on what is known of others."""

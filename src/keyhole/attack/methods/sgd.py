@@ -107,8 +107,10 @@ class SigmoidSGD(Streaming):
                 np.vstack([self._lower[:n], self._upper[:n], self._z[:, :n]]),
                 (self._z[:, :n] != 0).any(axis=0),
             )
-            # drawn nearer to the middle than values lie: what is left of them is that much less
-            error = np.minimum(error * self.target.deviation / self._drawn(), self.target.deviation)
+            # secrets lie nearer to the middle than values: where next to nothing is learnt, errors are that much more
+            left = np.minimum(error / self._drawn(), 1.0) ** 4
+            wider = (self.target.deviation / self._drawn()) ** 2
+            error = np.minimum(error * np.sqrt(1 + (wider - 1) * left), self.target.deviation)
         status = self.status if self.rows_seen else SolverStatus.PRIOR
         return Reconstruction(self._x[0, :n].copy(), error, self.residual, status, note=f"{self.rows_seen} steps")
 
