@@ -17,14 +17,14 @@ from types import FrameType
 
 
 class Deadline:
-    """A clock that was set once; `rang` says that it ended something.
+    """A clock that was set once; `rang` says that it ended something. `searching`: so long for ends of ranges alone.
 
     >>> Deadline(None).left(60), Deadline(None).passed, Deadline(1e-9).left(60)
     (60, False, 0.0)
     """
 
-    def __init__(self, seconds: float | None) -> None:
-        self.seconds, self.rang = seconds, False
+    def __init__(self, seconds: float | None, searching: float | None = None) -> None:
+        self.seconds, self.searching, self.rang = seconds, searching, False
         self._until = inf if seconds is None else time.monotonic() + seconds
         self._armed = False
 

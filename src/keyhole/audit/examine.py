@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -191,17 +192,17 @@ def rules_for(group_size: int = 1, within: str | None = None, time_limit: float 
     width = None if within is None else Within.parse(within)
     *first, _, _ = (within_order(width) if rule is order else rule for rule in RULES)
     some = () if group_size == 1 else (groups(group_size),)
-    timed = isinstance(time_limit, Deadline) and time_limit.seconds is not None
-    seconds = SECONDS if time_limit is None or isinstance(time_limit, Deadline) else time_limit
-    ranges = _timed(width, time_limit) if timed and isinstance(time_limit, Deadline) else interval(width, seconds)
-    return (*first, ranges, integer(width), *some)
+    if isinstance(time_limit, Deadline):
+        return (*first, _timed(width, time_limit), integer(width), *some)
+    return (*first, interval(width, SECONDS if time_limit is None else time_limit), integer(width), *some)
 
 
 def _timed(width: Within | None, clock: Deadline) -> Rule:
     """Ranges, searched for as long as there is time."""
+    most = clock.searching or (SECONDS if clock.seconds is None else inf)
 
     def rule(system: System, known: Known) -> Iterable[Any]:
-        return interval(width, max(clock.left(share=SEARCHING), 1e-9))(system, known)
+        return interval(width, max(clock.left(most, share=SEARCHING), 1e-9))(system, known)
 
     return rule
 
