@@ -128,11 +128,18 @@ def other_person(rng: random.Random, claim: Data, verdict: Data) -> bool:
         return True
     if claim["certificate"]["kind"] in ("counts", "equal", "zero", "none"):
         return False  # the same may well be true of somebody else
-    others = [o for o in everybody if o != json.dumps(claim["record"])]
+    said = [json.dumps(c["record"]) for c in verdict["said"] if "record" in c and _alike(c, claim)]  # true of them too
+    others = [o for o in everybody if o not in said]
+    if not others:
+        return False
     claim["record"] = json.loads(rng.choice(others))
     if "row" in claim:
         claim["row"] = everybody.index(json.dumps(claim["record"])) + 1
     return claim["certificate"]["kind"] != "roots"
+
+
+def _alike(one: Data, other: Data) -> bool:
+    return all(one.get(name) == other.get(name) for name in ("column", "value", "lo", "hi", "allowed", "excluded"))
 
 
 def other_value(rng: random.Random, claim: Data, verdict: Data) -> bool:
@@ -197,7 +204,7 @@ def other_answer(rng: random.Random, claim: Data, verdict: Data) -> bool:
 def no_certificate(rng: random.Random, claim: Data, verdict: Data) -> bool:
     """The kind is another."""
     kind = claim["certificate"]["kind"]
-    claim["certificate"] = {"kind": {"identity": "square", "part": "identity"}.get(kind, "identity")}
+    claim["certificate"] = {"kind": {"identity": "square", "part": "square"}.get(kind, "identity")}
     return kind != "none"
 
 
@@ -224,5 +231,5 @@ def tampered(rng: random.Random, verdict: Data) -> Iterator[tuple[str, str]]:
             continue  # nothing to tamper with
         for tamper in TAMPERINGS:
             found, claim = alone(verdict, k)
-            if tamper(rng, claim, {**found, "everybody": everybody}):
+            if tamper(rng, claim, {**found, "everybody": everybody, "said": claims(verdict)}):
                 yield tamper.__name__, dumps(found)

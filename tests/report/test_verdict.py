@@ -94,7 +94,7 @@ def test_a_verdict_is_said_in_one_pass_over_the_log(monkeypatch: pytest.MonkeyPa
         verdict.to_frame()
         verdict._repr_html_()
         assert n <= Visited.visits <= 8 * n  # n rows and n entries; a scan for each proof would be n * n
-        assert Looked.asked <= 2 * steps
+        assert Looked.asked <= 3 * steps  # a step is looked up for its answer, its noise and its words
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

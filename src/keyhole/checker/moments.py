@@ -108,11 +108,15 @@ class Moments:
             raise Fails("the claimed value is not what the answers give")
 
     def _roots(self, claim: Claimed, total: Fraction, left: Fraction) -> None:
-        """2 x = total -+ sqrt(left)."""
-        said = sorted(v for v in map(number, claim.allowed) if v is not None)
+        """2 x = total -+ sqrt(left); both are said, or the range between them, which another proof rests on."""
+        ends = (claim.lo, claim.hi)
+        said = sorted(v for v in map(number, claim.allowed or ends) if v is not None)
         if claim.status == "exposed" or len(said) != 2:
             raise Fails("two values are known up to their order only")
         for v, sign in zip(said, (-1, 1), strict=True):
             gap = (2 * v - total) * sign
             if gap < 0 or abs(gap * gap - left) > Fraction(1, 10**8) * max(Fraction(1), left):
                 raise Fails("the claimed values are not the two roots")
+        low, high = map(number, ends)
+        if (low is not None and low > said[0]) or (high is not None and high < said[1]):
+            raise Fails("the claimed range leaves out a root")
