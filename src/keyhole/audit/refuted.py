@@ -27,7 +27,7 @@ class Refuted:
         truth = self._values(f.column)[f.row]
         if truth is None:
             return False
-        dust = DUST * max(1, abs(truth))
+        dust = DUST * max(Fraction(1), abs(truth))
         return (f.lo is not None and truth < Fraction(f.lo) - dust) or (
             f.hi is not None and truth > Fraction(f.hi) + dust
         )
