@@ -358,6 +358,7 @@ class Statement:
     tables: tuple[tuple[tuple[str, ...], str], ...] = ()  # other tables: (name as written, name as declared)
     order: tuple[OrderTerm | None, ...] = field(default=(), compare=False)
     cut: Cut | None = None
+    written: str = ""  # the text that it came from, in DuckDB's words, if that is another
     again: tuple[tuple[int, ...], ...] = ()  # grouping sets that are written once more: their rows come again
 
     @property
