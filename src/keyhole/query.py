@@ -359,6 +359,7 @@ class Statement:
     order: tuple[OrderTerm | None, ...] = field(default=(), compare=False)
     cut: Cut | None = None
     again: tuple[tuple[int, ...], ...] = ()  # grouping sets that are written once more: their rows come again
+    mixed: bool = False  # one of a UNION ALL with ORDER BY: its rows are known by what is shown beside the numbers
 
     @property
     def tested(self) -> tuple[Query, ...]:
