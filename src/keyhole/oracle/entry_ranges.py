@@ -9,7 +9,7 @@ import numpy as np
 
 from keyhole.oracle.tails import Floats
 
-ROUNDING = 2.0**-52
+ROUNDING: float = 2.0**-52
 LEAK = 1e-9  # of an entry into another: beyond this the entry is not in the span
 
 
