@@ -110,10 +110,11 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A yes/no question: is the aggregate `op value`?"""
+    """A yes/no question: is the aggregate `op value`? `unit`: rounded to multiples of it, it was compared otherwise."""
 
     op: str
     value: Decimal
+    unit: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)
