@@ -154,8 +154,9 @@ def _unless_stopped(known: Known, search: Callable[[], Searching]) -> Searching 
 
 def _shown_reached(finding: Finding, evidence: Evidence) -> Finding:
     """A range whose ends tables reach; not where the column has answers that those tables were not held against."""
+    whole = finding.proof is not None and bool(finding.proof.tables)  # all answers were put in
     more = any(s.order or s.partitions or s.equal for s in evidence.systems if finding.column in s.columns)
-    return replace(finding, tight=finding.tight and not more)
+    return replace(finding, tight=finding.tight and (whole or not more))
 
 
 def _outside(f: Finding, known: Known) -> Contradiction | None:

@@ -355,8 +355,9 @@ class _Ordered:
 
 
 def _ours(claim: Claim) -> bool:
-    """A range that follows from these very statistics, and is found again."""
-    return claim.proof.order is not None and claim.proof.rule in (WITHIN, RANKED, ALONE)
+    """A range that follows from these very statistics, and is found again; or one of all tables, which say it all."""
+    whole = bool(claim.proof.tables) and claim.status is Status.OPEN
+    return whole or (claim.proof.order is not None and claim.proof.rule in (WITHIN, RANKED, ALONE))
 
 
 def classes(of: NDArray[np.int32], start: NDArray[np.int64]) -> tuple[NDArray[np.int64], RankBounds]:
