@@ -100,6 +100,8 @@ def _sure(found: Learnt, width: int) -> str:
     if not math.isfinite(found.radius):
         if found.stated:
             return "certified: nothing beyond the stated range"
+        if found.noise == "none":
+            return "certified: nothing (a note says why)"
         return "certified: nothing: state the range of the hidden numbers with --range LOW..HIGH"
     seen = "" if found.span == width else f", in the {found.span} of {width} dimensions that the queries span"
     ranged = " and the hidden numbers lie in the stated range" if found.stated else ""

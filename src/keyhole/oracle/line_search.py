@@ -99,7 +99,7 @@ def _distance(rows: Floats, inverse: Floats, middle: Floats, half: Floats) -> fl
     size = float(np.linalg.norm(inverse, 2))
     lost = 64 * rows.shape[1] * ROUNDING * size * float(np.linalg.norm(rows, 2)) * float(np.linalg.norm(middle))
     spread = min(size * float(np.linalg.norm(half)), float(np.linalg.norm(np.abs(inverse) @ half)))
-    return spread * (1 + 1e-6) + size * lost
+    return float(spread * (1 + 1e-6) + size * lost)
 
 
 def within(low: Floats, high: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:

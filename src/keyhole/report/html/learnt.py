@@ -33,7 +33,7 @@ def _certified(entry: Mapping[str, Any]) -> bool:
 
 
 def _end(value: float | None) -> str:
-    return "none" if value is None else f"{value:.6g}"
+    return "none" if value is None else f"{value:.12g}"
 
 
 def _sections(found: Mapping[str, Any]) -> Iterator[Section]:
