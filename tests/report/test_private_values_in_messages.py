@@ -131,7 +131,7 @@ def judged(statement: str) -> Verdict:
     return keyhole.examine([statement], data=people(), id="name", private=list(PRIVATE))
 
 
-@pytest.mark.parametrize("statement", (*STATEMENTS, *EXPOSING))
+@pytest.mark.parametrize("statement", [*STATEMENTS, *EXPOSING])
 def test_a_verdict_that_is_passed_on_has_no_private_value(statement: str) -> None:
     verdict = judged(statement)
     hushed = forms(verdict.without(Withheld.VALUES))
