@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
+from fractions import Fraction
 
 import sqlglot
 from sqlglot import exp
@@ -169,7 +170,10 @@ class _Opening:
         return Cut(public, rows.skipped, rows.shown, self.dialect != Dialect.DUCKDB)
 
     def several(self, tree: exp.SetOperation) -> tuple[Statement, ...]:
-        """UNION: the statements of both sides. Rows that are alike become one unless it says ALL."""
+        """UNION: the statements of both sides. Rows that are alike become one unless it says ALL.
+
+        Without ORDER BY the rows of the first side come first. With it, they are known by their labels alone.
+        """
         sides = [tree.this, tree.expression]
         with_ = tree.args.get("with_")
         if with_ is not None:
@@ -181,13 +185,14 @@ class _Opening:
             certainty = FINER
         elif _cut(tree):
             certainty = IF_SHOWN
-        return tuple(
-            replace(part, certainty=max(part.certainty, certainty, key=_WEAKER.__getitem__), limit=None, cut=None)
-            if certainty
-            else part
-            for side in found
-            for part in side
-        )
+        parts = [part for side in found for part in side]
+        if tree.args.get("order") is not None:
+            parts = [replace(part, mixed=True) for part in parts]
+        if not certainty:
+            return tuple(parts)
+        weakest = [max(part.certainty, certainty, key=_WEAKER.__getitem__) for part in parts]
+        pairs = zip(parts, weakest, strict=True)
+        return tuple(replace(part, certainty=weak, limit=None, cut=None) for part, weak in pairs)
 
 
 def _unsure(statement: Statement, secret: frozenset[str]) -> bool:
@@ -223,7 +228,19 @@ def _told_apart(sides: list[exp.Expr]) -> bool:
     if not all(isinstance(side, exp.Select) for side in sides):
         return False
     pairs = zip(*([item.unalias() for item in side.expressions] for side in sides), strict=False)
-    return any(isinstance(a, exp.Literal) and isinstance(b, exp.Literal) and a.name != b.name for a, b in pairs)
+    return any(_differ(a, b) for a, b in pairs)
+
+
+def _differ(a: exp.Expr, b: exp.Expr) -> bool:
+    """Are these two constants that no engine takes for equal? 1 and 1.0 are, 'a' and 'A ' may be."""
+    if not isinstance(a, exp.Literal) or not isinstance(b, exp.Literal) or a.is_string is not b.is_string:
+        return False
+    if a.is_string:
+        return a.name.strip().casefold() != b.name.strip().casefold()
+    try:
+        return Fraction(a.name) != Fraction(b.name)
+    except ValueError:
+        return False
 
 
 def _cut(tree: exp.Expr) -> bool:
