@@ -45,8 +45,8 @@ def looks_like(sql: str, said: str = Dialect.DUCKDB) -> tuple[Dialect, str] | No
     quoted = masked(sql, Dialect.DUCKDB)
     found: dict[Dialect, list[str]] = {}
     for dialect, tell, shown in _TELLS:
-        if (said := tell.search(quoted)) is not None:
-            found.setdefault(dialect, []).append(shown or said[0].rstrip("( \t\n").upper())
+        if (told := tell.search(quoted)) is not None:
+            found.setdefault(dialect, []).append(shown or told[0].rstrip("( \t\n").upper())
     if any(sql[at.end()] == "'" for at in re.finditer(r"\bN(?= )", quoted)):
         found.setdefault(Dialect.TSQL, []).append("N'texts'")
     if not found:
