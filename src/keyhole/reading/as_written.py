@@ -29,9 +29,9 @@ _LINK = re.compile(r"\(\s*SELECT\b", re.IGNORECASE)
 def refusals(lines: Sequence[Sequence[Statement]], roster: Roster) -> list[str]:
     """Why a line cannot count as judged, for each line (the statements that it was opened to); empty if it can.
 
-    Guarantee: where it is empty, the text that the statements came from (`Statement.written`) was executed by the engine
-    on a made-up table without an error. Lines whose statements are the text itself are the `Validator`'s, and pass.
-    Cost: each different text is run once, on some hundred rows, several in one.
+    Guarantee: where it is empty, the text that the statements came from (`Statement.written`) was executed by the
+    engine on a made-up table without an error. Lines whose statements are the text itself are the `Validator`'s, and
+    pass. Cost: each different text is run once, on some hundred rows, several in one.
     """
     texts = list(dict.fromkeys(part.written for line in lines for part in line if part.written))
     if not texts:

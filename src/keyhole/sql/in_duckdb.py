@@ -34,7 +34,9 @@ def in_duckdb(tree: exp.Expr, dialect: str) -> Carried:
     except (SqlglotError, ValueError):
         pass
     spelled = SPELLED[named(dialect)]
-    return Carried("", f"written for {spelled}, and {what} has no translation: put what it computes into --view as a column")
+    return Carried(
+        "", f"written for {spelled}, and {what} has no translation: put what it computes into --view as a column"
+    )
 
 
 def _known(node: exp.Expr) -> exp.Expr:

@@ -18,7 +18,8 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     """A statement that reads dimensions and nothing else, as a public figure; None for any other.
 
     Guarantee: each table in it is a declared dimension or a query of WITH over such, and it calls no function that is
-    unknown here (it might read something else). Its own text is in `written`, to be run before it counts. Cost: one parse, and only where a dimension was declared.
+    unknown here (it might read something else). Its own text is in `written`, to be run before it counts. Cost: one
+    parse, and only where a dimension was declared.
 
     >>> from keyhole.schema import Column, Kind, Related
     >>> states = Related("states", (Column("code", Kind.TEXT),), (("code", "state"),), dimension=True, secret=False)

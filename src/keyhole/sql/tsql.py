@@ -6,8 +6,11 @@ from sqlglot import exp
 
 # how rows are locked and found; READPAST and SNAPSHOT choose which rows are seen, and are no such hints
 _HARMLESS = frozenset(
-    ("NOLOCK", "READUNCOMMITTED", "READCOMMITTED", "READCOMMITTEDLOCK", "REPEATABLEREAD", "SERIALIZABLE", "HOLDLOCK")
-    + ("ROWLOCK", "PAGLOCK", "TABLOCK", "TABLOCKX", "UPDLOCK", "XLOCK", "NOWAIT", "INDEX", "FORCESEEK", "FORCESCAN")
+    (
+        *("NOLOCK", "READUNCOMMITTED", "READCOMMITTED", "READCOMMITTEDLOCK", "REPEATABLEREAD", "SERIALIZABLE"),
+        *("HOLDLOCK", "ROWLOCK", "PAGLOCK", "TABLOCK", "TABLOCKX", "UPDLOCK", "XLOCK", "NOWAIT"),
+        *("INDEX", "FORCESEEK", "FORCESCAN"),
+    )
 )
 
 
