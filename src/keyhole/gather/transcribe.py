@@ -17,7 +17,7 @@ from keyhole.gather.union_rows import told_apart
 from keyhole.gather.whole_table import WholeTableReader
 from keyhole.predicate import FALSE, Scalar, conjunction, disjunction, negation
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GROUPS, Aggregate, Query, Statement, Term
-from keyhole.reading import Spelling, Validator
+from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import CASELESS
@@ -137,7 +137,15 @@ def checked(lines: Sequence[Read], roster: Roster) -> list[Read]:
     for each in lines:
         mine = [] if each.unjudged or each.public else [next(reasons) for _ in each.statements]
         found.append(replace(each, unjudged=next(filter(None, mine), each.unjudged)))
-    return found
+    run = refusals([() if each.unjudged else each.statements for each in found], roster)
+    return [_likely(replace(each, unjudged=each.unjudged or why)) for each, why in zip(found, run, strict=True)]
+
+
+def _likely(each: Read) -> Read:
+    """With the engine that it looks like, where the engine refuses it."""
+    if not each.unjudged.startswith(FAILS):
+        return each
+    return replace(each, unjudged=each.unjudged + suspicion(each.line.sql, each.line.dialect))
 
 
 def expanded(

@@ -24,9 +24,11 @@ from keyhole.sql.dialects import Carried, carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
 from keyhole.sql.flatten import flat
+from keyhole.sql.in_duckdb import in_duckdb
 from keyhole.sql.lower import lower
 from keyhole.sql.ranked import ranked
 from keyhole.sql.ranking import RowRange, most_shown, rows_shown
+from keyhole.sql.tsql import plainly
 
 _CUT = ("limit", "offset", "qualify", "fetch")
 _WEAKER = {"": 0, COVERED: 0, IF_SHOWN: 1, FINER: 2}
@@ -63,14 +65,23 @@ def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> 
             return _Opening(dialect, schema).covered(statement, sql)
         refused = UnsupportedQuery(carry.reason)
     try:
-        found = _Opening(dialect, schema).opened(_tree(sql, dialect), carry)
+        tree = _tree(sql, dialect)
+        found = _Opening(dialect, schema).opened(tree, carry)
     except (QueryError, NotTold, Unread, RecursionError) as error:
         if isinstance(error, Unread):
             raise
         if carry.reason and refused.position is None:
             raise Unread(carry.reason) from None
         raise _clearer(refused, error, sql) from None
-    return found
+    whole = in_duckdb(tree, dialect) if carry.reason else carry
+    if whole.reason:
+        raise Unread(whole.reason)
+    return written_as(found, whole.sql)
+
+
+def written_as(parts: Iterable[Statement], text: str) -> tuple[Statement, ...]:
+    """Statements with the text (in DuckDB's words) that they came from: none of them counts unless it runs."""
+    return tuple(replace(part, written="" if part.text == text else text) for part in parts)
 
 
 def _clearer(refused: QueryError, opening: Exception, sql: str) -> QueryError:
@@ -243,4 +254,4 @@ def _tree(sql: str, dialect: str) -> exp.Expr:
         raise NotTold("it cannot be read") from None
     if len(found) != 1 or not isinstance(found[0], exp.Expr):
         raise NotTold("one statement at a time")
-    return found[0]
+    return plainly(found[0]) if dialect == Dialect.TSQL else found[0]

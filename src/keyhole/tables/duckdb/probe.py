@@ -267,6 +267,23 @@ class DuckDBProbe:
             found[i] = self._alone(texts[i].text)
         return found
 
+    def runs(self, texts: Sequence[str]) -> list[bool]:
+        """Is each statement executed without an error? Several are run as one where that works."""
+        found: list[bool] = []
+        for some in (texts[start : start + BATCH] for start in range(0, len(texts), BATCH)):
+            together = len(some) > 1 and self._executed([f"SELECT COUNT(*) FROM ({text}\n)" for text in some])
+            found += [True] * len(some) if together else [self._executed([text]) for text in some]
+        return found
+
+    def _executed(self, parts: Sequence[str]) -> bool:
+        try:
+            with limited(self._con, SECONDS):
+                self._con.execute(self._statement(" UNION ALL ", parts)).fetchall()
+        except (duckdb.Error, RuntimeError) as error:
+            pass_on_interruption(error)
+            return False
+        return True
+
     def _together(self, batch: Sequence[AsWritten], *, by_name: bool) -> list[list[tuple[Any, ...]]] | None:
         parts, starts = [], [1]
         for at, one in enumerate(batch):
