@@ -39,6 +39,15 @@ GRIDS = (
     ("-0.2", "0.2", "0.1"),
 )
 KINDS = {"double": "DOUBLE", "integer": "INTEGER", "decimal": "DECIMAL(9,2)"}
+ROUNDED = (
+    "FLOOR({})",
+    "CEIL({})",
+    "TRUNC({})",
+    "ROUND({})",
+    "ROUND({}, 1)",
+    "ROUND({}, -1)",
+    "CAST({} AS DECIMAL(12, 1))",
+)
 OPERATORS = (">", ">=", "<", "<=", ">", "<", "=", "<>")
 
 
@@ -113,6 +122,8 @@ def compared(rng: random.Random, roster: Roster, *, sum_only: bool = False) -> s
         cut = rng.choice((cut / len(roster.x), cut))
     cut = cut / 10 if "/ 10" in number else 3 * cut if "3 *" in number else -cut if number[0] == "-" else cut
     cut = cut + len(roster.x) if "COUNT(*)" in number and "SUM" in number else cut
+    if rng.random() < 0.3:
+        number = rng.choice(ROUNDED).format(number)
     shown = f"{round(float(cut), 6):.6f}".rstrip("0").rstrip(".")
     if rng.random() < 0.12:
         return f"{number} BETWEEN {shown} AND {round(float(cut) + float(roster.grid[2]), 6)}"

@@ -163,8 +163,12 @@ def radius(
     """
     kinds = {column.kind for name in query.columns if (column := schema.find(name)) is not None}
     weights = {t.weight for t in (*query.terms, *query.per) if t.weight is not None}
+    divided = any(t.factor.denominator != 1 for t in (*query.terms, *query.per))
     if Kind.DOUBLE not in kinds and all(exact_weight(weight, schema) for weight in weights):
-        return 2 * ULP * abs(value) + dust_of(value) if query.per else dust_of(value)
+        if not divided or len(query.terms) == 1:
+            return 2 * ULP * abs(value) + dust_of(value) if query.per or divided else dust_of(value)
+    elif matched <= 1 and not beside and not query.per and not weights and _as_it_is(query):
+        return dust_of(value)  # the number of one person, which nothing was added to
     size = abs(value) + beside
     for name in query.columns:
         prior = knowledge.prior(name)
@@ -172,6 +176,11 @@ def radius(
             most = max(abs(Fraction(prior.lo)), abs(Fraction(prior.hi)))
             size = max(size, most if query.per else most * matched)
     return (matched + 2) * (ULP * size + TINY)
+
+
+def _as_it_is(query: Query) -> bool:
+    """Is one column summed, its numbers as they are?"""
+    return len(query.terms) == 1 and abs(query.terms[0].factor) == 1 and query.terms[0].power == 1
 
 
 def dust_of(value: Fraction) -> Fraction:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from keyhole.evidence import ROUNDED, Constraint, Unjudged
 from keyhole.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
-from keyhole.gather.answers import Interval, described, finish, interval, largest_end, radius
+from keyhole.gather.answers import ULP, Interval, described, finish, interval, largest_end, radius
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
 from keyhole.gather.notes import Notes
 from keyhole.gather.quotients import Quotients
@@ -53,7 +53,7 @@ class Reader:
         top, per = self.totals.evaluate(form.top), self.totals.evaluate(form.per)
         answer = entry.answer
         if answer is None and self.known:
-            found = self._computed(query, top, per)
+            found = self._computed(query, top, per, self._printed(asked, top, per))
             if found is OVER_ZERO:
                 self._over_zero(asked)
                 return None
@@ -229,13 +229,23 @@ class Reader:
             data = simplest_decimal(truth.lo, truth.hi)
             self.notes.contradict(f"{said}, but the data give {data}", entry.number)
 
-    def _computed(self, query: Query, top: Evaluated, per: Evaluated) -> Answer | Literal[NoNumber.OVER_ZERO]:
+    def _printed(self, asked: Asked, top: Evaluated, per: Evaluated) -> Fraction:
+        """How far a quotient lies from the DOUBLE that is printed, where that stands for several sums."""
+        if not asked.entry.query.per or not per.total or private_part(asked.form.per):
+            return Fraction(0)
+        dust, unit = 2 * ULP * abs(top.total / per.total), self.computed.unit(self._added(asked.form.top))
+        return dust if unit is not None and 2 * dust * abs(per.total) >= unit else Fraction(0)
+
+    def _computed(
+        self, query: Query, top: Evaluated, per: Evaluated, printed: Fraction = Fraction(0)
+    ) -> Answer | Literal[NoNumber.OVER_ZERO]:
         """The true answer, from the totals over atoms. Private needs were looked up before (`build`)."""
         met = self._met(split_needs(query, self._secret())[0])
         found = value(query, top.total, per.total, met=met)
         if found is OVER_ZERO:
             return OVER_ZERO
-        return finish(found, top.radius / abs(per.total) if query.per and per.total else top.radius, query)
+        spread = top.radius / abs(per.total) if query.per and per.total else top.radius
+        return finish(found, max(spread, printed), query)
 
     def _secret(self) -> frozenset[str]:
         return frozenset(c.name for c in self.schema.columns if c.secret)

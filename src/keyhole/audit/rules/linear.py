@@ -49,7 +49,8 @@ def linear(system: System, known: Known) -> Iterator[Claim | Contradiction]:
                 blurred = any(solved.by_number[q].judged_as for q in proof.weights)
                 grid, ends = known.grid(column), proof.ends(solved.by_number)
                 claim = settled(row, column, ends, proof, grid, rounded=blurred)
-                if tells(claim, grid):
+                # an equation up to dust that hides the steps may fix the value all the same: it is no all-clear
+                if tells(claim, grid) or (grid.step is not None and not blurred):
                     yield claim
 
 

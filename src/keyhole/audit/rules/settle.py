@@ -46,7 +46,7 @@ def settled(
     low, high = (value, value) if Fraction(value) == lo == hi else outward(lo, hi)
     if width == 0:
         return Claim(row, column, Status.EXPOSED, value, low, high, proof)
-    if rounded or width >= SHARE * abs(lo + hi) / 2:
+    if rounded or width >= SHARE * abs(lo + hi) / 2 or _several(lo, hi, grid):
         return Claim(row, column, Status.INFERRED, None, low, high, proof)
     if width <= max(Fraction(1), abs(lo)) * FINE:
         low = high = value
@@ -65,6 +65,12 @@ def tells(claim: Claim, grid: Grid) -> bool:
         return True
     ends = [None if end is None else Fraction(end) for end in (claim.lo, claim.hi)]
     return grid.between(*ends) != grid.between(None, None)
+
+
+def _several(lo: Fraction, hi: Fraction, grid: Grid) -> bool:
+    """Is more than one number of a declared grid left, so that none of them is the value for sure?"""
+    left = grid.between(lo, hi) if grid.step is not None else None
+    return left is not None and left[0] != left[1]
 
 
 def _declared(ends: tuple[Fraction, Fraction], grid: Grid) -> tuple[Fraction, Fraction]:

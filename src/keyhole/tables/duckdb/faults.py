@@ -133,14 +133,15 @@ def _large(con: Connection, name: str, declared: PrivateColumn) -> bool:
 def _first_off(con: Connection, name: str, declared: PrivateColumn) -> tuple[int, str] | None:
     """The same in fractions, row by row. Cost: a pass over the column in Python."""
     low, high, step = (None if v is None else Fraction(v) for v in (declared.min, declared.max, declared.step))
-    cursor = con.execute(f"SELECT rowid, {name}::VARCHAR FROM loaded WHERE {name} IS NOT NULL")
+    cursor = con.execute(f"SELECT rowid, {name}::VARCHAR, typeof({name}) FROM loaded WHERE {name} IS NOT NULL")
     while rows := cursor.fetchmany(10_000):
-        for at, text in rows:
-            value = Fraction(text)
-            off = step is not None and round(value - (low or 0), 9) % step != 0
-            if (low is not None and value < low) or (high is not None and value > high):
+        for at, text, held in rows:
+            floating = held in ("DOUBLE", "FLOAT")
+            read = {Fraction(text), Fraction(float(text))} if floating else {Fraction(text)}  # as printed, and as held
+            inside = [v for v in read if (low is None or v >= low) and (high is None or v <= high)]
+            if not inside:
                 return int(at), OUTSIDE
-            if off:
+            if step is not None and all(round(v - (low or 0), 9) % step for v in inside):
                 return int(at), OFF_STEP
     return None
 
@@ -149,7 +150,7 @@ def _put_on_grid(con: Connection, name: str) -> None:
     """Values of DOUBLE that lie on a declared grid up to dust are the numbers of the grid: 0.1 * 3 is 0.3 then."""
     column = quote_name(name)
     near = f"CAST(TRY_CAST({column} AS DECIMAL(38, 9)) AS {type_of(con, name)})"  # NULL for numbers too large for dust
-    con.execute(f"UPDATE loaded SET {column} = {near} WHERE {column} <> {near}")
+    con.execute(f"UPDATE loaded SET {column} = {near} WHERE {column} <> {near} AND abs({column}) < {LARGE}")
 
 
 def _check_words(con: Connection, column: Column) -> None:
