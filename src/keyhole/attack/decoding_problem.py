@@ -25,7 +25,7 @@ from keyhole.evidence import Constraint, Evidence, System
 from keyhole.forms import Feature
 from keyhole.solve.decode.bitrows import Words, pack, unpack
 from keyhole.solve.decode.csr import Csr
-from keyhole.transcript import Answer, Noise
+from keyhole.transcript import Answer, Entry, Noise
 
 
 class NoiseLaw(IntEnum):
@@ -167,7 +167,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     if system is None:
         return _nothing(target)
     _refuse_huge(target, system)
-    answers = {e.number: e.answer for e in evidence.transcript.entries}
+    answers = {e.number: _number_behind(e) for e in evidence.transcript.entries}
     rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
     K, F = system.atoms.K, max(1, len(system.features))
     bits, dense, csr = _matrix(system, rows, F * K)
@@ -292,7 +292,26 @@ def _informative(row: Constraint, answer: Answer | None) -> bool:
         return True
     if row.noise is None or row.noise.kind not in LAWS:
         return False
-    return answer is not None and answer.value is not None
+    return answer is not None and (answer.value is not None or answer.shown not in (None, (None, None)))
+
+
+def _number_behind(entry: Entry) -> Answer | None:
+    """The answer, a noisy yes or no as the ends of the noisy number that was compared; equality tells no likelihood.
+
+    >>> from keyhole.query import Aggregate, Query, Term, Threshold
+    >>> yes = Answer(True, None, None, Noise("gaussian", Fraction(2)))
+    >>> above = Query(Aggregate.SUM, (Term("pay"),), test=Threshold(">", Decimal(4)))
+    >>> _number_behind(Entry("1", "", above, yes)).shown
+    (Fraction(4, 1), None)
+    """
+    answer, test = entry.answer, entry.query.test
+    if answer is None or test is None or answer.noise is None or answer.noise.bounded:
+        return answer
+    at = Fraction(test.value)
+    ends: tuple[Fraction | None, Fraction | None] = (None, None)
+    if isinstance(answer.value, bool) and test.op not in ("=", "<>"):
+        ends = (at, None) if (test.op in (">", ">=")) == answer.value else (None, at)
+    return replace(answer, value=None, shown=ends)
 
 
 def _readings(
@@ -320,7 +339,7 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
     noise = row.noise if row.noise is not None else (answer.noise if answer is not None else None)
     if noise is not None and noise.kind in LAWS and answer is not None:
         if answer.value is None:
-            return _between(row, answer, noise)
+            return _between(row, answer.shown or (None, None), noise)
         y = float(Fraction(answer.value) * row.scale - row.offset)
         if noise.scale == 0:
             return y, y, y, 0.0, NoiseLaw.EXACT
@@ -337,15 +356,19 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
     return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
 
 
-def _between(row: Constraint, answer: Answer, noise: Noise) -> tuple[float, float, float, float, int]:
+def _between(
+    row: Constraint, shown: tuple[Fraction | None, Fraction | None], noise: Noise
+) -> tuple[float, float, float, float, int]:
     """A noisy answer that is only shown as a range (suppressed): the truth with its noise lies there."""
-    ends = [None if end is None else float(end * row.scale - row.offset) for end in (answer.lo, answer.hi)]
+    ends = [None if end is None else float(end * row.scale - row.offset) for end in shown]
     if row.scale < 0:
         ends.reverse()
     lo, hi = -np.inf if ends[0] is None else ends[0], np.inf if ends[1] is None else ends[1]
     middle = (lo + hi) / 2 if np.isfinite(lo) and np.isfinite(hi) else lo if np.isfinite(lo) else hi
     if noise.scale == 0:
         return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
+    if lo == hi:  # a range of one number is that number
+        return middle, -np.inf, np.inf, float(noise.scale * abs(row.scale)), LAWS[noise.kind]
     return middle, lo, hi, float(noise.scale * abs(row.scale)), BETWEEN[LAWS[noise.kind]]
 
 
