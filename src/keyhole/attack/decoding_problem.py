@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
+from keyhole.attack.noisy_comparisons import number_behind
 from keyhole.attack.order_answers import OrderAnswer, order_answers
 from keyhole.basis import Row
 from keyhole.basis.atoms.sparse import SparseAtoms
@@ -25,7 +26,7 @@ from keyhole.evidence import Constraint, Evidence, System
 from keyhole.forms import Feature
 from keyhole.solve.decode.bitrows import Words, pack, unpack
 from keyhole.solve.decode.csr import Csr
-from keyhole.transcript import Answer, Entry, Noise
+from keyhole.transcript import Answer, Noise
 
 
 class NoiseLaw(IntEnum):
@@ -167,7 +168,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     if system is None:
         return _nothing(target)
     _refuse_huge(target, system)
-    answers = {e.number: _number_behind(e) for e in evidence.transcript.entries}
+    answers = {e.number: number_behind(e) for e in evidence.transcript.entries}
     rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
     K, F = system.atoms.K, max(1, len(system.features))
     bits, dense, csr = _matrix(system, rows, F * K)
@@ -293,25 +294,6 @@ def _informative(row: Constraint, answer: Answer | None) -> bool:
     if row.noise is None or row.noise.kind not in LAWS:
         return False
     return answer is not None and (answer.value is not None or answer.shown not in (None, (None, None)))
-
-
-def _number_behind(entry: Entry) -> Answer | None:
-    """The answer, a noisy yes or no as the ends of the noisy number that was compared; equality tells no likelihood.
-
-    >>> from keyhole.query import Aggregate, Query, Term, Threshold
-    >>> yes = Answer(True, None, None, Noise("gaussian", Fraction(2)))
-    >>> above = Query(Aggregate.SUM, (Term("pay"),), test=Threshold(">", Decimal(4)))
-    >>> _number_behind(Entry("1", "", above, yes)).shown
-    (Fraction(4, 1), None)
-    """
-    answer, test = entry.answer, entry.query.test
-    if answer is None or test is None or answer.noise is None or answer.noise.bounded:
-        return answer
-    at = Fraction(test.value)
-    ends: tuple[Fraction | None, Fraction | None] = (None, None)
-    if isinstance(answer.value, bool) and test.op not in ("=", "<>"):
-        ends = (at, None) if (test.op in (">", ">=")) == answer.value else (None, at)
-    return replace(answer, value=None, shown=ends)
 
 
 def _readings(
