@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
-from keyhole.attack.noisy_comparisons import number_behind
+from keyhole.attack.noisy_comparisons import Ends, number_behind
 from keyhole.attack.order_answers import OrderAnswer, order_answers
 from keyhole.basis import Row
 from keyhole.basis.atoms.sparse import SparseAtoms
@@ -291,9 +291,9 @@ def _name(row: Constraint) -> str:
 def _informative(row: Constraint, answer: Answer | None) -> bool:
     if row.lo is not None or row.hi is not None:
         return True
-    if row.noise is None or row.noise.kind not in LAWS:
+    if row.noise is None or row.noise.kind not in LAWS or answer is None:
         return False
-    return answer is not None and (answer.value is not None or answer.shown not in (None, (None, None)))
+    return answer.value is not None or answer.shown not in (None, (None, None))
 
 
 def _readings(
@@ -338,9 +338,7 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
     return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
 
 
-def _between(
-    row: Constraint, shown: tuple[Fraction | None, Fraction | None], noise: Noise
-) -> tuple[float, float, float, float, int]:
+def _between(row: Constraint, shown: Ends, noise: Noise) -> tuple[float, float, float, float, int]:
     """A noisy answer that is only shown as a range (suppressed): the truth with its noise lies there."""
     ends = [None if end is None else float(end * row.scale - row.offset) for end in shown]
     if row.scale < 0:
@@ -349,9 +347,8 @@ def _between(
     middle = (lo + hi) / 2 if np.isfinite(lo) and np.isfinite(hi) else lo if np.isfinite(lo) else hi
     if noise.scale == 0:
         return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
-    if lo == hi:  # a range of one number is that number
-        return middle, -np.inf, np.inf, float(noise.scale * abs(row.scale)), LAWS[noise.kind]
-    return middle, lo, hi, float(noise.scale * abs(row.scale)), BETWEEN[LAWS[noise.kind]]
+    law, scale = LAWS[noise.kind], float(noise.scale * abs(row.scale))  # a range of one number is that number
+    return (middle, -np.inf, np.inf, scale, law) if lo == hi else (middle, lo, hi, scale, BETWEEN[law])
 
 
 def _bounds(

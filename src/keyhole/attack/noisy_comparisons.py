@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import TypeAlias
 
 from keyhole.transcript import Answer, Entry
+
+Ends: TypeAlias = tuple[Fraction | None, Fraction | None]
 
 
 def number_behind(entry: Entry) -> Answer | None:
@@ -23,7 +26,7 @@ def number_behind(entry: Entry) -> Answer | None:
     if answer is None or test is None or answer.noise is None or answer.noise.bounded:
         return answer
     at = Fraction(test.value)
-    ends: tuple[Fraction | None, Fraction | None] = (None, None)
+    ends: Ends = (None, None)
     if isinstance(answer.value, bool) and test.op not in ("=", "<>"):
         ends = (at, None) if (test.op in (">", ">=")) == answer.value else (None, at)
     return replace(answer, value=None, shown=ends)

@@ -28,6 +28,7 @@ INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "
 
 
 INTEGER = "HUGEINT"  # made-up integers: products of large ones fit
+DECIMAL = "DECIMAL(18,6)"
 
 
 class Cannot(Exception):
@@ -153,9 +154,9 @@ class Engine:
         held = self.columns.get(name, "DOUBLE")
         kind = kinds.get(name)
         if held in INTEGERS:
-            return "DECIMAL(18,6)" if kind == "decimal" else INTEGER
+            return DECIMAL if kind == "decimal" else INTEGER
         if held.startswith("DECIMAL") or (held in ("DOUBLE", "FLOAT") and kind == "decimal"):
-            return "DECIMAL(18,6)"
+            return DECIMAL
         if (
             held == "DOUBLE"
             and name not in self.columns
@@ -218,15 +219,21 @@ class Engine:
         for name in self.private:
             null = self.null[name]
             made.append([None if r in null else written(v) for r, v in zip(rows, values[name], strict=True)])
+        types = [wide_enough(self.types[name], values[name]) for name in self.private]
         cells = "".join(
-            f", CAST(u.v{i} AS {self.types[name]}) AS {quoted(name)}" for i, name in enumerate(self.private)
+            f", CAST(u.v{i} AS {held}) AS {quoted(name)}"
+            for i, (name, held) in enumerate(zip(self.private, types, strict=True))
         )
         unnested = "".join(f", unnest(?::VARCHAR[]) AS v{i}" for i in range(len(made)))
-        self._con.execute(
-            f"{start} u.keyhole_pick{cells}{''.join(', ' + p for p in public)} FROM (SELECT unnest(?::BIGINT[]) AS r, "
-            f"unnest(range(?)) AS keyhole_pick{unnested}) u JOIN keyhole_people p ON p.keyhole_row = u.r",
-            [list(rows), len(rows), *made],
-        )
+        origin = f"(SELECT unnest(?::BIGINT[]) AS r, unnest(range(?)) AS keyhole_pick{unnested}) u"
+        try:
+            self._con.execute(
+                f"{start} u.keyhole_pick{cells}{''.join(', ' + p for p in public)} FROM {origin} "
+                "JOIN keyhole_people p ON p.keyhole_row = u.r",
+                [list(rows), len(rows), *made],
+            )
+        except self._error:
+            raise Cannot("a made-up value does not fit the type of its column") from None
 
     def largest(self, column: str) -> Fraction:
         """The largest absolute value of a real column; 0 if the data has it not."""
@@ -334,6 +341,16 @@ def _in_folder(data: Path, table: str | None) -> Path:
     if len(found) != 1:
         raise Unreadable(f"the folder {data.name} holds {len(files)} tables: choose the people's with --table")
     return found[0]
+
+
+def wide_enough(held: str, values: Sequence[Any]) -> str:
+    """A type for these made-up values: DECIMAL(18,6), in which products fit, holds twelve digits before the point.
+
+    >>> wide_enough("DECIMAL(18,6)", [1, None]), wide_enough("DECIMAL(18,6)", [Fraction(10**12)])
+    ('DECIMAL(18,6)', 'DECIMAL(38,6)')
+    """
+    large = held == DECIMAL and any(isinstance(v, int | Fraction | Decimal) and abs(v) >= 10**12 for v in values)
+    return "DECIMAL(38,6)" if large else held
 
 
 def written(value: Any) -> str:

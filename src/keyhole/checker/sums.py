@@ -16,6 +16,7 @@ from .rounding import Blurred, elsewhere, middle, rounding, sole, within
 ULP = Fraction(1, 2**52)
 MOST_TRIALS = 2000
 PRINTED = Fraction(1, 10**12)  # a number that has no end is printed with twelve decimals
+NEVER = "the statements answer NULL, or do not show the group, whatever values are made up"
 KEPT = 2_000_000  # made-up values up to which proofs share their fillings
 
 
@@ -134,7 +135,7 @@ class Sums:
             except Unmet:
                 unmet += 1
                 if unmet > 40:
-                    raise Fails("the statements answer NULL, or do not show the group, whatever the values") from None
+                    raise Cannot(NEVER) from None
                 continue
             step = min(self.maker.step(name) for name in self.engine.private if self.engine.numeric(name))
             gained = math.log2(most) - math.log2(float(2 * dust / step * over + over + 1))
@@ -169,7 +170,7 @@ class Sums:
             if met >= wanted:
                 return
         if not met:
-            raise Fails("the statements answer NULL, or do not show the group, whatever the values")
+            raise Cannot(NEVER)
         raise Cannot("too few made-up values let the statements answer as they did")
 
     def _compare(

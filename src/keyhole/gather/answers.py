@@ -11,7 +11,7 @@ from keyhole.evidence import GIVEN, ROUNDED
 from keyhole.gather.comparisons import OneSided
 from keyhole.knowledge import Knowledge
 from keyhole.meaning import compared, rounded, rounds
-from keyhole.query import Aggregate, Query
+from keyhole.query import Aggregate, Query, Threshold
 from keyhole.schema import Kind, Schema
 from keyhole.transcript import NULL_ANSWER, Answer, shifted, simplest_decimal
 
@@ -119,7 +119,7 @@ def _threshold(query: Query, answer: Answer, radius: Fraction, *, sure: bool) ->
         return Interval(answer.lo, answer.hi, False, THRESHOLD)
     if answer.noise is not None and not answer.noise.bounded:
         return Interval(None, None, False, NOISY)  # any number may have been pushed across
-    noise = Fraction(0) if answer.noise is None else answer.noise.scale
+    noise = Fraction(0) if answer.noise is None else noise_compared(query.test, answer.noise.scale)
     off, exact = radius + noise, answer.noise is None
     if op in ("=", "<>"):
         equal = answer.value == (op == "=")
@@ -132,6 +132,15 @@ def _threshold(query: Query, answer: Answer, radius: Fraction, *, sure: bool) ->
     if _counts(query) and not above and end <= 0:  # a whole number, 0 at least
         return Interval(Fraction(0), Fraction(0), True)
     return Interval(end if above else None, None if above else end, False, THRESHOLD, edge, said)
+
+
+def noise_compared(test: Threshold, scale: Fraction) -> Fraction:
+    """How far noise may push a number across the constant: added before it is rounded, or after.
+
+    >>> str(noise_compared(Threshold(">=", Decimal(6), Fraction(1)), Fraction(1, 2)))
+    '5/2'
+    """
+    return scale + 2 * (test.unit or 0)
 
 
 def _counts(query: Query) -> bool:

@@ -10,7 +10,7 @@ Reference: Higham, Accuracy and Stability of Numerical Algorithms, 4.2.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import gcd, lcm
 
@@ -76,6 +76,10 @@ class Computed:
         at = abs(Fraction(query.test.value))
         if not query.per and self._exactly(top):
             return EXACT
+        if query.test.unit not in (None, 1):  # ROUND to digits multiplies and divides
+            plain = replace(query, test=replace(query.test, unit=None))
+            found = self.arithmetic(plain, top, per, below, seen)
+            return Arithmetic(found.dust + 4 * ULP * at, sure=False)
         private_per = any(s.column is not None or s.weight is not None for s in per)
         n = sum(s.records for s in (*top, *(per if private_per else ()))) + MORE
         if not private_per and (self._exactly(top) or self._dyadic(top)):

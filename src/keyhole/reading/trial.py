@@ -39,8 +39,12 @@ class Trial:
         return cls(statement, public, private, AsWritten(statement.text, statement.table, len(statement.shown), start))
 
     def private_constants(self) -> dict[str, list[Scalar]]:
-        """What private columns are compared with."""
+        """What private columns are compared with, and where a rounded aggregate of them turns."""
         found: dict[str, list[Scalar]] = {}
+        for query in (*self.statement.queries, *self.statement.tested):
+            if query.test is not None and query.test.unit is not None:
+                for name in query.columns:
+                    found.setdefault(name, []).append(query.test.value)
         for leaf in self.private:
             if not isinstance(leaf, Opaque | Has):
                 found.setdefault(leaf.column, []).extend(constants(leaf))

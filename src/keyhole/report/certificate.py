@@ -13,6 +13,7 @@ from typing import Any
 
 from keyhole.audit.base import Exposure, OrderSteps, Proof, RestOfSum, SquareSums
 from keyhole.evidence import GIVEN, ROUNDED, Constraint, System
+from keyhole.gather.answers import noise_compared
 from keyhole.gather.squares import variances
 from keyhole.predicate import to_sql
 from keyhole.query import HALF, OTHER_GROUPS, Aggregate
@@ -82,7 +83,7 @@ class Certifier:
                 "op": entry.query.test.op,
                 "value": Fraction(entry.query.test.value),
                 "offset": row.offset / row.scale,
-                **({} if noise is None else {"noise": noise.scale}),
+                **({} if noise is None else {"noise": noise_compared(entry.query.test, noise.scale)}),
             }
         partner = self._partner.get(row.number)
         if partner is not None and entry.query.aggregate is Aggregate.VAR:

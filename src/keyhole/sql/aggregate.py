@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -20,36 +20,14 @@ from keyhole.sql.expression import FINITE, Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
 from keyhole.sql.linear import LinearTerm
 from keyhole.sql.nobody import somewhere
+from keyhole.sql.ratio import Ratio
 from keyhole.sql.statistic import ORDER, PERCENTILE, SPREAD, StatisticReader
+from keyhole.sql.unrounded import compared_unrounded
 
 _T = DataType.Type
 SEPARATELY = "ask them separately"
 _TO: dict[type[exp.Expr], str] = {exp.Round: HALF, exp.Floor: FLOOR, exp.Ceil: CEIL, exp.Trunc: ZERO}
 AGGREGATES = (exp.Sum, exp.Avg, exp.Count, exp.CountIf, exp.Filter, exp.WithinGroup, exp.AggFunc)
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """(sum of `terms` + `constant`) divided by the sum of `per`, if any; `whole`: it can only be an integer.
-
-    NULL if nobody satisfies one of the `needs`: one for each SUM and AVG inside.
-    """
-
-    terms: tuple[Term, ...]
-    constant: Fraction = Fraction(0)
-    per: tuple[Term, ...] = ()
-    whole: bool = False
-    needs: tuple[Predicate, ...] = ()
-
-    def scaled(self, factor: Fraction) -> Ratio:
-        """The value times a constant."""
-        terms = tuple(replace(t, factor=t.factor * factor) for t in self.terms) if factor else ()
-        return Ratio(terms, self.constant * factor, self.per, self.whole and factor.denominator == 1, self.needs)
-
-    def needing(self, *others: Ratio) -> Ratio:
-        """The same value, NULL also where one of the others is."""
-        needs = dict.fromkeys((*self.needs, *(need for other in others for need in other.needs)))
-        return replace(self, needs=tuple(needs))
 
 
 class AggregateReader(StatisticReader):
@@ -80,7 +58,7 @@ class AggregateReader(StatisticReader):
         if not isinstance(bound, Fraction):
             raise self.refuse("an aggregate is compared with a number", right)
         if type(left) in _TO or isinstance(left, exp.Cast) or self._special(left) or several_rows(self, left):
-            return self._tested(self._rounded(left, label), operator, bound, node)
+            return self._rounded_test(left, label, operator, bound, node)
         ratio = self._ratio(left)
         if ratio.per:
             return self._tested(self._query(ratio, label, left), operator, bound, node)
@@ -101,10 +79,30 @@ class AggregateReader(StatisticReader):
             return AllOf(
                 (self.test(low), self.test(exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())))
             )
+        if isinstance(node, exp.EQ | exp.NEQ) and self._rounds(node):  # of a rounded number: a range
+            low, high = (made(this=node.this.copy(), expression=node.expression.copy()) for made in (exp.GTE, exp.LTE))
+            both = AllOf((self.test(low), self.test(high)))
+            return both if isinstance(node, exp.EQ) else negated(both)
         query = self.question(node, "")
         if query.test is None:
             raise self.refuse("HAVING takes comparisons of aggregates, joined by AND and OR", node)
         return replace(query, label=query.label or query.canonical())
+
+    def _rounds(self, node: exp.Expr) -> bool:
+        """Is one side of a comparison a rounded aggregate?"""
+        sides = (bare(node.this), bare(node.expression))
+        return any(type(side) in (*_TO, exp.Cast) and self.aggregates(side) for side in sides)
+
+    def _rounded_test(self, left: exp.Expr, label: str, operator: str, bound: Fraction, node: exp.Expr) -> Query:
+        query = self._rounded(left, label)
+        plain = self._tested(replace(query, digits=None), operator, bound, node)
+        if query.digits is None:
+            return plain
+        cast = isinstance(left, exp.Cast)
+        found = compared_unrounded(query, operator, bound, self.scope.schema, cast=cast)
+        if isinstance(found, str):
+            raise self.refuse(found, node)
+        return found
 
     def _tested(self, query: Query, operator: str, bound: Fraction, node: exp.Expr) -> Query:
         number = to_decimal(bound)

@@ -14,7 +14,7 @@ from math import ceil, floor
 
 from keyhole.audit.known import Known
 from keyhole.evidence import ROUNDED
-from keyhole.gather.answers import interval, radius
+from keyhole.gather.answers import interval, noise_compared, radius
 from keyhole.gather.arithmetic import EXACT, Arithmetic
 from keyhole.meaning import OVER_ZERO, Value, holds, value
 from keyhole.transcript import Entry
@@ -71,7 +71,7 @@ class AnswerTest:
         assert isinstance(v, Fraction)
         if query.test is not None:
             at, computed = Fraction(query.test.value), self.arithmetic
-            noise = Fraction(0) if answer.noise is None else answer.noise.scale  # pushed across by so much
+            noise = Fraction(0) if answer.noise is None else noise_compared(query.test, answer.noise.scale)
             unsure = not computed.sure if v == at and not noise else abs(v - at) <= computed.dust + noise
             if not isinstance(answer.value, bool) or unsure:
                 return None
