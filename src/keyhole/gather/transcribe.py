@@ -28,6 +28,7 @@ from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Tran
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"
+DROPPED = "groups that are not shown may have been left out for their noise: nothing is read from their absence"
 _NOBODY = Query(Aggregate.SUM, (Term(None, FALSE),))
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 
@@ -271,7 +272,10 @@ def _expand(
         why = found.open
         tells, present = bool(found.said or why or source is None), {group_of(key) for key in found.shown}
     elif grouped and (line.answer is not ABSENT or (source is not None and _hides(statement, roster))):
-        asked.extend(_absent(statement, shown, roster))
+        if law is not None and not law.bounded and line.answer is not ABSENT and _absent(statement, shown, roster):
+            why = DROPPED
+        else:
+            asked.extend(_absent(statement, shown, roster))
     if statement.certainty != IF_SHOWN or _hides(statement, roster):
         return [(q, a, statement.certainty) for q, a in asked], why
     few = statement.limit is not None and len(shown) * (1 + len(statement.again)) <= statement.limit
