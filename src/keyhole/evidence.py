@@ -135,10 +135,11 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Queries whose answers cannot all be true, and why."""
+    """Queries whose answers cannot all be true, and why. `reducible`: some of them may be left out."""
 
     queries: tuple[str, ...]
     reason: str
+    reducible: bool = False
 
 
 @dataclass(frozen=True, slots=True)

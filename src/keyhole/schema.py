@@ -51,11 +51,24 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ListedValues:
+    """The texts that a private column was declared to hold, where the database may hold them as something else.
+
+    It is read as text, and so only what means the same to both is judged: = and IN with these very texts. `type` is
+    the type that the data gives the column; empty if it does not say (a text file).
+    """
+
+    values: tuple[str, ...]
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One column: its name as the table spells it, its kind, its role, and whether it holds any NULL.
 
     `digits` are those after the point that its declared type DECIMAL(p, s) has; None if its type says nothing.
     `computed`: the data has no such column, the engine made it of the public ones (`WholeTableColumn`).
+    `listed`: it is no text, or may be none, and is read as one since its values were declared by a list.
     """
 
     name: str
@@ -64,6 +77,7 @@ class Column:
     nullable: bool = True
     digits: int | None = None
     computed: bool = False
+    listed: ListedValues | None = None
 
     @property
     def secret(self) -> bool:

@@ -51,6 +51,9 @@ class Noise:
 class Answer:
     """What was answered: `lo <= truth <= hi` (None: unbounded), a point value if one was given, and the noise law.
 
+    `shown` are the ends between which a noisy number was said to lie, where its noise has no bound: they hold that
+    number, and prove nothing of the truth.
+
     >>> Answer.exact(Decimal("32.1")).width
     Fraction(0, 1)
     """
@@ -59,6 +62,7 @@ class Answer:
     lo: Fraction | None
     hi: Fraction | None
     noise: Noise | None = None
+    shown: tuple[Fraction | None, Fraction | None] | None = None
 
     @classmethod
     def exact(cls, value: Decimal | int) -> Answer:
@@ -215,13 +219,27 @@ def parse_answer(given: Given, noise: Noise | None, radius: Fraction = Fraction(
         lo, hi = (None if end is None else Fraction(_number(end)) for end in pair)
         if lo is not None and hi is not None and lo > hi:
             raise LogError(f"an answer's lo = {float(lo)} is above its hi = {float(hi)}")
-        return Answer(None, lo, hi, noise)
+        return _between(lo, hi, noise)
     value = _number(given)
     if noise is not None and noise.bounded:
         return Answer(value, Fraction(value) - noise.scale, Fraction(value) + noise.scale, noise)
     if noise is not None:
         return Answer(value, None, None, noise)
     return Answer(value, Fraction(value) - radius, Fraction(value) + radius)
+
+
+def _between(lo: Fraction | None, hi: Fraction | None, noise: Noise | None) -> Answer:
+    """A number of which two ends are given. They are ends of what is printed: the truth lies as far off as noise is.
+
+    >>> _between(Fraction(0), Fraction(1), Noise("uniform", Fraction(2))).width, Noise("laplace", Fraction(2)).bounded
+    (Fraction(5, 1), False)
+    """
+    if noise is None:
+        return Answer(None, lo, hi)
+    if not noise.bounded:
+        return Answer(None, None, None, noise, (lo, hi))
+    off = noise.scale
+    return Answer(None, None if lo is None else lo - off, None if hi is None else hi + off, noise)
 
 
 def _number(given: Given) -> Decimal:

@@ -94,6 +94,8 @@ def test_ctrl_c_while_ranges_are_proved_keeps_the_guess(monkeypatch: pytest.Monk
     found = go(log(exact=True, disjoint=True), "auto", BITS)
     assert found.found[0][2].status is SolverStatus.OPTIMAL
     assert not found.ranges
+    assert any("interrupted before ranges were proved" in said for said in found.to_json()["warnings"])
+    assert "interrupted" in found.to_json()["note"]
 
 
 def test_ctrl_c_while_the_guess_is_made_again_keeps_the_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,7 +36,14 @@ def test_categories_are_declared_on_the_command_line() -> None:
 
 @pytest.mark.parametrize(
     ("private", "meant"),
-    [("pay:0-100", "pay:0..100"), ("pay:-5-5", "pay:-5..5"), ("pay:0,100:5", "pay:0..100:5")],
+    [
+        ("pay:0-100", "pay:0..100"),
+        ("pay:-5-5", "pay:-5..5"),
+        ("pay:0,100:5", "pay:0..100:5"),
+        ("pay:0:100", "pay:0..100"),
+        ("pay:0 to 100", "pay:0..100"),
+        ("ill:flu,cold", "ill=flu,cold"),
+    ],
 )
 def test_a_dash_for_a_range_gets_a_hint(private: str, meant: str) -> None:
     with pytest.raises(ConfigError, match=f"write {meant.replace('.', '[.]')} "):
@@ -93,3 +100,8 @@ def test_the_median_of_two_decimals_is_cut() -> None:
     both = told(["SELECT MEDIAN(pay) FROM t", "SELECT MIN(pay) FROM t WHERE name = 'a'"], "pay", two)
     assert not both.contradictions
     assert all(f.lo is None or f.lo <= Decimal("1.03") <= (f.hi or f.lo) for f in both if f.who == "b")
+
+
+def test_people_alone_cannot_be_asked_for_answers() -> None:
+    with pytest.raises(ConfigError, match=r"'pay' to be private; it has name.*needs a log with answers"):
+        keyhole.examine(["SELECT SUM(pay) FROM t"], data=pa.table({"name": ["ann", "bob"]}), private="pay", id="name")

@@ -85,7 +85,7 @@ def judged(seeds: range, folder: Path, *, replayed: int) -> Counter[str]:
             path = folder / "t.csv"
             pyarrow.csv.write_csv(data, path)
             found = replay(verdict.dumps(), path, bits=16).checked
-            assert all(c.outcome is Outcome.HOLDS for c in found), (
+            assert all(c.outcome is Outcome.HOLDS or c.why == "it takes more than 1000 tables" for c in found), (
                 case,
                 [(c.claim.who, c.outcome, c.why) for c in found],
             )

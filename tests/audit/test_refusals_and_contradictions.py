@@ -78,7 +78,7 @@ def test_a_false_fact_is_named() -> None:
     verdict = keyhole.examine(["SELECT SUM(x) FROM t WHERE g = 'M'"], data=WARD, config=config)
     reasons = " ".join(c.reason for c in verdict.contradictions)
     assert "fact 1 is not true" in reasons
-    assert "outside the declared range" in reasons
+    assert "together give id 2's x = -2, which is not so in the data" in reasons
 
 
 def test_broken_transcript_lines_are_listed(tmp_path: Path) -> None:

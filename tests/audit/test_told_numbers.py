@@ -22,9 +22,9 @@ TABLE = pa.table(
 @pytest.mark.parametrize(
     ("sql", "column", "declare"),
     [
-        ("SELECT sev, COUNT(*) FROM t GROUP BY sev", "sev", "sev=1,2,3, or their range and step"),
-        ("SELECT FLOOR(sev / 2) * 2, COUNT(*) FROM t GROUP BY 1", "sev", "sev=0,1,2,3, or"),
-        ("SELECT FLOOR(pay / 10000) * 10000, COUNT(*) FROM t GROUP BY 1", "pay", "pay:min..max:step"),
+        ("SELECT sev, COUNT(*) FROM t GROUP BY sev", "sev", "sev=VALUE,VALUE,..., or their range and step"),
+        ("SELECT FLOOR(sev / 2) * 2, COUNT(*) FROM t GROUP BY 1", "sev", "sev:MIN..MAX:STEP"),
+        ("SELECT FLOOR(pay / 10000) * 10000, COUNT(*) FROM t GROUP BY 1", "pay", "pay:MIN..MAX:STEP"),
     ],
 )
 def test_undeclared_numbers_are_told_once_and_for_all(sql: str, column: str, declare: str) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import keyhole
+from keyhole.errors import LogError
+from keyhole.logs.lines import LogLines
 from keyhole.logs.tail import TailedFile
 
 STAFF = pa.table({"name": ["Ann", "Bob", "Cyd"], "zip": [10, 101, 1010], "pay": [51, 64, 70]})
@@ -109,3 +113,38 @@ def test_whole_lines_of_half_a_statement_wait_for_their_semicolon(tmp_path: Path
         assert ["still being written" in r.error for r in found.refused] == [True]
     whole = keyhole.examine(path, data=STAFF, private="pay", id="name")
     assert [e.sql for e in whole.evidence.transcript.entries] == [STATEMENT, "SELECT SUM(pay)\nFROM staff"]
+
+
+def _rewritten(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, ns=(1, 1))  # another time, however coarse the clock of the file system is
+
+
+@pytest.mark.parametrize("text", ["SELECT 3;\nSELECT 4;\n", "SELECT 1;\n", "", "SELECT 1;\nSELECT 3;\nSELECT 4;\n"])
+def test_a_log_that_is_written_anew_while_it_is_read_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "log.sql"
+    path.write_text("SELECT 1;\nSELECT 2;\n", encoding="utf-8")
+    lines = LogLines.of_file(path)
+    assert next(lines) == "SELECT 1;\n"
+    _rewritten(path, text)
+    with pytest.raises(LogError, match="changed while it was read"):
+        list(lines)
+
+
+@pytest.mark.parametrize("text", ["SELECT 1;\nSELECT 2;\n", "SELECT 1;\nSELECT 2;\nSELECT 3;\n"])
+def test_a_log_that_was_added_to_is_read_as_it_was(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "log.sql"
+    path.write_text("SELECT 1;\nSELECT 2;\n", encoding="utf-8")
+    lines = LogLines.of_file(path)
+    assert next(lines) == "SELECT 1;\n"
+    _rewritten(path, text)
+    assert list(lines) == ["SELECT 2;\n"]
+
+
+def test_a_log_that_another_file_replaced_is_read_as_it_was(tmp_path: Path) -> None:
+    path, other = tmp_path / "log.sql", tmp_path / "other.sql"
+    path.write_text("SELECT 1;\nSELECT 2;\n", encoding="utf-8")
+    lines = LogLines.of_file(path)
+    other.write_text("SELECT 3;\n", encoding="utf-8")
+    other.replace(path)
+    assert list(lines) == ["SELECT 1;\n", "SELECT 2;\n"]

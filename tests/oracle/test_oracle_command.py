@@ -205,7 +205,9 @@ def test_every_learner_is_in_reach_and_its_ranges_hold(
     assert made["method"] == method
     assert all(e["low"] <= w <= e["high"] for e, w in zip(made["estimates"], HIDDEN, strict=True))
     across = any("queries cannot check the edge" in note for note in made["notes"])
-    assert (made["radius"] is None) == across == (method == "EdgeBisection")  # spread queries do not lie along axes
+    assert across == (method == "EdgeBisection")  # spread queries do not lie along axes
+    assert made["certified"] == (method not in ("EdgeBisection", "OnlineBisection"))  # the latter narrowed nothing
+    assert bool(made["conditions"]) == made["certified"]
     for one, truth in zip(made["predictions"], (HIDDEN.sum(), 2 * HIDDEN[2]), strict=True):
         assert one["low"] <= truth <= one["high"]
     if method == "OneBitNewton" and noise.startswith("gaussian") and "--basis" not in more:

@@ -134,7 +134,9 @@ def test_a_target_that_changed_before_a_run_went_on_is_noticed(tmp_path: Path) -
     assert any("The target changed" in note for note in found.notes)
     assert found.radius == np.inf
     with Recorded(Exact(w), record) as target:  # a whole record asks nothing
-        assert learn_target(target, questions, AskingPlan("none")).asked == target.recalled
+        again = learn_target(target, questions, AskingPlan("none"))
+        assert again.asked == target.recalled
+        assert again.radius == np.inf  # and certifies no more than the run that was withdrawn
 
 
 def test_a_record_of_another_target_is_refused(url: str, queries: Path, tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def _raw(path: Path) -> tuple[list[tuple[int, str, str, str]], dict[str, str]]:
 @pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
 def test_a_few_kills(world: SessionWorld, tmp_path: Path) -> None:
     folder = world.at(tmp_path / "world")
-    crowd = _trampled(world, folder, processes=3, kills=6, seconds=20, seed=1)
+    crowd = _trampled(world, folder, processes=3, kills=6, seconds=60, seed=1)
     assert crowd.kills == 6
     assert crowd.told
     _checked(world, folder, crowd)

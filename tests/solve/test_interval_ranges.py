@@ -280,3 +280,15 @@ def test_a_limit_keeps_what_is_proved() -> None:
     found = ranges(RangeProblem(hospital(), [REALS] * 4), seconds=-1.0)
     assert found.stopped == "the time limit was reached"
     assert [r.hi for r in found.of][2] == Fraction("8.4")
+
+
+def test_the_walk_to_the_ends_says_how_far_it_is() -> None:
+    half = [({k: 1, k + 1: 1}, Fraction(3), Fraction(9)) for k in range(5)]
+    said: list[tuple[str, int, int]] = []
+    P = Polytope.of(half, [(Fraction(0), Fraction(8))] * 6)
+    ranges(RangeProblem(P, [Grid(None)] * 6), progress=lambda *told: said.append(told))
+    walked = [(done, of) for what, done, of in said if what == "ends of ranges"]
+    assert walked == sorted(walked)
+    assert {of for _, of in walked} == {12}
+    assert all(0 <= done < 12 for done, _ in walked)
+    assert len(set(walked)) > 1

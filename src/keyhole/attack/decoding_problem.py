@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Target
+from keyhole.attack.noisy_comparisons import Ends, number_behind
 from keyhole.attack.order_answers import OrderAnswer, order_answers
 from keyhole.basis import Row
 from keyhole.basis.atoms.sparse import SparseAtoms
@@ -167,7 +168,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     if system is None:
         return _nothing(target)
     _refuse_huge(target, system)
-    answers = {e.number: e.answer for e in evidence.transcript.entries}
+    answers = {e.number: number_behind(e) for e in evidence.transcript.entries}
     rows = [row for row in system.constraints if _informative(row, answers.get(row.number))]
     K, F = system.atoms.K, max(1, len(system.features))
     bits, dense, csr = _matrix(system, rows, F * K)
@@ -290,9 +291,9 @@ def _name(row: Constraint) -> str:
 def _informative(row: Constraint, answer: Answer | None) -> bool:
     if row.lo is not None or row.hi is not None:
         return True
-    if row.noise is None or row.noise.kind not in LAWS:
+    if row.noise is None or row.noise.kind not in LAWS or answer is None:
         return False
-    return answer is not None and answer.value is not None
+    return answer.value is not None or answer.shown not in (None, (None, None))
 
 
 def _readings(
@@ -320,7 +321,7 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
     noise = row.noise if row.noise is not None else (answer.noise if answer is not None else None)
     if noise is not None and noise.kind in LAWS and answer is not None:
         if answer.value is None:
-            return _between(row, answer, noise)
+            return _between(row, answer.shown or (None, None), noise)
         y = float(Fraction(answer.value) * row.scale - row.offset)
         if noise.scale == 0:
             return y, y, y, 0.0, NoiseLaw.EXACT
@@ -337,16 +338,17 @@ def _reading(row: Constraint, answer: Answer | None) -> tuple[float, float, floa
     return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
 
 
-def _between(row: Constraint, answer: Answer, noise: Noise) -> tuple[float, float, float, float, int]:
+def _between(row: Constraint, shown: Ends, noise: Noise) -> tuple[float, float, float, float, int]:
     """A noisy answer that is only shown as a range (suppressed): the truth with its noise lies there."""
-    ends = [None if end is None else float(end * row.scale - row.offset) for end in (answer.lo, answer.hi)]
+    ends = [None if end is None else float(end * row.scale - row.offset) for end in shown]
     if row.scale < 0:
         ends.reverse()
     lo, hi = -np.inf if ends[0] is None else ends[0], np.inf if ends[1] is None else ends[1]
     middle = (lo + hi) / 2 if np.isfinite(lo) and np.isfinite(hi) else lo if np.isfinite(lo) else hi
     if noise.scale == 0:
         return middle, lo, hi, hi - lo, NoiseLaw.INTERVAL
-    return middle, lo, hi, float(noise.scale * abs(row.scale)), BETWEEN[LAWS[noise.kind]]
+    law, scale = LAWS[noise.kind], float(noise.scale * abs(row.scale))  # a range of one number is that number
+    return (middle, -np.inf, np.inf, scale, law) if lo == hi else (middle, lo, hi, scale, BETWEEN[law])
 
 
 def _bounds(

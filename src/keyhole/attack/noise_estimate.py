@@ -24,6 +24,8 @@ from keyhole.solve.decode.interior.method import RowTerm
 
 FEWEST = 8  # degrees of freedom below which nothing is estimated or tested
 SURE = 4.0  # standard deviations off which a stated scale is called wrong
+UNLIKELY = 1e-4  # chance of what is called a misfit of few answers
+TABLES = 20_000  # tables up to which every one is looked at
 STEPS = 30  # of expectation maximisation
 _CLAMPED = 3.0  # negative answers that must have been expected before their absence means clamping
 
@@ -285,28 +287,55 @@ def _surplus(free: int, kurtosis: float) -> float:
     return float(np.sqrt(1 + 0.5 * np.sqrt(kurtosis / max(free, 1))))
 
 
+def farthest(gaussian: int, laplace: int) -> float:
+    """Sum of squares of so many answers' noise, in standard deviations, that is passed with probability 1e-4 at most.
+
+    No fit misses the answers by more than the truth does, so this is valid however few they are: a chi-square quantile,
+    and for Laplace noise a bound by its greatest, since P(|noise| > x scales) = exp(-x).
+
+    >>> round(farthest(9, 0), 1), round(farthest(0, 1), 1)
+    (35.4, 49.0)
+    """
+    from scipy.stats import chi2
+
+    normal = float(chi2.isf(UNLIKELY / 2, gaussian)) if gaussian else 0.0
+    return normal + (laplace * float(np.log(2 * laplace / UNLIKELY)) ** 2 / 2 if laplace else 0.0)
+
+
+def best_table(problem: Problem, rows: NDArray[np.bool_], deviation: Floats) -> float:
+    """The least sum of squares by which a table of declared values misses the answers; 0 where there are too many."""
+    at, grid = np.flatnonzero(problem.touched()), problem.target.grid
+    if not problem.plain or grid is None or len(grid) ** len(at) > TABLES or (problem.sizes[at] != 1).any():
+        return 0.0
+    values = np.array(grid)
+    tables = values[np.indices((len(grid),) * len(at)).reshape(len(at), -1)]
+    missed = problem.y[rows, None] - problem.design()[np.ix_(np.flatnonzero(rows), at)] @ tables
+    return float(((missed / deviation[rows, None]) ** 2).sum(axis=0).min(initial=np.inf))
+
+
 def _tested(problem: Problem) -> tuple[Problem, tuple[str, ...]]:
     """Stated noise against the residuals; a scale that is too small is replaced by the one they show."""
     rows = np.isin(problem.law, NOISY)
     if not rows.any() or problem.m * problem.p > DENSE_LIMIT // 4:
         return problem, ()
     fitted, free = _fit(problem, np.ones(problem.m, dtype=bool))
-    if free < FEWEST:
-        return problem, ()
     laplace = problem.law == NoiseLaw.LAPLACE
     stated = np.where(laplace, np.sqrt(2), 1.0) * problem.scale
     standard = ((problem.y - fitted) / np.where(rows, stated, 1.0))[rows]
-    ratio = float(np.sqrt((standard**2).sum() / free))
+    square, few, free = float((standard**2).sum()), free < FEWEST, max(free, 1)
+    square = max(square, best_table(problem, rows, stated)) if few else square
+    ratio = float(np.sqrt(square / free))
     kurtosis = 5.0 if laplace[rows].any() else 2.0
     off = (ratio**2 - 1) / np.sqrt(kurtosis / free)
-    if off > SURE and ratio > 1.15:
+    far = square > farthest(int((rows & ~laplace).sum()), int(laplace[rows].sum()))
+    if far if few else off > SURE and ratio > 1.15:
         used = ratio * _surplus(free, kurtosis)
         said = (
             f"THE STATED NOISE DOES NOT FIT: the answers miss every table by {ratio:.3g} times its scale. "
             f"{used:.3g} times the stated scale is used instead; --noise auto estimates scale and law"
         )
         return replace(problem, scale=np.where(rows, problem.scale * used, problem.scale)), (said,)
-    if off < -SURE and ratio < 0.85:
+    if not few and off < -SURE and ratio < 0.85:
         said = (
             f"the answers lie nearer to a table than the stated noise allows ({ratio:.3g} times its scale): stated "
             "errors are too wide; --noise auto estimates scale and law"

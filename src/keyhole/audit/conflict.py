@@ -29,7 +29,8 @@ def conflict(made: BoundedSystem, evidence: Evidence, refuted: Weights) -> Contr
     rows = sorted(refuted)
     columns = sorted({k for i in rows for k in P.row(i)[0]})
     known = _knowing(made, columns)
-    if len(rows) * len(columns) <= MOST_CELLS:
+    few = len(rows) * len(columns) <= MOST_CELLS
+    if few:
         for i in rows:
             fewer = [r for r in rows if r != i]
             if (weights := refutation(P, fewer, columns)) is not None:
@@ -38,7 +39,9 @@ def conflict(made: BoundedSystem, evidence: Evidence, refuted: Weights) -> Contr
             less = [k for k in known if k != each]
             if refutation(_without(made, evidence, columns, less), rows, columns) is not None:
                 known = less
-    return Contradiction(_names(made, rows, known), _reason(made, evidence, rows, known))
+    told = any(word == "learned" for word, _ in known)  # what another rule used is named with it, needed or not
+    reducible = told or not few
+    return Contradiction(_names(made, rows, known), _reason(made, evidence, rows, known), reducible)
 
 
 def refutation(P: Polytope, rows: list[int], columns: list[int]) -> Weights | None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from keyhole.audit.base import Exposure, query_order
 from keyhole.audit.deadline import Deadline
+from keyhole.audit.deletion_filter import irreducible
 from keyhole.audit.first import with_firsts
 from keyhole.audit.interrupted import by_the_clock, interrupted
 from keyhole.audit.judge import Judge
@@ -146,7 +147,8 @@ class Examination:
         asked = partial(transcribe, roster=roster, source=source, noise=self.noise, now=self.now)
         evidence = self._gathered(read, read_in_time(read.lines, asked, self.clock))
         evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
-        return with_firsts(self.judge.examine(evidence, roster), self._again, lambda: self.heard.append(True))
+        found = irreducible(self.judge.examine(evidence, roster), self._of_answers)
+        return with_firsts(found, self._again, lambda: self.heard.append(True))
 
     def _gathered(self, read: Log, transcript: Transcript) -> Evidence:
         """The evidence, with what the log itself lists as refused and not judged."""
@@ -178,6 +180,10 @@ class Examination:
                 last = stopped.of(folded(part))
             found[who] = last
         return found
+
+    def _of_answers(self, part: Transcript, knowledge: Knowledge) -> Exposure:
+        """What some answers say with some of what is known, whatever the data are."""
+        return replace(self.brief, source=None).examine(gather(part, self.opened.roster, knowledge), self.opened.roster)
 
     def _again(self, part: Transcript) -> Exposure:
         roster, source = self.opened.roster, self.opened.source

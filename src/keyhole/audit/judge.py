@@ -19,6 +19,7 @@ from keyhole.audit.limited import limited
 from keyhole.audit.people import ShownPeople, shown_people
 from keyhole.audit.people_sums import PeopleSums, looks_at_secrets
 from keyhole.audit.promise import INTERRUPTED_GAP, RECORDS_GAP, records_gap
+from keyhole.audit.refuted import Refuted
 from keyhole.audit.rules import RULES
 from keyhole.audit.rules.interval import unshown
 from keyhole.audit.rules.order import unused
@@ -73,9 +74,12 @@ class Judge:
         why = _unless_stopped(known, lambda: self._not_exchanged(sums)) if tried and sums is not None else None
         missed = known.missed | people.missed | gap
         missed = set() if why == "" else missed - {RECORDS_GAP} | {why} if why and RECORDS_GAP in missed else missed
+        refuted = Refuted(evidence, self.source)
+        false = refuted.among(findings)
+        findings = _but(findings, false)  # nobody is exposed by what is not true of the data
         impossible = [(f, said) for f in findings if (said := _outside(f, known)) is not None]
-        if self.source is None:  # nobody is exposed by answers that cannot be true; with the data it is the declaration
-            findings = [f for f in findings if not any(f is each for each, _ in impossible)]
+        if self.source is None:  # nor by answers that cannot be true; with the data it is the declaration
+            findings = _but(findings, impossible)
         listed, domains = without_domains(beyond_facts(findings, known), evidence)
         return Exposure(
             evidence,
@@ -84,9 +88,11 @@ class Judge:
             tuple(known.named_groups(roster)),
             known.rank,
             tuple(sorted(unjudged, key=lambda u: query_order(u.number))),
-            (*known.contradictions, *(said for _, said in impossible)),
+            (*known.contradictions, *(said for _, said in (*false, *impossible))),
             shown=frozenset(range(len(evidence.systems)) if why == "" else known.shown),
-            ranges=tuple(_shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN)),
+            ranges=tuple(
+                _shown_reached(f, evidence) for f in known.findings(roster, Status.OPEN) if not refuted.by_data(f)
+            ),
             searched={number: unshown(known, number) for number in known.searched},
             split=known.split,
             missed=ordered(missed),
@@ -124,6 +130,11 @@ class Judge:
         return Exchange(sums, self.source).gap()
 
 
+def _but(findings: list[Finding], without: list[tuple[Finding, Contradiction]]) -> list[Finding]:
+    left = {id(f) for f, _ in without}
+    return [f for f in findings if id(f) not in left]
+
+
 def _note_interruption(known: Known) -> None:
     known.missed.add(INTERRUPTED_GAP)
     known.limits |= set(range(len(known.evidence.systems)))
@@ -143,8 +154,9 @@ def _unless_stopped(known: Known, search: Callable[[], Searching]) -> Searching 
 
 def _shown_reached(finding: Finding, evidence: Evidence) -> Finding:
     """A range whose ends tables reach; not where the column has answers that those tables were not held against."""
+    whole = finding.proof is not None and bool(finding.proof.tables)  # all answers were put in
     more = any(s.order or s.partitions or s.equal for s in evidence.systems if finding.column in s.columns)
-    return replace(finding, tight=finding.tight and not more)
+    return replace(finding, tight=finding.tight and (whole or not more))
 
 
 def _outside(f: Finding, known: Known) -> Contradiction | None:

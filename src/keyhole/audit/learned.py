@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keyhole.audit.base import KnownValue
+from keyhole.audit.base import KnownValue, Status
 from keyhole.evidence import System
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ def learned(system: System, known: Known) -> Mapping[int, Learned]:
 def _usable(claim: Claim, *, stepped: bool) -> bool:
     proof = claim.proof
     ordered = proof.order is not None and not proof.order.known
-    ruled = bool(proof.rule) and proof.rest is None and (stepped or ordered)  # a rest of a sum is a row itself
+    sums = proof.rest is not None  # a rest of a sum is a row itself
+    whole = bool(proof.tables) and claim.status is Status.OPEN  # of all tables: sums cannot make it narrower
+    ruled = bool(proof.rule) and not sums and not whole and (stepped or ordered)
     return ruled and (claim.lo is not None or claim.hi is not None) and proof.depth <= DEEPEST
 
 

@@ -40,7 +40,8 @@ def meet(held: Claim, said: Claim, grid: Grid) -> Claim | Contradiction | None:
     if left is None or (low is not None and high is not None and low > high):
         names = tuple(proof.weights)
         listed = ", ".join(q if q.startswith("fact") else f"Q{q}" for q in names)
-        return Contradiction(names, f"{listed} cannot all be true: they leave somebody no value of {held.column}")
+        reason = f"{listed} cannot all be true: they leave somebody no value of {held.column}"
+        return Contradiction(names, reason, reducible=True)
     if left[0] is not None and left[0] == left[1]:
         value = simplest_decimal(left[0], left[0])
         return replace(said, status=Status.EXPOSED, value=value, lo=value, hi=value, proof=proof, tight=True)

@@ -24,6 +24,10 @@ Ints: TypeAlias = NDArray[np.int64]
 
 FAMILY = "minmax"
 PARTLY = "MIN and MAX are decided where the condition holds for all of somebody's records or for none"
+ANSWERED = (
+    "MIN and MAX are decided from past answers; let `keyhole ask` answer them, or give each its answer, "
+    'as a JSON line {"sql": ..., "answer": ...} (also in --load)'
+)
 ENDS = (Aggregate.MIN, Aggregate.MAX)
 
 
@@ -64,7 +68,10 @@ class MinMax:
         query = statement.queries[0]
         name, state = _column(query), self._state(_column(query))
         if state.blind:
-            return Permission.REFUSED, f"an earlier MIN or MAX of {name!r} has no answer here that can be true"
+            return (
+                Permission.REFUSED,
+                f"an earlier MIN or MAX of {name!r} has no answer here that can be true: {ANSWERED}",
+            )
         mine, other = self._sides(query)
         q = self._people(query)
         if q is None:

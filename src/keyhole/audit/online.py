@@ -180,6 +180,10 @@ class OnlineAuditor:
             if self._minmax.concerns(statement):
                 self._minmax.record(statement, answer)
 
+    def decided_by_answers(self, statement: Statement) -> bool:
+        """Do later decisions need the answer of this statement (a MIN or MAX of a column whose family these are)?"""
+        return self._minmax.concerns(statement)
+
     def objection(self, query: Asked) -> str | None:
         """Why a statement cannot be taken into account, None if it can; changes nothing."""
         plan = self._plan_of(query, str(self._asked + 1))

@@ -53,7 +53,8 @@ def shown_people(evidence: Evidence, known: Known, roster: Roster, source: Sourc
     except Conflict as conflict:
         names = sorted({counting.counts[i].number for i in conflict.counts}, key=query_order)
         listed = ", ".join(f"Q{q}" for q in names)
-        found.contradictions.append(Contradiction(tuple(names), f"{listed} cannot all be true of the people there are"))
+        reason = f"{listed} cannot all be true of the people there are"
+        found.contradictions.append(Contradiction(tuple(names), reason, reducible=True))
         found.missed.add("some answers contradict each other")
         return found
     _Report(counting, state, known, roster, found).run()

@@ -26,7 +26,6 @@ RECORDS_GAP = (
     "answers tell of one person's records together was searched by rules that can miss something"
 )
 NOTHING = "none: nothing was judged"
-WRITTEN_OUT = 12  # values that are to be declared
 
 
 def beyond_rank(system: System, evidence: Evidence, searched: str | None) -> str:
@@ -81,21 +80,20 @@ def records_gap(evidence: Evidence, schema: Schema) -> set[str]:
 
 
 def undeclared(name: str, values: tuple[Scalar, ...]) -> str:
-    """What to declare, as the end of a sentence.
+    """What to declare, as the end of a sentence. It names no value: they are what is private.
 
     >>> undeclared("ill", ("cold", "flu"))
-    'a GROUP BY shows which values ill has, and they are not declared: declare them, --private ill=cold,flu'
+    'a GROUP BY shows which values ill has, and they are not declared: declare them, --private ill=VALUE,VALUE,...'
     >>> undeclared("sev", (1, 2)).partition("declare them, ")[2]
-    '--private sev=1,2, or their range and step, --private sev:min..max:step'
+    '--private sev=VALUE,VALUE,..., or their range and step, --private sev:MIN..MAX:STEP'
     >>> undeclared("pay", ()).partition("declare ")[2]
-    'their range and step, --private pay:min..max:step'
+    'their range and step, --private pay:MIN..MAX:STEP'
     """
     shows = f"a GROUP BY shows which values {name} has, and they are not declared: declare"
-    span = f"their range and step, --private {_quoted(f'{name}:min..max:step')}"
+    span = f"their range and step, --private {_quoted(f'{name}:MIN..MAX:STEP')}"
     if not values:
         return f"{shows} {span}"
-    listed = ",".join(map(str, values[:WRITTEN_OUT])) + (",..." if len(values) > WRITTEN_OUT else "")
-    domain = f"{shows} them, --private {_quoted(f'{name}={listed}')}"
+    domain = f"{shows} them, --private {_quoted(f'{name}=VALUE,VALUE,...')}"
     return domain if isinstance(values[0], str) else f"{domain}, or {span}"
 
 

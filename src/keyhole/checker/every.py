@@ -15,7 +15,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from .claims import Addend, Claimed, number
+from .claims import UNSETTLED, Addend, Claimed, number
 from .counts import Choice, Counts, allows
 from .engine import NOBODY, Cannot, Fails
 
@@ -32,7 +32,7 @@ class EveryTable:
 
     def check(self, claim: Claimed, row: int) -> None:
         """Does every table that gives the answers have what is claimed, and is there one?"""
-        if claim.status not in ("exposed", "inferred"):
+        if claim.status not in ("exposed", "inferred", *UNSETTLED):
             raise Fails("this proof is of a value, or of what a value is not")
         if row in self.counts.engine.null[claim.column]:
             raise Fails("somebody who has no value is said to have one")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .claims import Addend, Claimed
+from .claims import UNSETTLED, Addend, Claimed
 from .counts import Added, Choice, Counts, allows
 from .engine import Cannot, Fails
 
@@ -31,7 +31,7 @@ class Tables:
 
     def check(self, claim: Claimed, row: int) -> None:
         """Does every table that gives the answers have what is claimed, and is there one?"""
-        if claim.status not in ("exposed", "inferred"):
+        if claim.status not in ("exposed", "inferred", *UNSETTLED):
             raise Fails("this proof is of a value, or of what a value is not")
         if row in self.counts.engine.null[claim.column]:
             raise Fails("somebody who has no value is said to have one")

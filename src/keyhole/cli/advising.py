@@ -26,9 +26,15 @@ class Besides:
     no_advice: str = ""  # why none was sought
 
     def without(self, what: Withheld | None, names: Iterable[str]) -> Besides:
-        """As it may be passed on. The steps of rounding go too: they are as large as the values they are for."""
-        if what is None or self.advice is None:
+        """As it may be passed on. The steps of rounding go too: they are as large as the values they are for.
+
+        So do the keys of groups: of a private column they are its values.
+        """
+        if what is None:
             return self
+        rules = tuple(check.without_keys() for check in self.rules)
+        if self.advice is None:
+            return replace(self, rules=rules)
         from keyhole.sql.redact import shape_of
 
         advice, known = self.advice, tuple(names)
@@ -37,7 +43,7 @@ class Besides:
         listed = advice.statements
         if what == "all":
             listed = tuple((q, shape_of(sql, known), times) for q, sql, times in listed)
-        return replace(self, advice=replace(advice, statements=listed, after=after, alternatives=told))
+        return replace(self, rules=rules, advice=replace(advice, statements=listed, after=after, alternatives=told))
 
     def lines(self) -> Lines:
         """For people."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 import re
@@ -17,16 +18,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from keyhole.cli import options
+from keyhole.cli.learnt_report import show
 from keyhole.cli.options import Format
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
+from keyhole.cli.terminal import check_out
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
-    from keyhole.oracle.learnt import Learnt
+    from keyhole.oracle.real import AskingPlan
     from keyhole.oracle.targets import FunctionTarget, HttpTarget, StatementTarget
     from keyhole.settings import Settings
 
-SHOWN = 40
+LEAST_CHECK = 5  # queries that the check of the noise takes
 FURTHEST = 1e60  # an end of --range: squares of it are added up
 UNSTATED = (0.0, 1.0)  # where the search begins when nobody says where the hidden numbers lie
 
@@ -144,41 +146,36 @@ def attack_oracle(
         stated = stated or _declared(oracle, settings)
     else:
         target = target_of(oracle)
-    low, high = stated or UNSTATED
-    width = len(names)
+    width, (low, high), asks = len(names), stated or UNSTATED, _terms_of(names, rows, stated, plan)
     with (
         _stopping() as press,
         Recorded(
-            target, terms.record, name=target.name, budget=terms.budget, rate=terms.rate, stop=lambda: press.asked
+            target,
+            terms.record,
+            name=target.name,
+            asks=asks,
+            budget=terms.budget,
+            rate=terms.rate,
+            stop=lambda: press.asked,
         ) as asked,
     ):
         press.waiting = lambda: asked.waiting
-        questions = Questions(
-            np.array(rows, dtype=np.float64),
-            np.full(width, low),
-            np.full(width, high),
-            np.array(test).reshape(-1, width),
-            stated is not None,
-            isinstance(target, StatementTarget),
-        )
+        box = np.full(width, low), np.full(width, high)
+        sums = isinstance(target, StatementTarget)
+        questions = Questions(np.array(rows), *box, np.array(test).reshape(-1, width), stated is not None, sums)
         found = learn_target(asked, questions, plan) if plan.levels == 2 else learn_levels(asked, questions, plan)
         recalled = asked.recalled
     if not found.asked:
         raise ConfigError(
             f"not one question was answered: {'; '.join(found.notes) or 'no query could narrow anything'}"
         )
-    _show(found, names, recalled, format, out)
+    show(found, names, recalled, format, out)
 
 
-def _show(found: Learnt, names: list[str], recalled: int, format: Format, out: Path | None) -> None:  # noqa: A002
-    if format is Format.JSON:
-        emit_json(json.dumps(_json(found, names, recalled), indent=2), out)
-    elif format is Format.HTML:
-        from keyhole.report.html.learnt import learnt_page
-
-        emit(learnt_page(_json(found, names, recalled), _sure(found, len(names))), out)
-    else:
-        emit_text("\n".join(_lines(found, names, recalled)), out)
+def _terms_of(names: list[str], rows: list[list[float]], stated: tuple[float, float] | None, plan: AskingPlan) -> str:
+    """A digest of all that decides what is asked and whose answer it is: the same in every line of one record."""
+    kept = [plan.noise, str(plan.learner), plan.basis, plan.levels, plan.calibrate, plan.delta]
+    return hashlib.sha256(json.dumps([names, rows, stated, kept]).encode()).hexdigest()[:16]
 
 
 def _test_queries(path: Path | None, names: list[str]) -> list[list[float]]:
@@ -195,6 +192,8 @@ def _test_queries(path: Path | None, names: list[str]) -> list[list[float]]:
 def _kept(terms: AskingTerms, queries: int) -> int:
     """Queries kept for the check of the noise."""
     if terms.calibrate is not None:
+        if 0 < terms.calibrate < LEAST_CHECK:
+            raise ConfigError(f"--calibrate {terms.calibrate}: the check takes at least {LEAST_CHECK}; 0 goes without")
         return terms.calibrate
     if terms.learner is LearnerWord.EDGE:
         return queries // 3
@@ -275,14 +274,6 @@ def _declared(statement: str, given: Settings) -> tuple[float, float] | None:
     return None
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
-
-
-def _between(low: float, high: float) -> str:
-    return f"{low:.5g} .. {high:.5g}" if math.isfinite(low) and math.isfinite(high) else "none"
-
-
 class _Press:
     """Ctrl-C: the first ends the asking, at once where the target has the word; the second ends the program."""
 
@@ -326,65 +317,3 @@ def _database(text: str, given: Settings, ids: list[str]) -> StatementTarget:
     target = StatementTarget(text, ids, asking(source), fingerprint(source)[:12])
     check_additive(lambda at: target.statement(np.ones(len(ids)), at), source.schema, given.columns.id[0], ids)
     return target
-
-
-def _json(found: Learnt, names: list[str], recalled: int) -> dict[str, Any]:
-    return {
-        "method": found.method,
-        "noise": found.noise,
-        "noise_measured": found.measured,
-        "asked": found.asked,
-        "recalled": recalled,
-        "not_asked": found.skipped,
-        "span": found.span,
-        "radius": _finite(found.radius),
-        "delta": found.delta,
-        "estimates": [
-            {"entry": name, "value": float(v), "low": _finite(lo), "high": _finite(hi)}
-            for name, v, lo, hi in zip(names, found.estimate, found.low, found.high, strict=True)
-        ],
-        "predictions": [
-            {"answer": one.answer, "low": _finite(one.low), "high": _finite(one.high)} for one in found.predictions
-        ],
-        "notes": list(found.notes),
-    }
-
-
-def _lines(found: Learnt, names: list[str], recalled: int) -> list[str]:
-    again = f" ({recalled:,} of them from the record)" if recalled else ""
-    made = [f"{found.method}; noise: {found.noise}{', measured' if found.measured else ''}"]
-    left = "1 query was" if found.skipped == 1 else f"{found.skipped:,} queries were"
-    made.append(f"{found.asked:,} answers{again}; {left} not asked")
-    made += [f"note: {note}" for note in found.notes]
-    made.append(_sure(found, len(names)))
-    wide = max(5, *(len(name) for name in names[:SHOWN]))
-    made.append(f"{'entry':<{wide}}  {'estimate':>10}  certified range")
-    for name, v, lo, hi in list(zip(names, found.estimate, found.low, found.high, strict=True))[:SHOWN]:
-        made.append(f"{name:<{wide}}  {v:>10.5g}  {_between(lo, hi)}")
-    if len(names) > SHOWN:
-        made.append(f"... and {len(names) - SHOWN} more; --format json has them all")
-    if found.predictions:
-        made.append(f"{'test':<{wide}}  {'answer':>10}  certified range")
-    for number, one in enumerate(found.predictions[:SHOWN], 1):
-        made.append(f"{number:<{wide}}  {one.answer:>10.5g}  {_between(one.low, one.high)}")
-    if len(found.predictions) > SHOWN:
-        made.append(f"... and {len(found.predictions) - SHOWN} more; --format json has them all")
-    return made
-
-
-def _sure(found: Learnt, width: int) -> str:
-    """What is certain, in a sentence."""
-    if not math.isfinite(found.radius):
-        if found.stated:
-            return "certified: nothing beyond the stated range"
-        return "certified: nothing: state the range of the hidden numbers with --range LOW..HIGH"
-    seen = "" if found.span == width else f", in the {found.span} of {width} dimensions that the queries span"
-    ranged = " and the hidden numbers lie in the stated range" if found.stated else ""
-    if not found.delta:
-        near = f"within {found.radius:.3g} of the truth{seen}"
-        return f"certified: the estimate is {near}, if the oracle has no noise{ranged}"
-    as_told = "as measured" if found.measured else "as stated"
-    return (
-        f"certified: with probability {100 * (1 - found.delta):g} % the estimate is within {found.radius:.3g} of the "
-        f"truth{seen}, if the noise is {as_told}{ranged}"
-    )

@@ -30,7 +30,7 @@ HELP = """Prove who is exposed by a log of aggregate queries.
 
 LOG is a .sql file (statements; the answers are computed from the data), a .jsonl transcript
 (one {"sql": ..., "answer": ...} a line), the query history of PostgreSQL, DuckDB, BigQuery, Snowflake,
-dbt, Metabase or Superset, or - for standard input.
+MySQL, SQL Server (Query Store), Redshift, Databricks, Trino, dbt, Metabase or Superset, or - for standard input.
 
 \b
 Examples

@@ -16,6 +16,7 @@ from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.verbs.init import Proposal
+    from keyhole.verbs.roles import Proposed
 
 HELP = """Look at a file or database and propose a keyhole.toml.
 
@@ -61,7 +62,7 @@ def init(
     from keyhole.schema import Role
     from keyhole.settings import FILE, File
     from keyhole.tables.duckdb.survey import Survey
-    from keyhole.verbs.init import proposal, toml, unsure
+    from keyhole.verbs.init import elsewhere, proposal, toml, unsure
 
     at = out if out is not None else Path(FILE)
     check_out(at)
@@ -87,22 +88,25 @@ def init(
         write_whole(at, text)
         told = [(name, str(made.table.column(name).kind), p) for name, p in made.roles.items()]
         seen = made.table.rows
+        instead = elsewhere(made)
         bare_of_secrets = not made.of(Role.PRIVATE) and len(survey.tables) == 1
-    if format is Format.JSON:
+    if bare_of_secrets:
+        instead = ("No column looks private, and without one there is nothing to protect: name it with --private COL.",)
+    _told(format, at, seen, told, instead)
+
+
+def _told(how: Format, at: Path, seen: int, told: list[tuple[str, str, Proposed]], more: tuple[str, ...]) -> None:
+    """Say what was written: the role of each column, what to do instead, and what comes next."""
+    if how is Format.JSON:
         import json
 
         columns = [{"column": n, "kind": k, "role": str(p.role), "why": p.why} for n, k, p in told]
-        emit_json(
-            json.dumps({"written": str(at), "rows": seen, "columns": columns}, indent=2, ensure_ascii=False), None
-        )
+        data = {"written": str(at), "rows": seen, "columns": columns} | ({"instead": " ".join(more)} if more else {})
+        emit_json(json.dumps(data, indent=2, ensure_ascii=False), None)
         return
     wide, kinds = max(len(n) for n, _, _ in told), max(len(k) for _, k, _ in told)
     lines = [f"{name:<{wide}}  {kind:<{kinds}}  {p.role!s:<7}  {p.why}" for name, kind, p in told]
-    if bare_of_secrets:
-        lines.append(
-            "No column looks private, and without one there is nothing to protect: name it with --private COL."
-        )
-    emit("\n".join([f"{seen} rows, {len(told)} columns", *lines, *_next(at)]), None)
+    emit("\n".join([f"{seen} rows, {len(told)} columns", *lines, *more, *_next(at)]), None)
 
 
 def _next(at: Path) -> tuple[str, str]:

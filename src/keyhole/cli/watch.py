@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -29,10 +30,11 @@ if TYPE_CHECKING:
 HELP = """Decide before each answer whether it would expose anybody.
 
 Everything answered so far counts. Reads SQL statements from standard input, one after another (each ends with a
-semicolon; or JSON lines {"sql": ...}), and prints allow, deny or refused for each at once. What is allowed counts as
-answered from then on, and is in the book before it is printed. No decision looks at a private value; they
-are read once, to notice that one changed since the book began. Rows with one id are records of one person: what would
-tell any sum over his own records is denied, and what looks at private rows of other tables is refused.
+semicolon; or JSON lines {"sql": ...}, of a MIN or MAX with its "answer"), and prints allow, deny or refused for each
+at once. What is allowed counts as answered from then on, and is in the book before it is printed. No decision looks at
+a private value; they are read once, to notice that one changed since the book began. Rows with one id are records of
+one person: what would tell any sum over his own records is denied, and what looks at private rows of other tables is
+refused.
 
 \b
 Examples
@@ -117,8 +119,8 @@ def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None) -
         raise LogError("there is no standard input to read statements from")
     all_allowed = True
     with told:
-        for sql in incoming(sys.stdin):
-            reply = session.ask_in(sql, dialect)  # what it allows is in the book before anybody is told
+        for sql, answer in incoming(sys.stdin):
+            reply = session.ask_in(sql, dialect, answer)  # what it allows is in the book before anybody is told
             assert reply.admission is not None
             all_allowed = all_allowed and reply.answered
             verdict = reply.admission
@@ -172,11 +174,15 @@ def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool) -> None:
     publish(session.auditing, log.lines, beside)
 
 
-def incoming(stream: TextIO | Iterable[str]) -> Iterator[str]:
+def incoming(stream: TextIO | Iterable[str]) -> Iterator[tuple[str, Decimal | None]]:
     """Statements as they come: each as soon as the line that ends it was read; the last one may lack its semicolon.
 
-    >>> list(incoming(["SELECT 1; SELECT\\n", "2;\\n", '{"sql": "SELECT 3"}\\n', "SELECT 4"]))
+    A JSON line may carry the answer that is given elsewhere.
+
+    >>> [sql for sql, _ in incoming(["SELECT 1; SELECT\\n", "2;\\n", '{"sql": "SELECT 3"}\\n', "SELECT 4"])]
     ['SELECT 1', 'SELECT\\n2', 'SELECT 3', 'SELECT 4']
+    >>> list(incoming(['{"sql": "SELECT MAX(x) FROM t", "answer": 9.5}']))
+    [('SELECT MAX(x) FROM t', Decimal('9.5'))]
     """
     from keyhole.sql import split
 
@@ -191,23 +197,28 @@ def incoming(stream: TextIO | Iterable[str]) -> Iterator[str]:
             continue
         parts = split(waiting + "\n_")  # a word behind the end: does it begin a statement of its own?
         whole = parts[:-1] if parts else []
-        yield from (part.sql for part in whole)
+        yield from ((part.sql, None) for part in whole)
         last = parts[-1] if parts else None
         waiting = "" if last is None or last.sql == "_" else _from(waiting, last.line, last.column)
-    yield from (part.sql for part in split(waiting))
+    yield from ((part.sql, None) for part in split(waiting))
 
 
 def _from(text: str, line: int, column: int) -> str:
     return "".join(text.splitlines(keepends=True)[line - 1 :])[column - 1 :]
 
 
-def _from_json(line: str) -> str:
+def _from_json(line: str) -> tuple[str, Decimal | None]:
+    from keyhole.session.published import stated
+    from keyhole.transcript import ABSENT, Line
+
     try:
-        raw = json.loads(line)
-    except ValueError:
-        return line.strip()  # refused, with what is wrong
+        raw = json.loads(line, parse_float=Decimal)
+    except (ValueError, ArithmeticError):
+        return line.strip(), None  # refused, with what is wrong
     sql = raw.get("sql") if isinstance(raw, dict) else None
-    return sql if isinstance(sql, str) else line.strip()
+    if not isinstance(sql, str):
+        return line.strip(), None
+    return sql, None if raw.get("noise") else stated(Line(1, sql, raw.get("answer", ABSENT)))
 
 
 def text_of(verdict: Admission, explain: bool, instead: str | None = None) -> Iterator[str]:

@@ -61,7 +61,10 @@ def interval(query: Query, answer: Answer | None, radius: Fraction, *, sure: boo
         shown, off = Fraction(answer.value), answer.noise.scale + radius
         lo, hi = (shown, shown) if query.digits is None else around(query, shown, radius)
         return Interval(lo - off, hi + off, False, ROUNDED, 2 * _rounding_dust(query, radius, shown) + 2 * radius)
+    if answer.noise is not None and not answer.noise.bounded:
+        return Interval(None, None, False, NOISY)  # what is shown of a noisy number proves nothing of the true one
     if answer.noise is not None:
+        lo, hi = around_ends(query, lo, hi, radius)
         low, high = (None if lo is None else lo - radius), (None if hi is None else hi + radius)
         return Interval(low, high, False, NOISY, 2 * radius)
     if answer.value is None:  # its ends may be numbers that an engine printed

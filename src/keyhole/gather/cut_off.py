@@ -2,7 +2,8 @@
 
 Groups in the order of public keys (or of how many people they have) stand at places that everybody can work out. Those
 of equal rank may stand in any order, so that only all or none of them are sure. A group that is surely cut off tells
-nothing.
+nothing. Where a grouping set is written twice, each of its groups has two rows, one beside the other, and takes two
+places.
 """
 
 from __future__ import annotations
@@ -45,14 +46,16 @@ def certain(statement: Statement, roster: Roster, present: Collection[Named] | N
     shown: set[Named] = set()
     hidden: set[Named] = set()
     before = 0
-    end = len(ranked) if cut.shown is None else cut.skipped + cut.shown
+    times = 1 + len(statement.again)  # there is one set, so that each repeat is one of it
+    end = times * len(ranked) if cut.shown is None else cut.skipped + cut.shown
     for _, peers in groupby(ranked, key=lambda each: each[1]):
         alike = [group_of(key) for key, _ in peers]
-        first, last = before + 1, before + len(alike)
+        first, last = before + 1, before + times * len(alike)
         before = last
-        if cut.skipped < first and last <= end:
+        inside = max(0, min(last, end) - max(first, cut.skipped + 1) + 1)
+        if times * len(alike) - inside < times:  # fewer places are cut off than one of them has
             shown.update(alike)
-        elif last <= cut.skipped or end < first:
+        elif not inside:
             hidden.update(alike)
     return Certain(frozenset(shown), frozenset(hidden))
 

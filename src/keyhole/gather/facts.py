@@ -12,11 +12,12 @@ from keyhole.forms import Feature, Part
 from keyhole.gather.notes import Notes
 from keyhole.gather.totals import Totals
 from keyhole.knowledge import Fact, Knowledge
-from keyhole.predicate import IsNull, Predicate, conjunction, negation, quote_name
+from keyhole.predicate import Has, IsNull, Predicate, columns, conjunction, leaves, negation, quote_name
 from keyhole.query import Aggregate, Query, Term
-from keyhole.schema import Schema
+from keyhole.schema import Role, Schema
 from keyhole.sql import lower
 from keyhole.tables import Source
+from keyhole.tables.duckdb.fact_conditions import not_public
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,20 @@ def known_facts(knowledge: Knowledge, schema: Schema) -> tuple[KnownFact, ...]:
             where = lower(f"SELECT COUNT(*) FROM {quote_name(schema.table)} WHERE {fact.where}", schema).where
         except QueryError as error:
             raise ConfigError(f"fact {number}: {error.message}") from None
+        _of_public_columns(number, where, schema)
         column = schema.find(fact.column)
         nullable = column is not None and column.nullable
         present = conjunction(where, negation(IsNull(fact.column))) if nullable else where
         found.append(KnownFact(number, fact, where, present))
     return tuple(found)
+
+
+def _of_public_columns(number: int, where: Predicate, schema: Schema) -> None:
+    """Private values do not say of whom a fact speaks: atoms would be cut by the marks that stand for them."""
+    for name in sorted(columns(where)):
+        column = schema.find(name)
+        if column is not None and (column.secret or column.role is Role.HIDDEN):
+            raise ConfigError(not_public(number, column.name, "hidden" if column.role is Role.HIDDEN else "private"))
+    for leaf in leaves(where):
+        if isinstance(leaf, Has):
+            raise ConfigError(not_public(number, f"rows of {leaf.table}", "private"))

@@ -13,10 +13,11 @@ from keyhole.errors import DIFFERS, LogError, ParseError, QueryError, pass_on_in
 from keyhole.forms import private_leaves
 from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
+from keyhole.gather.union_rows import told_apart
 from keyhole.gather.whole_table import WholeTableReader
-from keyhole.predicate import Scalar, conjunction, disjunction, negation
+from keyhole.predicate import FALSE, Scalar, conjunction, disjunction, negation
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GROUPS, Aggregate, Query, Statement, Term
-from keyhole.reading import Spelling, Validator
+from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import CASELESS
@@ -27,6 +28,8 @@ from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Tran
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"
+DROPPED = "groups that are not shown may have been left out for their noise: nothing is read from their absence"
+_NOBODY = Query(Aggregate.SUM, (Term(None, FALSE),))
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 
 
@@ -135,7 +138,15 @@ def checked(lines: Sequence[Read], roster: Roster) -> list[Read]:
     for each in lines:
         mine = [] if each.unjudged or each.public else [next(reasons) for _ in each.statements]
         found.append(replace(each, unjudged=next(filter(None, mine), each.unjudged)))
-    return found
+    run = refusals([() if each.unjudged else each.statements for each in found], roster)
+    return [_likely(replace(each, unjudged=each.unjudged or why)) for each, why in zip(found, run, strict=True)]
+
+
+def _likely(each: Read) -> Read:
+    """With the engine that it looks like, where the engine refuses it."""
+    if not each.unjudged.startswith(FAILS):
+        return each
+    return replace(each, unjudged=each.unjudged + suspicion(each.line.sql, each.line.dialect))
 
 
 def expanded(
@@ -171,6 +182,8 @@ def expanded(
         entries.extend(found)
         if why:
             unjudged.append(Refusal(number, line.sql, why))
+        elif not found:  # it shows no row, whatever the private values are: judged, and told of nobody
+            entries.append(Entry(number, line.sql, _NOBODY, None))
     return Transcript(tuple(entries), tuple(refused), tuple(unjudged))
 
 
@@ -188,6 +201,8 @@ def _expanded(
     noise: Noise | None,
 ) -> tuple[list[Entry], str]:
     """The entries of all statements of one line, and why something of it is not judged (else empty)."""
+    if any(s.mixed for s in statements) and not told_apart(statements, roster):
+        statements = [replace(s, certainty=FINER, mixed=False) for s in statements]
     alone = len(statements) == 1 and statements[0].certainty != FINER
     if line.answer is not ABSENT and not alone:
         given = _of_each(line.answer, statements)
@@ -216,6 +231,8 @@ def _of_each(answer: Any, statements: Sequence[Statement]) -> list[Any]:
         return [answer, *([ABSENT] * (len(statements) - 1))]
     if any(s.certainty == FINER for s in statements):
         return [ABSENT] * len(statements)
+    if any(s.mixed for s in statements):
+        raise LogError("the answers of a UNION ALL with ORDER BY are not in the order of its SELECTs: ask one by one")
     if not isinstance(answer, list) or len(answer) != len(statements) or any(s.keys for s in statements):
         raise LogError("the answer of a UNION is a list with a number for each SELECT; of groups, ask them one by one")
     return answer
@@ -255,10 +272,13 @@ def _expand(
         why = found.open
         tells, present = bool(found.said or why or source is None), {group_of(key) for key in found.shown}
     elif grouped and (line.answer is not ABSENT or (source is not None and _hides(statement, roster))):
-        asked.extend(_absent(statement, shown, roster))
+        if law is not None and not law.bounded and line.answer is not ABSENT and _absent(statement, shown, roster):
+            why = DROPPED
+        else:
+            asked.extend(_absent(statement, shown, roster))
     if statement.certainty != IF_SHOWN or _hides(statement, roster):
         return [(q, a, statement.certainty) for q, a in asked], why
-    few = statement.limit is not None and len(shown) <= statement.limit
+    few = statement.limit is not None and len(shown) * (1 + len(statement.again)) <= statement.limit
     sure = Certain() if few or tells else certain(statement, roster, present)
     places = [(q, a, group_of(dict(q.key))) for q, a in asked]
     return [(q, a, "" if few or at in sure.shown else IF_SHOWN) for q, a, at in places if at not in sure.hidden], why

@@ -21,6 +21,7 @@ from keyhole.sql.clock import told
 from keyhole.sql.dialects import carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold
+from keyhole.sql.read import written_as
 from keyhole.sql.whole_table import whole_table
 from keyhole.tables import Roster, Source
 
@@ -52,13 +53,14 @@ class WholeTableReader:
         if self.source is not None and not answered:
             groups = by_row_groups(tree, self.roster.schema, self.source)
             if groups is not None:
-                return groups
+                return written_as(groups, carry.sql)
         if not _LOOKS.search(sql):
             raise refused
         told_more = with_thresholds(tree, self.roster.schema, self.source) if self.source is not None else None
         try:
             if told_more is None:
-                return tuple(_as_of(dialect, part) for part in self._opened(carry.sql, tree, refused))
+                found = self._opened(carry.sql, tree, refused)
+                return written_as((_as_of(dialect, part) for part in found), carry.sql)
             with_numbers = told_more.tree.sql(dialect="duckdb")
             found = self._opened(with_numbers, told_more.tree, None)
         except NotTold as why:
@@ -67,7 +69,8 @@ class WholeTableReader:
             if error is refused:
                 raise
             raise UnsupportedQuery(error.message, sql, refused.position) from None
-        return (*told_more.asked, *(replace(part, certainty=FINER) for part in found))
+        parts = (*told_more.asked, *(replace(part, certainty=FINER) for part in found))
+        return written_as(parts, carry.sql)
 
     def _opened(self, sql: str, tree: exp.Expr, refused: QueryError | None) -> tuple[Statement, ...]:
         """The statement with public columns for what looks at the whole table; `refused` if nothing does."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TextIO, TypeAlias
@@ -25,7 +27,8 @@ class LogLines:
 
     Bytes that are not UTF-8 come as lone surrogates, so that one line in another encoding does not hide the others:
     `readable` finds them. Of a file as much is read as there was when it was opened; a last line without an end in a
-    file that grew meanwhile is not given out: it is in `cut`.
+    file that grew meanwhile is not given out: it is in `cut`. If what was read is no longer there when the end is
+    reached, `LogError` is raised: what was read may be half of one state and half of another.
 
     >>> lines = LogLines.of_text("a\\nb")
     >>> list(lines), lines.number
@@ -52,7 +55,7 @@ class LogLines:
         """Of a file."""
         try:
             raw = path.open("rb")
-            size = path.stat().st_size
+            size = os.fstat(raw.fileno()).st_size
         except OSError as error:
             raise LogError(f"cannot read {path}: {error.strerror}") from None
         return cls(str(path), _text(io.BufferedReader(_Upto(raw, size), 1 << 20)), size=size, path=path)
@@ -91,9 +94,17 @@ class LogLines:
         return "".join(self)
 
     def _end(self) -> None:
-        """Close a file that is read; standard input is not ours to close."""
-        if self.path is not None:
-            self._stream.close()
+        """Close a file that is read, if it is one state; standard input is not ours to close."""
+        if self.path is None or self._stream.closed:
+            return
+        raw = getattr(getattr(self._stream, "buffer", None), "raw", None)
+        changed = isinstance(raw, _Upto) and raw.changed()
+        self._stream.close()
+        if changed:
+            raise LogError(
+                f"{self.path.name} changed while it was read, so nothing is said of it: wait until it is complete, or "
+                "give a copy"
+            )
 
     def _next(self) -> str:
         if self._stream.closed:
@@ -136,7 +147,8 @@ class _Upto(io.RawIOBase):
     """A file up to the size it had, however it grows meanwhile."""
 
     def __init__(self, raw: BinaryIO, size: int) -> None:
-        self._raw, self._left, self.read_so_far = raw, size, 0
+        self._raw, self._left, self.read_so_far, self._sum = raw, size, 0, 0
+        self._written = os.fstat(raw.fileno()).st_mtime_ns
 
     def readable(self) -> bool:
         return True
@@ -146,7 +158,21 @@ class _Upto(io.RawIOBase):
         count = self._raw.readinto(view) if self._left else 0  # type: ignore[attr-defined]
         self._left -= count
         self.read_so_far += count
+        self._sum = zlib.crc32(view[:count], self._sum)
         return int(count)
+
+    def changed(self) -> bool:
+        """Is what was read no longer there? What was added behind it does not count.
+
+        Cost: one system call; where the file was written to meanwhile, it is read once more.
+        """
+        if os.fstat(self._raw.fileno()).st_mtime_ns == self._written:
+            return False
+        self._raw.seek(0)
+        left, again = self.read_so_far + self._left, 0
+        while left and (part := self._raw.read(min(left, 1 << 20))):
+            left, again = left - len(part), zlib.crc32(part, again)
+        return bool(left) or again != self._sum
 
     def close(self) -> None:
         self._raw.close()

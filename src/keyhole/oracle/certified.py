@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keyhole.oracle.additivity import log_odds_against_sums
+from keyhole.oracle.additivity import ANSWERS, log_odds_against_sums
 from keyhole.oracle.base import ModelWarning, StreamAttack, YesNoOracle
 from keyhole.oracle.basis import principal_basis
 from keyhole.oracle.bisection import OnlineBisection
-from keyhole.oracle.calibration import Probe, calibrate, telling
+from keyhole.oracle.calibration import LEVELS, Probe, calibrate, telling
 from keyhole.oracle.edge import EdgeBisection
-from keyhole.oracle.learnt import Learnt, Prediction
+from keyhole.oracle.learnt import Learnt, Prediction, RestsOn
 from keyhole.oracle.likelihood_region import LikelihoodRegion
 from keyhole.oracle.line_search import independent
-from keyhole.oracle.measured import STICKY, sticks
+from keyhole.oracle.measured import AGAIN, MISFIT, STICKY, sticks
 from keyhole.oracle.newton import OneBitNewton
 from keyhole.oracle.noise import GaussianNoise, OracleNoise, UniformNoise
-from keyhole.oracle.recorded import BudgetReached
+from keyhole.oracle.recorded import BudgetReached, Recorded
 from keyhole.oracle.sequential import SequentialBisection
+from keyhole.oracle.silent import SUMS
 from keyhole.oracle.stated_range import refuted
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
@@ -46,7 +47,7 @@ def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: 
     region = LikelihoodRegion(space, law, delta=plan.delta / 2) if known else None
     session = _Asking(oracle, attack, region, notes, plan.delta)
     doubted = asking.stated and session.outside(asking)
-    doubted |= session.doubts(learning, checking)
+    doubted |= session.doubts(learning, checking) or MISFIT in notes
     apart = region is not None and (region.refuted or _apart(region, attack))
     if apart or (not doubted and _Certain(attack, region, asking, session.free, withdrawn=False).empty()):
         notes.append("nothing within the stated bounds explains the answers: the noise or the bounds are not as stated")
@@ -55,18 +56,25 @@ def learn_noisy(oracle: YesNoOracle, asking: Questions, law: OracleNoise, plan: 
         notes.append(f"the queries span {space.d} of {rows.shape[1]} dimensions: the rest of w is not seen")
     if distance > 0:
         notes.append(f"queries are up to {distance:.2g} of their norm off the basis; certificates allow for it")
-    sure = _Certain(attack, region, asking, session.free, withdrawn=doubted)
+    if doubted and isinstance(oracle, Recorded):
+        oracle.withdraw("its answers speak against what was stated")
+    if session.wanting and not doubted:
+        notes.append(f"not certified: {'; '.join(session.wanting)}")
+    sure = _Certain(attack, region, asking, session.free, withdrawn=doubted or bool(session.wanting))
     ends = sure.entries()
     estimate = attack.estimate()
-    kind = (
-        type(law).__name__.removesuffix("Noise").lower().replace("uniformbetween", "uniform, of an edge in an interval")
-    )
+    kind = _kind(law)
     return Learnt(
         np.clip(estimate, asking.lower, asking.upper) if space.d == space.D else estimate, *ends,
         type(attack).__name__, f"{kind}, standard deviation {law.std:.4g}", plan.noise == "auto", oracle.asked,
         len(rows) - session.done - session.checked, tuple(notes), space.d, sure.radius(), plan.delta,
-        tuple(sure.prediction(q) for q in asking.held_out),
+        tuple(sure.prediction(q) for q in asking.held_out), True, session.conditions(asking),
     )  # fmt: skip
+
+
+def _kind(law: OracleNoise) -> str:
+    name = type(law).__name__.removesuffix("Noise").lower()
+    return name.replace("uniformbetween", "uniform, of an edge in an interval")
 
 
 def _space(asking: Questions, basis: int, notes: list[str]) -> tuple[Subspace, float]:
@@ -105,16 +113,21 @@ class _Asking:
         self, oracle: YesNoOracle, attack: StreamAttack, region: LikelihoodRegion | None, notes: list[str], delta: float
     ) -> None:
         self._oracle, self._attack, self._region, self._notes, self._delta = oracle, attack, region, notes, delta
+        self._law = f"{_kind(attack.noise)}, independent and around 0, as stated"
         self.done = self.checked = 0
         self.free: EdgeFree | None = None
+        self.wanting: list[str] = []  # checks that the certificate rests on and that were not made
+        self._said = {"noise": "not checked", "sums": "not checked for this law of noise", "anew": "no query repeats"}
+        self._told = set[str]()  # what was checked with a result
         self._asked: list[tuple[int, float, int]] = []  # row, threshold, bit
 
     def outside(self, asking: Questions) -> bool:
         """Is the stated range refuted at its ends?"""
         try:
             wrong = refuted(self._oracle, asking.rows, asking.lower, asking.upper, self._attack.noise)
-        except BudgetReached:
-            return False  # the first query finds the budget reached as well, and that is said
+        except BudgetReached as reached:  # the first query finds it reached as well, and that is said
+            self.wanting.append(f"the check of the stated range at its ends was not made: {reached}")
+            return False
         if wrong:
             self._notes.append(
                 "an answer lies further outside the stated range than the noise reaches: --range or --noise is wrong, "
@@ -129,23 +142,46 @@ class _Asking:
             warnings.simplefilter("always", ModelWarning)
             try:
                 self._learn(learning)
-                doubted |= self._no_sums(learning)
-                if isinstance(self._attack, EdgeBisection):
-                    self._without_the_edge(self._attack, checking)
-                elif len(checking) >= 5:
-                    margins = None if self._region is None else self._region.margins
-                    probes = calibrate(self._attack, checking, self._oracle, margins)
-                    self.checked = len(checking)
-                    self._notes.append(f"{len(checking)} queries off centre {self._held_against(probes)}")
-                doubted |= self._sticky(learning)
             except BudgetReached as reached:
                 self._notes.append(str(reached))
+            doubted |= self._no_sums(learning)
+            before = self._oracle.asked
+            try:
+                self._check_noise(checking)
+                doubted |= self._sticky(learning)
+            except BudgetReached as reached:
+                self._notes += [] if str(reached) in self._notes else [str(reached)]
+                self.checked = self._oracle.asked - before if not self.checked else self.checked
+                missing = len(checking) - self.checked
+                if missing > 0:
+                    self.wanting.append(f"the check of the noise needs {missing} more answers (--calibrate 0: without)")
+                elif self._repeats(learning):
+                    self.wanting.append(f"the check for sticky answers needs {AGAIN} more answers")
         found = [str(w.message) for w in caught if issubclass(w.category, ModelWarning)]
         self._notes += found
         if isinstance(self._attack, EdgeBisection) and self.free is None:
-            self._notes.append("the edge was not checked: a box that rests on it to the last digit is not certified")
-            doubted = True
+            self.wanting.append("the edge was not checked, and a box rests on it to the last digit")
         return doubted or bool(found)
+
+    def _check_noise(self, checking: Floats) -> None:
+        if isinstance(self._attack, EdgeBisection):
+            self._without_the_edge(self._attack, checking)
+        elif len(checking) >= len(LEVELS):
+            margins = None if self._region is None else self._region.margins
+            probes = calibrate(self._attack, checking, self._oracle, margins)
+            self.checked = len(checking)
+            self._said["noise"] = f"{len(checking)} queries off centre {self._held_against(probes)}"
+            self._notes.append(self._said["noise"])
+
+    def conditions(self, asking: Questions) -> tuple[RestsOn, ...]:
+        """What the certificate rests on, and how far it was checked."""
+        known = asking.sums
+        return (
+            RestsOn(SUMS, known or "sums" in self._told, "the statement is one" if known else self._said["sums"]),
+            RestsOn(f"the noise is {self._law}", "noise" in self._told, self._said["noise"]),
+            RestsOn("noise is drawn anew for each answer", "anew" in self._told, self._said["anew"]),
+            RestsOn("the hidden numbers lie in the stated range", False, "held against a few answers at its ends"),
+        )
 
     def _without_the_edge(self, attack: EdgeBisection, checking: Floats) -> None:
         """What is certain for any edge: the learner's own box is lost where the edge is a little wrong."""
@@ -169,6 +205,7 @@ class _Asking:
         if not all(probe.believable for probe in probes):
             return "do not fit the stated noise"
         if telling(self._attack.noise, probes):
+            self._told.add("noise")
             return "fit the stated noise"
         return "are too few, or too little is certain yet, to tell the stated noise from twice or half of it"
 
@@ -194,6 +231,11 @@ class _Asking:
             return False
         at, thresholds, bits = (np.array(each) for each in zip(*self._asked, strict=True))
         odds = log_odds_against_sums(rows[at], thresholds, bits, self._attack.noise.std)
+        least = 2 * ANSWERS * (2 * rows.shape[1] + 1)
+        self._said["sums"] = f"not checked: {len(bits)} answers, and the check takes {least}"
+        if len(bits) >= least:
+            self._said["sums"] = "a model of averages and of noise off centre did no better; others are not looked for"
+            self._told.add("sums")
         if odds < NO_SUMS:
             return False
         self._notes.append(
@@ -204,13 +246,25 @@ class _Asking:
 
     def _sticky(self, rows: Floats) -> bool:
         """Sticky noise is harmless where no question is asked twice; else repeats were counted as news."""
-        if self.done < ENOUGH * self._attack.subspace.d or not sticks(
-            self._oracle, rows[0], self._attack.answer(rows[0])
-        ):
+        again, need = self._repeats(rows), ENOUGH * self._attack.subspace.d
+        if self.done < need:
+            if again:
+                self.wanting.append(
+                    f"{again} of the queries repeat others, and the check for sticky answers needs {need - self.done} "
+                    "more answers to begin"
+                )
             return False
-        again = len(rows) - len(np.unique(rows, axis=0))
+        if not sticks(self._oracle, rows[0], self._attack.answer(rows[0])):
+            self._told.add("anew")
+            self._said["anew"] = "answers to one question differ; noise that is drawn anew in part only goes unnoticed"
+            return False
         self._notes.append(f"{STICKY}; {again} of the queries repeat others" + ": nothing is certain" * (again > 0))
         return again > 0
+
+    def _repeats(self, rows: Floats) -> int:
+        """How many of the queries that were learnt from repeat others."""
+        at = [each for each, _, _ in self._asked]
+        return len(at) - len(np.unique(rows[at], axis=0)) if at else 0
 
 
 class _Certain:
@@ -267,6 +321,14 @@ class _Certain:
         """How far the estimate is from w at most, in the subspace."""
         if self._withdrawn:
             return math.inf
-        (x, y), c = self._box, self._attack.subspace.coordinates(self._attack.estimate())
-        by_box = float(np.linalg.norm(np.maximum(np.abs(x - c), np.abs(y - c))))
-        return by_box if self._region is None else min(by_box, self._region.radius(self._attack.estimate()))
+        space, estimate = self._attack.subspace, self._attack.estimate()
+        (x, y), c = self._box, space.coordinates(estimate)
+        found = float(np.linalg.norm(np.maximum(np.abs(x - c), np.abs(y - c))))
+        if self._region is not None:
+            found = min(found, self._region.radius(estimate))
+        lower, upper = self._asking.lower, self._asking.upper
+        corner = float(np.linalg.norm(np.maximum(np.abs(lower - estimate), np.abs(upper - estimate))))
+        low, high = self.entries()
+        if found >= corner and np.all(low <= lower) and np.all(high >= upper):
+            return math.inf  # no more than was stated
+        return min(found, corner)

@@ -7,14 +7,17 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 
 import numpy as np
+from sqlglot import exp
 
 from keyhole.errors import ConfigError, ModelError
 from keyhole.oracle.noise import OracleNoise
 from keyhole.oracle.tails import Floats
+from keyhole.oracle.targets import shape_of
 from keyhole.predicate import And, Comparison, Membership, Predicate
 from keyhole.query import Aggregate, Query, Threshold
 from keyhole.schema import Schema
 from keyhole.sql.lower import lower
+from keyhole.sql.parse import parse
 from keyhole.tables.base import Source
 
 SAMPLES = (0.5, 987654321.5)  # thresholds at which a statement is looked at: far apart, no condition takes both for one
@@ -60,6 +63,13 @@ def check_additive(statement: Callable[[float], str], schema: Schema, key: str, 
 name IN ({ids}), or COUNT(*) with conditions; of anything else entries are not what adds up
     """
     one, two = (lower(statement(at), schema).queries for at in SAMPLES)
+    _, select = parse(statement(SAMPLES[0]))
+    more = [word for word, part in select.args.items() if part and word not in ("expressions", "from_", "where")]
+    if more or len(list(select.find_all(exp.Select))) > 1:
+        raise ConfigError(
+            "--oracle: the statement is asked as SELECT, FROM and WHERE; leave out GROUP BY, HAVING, ORDER BY, LIMIT, "
+            "joins and subqueries: with them the answer is not that of the sum"
+        )
     fits = len(one) == len(two) == 1 and _tests(one[0], SAMPLES[0]) and _tests(two[0], SAMPLES[1])
     if not fits or one[0].terms != two[0].terms or not all(_of(t.where, key, set(ids)) for t in one[0].terms):
         raise ConfigError(
@@ -139,7 +149,9 @@ class DatabaseOracle:
         """Ask the database."""
         answer = self._ask(self.statement(q, threshold))
         if answer not in (0, 1):
-            raise ModelError(f"the database answered {answer!r}, not true or false: are there records, and no NULLs?")
+            raise ModelError(
+                f"the database answered with {shape_of(answer)}, not true or false: are there records, and no NULLs?"
+            )
         self.asked += 1
         return int(bool(answer))
 

@@ -17,14 +17,24 @@ class Prediction:
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class RestsOn:
+    """What a certificate rests on, whether it was `checked`, and how, or why not."""
+
+    claim: str
+    checked: bool
+    how: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Learnt:
     """What is known of the hidden vector: an estimate, a certified range for each entry, and how it was found.
 
     `low`, `high`, `radius` (the distance of the estimate from w within the span of the queries) and predictions hold
     together with probability 1 - `delta` if the noise is as stated and w lies in the stated bounds; where the noise was
-    measured (`measured`) they are as good as that; where no bounds were `stated` they rest on none. `radius`
-    is inf where nothing is certified. `skipped` queries were not asked; `span` dimensions were seen.
+    measured (`measured`) they are as good as that; where no bounds were `stated` they rest on none. `radius` is inf
+    where nothing is certified; else `conditions` are what it all rests on. `skipped` queries were not asked; `span`
+    dimensions were seen.
     """
 
     estimate: Floats
@@ -41,6 +51,7 @@ class Learnt:
     delta: float
     predictions: tuple[Prediction, ...] = ()
     stated: bool = True
+    conditions: tuple[RestsOn, ...] = ()
 
 
 def nothing_learnt(lower: Floats, upper: Floats, asked: int, skipped: int, why: str) -> Learnt:

@@ -9,6 +9,7 @@ import numpy as np
 
 from keyhole.errors import ModelError
 from keyhole.oracle.base import YesNoOracle
+from keyhole.oracle.entry_ranges import ROUNDING, entry_ranges
 from keyhole.oracle.recorded import BudgetReached
 from keyhole.oracle.tails import Floats
 
@@ -37,13 +38,21 @@ class Located:
 
 
 def line_search(
-    oracle: YesNoOracle, queries: Floats, lower: Floats, upper: Floats, *, resolution: float = 1e-6, stated: bool = True
+    oracle: YesNoOracle,
+    queries: Floats,
+    lower: Floats,
+    upper: Floats,
+    *,
+    resolution: float | Floats = 1e-6,
+    stated: bool = True,
+    clipped: bool = True,
 ) -> Located:
-    """Independent rows of `queries`, each bisected until its answer is known to `resolution`.
+    """Independent rows of `queries`, each bisected until its answer is known to `resolution` (one, or one a row).
 
     Guarantee, without noise: w lies in the box `low`, `high`. Cost: rank * (log2(range / resolution) + 3) answers.
-    An oracle that contradicts itself (noise, or w outside its bounds) is a `ModelError`. Both ends of each answer are
+    An oracle that contradicts itself (noise, or w outside its bounds) is a `ModelError`. Both ends of each answer were
     asked for, so entries in the span do not rest on the bounds; others do, and have none where bounds are not `stated`.
+    Where they are and `clipped`, ranges are cut at them. Rounding is allowed for (`entry_ranges`).
 
     >>> from keyhole.oracle.database import DatabaseOracle
     >>> class Exact:
@@ -55,31 +64,42 @@ def line_search(
     >>> found.asked, [round(float(v), 2) for v in found.estimate]
     (24, [0.25, 0.75])
     """
-    rows = independent(np.asarray(queries, dtype=np.float64))
-    if not resolution > 0 or not math.isfinite(resolution):
+    queries = np.asarray(queries, dtype=np.float64)
+    chosen = independent_at(queries)
+    rows, fine = queries[chosen], np.broadcast_to(np.asarray(resolution, dtype=np.float64), len(queries))[chosen]
+    if not np.all(fine > 0) or not np.all(np.isfinite(fine)):
         raise ModelError(f"the resolution is a positive number, got {resolution!r}")
     if rows.shape[1] != len(lower) or len(lower) != len(upper) or not np.all(lower <= upper):
         raise ModelError(f"queries of length {rows.shape[1]} need as many lower and upper bounds, lower <= upper")
     before, found, stopped = oracle.asked, list[tuple[float, float]](), ""
-    for q in rows:
+    for q, step in zip(rows, fine, strict=True):
         try:
-            found.append(_bisected(oracle, q, lower, upper, resolution))
+            found.append(_bisected(oracle, q, lower, upper, float(step)))
         except BudgetReached as reached:
             stopped = str(reached)
             break
     ends, rows = np.array(found).reshape(-1, 2), rows[: len(found)]
-    inverse = np.linalg.pinv(rows) if found else np.zeros((rows.shape[1], 0))
-    middle, half = ends.mean(axis=1), np.diff(ends, axis=1)[:, 0] / 2
+    inverse: Floats = np.asarray(np.linalg.pinv(rows) if found else np.zeros((rows.shape[1], 0)), dtype=np.float64)
+    inverse[np.abs(inverse) < 1e-13 * np.max(np.abs(inverse), axis=1, initial=0.0, keepdims=True)] = 0.0  # rounding
+    middle = ends.mean(axis=1)
+    half = np.maximum(ends[:, 1] - middle, middle - ends[:, 0])
     estimate = inverse @ middle
-    reach = np.abs(inverse) @ half + 1e-9 * (1 + np.abs(estimate))
-    seen = np.max(np.abs(inverse @ rows - np.eye(rows.shape[1])), axis=1) < 1e-9  # entries in the span
-    low, high = np.where(seen, estimate - reach, -math.inf), np.where(seen, estimate + reach, math.inf)
-    if stated:
+    reach = entry_ranges(rows, inverse, ends, np.maximum(np.abs(lower), np.abs(upper)) if stated else None)
+    low, high = np.nextafter(estimate - reach, -math.inf), np.nextafter(estimate + reach, math.inf)
+    if stated and clipped:
         low, high = within(low, high, lower, upper)
-    radius = float(np.linalg.norm(inverse, 2)) * float(np.linalg.norm(half)) * (1 + 1e-6) if found else math.inf
+    radius = _distance(rows, inverse, middle, half) if found else math.inf
     if not found:
         estimate = (np.asarray(lower, dtype=np.float64) + upper) / 2
     return Located(estimate, low, high, len(rows), oracle.asked - before, radius, stopped)
+
+
+def _distance(rows: Floats, inverse: Floats, middle: Floats, half: Floats) -> float:
+    """|| inverse (answers - middle) ||, and what rounding did to the inverse."""
+    size = float(np.linalg.norm(inverse, 2))
+    lost = 64 * rows.shape[1] * ROUNDING * size * float(np.linalg.norm(rows, 2)) * float(np.linalg.norm(middle))
+    spread = min(size * float(np.linalg.norm(half)), float(np.linalg.norm(np.abs(inverse) @ half)))
+    return float(spread * (1 + 1e-6) + size * lost)
 
 
 def within(low: Floats, high: Floats, lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
@@ -91,17 +111,20 @@ def within(low: Floats, high: Floats, lower: Floats, upper: Floats) -> tuple[Flo
 
 
 def _bisected(oracle: YesNoOracle, q: Floats, lower: Floats, upper: Floats, resolution: float) -> tuple[float, float]:
+    """Two thresholds that were asked: the answer is above the first and not above the second."""
     low = float(np.minimum(q * lower, q * upper).sum())
     high = float(np.maximum(q * lower, q * upper).sum())
+    first, last = low, high  # no answer says that it lies between these
     while high - low > resolution:
         middle = (low + high) / 2
         if not low < middle < high:
             break  # the last digit of a float
         low, high = (middle, high) if oracle.above(q, middle) else (low, middle)
     room = resolution / 2
+    below, beyond = (low - room if low == first else low), (high + room if high == last else high)
     if not oracle.above(q, low - room) or oracle.above(q, high + room):
         raise ModelError(CONTRADICTED)
-    return low, high
+    return below, beyond
 
 
 def independent(queries: Floats) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.stats import chi2
 
 from keyhole.errors import ModelError
 from keyhole.oracle.base import YesNoOracle
@@ -16,6 +17,7 @@ AGAIN = 12  # times one question is repeated to see whether its answers are draw
 SPREAD = 1e-9  # of the range: below this no noise is assumed
 WIDER = 1.2  # a measured deviation is off by a tenth or so, and too small a one makes certificates false
 STICKY = "answers to one question never differ: the noise is sticky, drawn once for each question"
+MISFIT = "the noise that was measured is not Gaussian (chance of a false alarm: 1e-4): nothing is certain"
 
 OUTSIDE = (
     "the hidden numbers lie outside their range: a query is always answered as it could not be for numbers in it; "
@@ -70,6 +72,10 @@ def _fitted(oracle: YesNoOracle, q: Floats, at: float, whole: float, notes: list
             loss = -float(np.sum(shares * np.log(p) + (1 - shares) * np.log(1 - p)))
             if loss < best:
                 best, found = loss, float(std)
+    inner = np.clip(shares, 1e-12, 1 - 1e-12)
+    least = -float(np.sum(shares * np.log(inner) + (1 - shares) * np.log(1 - inner)))
+    if 2 * PROBES * (best - least) > chi2.isf(1e-4, len(marks) - 2):
+        notes.append(MISFIT)
     notes.append(
         f"the noise was measured by {13 * PROBES} answers to one query: {found:.3g}; taken as Gaussian, a fifth wider"
     )

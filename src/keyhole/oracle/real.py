@@ -14,22 +14,19 @@ from keyhole.errors import ConfigError, ModelError
 from keyhole.oracle.base import YesNoOracle
 from keyhole.oracle.certified import learn_noisy
 from keyhole.oracle.edge import edge_of
-from keyhole.oracle.learnt import Learnt, Prediction, nothing_learnt
+from keyhole.oracle.learnt import Learnt, RestsOn, nothing_learnt
 from keyhole.oracle.levels import LevelNewton
-from keyhole.oracle.line_search import independent, independent_at, line_search, within
-from keyhole.oracle.measured import STICKY, measured_law
+from keyhole.oracle.line_search import independent
+from keyhole.oracle.measured import measured_law
 from keyhole.oracle.noise import GaussianNoise, LaplaceNoise, OracleNoise, TriangularNoise, UniformNoise
 from keyhole.oracle.recorded import BudgetReached, Recorded
-from keyhole.oracle.stated_range import ends, widened, without_range
+from keyhole.oracle.silent import SEARCH, learn_silent, predictions
+from keyhole.oracle.stated_range import uncertified, widened, without_range
 from keyhole.oracle.subspace import Subspace
 from keyhole.oracle.tails import Floats
 from keyhole.oracle.uniform_between import UniformBetween
 
-CHECKS = 8  # queries that are asked again when there seems to be no noise
-CHANGED = (
-    "other queries contradict what was found: nothing is certain. The target changed, or its answers are no sums of "
-    f"hidden numbers, or {STICKY}"
-)
+TWO_ANSWERS = "one query was answered above a threshold, and not above a lower one: the target changed, or has noise"
 LAWS: dict[str, Callable[[float], OracleNoise]] = {
     "gaussian": GaussianNoise,
     "uniform": UniformNoise,
@@ -124,7 +121,8 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = A
     used = rows[np.any(rows != 0, axis=1)]
     if not len(used):
         raise ModelError("every query is zero: it would ask nothing")
-    notes = [] if len(used) == len(rows) else [f"{len(rows) - len(used)} queries are zero and were not asked"]
+    zero = len(rows) - len(used)
+    notes = [f"{zero} queries are zero and were not asked"] if zero else []
     law = None if plan.noise == "auto" else parse_law(plan.noise)
     if law is not None and plan.learner is LearnerKind.EDGE:
         edge_of(law)
@@ -134,17 +132,17 @@ def learn_target(oracle: YesNoOracle, questions: Questions, plan: AskingPlan = A
         if plan.noise == "auto":
             law = measured_law(oracle, used, lower, upper, notes)
     except BudgetReached as reached:
-        nothing = nothing_learnt(lower, upper, oracle.asked, len(used), f"{reached} while the noise was measured")
+        nothing = nothing_learnt(lower, upper, oracle.asked, len(rows), f"{reached} while the noise was measured")
         return nothing if questions.stated else without_range(nothing, _unstated(lower, upper))
     asking = replace(questions, rows=used, lower=lower, upper=upper)
     if law is not None:
         if plan.levels > 2:
             raise ModelError("an oracle of several levels is learnt by `learn_levels`")
-        found = learn_noisy(oracle, asking, law, plan, notes)
+        found = _finished(oracle, learn_noisy(oracle, asking, law, plan, notes), asking, zero)
         return found if questions.stated else without_range(found, _unstated(lower, upper))
     if plan.learner is not LearnerKind.AUTO:
         notes.append(f"there is no noise: queries were bisected, not asked by --learner {plan.learner}")
-    return _without_noise(oracle, asking, tuple(notes))
+    return _finished(oracle, learn_silent(oracle, asking, tuple(notes)), asking, zero)
 
 
 def _unstated(lower: Floats, upper: Floats) -> str:
@@ -154,52 +152,24 @@ def _unstated(lower: Floats, upper: Floats) -> str:
     )
 
 
-def _without_noise(oracle: YesNoOracle, asking: Questions, notes: tuple[str, ...]) -> Learnt:
-    rows, lower, upper = asking.rows, asking.lower, asking.upper
-    resolution = 1e-6 * float(np.max(upper - lower)) * float(np.max(np.abs(rows)))
-    found = line_search(oracle, rows, lower, upper, resolution=resolution, stated=False)
-    if found.stopped:
-        notes = (*notes, f"{found.stopped} before all queries were bisected")
-    if found.span < rows.shape[1]:
-        which = "queries that were bisected" if found.stopped else "queries"
-        notes = (*notes, f"the {which} span {found.span} of {rows.shape[1]} dimensions: the rest of w is not seen")
-    low, high, radius = found.low, found.high, found.radius
-    first = independent_at(rows)
-    if len(first) == len(rows) and not asking.sums and not found.stopped:
-        notes = (*notes, "no query was left over to check that answers add up: that they do is taken as given")
-    if not found.stopped and _contradicted(oracle, rows, first, found.estimate, 100 * resolution):
-        notes = (*notes, CHANGED)
-        radius = math.inf
-        low, high = np.full(len(low), -math.inf), np.full(len(low), math.inf)
-    if asking.stated:
-        low, high = within(low, high, lower, upper)
-    return Learnt(
-        np.clip(found.estimate, low, high), low, high, "line search", "none", False, oracle.asked,
-        len(rows) - found.span, notes, found.span, radius, 0.0,
-        _predictions(asking.held_out, found.estimate, low, high), asking.stated,
-    )  # fmt: skip
-
-
-def _predictions(held_out: Floats, estimate: Floats, low: Floats, high: Floats) -> tuple[Prediction, ...]:
-    """Answers to queries that were not asked, from ranges of the entries."""
-    return tuple(Prediction(float(q @ estimate), *ends(q, low, high)) for q in held_out)
-
-
-def _contradicted(oracle: YesNoOracle, rows: Floats, first: list[int], estimate: Floats, room: float) -> bool:
-    """Do other queries than were bisected get other answers than the estimate gives? Those come last, and most count.
-
-    Noise drawn once a query shows itself so, and a target whose answers are no sums. Where a part of the answers is
-    from a record, what was bisected is asked again: the target may have changed since.
-    """
-    others = np.setdiff1d(np.arange(len(rows)), first)
-    wrong, resumed = False, isinstance(oracle, Recorded) and 0 < oracle.recalled < oracle.asked
-    try:
-        for at in (*[*first, *others][-CHECKS:], *(first if resumed else ())):
-            answer = float(rows[at] @ estimate)
-            wrong |= not oracle.above(rows[at], answer - room) or bool(oracle.above(rows[at], answer + room))
-    except BudgetReached:
-        pass
-    return wrong
+def _finished(oracle: YesNoOracle, found: Learnt, asking: Questions, zero: int) -> Learnt:
+    """Nothing is certified with a record that speaks against itself, or with which an attack was withdrawn."""
+    found = replace(found, skipped=found.skipped + zero)
+    if not isinstance(oracle, Recorded):
+        return found
+    if not oracle.withdrawn and found.method == SEARCH and oracle.contradicted():
+        oracle.withdraw(TWO_ANSWERS)
+    if oracle.withdrawn and math.isfinite(found.radius):
+        why = f"nothing is certified with these answers, now or later ({oracle.withdrawn})"
+        return uncertified(found, asking, why)
+    if oracle.resumed and found.conditions:
+        again = "both ends of each answer were asked again" if found.method == SEARCH else "answers are of several runs"
+        stays = RestsOn("the target has not changed since the first run", found.method == SEARCH, again)
+        found = replace(found, conditions=(*found.conditions, stays))
+    elif oracle.recalled and found.conditions:
+        stays = RestsOn("the target is as it was", False, "all answers are from the record, none was asked for now")
+        found = replace(found, conditions=(*found.conditions, stays))
+    return found
 
 
 def learn_levels(oracle: LevelOracle, questions: Questions, plan: AskingPlan) -> Learnt:
@@ -225,6 +195,6 @@ def learn_levels(oracle: LevelOracle, questions: Questions, plan: AskingPlan) ->
     estimate = attack.estimate()
     found = Learnt(
         estimate, lower, upper, f"{plan.levels}-level Newton", plan.noise, False, oracle.asked, len(rows) - done,
-        tuple(notes), space.d, math.inf, 0.0, _predictions(questions.held_out, estimate, lower, upper),
+        tuple(notes), space.d, math.inf, 0.0, predictions(questions.held_out, estimate, lower, upper),
     )  # fmt: skip
     return found if questions.stated else without_range(found, _unstated(lower, upper))

@@ -34,10 +34,14 @@ class BudgetReached(Exception):
 class Recorded:
     """A target that is asked at most `budget` times, `rate` times a second, five times where it fails.
 
-    `record` is JSONL, one {"target", "query", "threshold", "above"} an answer (with levels {"query", "thresholds",
-    "level"}), durable before it is given. The attack is deterministic, so after a crash it asks the same again: what is
-    in the record is read, and what follows is asked. An answer to another question than was asked, or of a target of
-    another name, is an error: the record belongs to another attack. `name` holds no password.
+    `record` is JSONL, one {"target", "asks", "query", "threshold", "above"} an answer (with levels {"query",
+    "thresholds", "level"}), durable before it is given. The attack is deterministic, so after a crash it asks the same
+    again: what is in the record is read, and what follows is asked. An answer to another question than was asked, of a
+    target of another name, or under other terms (`asks`, a digest of whose entries they are and of all that
+    decides the questions) is an error: the record belongs to another attack. `name` holds no password.
+
+    `resumed`: its answers are of more than one run; the first of a later one has "resumed" in its line. `withdrawn`:
+    why an attack with this record certified nothing, in a line of its own; no later attack with it may.
 
     Where `stop` says so (Ctrl-C was pressed) nothing more is asked. `waiting`: the target has the word; who interrupts
     then raises KeyboardInterrupt, else would wait with it.
@@ -49,14 +53,21 @@ class Recorded:
         record: Path | None,
         *,
         name: str = "",
+        asks: str = "",
         budget: int | None = None,
         rate: float | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._target, self._path, self._budget, self._rate = target, record, budget, rate
-        self._name, self._stop, self.waiting = name, stop, False
+        self._name, self._asks, self._stop, self.waiting = name, asks, stop, False
         self._file = None if record is None else _alone(record)
-        self._known: list[dict[str, Any]] = [] if record is None else self._recorded(record)
+        told = [] if record is None else self._recorded(record)
+        self.withdrawn = "; ".join(str(line["withdrawn"]) for line in told if "withdrawn" in line)
+        self._known = [line for line in told if "withdrawn" not in line]
+        self.resumed = any("resumed" in line for line in self._known)
+        self._answers = list[tuple[tuple[float, ...], float, int]]()  # query, threshold, yes or no
+        for line in self._known:
+            self._noted(line)
         self._last = 0.0
         self.asked = self.recalled = self.failed = 0
 
@@ -65,11 +76,48 @@ class Recorded:
         assert self._file is not None
         try:
             found = _read(record)
+            self._same_attack(found)
         except Exception:
             self.close()
             raise
         self._file.truncate(record.read_bytes().rfind(b"\n") + 1)
         return found
+
+    def _same_attack(self, lines: list[dict[str, Any]]) -> None:
+        """Every line is of this target, and was asked under these terms."""
+        for number, line in enumerate(lines, 1):
+            if line.get("target", "") != self._name:
+                raise ConfigError(
+                    f"{self._path}, line {number}: the record is of another target "
+                    f"({str(line.get('target', 'nobody said which'))[:80]}); give another --record"
+                )
+            if line.get("asks", "") != self._asks:
+                raise ConfigError(
+                    f"{self._path}, line {number}: the record is of another attack (other entries or their order, "
+                    "queries, range, noise, learner or checks): its answers would be given to others; "
+                    "give another --record"
+                )
+
+    def _noted(self, line: dict[str, Any]) -> None:
+        if "above" in line:
+            self._answers.append((tuple(line["query"]), line["threshold"], line["above"]))
+
+    def contradicted(self) -> bool:
+        """Is one query's answer above a threshold and not above a lower one, in what was asked or is in the record?
+
+        Answers without noise of a target that stays as it is never are. Cost: one pass.
+        """
+        above, below = dict[tuple[float, ...], float](), dict[tuple[float, ...], float]()
+        for q, at, yes in self._answers:
+            ends, pick = (above, max) if yes else (below, min)
+            ends[q] = pick(ends.get(q, at), at)
+        return any(q in below and at >= below[q] for q, at in above.items())
+
+    def withdraw(self, why: str) -> None:
+        """Write down that nothing may be certified with this record."""
+        if not self.withdrawn:
+            self.withdrawn = why
+            self._write({"withdrawn": why})
 
     def above(self, q: Floats, threshold: float) -> int:
         """The next answer: from the record, else from the target."""
@@ -89,11 +137,6 @@ class Recorded:
             raise BudgetReached(PRESSED)
         if self.asked < len(self._known):
             line = self._known[self.asked]
-            if line.get("target", "") != self._name:
-                raise ConfigError(
-                    f"{self._path}, line {self.asked + 1}: the record is of another target "
-                    f"({str(line.get('target', 'nobody said which'))[:80]}); give another --record"
-                )
             if {key: line.get(key) for key in question} != question or name not in line:
                 raise ConfigError(
                     f"{self._path}, line {self.asked + 1}: the record is of another attack (other queries, noise or "
@@ -105,13 +148,21 @@ class Recorded:
         if self._budget is not None and self.asked >= self._budget:
             raise BudgetReached("the budget was reached")
         said = self._asked_for(ask)
-        if self._file is not None:
-            of = {"target": self._name} if self._name else {}
-            self._file.write(json.dumps({**of, **question, name: said}) + "\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        line = {**question, name: said}
+        if self.recalled and self.recalled == self.asked:  # the first of this run, after others of an earlier one
+            line["resumed"] = self.resumed = True
+        self._write(line)
+        self._noted(line)
         self.asked += 1
         return said
+
+    def _write(self, line: dict[str, Any]) -> None:
+        if self._file is not None:
+            of = {"target": self._name} if self._name else {}
+            under = {"asks": self._asks} if self._asks else {}
+            self._file.write(json.dumps({**of, **under, **line}) + "\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     def _asked_for(self, ask: Callable[[], int]) -> int:
         """An answer, if nobody presses Ctrl-C meanwhile (an engine may turn that into an error of its own)."""
@@ -167,14 +218,22 @@ def _read(path: Path) -> list[dict[str, Any]]:
     for number, line in enumerate(lines[:-1], 1):
         try:
             said = json.loads(line)
+            if isinstance(said.get("withdrawn"), str):
+                found.append(said)
+                continue
             answer = said["above"] if "above" in said else said["level"]
             most = 1 if "above" in said else len(said["thresholds"])
-            if type(answer) is not int or not 0 <= answer <= most or not isinstance(said["query"], list):
+            if type(answer) is not int or not 0 <= answer <= most or not _of_numbers(said):
                 raise ValueError(answer)
             found.append(said)
-        except (ValueError, KeyError, TypeError):
-            raise ModelError(f"{path}, line {number} is not an answer that was recorded: {line[:60]!r}") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ModelError(f"{path}, line {number} is not an answer that was recorded") from None
     return found
+
+
+def _of_numbers(said: dict[str, Any]) -> bool:
+    at = [said["threshold"]] if "above" in said else said["thresholds"]
+    return isinstance(said["query"], list) and all(type(v) in (int, float) for v in (*said["query"], *at))
 
 
 def _alone(path: Path) -> TextIO:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from keyhole.oracle.learnt import Learnt, Prediction
 from keyhole.oracle.line_search import independent
 from keyhole.oracle.noise import OracleNoise
 from keyhole.oracle.tails import Floats
+
+if TYPE_CHECKING:
+    from keyhole.oracle.real import Questions
 
 WIDEST = 2.0**100  # a secret beyond this is none: the target always says the same
 BEYOND = 1e-9  # chance that the noise of one answer reaches further than `reach`
@@ -80,4 +84,22 @@ def without_range(found: Learnt, why: str) -> Learnt:
         notes=(*found.notes, why),
         predictions=tuple(Prediction(one.answer, -math.inf, math.inf) for one in found.predictions),
         stated=False,
+        conditions=(),
+    )
+
+
+def uncertified(found: Learnt, asking: Questions, why: str) -> Learnt:
+    """The same estimate, and nothing certain: the stated bounds, or none where nobody stated any."""
+    unknown = np.full(len(found.low), math.inf)
+    low, high = (asking.lower, asking.upper) if asking.stated else (-unknown, unknown)
+    told = zip(asking.held_out, found.predictions, strict=True)
+    return replace(
+        found,
+        estimate=np.clip(found.estimate, low, high),
+        low=low,
+        high=high,
+        radius=math.inf,
+        notes=(*found.notes, why),
+        predictions=tuple(Prediction(one.answer, *ends(q, low, high)) for q, one in told),
+        conditions=(),
     )

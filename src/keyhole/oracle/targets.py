@@ -8,6 +8,7 @@ import http.client
 import importlib
 import json
 import math
+import re
 import sys
 import urllib.error
 import urllib.parse
@@ -37,6 +38,10 @@ class Levelled(Protocol):
         """0 to len(thresholds)."""
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
 class _Stay(urllib.request.HTTPRedirectHandler):
     """Follows nowhere: a question that is posted would be sent on without its body, and what came back be no answer."""
 
@@ -49,10 +54,12 @@ class HttpTarget:
 
     A failing connection, a time-out and the statuses 429 and 5xx are `TargetDown` (ask again); any other answer that is
     not yes or no is an error, never "no". `user:password@` is sent as basic authentication. `name` is the address as it
-    may be shown and recorded: without it, and with a digest for what follows the question mark.
+    may be shown and recorded: with the user (another user may be told another thing) and no password, and with a digest
+    for what follows the question mark and for a user without a password, which may be a key. An '@' after the host is
+    refused: before it may stand a password.
 
     >>> HttpTarget("http://ann:secret@example.org:8000/above?key=12").name
-    'http://example.org:8000/above?sha256=3e2348dea45b'
+    'http://ann@example.org:8000/above?sha256=3e2348dea45b'
     """
 
     def __init__(self, url: str) -> None:
@@ -62,12 +69,15 @@ class HttpTarget:
             host, _ = parts.hostname, parts.port
         except ValueError:
             host = None
-        if not host or any(letter <= " " or letter == "\x7f" for letter in url):
+        astray = host and "@" in parts.path + parts.query + parts.fragment
+        if not host or astray or any(letter <= " " or letter == "\x7f" for letter in url):
             raise ConfigError("--oracle: that is no web address; write http://HOST:PORT/PATH, other characters as %XX")
         who, _, netloc = parts.netloc.rpartition("@")
         self._url = urllib.parse.urlunsplit((parts.scheme, netloc, parts.path, parts.query, ""))
-        told = f"sha256={hashlib.sha256(parts.query.encode()).hexdigest()[:12]}" if parts.query else ""
-        self.name = urllib.parse.urlunsplit((parts.scheme, netloc, parts.path, told, ""))
+        told = f"sha256={_digest(parts.query)}" if parts.query else ""
+        user, colon, _ = who.partition(":")
+        shown = f"{user if colon else 'sha256-' + _digest(user)}@{netloc}" if user else netloc
+        self.name = urllib.parse.urlunsplit((parts.scheme, shown, parts.path, told, ""))
         self._headers = {"Content-Type": "application/json"}
         if who:
             pair = base64.b64encode(urllib.parse.unquote_to_bytes(who)).decode()
@@ -117,8 +127,12 @@ class FunctionTarget:
             sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it
         try:
             found = getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise ConfigError(f"--oracle {name}: {error}") from None
+        except ModuleNotFoundError as error:  # its text may be the module's own: what is missing is a name
+            raise ConfigError(f"--oracle {name}: no module named {error.name!r} is found from here") from None
+        except AttributeError:
+            raise ConfigError(f"--oracle {name}: the module {module} has no {attribute}") from None
+        except Exception as error:
+            raise ConfigError(f"--oracle {name}: {module} cannot be imported ({type(error).__name__})") from None
         if not callable(found):
             raise ConfigError(f"--oracle {name} is not a function of a query and a threshold")
         self._function: Callable[[Floats, float | Floats], object] = found
@@ -136,9 +150,9 @@ class FunctionTarget:
         try:
             said = self._function(q, at)
         except (ConnectionError, TimeoutError) as error:
-            raise TargetDown(f"{self.name}: {error}") from None
-        except Exception as error:
-            raise ConfigError(f"{self.name} failed: {type(error).__name__}: {error}") from error
+            raise TargetDown(f"{self.name}: {type(error).__name__}") from None
+        except Exception as error:  # its text may hold anything, a password or an answer: it is not repeated
+            raise ConfigError(f"{self.name} failed: {type(error).__name__}") from None
         self.asked += 1
         return said
 
@@ -184,7 +198,16 @@ def bit(said: object, whose: str) -> int:
         return 1
     if word in NO:
         return 0
-    raise ModelError(f"{whose} answered {str(said)[:60]!r}, which is neither yes nor no")
+    raise ModelError(f"{whose} answered with {shape_of(said)}, which is neither yes nor no")
+
+
+def shape_of(said: object) -> str:
+    """What an answer is like, without a word of it: it may be the secret.
+
+    >>> shape_of("Ann earns 51,000"), shape_of(None)
+    ('a str of 16 characters', 'a NoneType of 4 characters')
+    """
+    return f"a {type(said).__name__} of {len(str(said))} characters"
 
 
 def a_level(said: object, most: int, whose: str) -> int:
@@ -194,7 +217,7 @@ def a_level(said: object, most: int, whose: str) -> int:
     2
     """
     if isinstance(said, bool) or not isinstance(said, int | np.integer) or not 0 <= said <= most:
-        raise ModelError(f"{whose} answered {str(said)[:60]!r}, which is no level from 0 to {most}")
+        raise ModelError(f"{whose} answered with {shape_of(said)}, which is no level from 0 to {most}")
     return int(said)
 
 
@@ -204,6 +227,7 @@ def target_of(text: str) -> HttpTarget | FunctionTarget:
         return HttpTarget(text)
     if "://" in text:  # may hold a password: not repeated
         raise ConfigError("--oracle: a web address begins with http:// or https://")
-    if ":" in text:
+    if re.fullmatch(r"[^\W\d][\w.]*:[^\W\d]\w*", text):
         return FunctionTarget(text)
-    raise ConfigError(f"--oracle {text!r} is not http://..., a SELECT, or module:function")
+    shown = f" {text!r}" if re.fullmatch(r"[\w.]+", text) else ""  # a mistyped address may hold a password
+    raise ConfigError(f"--oracle{shown} is not http://..., a SELECT, or module:function")

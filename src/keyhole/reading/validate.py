@@ -8,7 +8,6 @@ and NULL against 0. What differs is not judged. The check depends on the text an
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +24,7 @@ from keyhole.meaning import OVER_ZERO, rounds
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate, Statement
 from keyhole.reading.answers import FREE, FormAnswer, rows_of
+from keyhole.reading.as_written import ROWS, refusal
 from keyhole.reading.filled import Filled, Placed
 from keyhole.reading.keys import KeysThereAndBack
 from keyhole.reading.records import made_up_rows, with_keys_of_their_own
@@ -33,15 +33,6 @@ from keyhole.reading.trial import Trial, partly, secrets
 from keyhole.schema import Role, Schema
 from keyhole.tables import AsWritten, Filling, ProbeTable, Roster
 
-FAILS = "the engine refuses to run it as it is written"
-RESERVED = """
-ALL AND ANY ARRAY AS ASC BOTH CASE CAST CHECK COLLATE COLUMN CONSTRAINT CREATE DEFAULT DESC DISTINCT DO ELSE END EXCEPT
-FALSE FETCH FOR FOREIGN FROM GRANT GROUP HAVING IN INTERSECT INTO LATERAL LIMIT NOT NULL OFFSET ON ONLY OR ORDER PRIMARY
-QUALIFY REFERENCES RETURNING SELECT SOME TABLE THEN TO TRUE UNION UNIQUE USING WHEN WHERE WINDOW WITH
-"""
-MANY_LINKS = 200  # queries in WITH, or in parentheses, from which on the engine may give up
-_LINK = re.compile(r"\(\s*SELECT\b", re.IGNORECASE)
-ROWS = 40  # a made-up table has at least so many
 BATCH = 250  # statements that share a made-up table
 REMEMBERED = 100_000
 
@@ -170,23 +161,9 @@ def _distinct(statement: Statement) -> bool:
     return "distinct" in statement.text.lower()
 
 
-def _fails(sql: str) -> str:
-    """The engine's refusal, with its likely cause: a table that is called as a word of SQL, or too long a chain."""
-    links = len(_LINK.findall(sql))
-    if links > MANY_LINKS:
-        return (
-            f"the engine gives up on it: it has {links:,} queries that read from one another, and some hundreds are "
-            "the most; write it as fewer of them, or put the first ones into --view"
-        )
-    word = re.search(r"\b(?:from|join)\s+([a-z]+)\b", sql, re.IGNORECASE)
-    if word is None or word[1].upper() not in RESERVED.split():
-        return FAILS
-    return f'{FAILS}: {word[1]} is a word of SQL, so write "{word[1]}" for a table of that name'
-
-
 def _reason(trial: Trial, rows: Sequence[Sequence[Any]] | None, filled: Filled) -> str:
     if rows is None:
-        return _fails(trial.statement.text)
+        return refusal(trial.statement.text)
     try:
         claimed = rows_of(trial, filled)
     except Exception as error:  # whatever our side trips over, the statement was not checked

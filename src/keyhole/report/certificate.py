@@ -104,7 +104,8 @@ class Certifier:
         if query.key:
             found["key"] = dict(query.key)
         said = entry.answer
-        if said is not None and said.noise is not None and said.noise.bounded and query.test is None:
+        number = said is not None and isinstance(said.value, Decimal)  # two ends are as far apart already
+        if number and said is not None and said.noise is not None and said.noise.bounded and query.test is None:
             found["noise"] = said.noise.scale
         if said is not None and isinstance(said.value, Decimal) and said.lo is not None and said.lo == said.hi:
             found |= {} if said.lo == said.value else {"exactly": said.lo}

@@ -46,6 +46,7 @@ def redacted(verdict: Plain, what: Withheld, people: dict[int, int] | None = Non
 
     return replace(
         verdict,
+        promise=_masked_gap(verdict.promise, verdict.gap) if everything else verdict.promise,
         gap=_masked(verdict.gap) if everything else verdict.gap,
         source=replace(verdict.source, table=TABLE_NAME, version=None) if everything else verdict.source,
         priors={name: Prior() for name in verdict.priors} if everything else verdict.priors,
@@ -141,8 +142,8 @@ class _Withholder:
         return shape_of(text, self._names) if self._everything else text
 
     def _cited(self, cited: Cited) -> Cited:
-        key = () if self._everything else cited.key
-        return Cited(cited.number, Fraction(1), None, cited.fact, self.sql(cited.sql), key)
+        # no key: it may be the value of a private column, under whatever alias
+        return Cited(cited.number, Fraction(1), None, cited.fact, self.sql(cited.sql))
 
     def _person(self, row: int) -> int:
         return self._people.setdefault(row, len(self._people) + 1)
@@ -155,6 +156,15 @@ def _nameless(record: Record, number: int) -> Record:
 def _contradiction(found: Contradiction) -> Contradiction:
     named = ", ".join(f"Q{q}" if q[:1].isdigit() else q for q in found.queries)
     return replace(found, reason=f"{named} cannot all be true")
+
+
+def _masked_gap(promise: str, gap: str) -> str:
+    """The promise with its reason masked; the words before it are our own.
+
+    >>> _masked_gap("sound, but pay has '7'", "pay has '7'")
+    'sound, but pay has …'
+    """
+    return promise.removesuffix(gap) + _masked(gap) if gap and promise.endswith(gap) else promise
 
 
 def _masked(said: str) -> str:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from keyhole.audit.base import name_of, query_order
 from keyhole.knowledge import Prior
 from keyhole.report.added_up import added_up
+from keyhole.report.as_given import as_given
 from keyhole.report.completion import completed
 from keyhole.report.digits import digits
 from keyhole.report.likewise import likewise, told_once
@@ -60,6 +61,8 @@ def arithmetic(case: Case) -> str:
     argument = case.argument
     if not argument.steps or argument.rule or argument.ends or case.value is None or argument.holds is not None:
         return ""
+    if blurred := [given for step in _added_first(argument) if (given := as_given(step.cited))]:
+        return f"{'; '.join(blurred)}; {case.column} can have no other value there"
     parts = []
     for step in _added_first(argument):
         value = step.cited.value
@@ -79,12 +82,12 @@ def range_sentence(end: EndArgument, case: Case, who: str) -> str:
     steps = sorted(end.steps, key=lambda step: step.weight < 0)
     said = added_up([(step.weight, step.cited.name) for step in steps], end.constant)
     values = [(step.weight, step.cited.value) for step in steps]
-    if values and all(value is not None for _, value in values):
+    blurred = [given for step in steps if (given := as_given(step.cited))]
+    if values and not blurred and all(value is not None for _, value in values):
         told = sum((w * Fraction(v) for w, v in values if v is not None), end.constant)
         said += f" = {_number(told)}"
-    ends = {step.cited.number: step.cited.replayed.get("ends") for step in steps}
-    blurred = [f"{_named(q)} lies in [{_end(e[0], '-∞')}, {_end(e[1], '∞')}]" for q, e in ends.items() if e is not None]
-    clauses = [said, *blurred, *(_bound_clause(each, who) for each in end.bounds)]
+    plain = bool(blurred) and len(steps) == 1 and steps[0].weight == 1 and not end.constant
+    clauses = [*([] if plain else [said]), *blurred, *(_bound_clause(each, who) for each in end.bounds)]
     word = "at most" if end.side == "hi" else "at least"
     whose = f"{case.who}'s {case.column}{case.place}" if who == case.named else f"{case.column} of {who}"
     return f"{'; '.join(clauses)}; so {whose} is {word} {_number(end.end)}."
@@ -114,10 +117,6 @@ def _bound_clause(each: Bounding, subject: str) -> str:
 
 def _number(value: Fraction) -> str:
     return digits(simplest_decimal(value, value))
-
-
-def _end(text: str | None, infinite: str) -> str:
-    return infinite if text is None else _number(Fraction(text))
 
 
 def without_value(case: Case) -> str:
@@ -220,7 +219,9 @@ def legend(cases: Sequence[Case]) -> Iterator[str]:
         rest = ["any other value"] if "besides" in cited.replayed else []
         key = ", ".join([*(f"{k} = {v}" for k, v in cited.key), *rest])
         value = cited.answer.value if cited.answer is not None else None
-        said = "" if value is None else f"  → {_trim(value)}"
+        noise = cited.answer.noise if cited.answer is not None else None
+        error = f" ± {_number(noise.scale)}" if noise is not None and noise.bounded and noise.scale else ""
+        said = "" if value is None else f"  → {_trim(value)}{error}"
         yield f"Q{q}: {short(cited.sql, 4 * WIDTH)}{f' [{key}]' if key else ''}{said}"
 
 

@@ -74,6 +74,7 @@ class Audited:
     ) -> None:
         self.book, self.auditor, self._columns, self._source = book, auditor, columns, source
         self._explain, self._facts = explain, frozenset(facts)
+        self.elsewhere: Decimal | None = None  # what is answered elsewhere to what is asked now
         self._epoch, self._spelling = book.state.epoch, Spelling(auditor.roster)
         assert book.state.last is not None
         self._upto, self._mark = book.state.last.seq, book.state.last.hash  # what the auditor accounts for
@@ -163,9 +164,15 @@ class Audited:
         """Read the answer, if it is given here, and write it down with what it tells."""
         assert asked.statement is not None
         said = self._said
-        answer = None if self._source is None else exact(asked.statement, self._source)
+        answer = self.needed(asked, self.elsewhere) if self._source is None else exact(asked.statement, self._source)
         entry = self.write(Mark.ANSWER, asked, answer, analyst)
         return replace(self._reply(asked, answer, said.reason, entry.seq, entry.hash), admission=said)
+
+    def needed(self, asked: Heard, answer: Decimal | None) -> Exact | None:
+        """An answer that was given elsewhere, where later decisions need it; any other is not kept."""
+        if answer is None or asked.statement is None or not self.auditor.decided_by_answers(asked.statement):
+            return None
+        return (({}, (answer,)),)
 
     def write(
         self,

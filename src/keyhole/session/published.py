@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 
+from keyhole.audit.minmax import ANSWERED
 from keyhole.book import Mark
 from keyhole.errors import QueryError
 from keyhole.session.audited import Audited, past
@@ -19,7 +21,7 @@ def unaccounted(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusa
         if line.sql in known:
             continue
         read = carried(line.sql, line.dialect, policy.auditor.roster.schema)
-        why = read.reason or (policy.auditor.objection(read.sql) if read.sql not in known else None)
+        why = read.reason or (_objection(policy, read.sql, line) if read.sql not in known else None)
         if why:
             found.append(Refusal(str(line.number), line.sql, why))
     return tuple(found)
@@ -44,11 +46,34 @@ def publish(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal] =
             try:
                 if read.reason:
                     raise QueryError(read.reason, line.sql)
-                policy.take(read.sql)
+                policy.take(read.sql, policy.needed(policy.read(read.sql), stated(line)))
             except QueryError as error:
                 left.append(policy.unjudged(line.sql, str(error)))
         left += [policy.unjudged(r.sql, r.error) for r in refused if r.sql not in known]
     return tuple(left)
+
+
+def _objection(policy: Audited, sql: str, line: Line) -> str | None:
+    """Why a verdict could not account for it: besides what it is, that later decisions need its answer."""
+    why = policy.auditor.objection(sql)
+    if why is not None:
+        return why
+    asked = policy.read(sql).statement
+    if asked is None or not policy.auditor.decided_by_answers(asked) or stated(line) is not None:
+        return None
+    return f"its answer is not in the log: {ANSWERED}"
+
+
+def stated(line: Line) -> Decimal | None:
+    """The one exact number that a line of a log carries as its answer.
+
+    >>> stated(Line(1, "SELECT MAX(x) FROM t", 9)), stated(Line(1, "SELECT MAX(x) FROM t"))
+    (Decimal('9'), None)
+    """
+    if line.noise is not None or isinstance(line.answer, bool) or not isinstance(line.answer, int | float | Decimal):
+        return None
+    found = Decimal(str(line.answer))
+    return found if found.is_finite() else None
 
 
 def accept(policy: Audited) -> None:

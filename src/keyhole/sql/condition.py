@@ -37,6 +37,7 @@ from keyhole.sql.constants import NotConstant, Value, coerce, to_decimal
 from keyhole.sql.exists import exists, in_query, refuse_null
 from keyhole.sql.expression import Public
 from keyhole.sql.functions import CONDITIONS, REFUSED
+from keyhole.sql.listed_text import constant_of, listed_text
 from keyhole.sql.names import Derived, Scope
 from keyhole.sql.public import PublicReader
 
@@ -97,6 +98,8 @@ class ConditionReader(PublicReader):
             found = self.scope.resolve(node)
             if isinstance(found, Derived):
                 return self.within(found.scope).condition(found.node)
+            if found.listed is not None and found.listed.type == "BOOLEAN":
+                return Comparison(found.name, "=", listed_text(found, "=", True, node, self.source))
             if found.kind is not Kind.BOOLEAN:
                 raise self.refuse(f"{found.name} is {found.kind.value}, not true or false: compare it", node)
             return Comparison(found.name, "=", True)
@@ -140,7 +143,7 @@ class ConditionReader(PublicReader):
                 return self.within(found.scope)._against(bare(found.node), operator, value, right)
             if value is None:
                 return NULL
-            return comparison(found, operator, coerce(value, found.kind, found.name, right, self.source))
+            return comparison(found, operator, constant_of(found, operator, value, right, self.source))
         if isinstance(left, exp.AggFunc | exp.Filter):
             raise self.unknown(left)
         if isinstance(value, bool) and isinstance(left, CONDITIONS):
@@ -246,10 +249,9 @@ class ConditionReader(PublicReader):
         found = self.scope.resolve(left) if isinstance(left, exp.Column) else self.public(left)
         if isinstance(found, Derived):
             return disjunction(*(self.compare(node.this, "=", i, node) for i in items))
-        name = found.name if isinstance(found, Column) else "this expression"
         listed = tuple(
             dict.fromkeys(
-                coerce(value, found.kind, name, item, self.source)  # type: ignore[arg-type]
+                constant_of(found, "=", value, item, self.source)  # type: ignore[arg-type]
                 for item, value in zip(items, values, strict=True)
                 if value is not None
             )
@@ -274,6 +276,8 @@ class ConditionReader(PublicReader):
         if "\\" in pattern:
             raise self.refuse("a backslash in a LIKE pattern means different things to different engines", node)
         if isinstance(left, exp.Column) and isinstance(found := self.scope.resolve(left), Column):
+            if found.listed is not None:
+                listed_text(found, "LIKE", pattern, left, self.source)
             if found.kind is not Kind.TEXT:
                 raise self.refuse(f"LIKE takes text, and {found.name} is {found.kind.value}", left)
             return wrap(Like(found.name, pattern, fold))

@@ -21,6 +21,7 @@ from keyhole.sql.postgres import PostgresTranslator
 from keyhole.sql.sorts import Differs
 from keyhole.sql.sqlite import SqliteTranslator
 from keyhole.sql.translate import Translator
+from keyhole.sql.tsql import plainly
 
 TRANSLATORS: dict[Dialect, type[Translator]] = {
     Dialect.POSTGRES: PostgresTranslator,
@@ -127,7 +128,9 @@ def _tree(sql: str, dialect: str) -> exp.Expr | None:
         found = sqlglot.parse(sql, read=dialect)
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return None
-    return found[0] if len(found) == 1 and isinstance(found[0], exp.Expr) else None
+    if len(found) != 1 or not isinstance(found[0], exp.Expr):
+        return None
+    return plainly(found[0]) if dialect == Dialect.TSQL else found[0]
 
 
 def _meaning(tree: exp.Expr) -> exp.Expr:

@@ -133,10 +133,12 @@ REFUSED: dict[type[exp.Expr], str] = {
     exp.Parameter: "a parameter has no value here: write the value",
     exp.Rand: "RANDOM() gives another value each time: write a number",
     exp.Uuid: "UUID() gives another value each time: write the value",
-    exp.CurrentDate: "today's date changes: write the date, DATE '2020-01-31'",
-    exp.CurrentTimestamp: "the current time changes: write it, TIMESTAMP '2020-01-31 12:00:00'",
+    exp.CurrentDate: "today's date changes: say when it ran with --now, or write the date, DATE '2020-01-31'",
+    exp.CurrentTimestamp: (
+        "the current time changes: say when it ran with --now, or write it, TIMESTAMP '2020-01-31 12:00:00'"
+    ),
     exp.CurrentTime: "the current time changes: write it",
-    exp.CurrentDatetime: "the current time changes: write it",
+    exp.CurrentDatetime: "the current time changes: say when it ran with --now, or write it",
     exp.Interval: "intervals are not computed here: write the resulting date, DATE '2020-01-31'",
     exp.Glob: "GLOB is not judged: use LIKE",
     exp.Escape: "LIKE with ESCAPE is not judged: use a pattern without it",

@@ -45,7 +45,7 @@ def has_joins(select: exp.Select, schema: Schema) -> bool:
     return schema.several and (first or bool(select.args.get("joins")))
 
 
-def related_names(select: exp.Select, schema: Schema) -> tuple[tuple[tuple[str, ...], str], ...]:
+def related_names(select: exp.Query, schema: Schema) -> tuple[tuple[tuple[str, ...], str], ...]:
     """The other tables that a statement names: (name as written, name as declared)."""
     found: dict[tuple[str, ...], str] = {}
     for table in select.find_all(exp.Table):

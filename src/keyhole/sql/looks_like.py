@@ -18,19 +18,19 @@ _FUNCTIONS = {  # that only one of the engines has
     Dialect.TRINO: "DATE_PARSE|APPROX_DISTINCT|FORMAT_DATETIME",
     Dialect.SQLITE: "JULIANDAY|TOTAL",
 }
-_TELLS: tuple[tuple[Dialect, re.Pattern[str], str], ...] = (  # by what, outside of texts and comments; how it is shown
+_TELLS: tuple[
+    tuple[Dialect, re.Pattern[str], str], ...
+] = (  # by what, outside of texts and comments; how it is shown, if not itself
     (Dialect.TSQL, re.compile(r"\bSELECT\s+(?:DISTINCT\s+)?TOP\s*\(?\s*\d", _I), "TOP"),
     (Dialect.TSQL, re.compile(r"(?<![\w\])'\"])\[[A-Za-z_][\w ]*\]"), "[names] in brackets"),
-    (Dialect.TSQL, re.compile(r"\bWITH\s*\(\s*NOLOCK\s*\)", _I), "NOLOCK"),
+    (Dialect.TSQL, re.compile(r"\bWITH\s*\(\s*(?:NOLOCK|READPAST|INDEX|FORCESEEK|\w+LOCKX?)\b", _I), "WITH (NOLOCK)"),
     (Dialect.BIGQUERY, re.compile(r"`[\w-]+\.[\w-]+(?:\.[\w-]+)?`"), "`project.dataset.table`"),
     (Dialect.MYSQL, re.compile(r"`[^`.]+`"), BACKTICKS),
     (Dialect.MYSQL, re.compile(r"\bLIMIT\s+\d+\s*,\s*\d+", _I), "LIMIT a, b"),
+    (Dialect.MYSQL, re.compile(r"[\w)]\s+DIV\s+[\w(]", _I), "DIV"),
     (Dialect.SPARK, re.compile(r"\bLATERAL\s+VIEW\b|\bRLIKE\b|\bCLUSTER\s+BY\b", _I), "LATERAL VIEW or RLIKE"),
     (Dialect.POSTGRES, re.compile(r"::(?:regclass|jsonb|money)\b|!?~\*", _I), "~* or ::jsonb"),
-    *(
-        (dialect, re.compile(rf"\b(?:{names})\s*\(", _I), f"functions such as {names.partition('|')[0]}")
-        for dialect, names in _FUNCTIONS.items()
-    ),
+    *((dialect, re.compile(rf"\b(?:{names})\s*\(", _I), "") for dialect, names in _FUNCTIONS.items()),
 )
 
 
@@ -45,8 +45,10 @@ def looks_like(sql: str, said: str = Dialect.DUCKDB) -> tuple[Dialect, str] | No
     quoted = masked(sql, Dialect.DUCKDB)
     found: dict[Dialect, list[str]] = {}
     for dialect, tell, shown in _TELLS:
-        if tell.search(quoted):
-            found.setdefault(dialect, []).append(shown)
+        if (told := tell.search(quoted)) is not None:
+            found.setdefault(dialect, []).append(shown or told[0].rstrip("( \t\n").upper())
+    if any(sql[at.end()] == "'" for at in re.finditer(r"\bN(?= )", quoted)):
+        found.setdefault(Dialect.TSQL, []).append("N'texts'")
     if not found:
         return None
     best = max(found, key=lambda dialect: len(found[dialect]))

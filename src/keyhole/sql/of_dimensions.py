@@ -8,14 +8,18 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Schema, folded
+from keyhole.sql.dialects import Carried
 from keyhole.sql.engines import Dialect
+from keyhole.sql.in_duckdb import in_duckdb
+from keyhole.sql.joins import related_names
 
 
 def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     """A statement that reads dimensions and nothing else, as a public figure; None for any other.
 
     Guarantee: each table in it is a declared dimension or a query of WITH over such, and it calls no function that is
-    unknown here (it might read something else). Cost: one parse, and only where a dimension was declared.
+    unknown here (it might read something else). Its own text is in `written`, to be run before it counts. Cost: one
+    parse, and only where a dimension was declared.
 
     >>> from keyhole.schema import Column, Kind, Related
     >>> states = Related("states", (Column("code", Kind.TEXT),), (("code", "state"),), dimension=True, secret=False)
@@ -36,7 +40,11 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     tables = [t for t in tree.find_all(exp.Table) if t.args.get("db") or folded(t.name) not in named]
     if not tables or not all(_is_dimension(table, schema) for table in tables):
         return None
-    return Statement(sql, (Query(Aggregate.PUBLIC, (Term(None, weight="COUNT(*)"),)),))
+    carry = Carried(sql) if dialect == Dialect.DUCKDB else in_duckdb(tree, dialect)
+    if carry.reason:
+        return None
+    asked = Query(Aggregate.PUBLIC, (Term(None, weight="COUNT(*)"),))
+    return Statement(sql, (asked,), tables=related_names(tree, schema), written=carry.sql)
 
 
 def _is_dimension(table: exp.Table, schema: Schema) -> bool:

@@ -126,7 +126,8 @@ class PublicReader(ABC):
         if node.find(exp.AggFunc) is not None:
             return self.refuse("a function of an aggregate is not judged: ask for the aggregate", node)
         if node.name.lower() in NOT_REPEATABLE:
-            return self.refuse(f"{node.name.upper()}() gives another value each time: write the value", node)
+            when = "say when it ran with --now, or " if node.name.lower() == "now" else ""
+            return self.refuse(f"{node.name.upper()}() gives another value each time: {when}write the value", node)
         return self.refuse(f"{_word(node)} is not among the functions that are judged (see docs/sql.md)", node)
 
     def _column(self, column: Column, node: exp.Expr) -> Public:

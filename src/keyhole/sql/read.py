@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
+from fractions import Fraction
 
 import sqlglot
 from sqlglot import exp
@@ -23,9 +24,11 @@ from keyhole.sql.dialects import Carried, carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
 from keyhole.sql.flatten import flat
+from keyhole.sql.in_duckdb import in_duckdb
 from keyhole.sql.lower import lower
 from keyhole.sql.ranked import ranked
 from keyhole.sql.ranking import RowRange, most_shown, rows_shown
+from keyhole.sql.tsql import plainly
 
 _CUT = ("limit", "offset", "qualify", "fetch")
 _WEAKER = {"": 0, COVERED: 0, IF_SHOWN: 1, FINER: 2}
@@ -62,14 +65,23 @@ def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> 
             return _Opening(dialect, schema).covered(statement, sql)
         refused = UnsupportedQuery(carry.reason)
     try:
-        found = _Opening(dialect, schema).opened(_tree(sql, dialect), carry)
+        tree = _tree(sql, dialect)
+        found = _Opening(dialect, schema).opened(tree, carry)
     except (QueryError, NotTold, Unread, RecursionError) as error:
         if isinstance(error, Unread):
             raise
         if carry.reason and refused.position is None:
             raise Unread(carry.reason) from None
         raise _clearer(refused, error, sql) from None
-    return found
+    whole = in_duckdb(tree, dialect) if carry.reason else carry
+    if whole.reason:
+        raise Unread(whole.reason)
+    return written_as(found, whole.sql)
+
+
+def written_as(parts: Iterable[Statement], text: str) -> tuple[Statement, ...]:
+    """Statements with the text (in DuckDB's words) that they came from: none of them counts unless it runs."""
+    return tuple(replace(part, written="" if part.text == text else text) for part in parts)
 
 
 def _clearer(refused: QueryError, opening: Exception, sql: str) -> QueryError:
@@ -158,7 +170,10 @@ class _Opening:
         return Cut(public, rows.skipped, rows.shown, self.dialect != Dialect.DUCKDB)
 
     def several(self, tree: exp.SetOperation) -> tuple[Statement, ...]:
-        """UNION: the statements of both sides. Rows that are alike become one unless it says ALL."""
+        """UNION: the statements of both sides. Rows that are alike become one unless it says ALL.
+
+        Without ORDER BY the rows of the first side come first. With it, they are known by their labels alone.
+        """
         sides = [tree.this, tree.expression]
         with_ = tree.args.get("with_")
         if with_ is not None:
@@ -170,13 +185,14 @@ class _Opening:
             certainty = FINER
         elif _cut(tree):
             certainty = IF_SHOWN
-        return tuple(
-            replace(part, certainty=max(part.certainty, certainty, key=_WEAKER.__getitem__), limit=None, cut=None)
-            if certainty
-            else part
-            for side in found
-            for part in side
-        )
+        parts = [part for side in found for part in side]
+        if tree.args.get("order") is not None:
+            parts = [replace(part, mixed=True) for part in parts]
+        if not certainty:
+            return tuple(parts)
+        weakest = [max(part.certainty, certainty, key=_WEAKER.__getitem__) for part in parts]
+        pairs = zip(parts, weakest, strict=True)
+        return tuple(replace(part, certainty=weak, limit=None, cut=None) for part, weak in pairs)
 
 
 def _unsure(statement: Statement, secret: frozenset[str]) -> bool:
@@ -212,7 +228,19 @@ def _told_apart(sides: list[exp.Expr]) -> bool:
     if not all(isinstance(side, exp.Select) for side in sides):
         return False
     pairs = zip(*([item.unalias() for item in side.expressions] for side in sides), strict=False)
-    return any(isinstance(a, exp.Literal) and isinstance(b, exp.Literal) and a.name != b.name for a, b in pairs)
+    return any(_differ(a, b) for a, b in pairs)
+
+
+def _differ(a: exp.Expr, b: exp.Expr) -> bool:
+    """Are these two constants that no engine takes for equal? 1 and 1.0 are, 'a' and 'A ' may be."""
+    if not isinstance(a, exp.Literal) or not isinstance(b, exp.Literal) or a.is_string is not b.is_string:
+        return False
+    if a.is_string:
+        return a.name.strip().casefold() != b.name.strip().casefold()
+    try:
+        return Fraction(a.name) != Fraction(b.name)
+    except ValueError:
+        return False
 
 
 def _cut(tree: exp.Expr) -> bool:
@@ -226,4 +254,4 @@ def _tree(sql: str, dialect: str) -> exp.Expr:
         raise NotTold("it cannot be read") from None
     if len(found) != 1 or not isinstance(found[0], exp.Expr):
         raise NotTold("one statement at a time")
-    return found[0]
+    return plainly(found[0]) if dialect == Dialect.TSQL else found[0]

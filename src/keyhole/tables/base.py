@@ -123,6 +123,9 @@ class ProbeTable(Protocol):
     def run(self, texts: Sequence[AsWritten]) -> list[list[tuple[Any, ...]] | None]:
         """The rows of each statement; None: it fails."""
 
+    def runs(self, texts: Sequence[str]) -> list[bool]:
+        """Is each statement executed without an error?"""
+
 
 class Roster(Protocol):
     """The public half of a table: which records match. It cannot read a secret."""

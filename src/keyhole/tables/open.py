@@ -14,6 +14,7 @@ from enum import Enum
 from keyhole.errors import ConfigError, DataError
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.settings import Settings
+from keyhole.tables.duckdb.fact_conditions import public_facts
 from keyhole.tables.duckdb.load import Loaded, Reading, read, read_columns
 from keyhole.tables.duckdb.roster import DuckDBRoster
 from keyhole.tables.duckdb.source import DuckDBSource
@@ -78,6 +79,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
     >>> opened.roster.n, opened.source, opened.absent
     (2, None, ())
     """
+    public_facts(given.config)
     bounded = use is Use.ANSWER and given.config.budget.rows_per_person is not None
     how = replace(use.value, text=text, records=use.value.records or bounded)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from keyhole.errors import LogError
@@ -48,9 +49,18 @@ def evidence_of_log(
     if lawless:
         said = "1 answer states" if lawless == 1 else f"{lawless} answers state"
         warnings.append(f"{said} no law of noise: not used")
+    warnings.extend(_equal_to_noise(transcript))
     for unjudged in evidence.unjudged:
         warnings.append(f"query {unjudged.number} is not used: {unjudged.reason}")
     return evidence, frozenset(str(line.number) for line in lines if line.noise is None)
+
+
+def _equal_to_noise(transcript: Transcript) -> Iterator[str]:
+    """Yes or no to whether a noisy number equals a constant: that depends on how it was rounded."""
+    for entry in transcript.entries:
+        test, noise = entry.query.test, None if entry.answer is None else entry.answer.noise
+        if test is not None and test.op in ("=", "<>") and noise is not None and not noise.bounded:
+            yield f"query {entry.number} is not used: whether a noisy number equals a constant says nothing by itself"
 
 
 def _gathered(transcript: Transcript, people: DuckDBRoster, known: Knowledge, warnings: list[str]) -> Evidence:

@@ -20,6 +20,7 @@ from keyhole.verbs.proved_ranges import Proved, proved_ranges
 
 Progress = Callable[[str, int, int], None]
 DOUBTING = ("l1", "extended-kaczmarz")  # methods for answers that may be wrong: nothing is proved by such
+UNPROVED = "interrupted before ranges were proved: none is shown"
 WITHOUT_EXTREMES = "MIN, MAX and their like narrow ranges alone: probabilities below 100 % are without queries"
 
 
@@ -74,7 +75,7 @@ def guess_column(
 
     choice, guess = run(method, target, evidence, watch=watch, unstated=unstated)
     stopped = guess.status is SolverStatus.INTERRUPTED
-    proved = None if choice.method in DOUBTING else _proved(evidence, people, target, stop)
+    proved, unproved = (None, False) if choice.method in DOUBTING else _proved(evidence, people, target, stop)
     if proved is not None and not stopped and _again(method, choice, guess, proved):
         ends = (proved.lo, proved.hi)
         better, again = run(method, target, evidence, watch=watch, unstated=unstated, within=ends)
@@ -85,20 +86,26 @@ def guess_column(
     if guess.measure is Measure.PROBABILITY and guess.unread:
         without = f"{WITHOUT_EXTREMES} {', '.join(guess.unread[:12])}"
         guess = replace(guess, note="; ".join(filter(None, (guess.note, without))))
-    warnings = [*choice.noise, *_apart(evidence, target.column, choice, guess, proved)]
+    if unproved:
+        guess = replace(guess, note="; ".join(filter(None, (guess.note, UNPROVED))))
+    warnings = [
+        *([f"{target.column}: {UNPROVED}"] if unproved else ()),
+        *choice.noise,
+        *_apart(evidence, target.column, choice, guess, proved),
+    ]
     if evidence.transcript.entries and not choice.rows and proved is None:
         warnings.append(f"no answer is about {target.column!r}: the guesses are what was known beforehand")
     return ColumnGuess(target, choice, guess, proved, tuple(warnings))
 
 
-def _proved(evidence: Evidence, people: DuckDBRoster, target: Target, stop: Stop) -> Proved | None:
-    """Proved ranges; none if the user has had enough, before or meanwhile."""
+def _proved(evidence: Evidence, people: DuckDBRoster, target: Target, stop: Stop) -> tuple[Proved | None, bool]:
+    """Proved ranges; none if the user has had enough, before or meanwhile, and whether he had."""
     try:
         stop()
         with stop.at_once():
-            return proved_ranges(evidence, people, target)
+            return proved_ranges(evidence, people, target), False
     except KeyboardInterrupt:
-        return None
+        return None, True
 
 
 def _apart(

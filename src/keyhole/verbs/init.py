@@ -14,6 +14,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from keyhole.errors import DataError
 from keyhole.knowledge import Config, FileLayout, PrivateColumn
 from keyhole.schema import Kind, Role, folded
 from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
@@ -33,6 +34,21 @@ class Proposal:
     roles: Mapping[str, Proposed]
     known: Mapping[str, PrivateColumn]
 
+    @property
+    def with_secrets(self) -> tuple[str, ...]:
+        """Where this table has no private column: those with rows of its people that have one, most rows first."""
+        if self.of(Role.PRIVATE):
+            return ()
+        ids = {folded(name) for name in self.of(Role.ID)}
+        found = [
+            table
+            for table in self.survey.tables.values()
+            if table is not self.table
+            and any(folded(column.name) in ids for column in table.columns)
+            and any(p.role is Role.PRIVATE for p in propose(table, repeated=RELATED).values())
+        ]
+        return tuple(table.name for table in sorted(found, key=lambda table: -table.rows))
+
     def of(self, role: Role) -> tuple[str, ...]:
         """The columns of a role."""
         return tuple(name for name, proposed in self.roles.items() if proposed.role is role)
@@ -43,6 +59,9 @@ def proposal(
 ) -> Proposal:
     """Propose; `roles` are those that were said, and stand. `bounds` has what is known of private columns."""
     people = survey.tables[table] if table is not None else _people(survey)
+    if not people.rows:
+        what = survey.data.name if len(survey.tables) == 1 else people.name
+        raise DataError.of_file(f"{what} has a header and no rows: it needs one row per person")
     said = roles or {}
     for name in said:
         people.column(name)
@@ -171,6 +190,7 @@ def _layout(layout: FileLayout) -> Iterator[str]:
 def _private(made: Proposal) -> Iterator[str]:
     names = made.of(Role.PRIVATE)
     if not names:
+        yield from (f"# {_comment(line)}" for line in elsewhere(made))
         yield "# No column looks private, and without one there is nothing to protect. Name it:"
         yield "# [columns.private.COLUMN]"
         yield ""
@@ -191,6 +211,18 @@ def _private(made: Proposal) -> Iterator[str]:
             else said or ("# values = [...]",)
         )
     yield ""
+
+
+def elsewhere(made: Proposal) -> tuple[str, ...]:
+    """Which table to name instead, where the people's own has nothing private and their records have."""
+    if not made.with_secrets:
+        return ()
+    best, *rest = made.with_secrets
+    others = f" (or {', '.join(rest)})" if rest else ""
+    return (
+        f"What looks private is in {best}{others}, and statements about it are judged when it is the table:",
+        f"run keyhole init again with --table {best}.",
+    )
 
 
 def _kind(column: Surveyed, known: PrivateColumn | None) -> str:

@@ -17,6 +17,7 @@ person patient subject customer employee member user client pupil student respon
 NAMES = """
 id ids name key nr no number uuid guid identifier index personid
 """
+REPEATED = "name id uuid guid personid"  # of whoever has several rows
 HIDDEN = """
 ssn email mail phone telephone mobile fax address street iban passport password licence license ip url
 """
@@ -98,11 +99,15 @@ def _id(table: SurveyedTable, repeated: bool) -> Surveyed | None:
 
 
 def _names_people(column: Surveyed, rows: int) -> bool:
-    """Is it a column such as `patient`, full and with too many values for a category?"""
+    """Is it a column such as `patient` or `name`, full and with too many values for a category?"""
     words = set(words_of(column.name))
     many = column.distinct > max(2, rows // 20)
     return (
-        bool(words) and words <= _set(PERSON) and column.kind in (Kind.INTEGER, Kind.TEXT) and not column.nulls and many
+        bool(words)
+        and words <= _set(PERSON + REPEATED)
+        and column.kind in (Kind.INTEGER, Kind.TEXT)
+        and not column.nulls
+        and many
     )
 
 

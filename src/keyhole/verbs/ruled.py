@@ -8,7 +8,7 @@ value; sizes count, so a loss weighs as a gain does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -41,6 +41,11 @@ class RuleCheck:
     answers: int
     failing: tuple[RuledAnswer, ...]
     untold: tuple[RuledAnswer, ...]
+
+    def without_keys(self) -> RuleCheck:
+        """The same without the groups' keys, which may be values of a private column."""
+        failing, untold = (tuple(replace(a, key=()) for a in listed) for listed in (self.failing, self.untold))
+        return replace(self, failing=failing, untold=untold)
 
 
 def ruled(exposure: Exposure, table: Table, rules: Iterable[SensitivityRule]) -> tuple[RuleCheck, ...]:

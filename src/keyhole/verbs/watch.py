@@ -30,11 +30,19 @@ class Watch(Session[Heard]):
         assert isinstance(self.policy, Audited)
         return self.policy
 
-    def ask_in(self, text: str, dialect: str | None) -> Reply:
-        """A statement that was written for another engine: it is decided, and kept, in DuckDB's words, or refused."""
+    def ask_in(self, text: str, dialect: str | None, answer: Decimal | None = None) -> Reply:
+        """A statement that was written for another engine: it is decided, and kept, in DuckDB's words, or refused.
+
+        `answer` is what it is answered elsewhere if it is allowed: no part of this decision; later ones about a MIN or
+        MAX need it.
+        """
         carry = carried(text, dialect or Dialect.DUCKDB, self.auditing.schema)
         if not carry.reason:
-            return self.ask(carry.sql)
+            self.auditing.elsewhere = answer
+            try:
+                return self.ask(carry.sql)
+            finally:
+                self.auditing.elsewhere = None
         with self.book.page():
             self.auditing.catch_up()
             self.auditing.auditor.seen()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Reconstruction, Target
 from keyhole.attack.batch import BatchAttack, dense_design, reconstruct
-from keyhole.attack.decoding_problem import Problem
+from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import row_noise
 from keyhole.solve.status import SolverStatus
 
@@ -61,7 +62,22 @@ class ExtendedKaczmarz(BatchAttack):
             except KeyboardInterrupt:  # the best so far is the answer
                 status = SolverStatus.INTERRUPTED
                 break
-        return reconstruct(problem, t / root, A, status)
+        return reconstruct(_as_far_off(problem, A, A @ (t / root)), t / root, A, status)
+
+
+def _as_far_off(problem: Problem, A: Floats, fitted: Floats) -> Problem:
+    """Exact answers that contradict one another as noisy ones, as far off as the fit shows: they prove nothing.
+
+    The variance is the sum of squares over the degrees of freedom, with what Student's law adds where those are few.
+    """
+    exact = problem.law == NoiseLaw.EXACT
+    missed = np.abs(problem.residuals(fitted))[exact]
+    if not missed.size or missed.max() <= 1e-6 * (1 + float(np.abs(problem.y[exact]).max())):
+        return problem
+    free = max(1, int(exact.sum()) - int(np.linalg.matrix_rank(A[exact])))
+    size = float(np.sqrt((missed**2).sum() / free * (1 + 2 / free)))
+    law = np.where(exact, NoiseLaw.GAUSSIAN, problem.law).astype(np.int8)
+    return replace(problem, law=law, scale=np.where(exact, size, problem.scale))
 
 
 @njit(cache=True, fastmath={"reassoc", "contract", "nsz"}, nogil=True)

@@ -97,7 +97,7 @@ class Possible:
             lowest, highest = least / scale + row.offset, most / scale + row.offset
             ends = f"between {_plain(lowest)} and {_plain(highest)}"
             reason = f"Q{row.number} was answered {_plain(told)}, but it must be {ends}"
-            self.contradictions.append(Contradiction(names, reason))
+            self.contradictions.append(Contradiction(names, reason, reducible=len(names) > 1))
             return True
         if row.lo == row.hi and (row.lo * scale).denominator != 1:
             reason = f"Q{row.number} counts people, and {_plain(row.lo + row.offset)} is not a number of people"

@@ -2,8 +2,9 @@
 
 Everybody has one of finitely many options (`integer_model`); all tables that give all answers are looked at, with those
 merged that have the same totals (`keyhole.solve.tables`). What no table has is ruled out: one value left is exposed, a
-category or a side of a private constant that is gone is inferred, and with `--within` so is a narrow range. If every
-answer was put in exactly, everybody else has each of his cells, and two values, in some table: the verdict is complete.
+category or a side of a private constant that is gone is inferred, and with `--within` so is a narrow range; any other
+range that is narrower than before is told of who stays open. If every answer was put in exactly, everybody else has
+each of his cells, and two values, in some table: the verdict is complete.
 Sound always; complete for small systems; beyond the limits nothing is claimed, and the verdict says so.
 """
 
@@ -85,7 +86,7 @@ class _Decided:
                 missing = "the tables on the declared grid are too many to look at"
                 continue
             self.known.put_in.update(self._names(part))
-            yield from self._narrowed(kinds, found, self._proof(used))
+            yield from self._narrowed(kinds, found, self._proof(used), tight=same and not self.model.missing)
         self.known.split[self.number] = missing
         if not missing:
             yield ShownOpen(self.number)
@@ -152,17 +153,18 @@ class _Decided:
 
     # -- what is left -------------------------------------------------------------------------------------------------
 
-    def _narrowed(self, kinds: Sequence[int], found: OptionsLeft, proof: Proof) -> Iterator[Claim]:
+    def _narrowed(self, kinds: Sequence[int], found: OptionsLeft, proof: Proof, *, tight: bool) -> Iterator[Claim]:
         for k, options in zip(kinds, found.options, strict=True):
             people = self.model.people[k]
             for j, name in enumerate(self.model.columns):
                 claim = self._claim(name, _seen(people, j), _seen(people, j, options), proof)
                 if claim is not None:
-                    yield from (replace(claim, row=int(r)) for r in people.rows)
+                    reached = tight or claim.status is Status.EXPOSED
+                    yield from (replace(claim, row=int(r), tight=reached) for r in people.rows)
 
     def _claim(self, name: str, was: list[Alternative], still: list[Alternative], proof: Proof) -> Claim | None:
         """What is news of one column; None if nothing is."""
-        if len(was) == len(still) and self.within is None:
+        if len(was) == len(still):
             return None
         values = sorted(a.value for a in still if a.value is not None)
         if len(was) > 1 and len(values) == 1 == len(still):
@@ -180,10 +182,10 @@ class _Decided:
             allowed = tuple(map(scalar, values)) if len(values) <= LISTED else ()
             return replace(claim, lo=low, hi=high, allowed=allowed)
         before = sorted(a.value for a in was if a.value is not None)
-        width = Fraction(-1) if self.within is None else self.within.width(values[0], values[-1])
-        if values[-1] - values[0] <= width < before[-1] - before[0]:
-            return Claim(-1, name, Status.INFERRED, None, low, high, proof)
-        return None
+        if (before[0], before[-1]) == (values[0], values[-1]):
+            return None
+        narrow = self.within is not None and self.within.holds(values[0], values[-1])
+        return Claim(-1, name, Status.INFERRED if narrow else Status.OPEN, None, low, high, proof)
 
 
 def _moves(kind: Alike, condition: Condition) -> bool:

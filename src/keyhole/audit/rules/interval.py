@@ -84,7 +84,8 @@ def _no_value(made: BoundedSystem) -> Iterator[Contradiction]:
             found |= set() if said is None else said.why[3].weights.keys()
             names = tuple(sorted(found, key=query_order))
             listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
-            yield Contradiction(names, f"what is known leaves somebody no {made.column(j)}: {listed}")
+            reason = f"what is known leaves somebody no {made.column(j)}: {listed}"
+            yield Contradiction(names, reason, reducible=said is not None)
             return
 
 
@@ -134,7 +135,8 @@ def _claim(number: int, known: Known, searched: Searched, j: int) -> Claim | Con
     left = grid.between(found.lo, found.hi)
     if left is None:
         listed = ", ".join(q if q.startswith("fact") else f"Q{q}" for q in ordered)
-        return Contradiction(tuple(ordered), f"{listed} leave somebody no value that {column} can have")
+        reason = f"{listed} leave somebody no value that {column} can have"
+        return Contradiction(tuple(ordered), reason, reducible=True)
     lo, hi = left if grid.step is not None else (found.lo, found.hi)
     if lo is not None and hi is not None and hi - lo <= _dust(made, found):
         return settled(-1, column, (lo, hi), proof, grid)

@@ -122,10 +122,34 @@ def _inconsistent(solved: Solved) -> Iterator[Contradiction]:
             lo, hi = lo + min(ends), hi + max(ends)
         if not unknown and not lo <= 0 <= hi:
             names = tuple(sorted((built.constraints[i].number for i in dependency), key=query_order))
-            off = shown_value((lo, hi))
+            listed = ", ".join(map(_named, names))
             if len(names) == 1:
-                reason = f"Q{names[0]} cannot be true: it is about nobody with a value, so it must be 0 or NULL"
+                reason = f"{listed} cannot be true: it is about nobody with a value, so it must be 0 or NULL"
             else:
-                listed = ", ".join("Q" + n for n in names)
-                reason = f"{listed} cannot all be true: a combination that must be 0 is {off:.12g}"
+                reason = f"{listed} cannot all be true: {_combined(solved, dependency, (lo, hi))}"
             yield Contradiction(names, reason)
+
+
+def _named(number: str) -> str:
+    return number if number.startswith("fact") else f"Q{number}"
+
+
+def _combined(solved: Solved, dependency: dict[int, Fraction], ends: tuple[Fraction, Fraction]) -> str:
+    """`Q1 - Q2 - Q4 must be 0, and is -15`: the answers as they were given, with what was taken off them on the right.
+
+    A quotient is no multiple of its answer: then only how far the combination is off is said.
+    """
+    built = solved.built
+    rows = [(built.constraints[i], weight * built.scales[i]) for i, weight in dependency.items()]
+    rows.sort(key=lambda pair: query_order(pair[0].number))
+    if any(not row.scale for row, _ in rows):
+        return f"a combination that must be 0 is {shown_value(ends):.12g}"
+    one = rows[0][1] * rows[0][0].scale
+    must = sum((w * row.offset for row, w in rows), Fraction(0)) / one
+    said = ""
+    for row, w in rows:
+        times = w * row.scale / one
+        factor = "" if abs(times) == 1 else f"{abs(times)} × "
+        said += f"{'' if not said else ' - ' if times < 0 else ' + '}{factor}{_named(row.number)}"
+    lo, hi = sorted(end / one + must for end in ends)
+    return f"{said} must be {float(must):.12g}, and is {shown_value((lo, hi)):.12g}"

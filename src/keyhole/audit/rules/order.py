@@ -35,6 +35,7 @@ BY_RANK = "what is known of the others of a group leaves one value"
 BY_CASES = "in every table that gives these answers it is the same"
 ALONE = "it is about one person alone"
 WITHIN = "nobody of a group is above its greatest value, nor below its least"
+RANKED = "a median or quantile tells how many of a group are at most so much, and how many at least"
 PAIR = "one of the two has the least value and the other the greatest"
 
 
@@ -195,9 +196,8 @@ class _Ordered:
             proof = self._proof(tuple(by), BY_CASES, also=part.facts)
             if part.clash:
                 names = tuple(proof.weights)
-                yield Contradiction(
-                    names, f"{', '.join('Q' + n for n in names)} cannot all be true: no table gives them"
-                )
+                listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
+                yield Contradiction(names, f"{listed} cannot all be true: no table gives them", reducible=True)
             for row, value in part.forced.items():
                 end = simplest_decimal(value, value)
                 yield Claim(row, self.column, Status.EXPOSED, end, end, end, proof)
@@ -340,20 +340,24 @@ class _Ordered:
         steps = OrderSteps(
             tuple(p.used for p in used), tuple((c.row, c.lo, c.hi, c.proof) for c in held), words == BY_CASES
         )
-        return Proof(self.number, weights, rule=words, order=steps)
+        extremes = all(p.j == p.k and p.k in (1, p.n) for p in used)
+        return Proof(self.number, weights, rule=RANKED if words == WITHIN and not extremes else words, order=steps)
 
     def _contradiction(self, after: Iterable[int], fact: int | None = None) -> Contradiction:
         also = () if fact is None or fact >= len(self.facts) else (fact,)
         names = tuple(self._proof(tuple(after), "", also).weights)
         listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
         if len(names) == 1:
-            return Contradiction(names, f"{listed} cannot be true: nobody it is about can have what it was answered")
-        return Contradiction(names, f"{listed} cannot all be true: nobody is left who can have what one was answered")
+            reason = f"{listed} cannot be true: nobody it is about can have what it was answered"
+        else:
+            reason = f"{listed} cannot all be true: nobody is left who can have what one was answered"
+        return Contradiction(names, reason, reducible=True)
 
 
 def _ours(claim: Claim) -> bool:
-    """A range that follows from these very statistics, and is found again."""
-    return claim.proof.order is not None and claim.proof.rule in (WITHIN, ALONE)
+    """A range that follows from these very statistics, and is found again; or one of all tables, which say it all."""
+    whole = bool(claim.proof.tables) and claim.status is Status.OPEN
+    return whole or (claim.proof.order is not None and claim.proof.rule in (WITHIN, RANKED, ALONE))
 
 
 def classes(of: NDArray[np.int32], start: NDArray[np.int64]) -> tuple[NDArray[np.int64], RankBounds]:

@@ -23,7 +23,8 @@ def learnt_page(found: Mapping[str, Any], certain: str) -> str:
         Tile(f"{found['not_asked']:,}", "queries not asked"),
     ]
     noise = f"{found['method']}; noise: {found['noise']}{', measured' if found['noise_measured'] else ''}."
-    under = [noise, f"{certain[:1].upper()}{certain[1:]}.", *found["notes"]]
+    rests = [f"If {c['claim']} ({'' if c['checked'] else 'not '}checked: {c['how']})." for c in found["conditions"]]
+    under = [noise, f"{certain[:1].upper()}{certain[1:]}.", *rests, *found["notes"]]
     return page("attack on an oracle", sentence, "", under, tiles, _sections(found))
 
 
@@ -32,7 +33,7 @@ def _certified(entry: Mapping[str, Any]) -> bool:
 
 
 def _end(value: float | None) -> str:
-    return "none" if value is None else f"{value:.6g}"
+    return "none" if value is None else f"{value:.12g}"
 
 
 def _sections(found: Mapping[str, Any]) -> Iterator[Section]:

@@ -138,7 +138,7 @@ def ranges(
             if known and cells > min(small, TINY_CELLS) and question.fits is None:
                 found.stopped = found.stopped or part.move(end)
             if cells <= small and not found.stopped:
-                found.stopped = part.walk(end)
+                found.stopped = part.walk(end, progress)
             part.settle()
             if cells > small and part.between and question.fits is None and (part.real or part.whole):
                 waiting.append(part)
@@ -223,19 +223,22 @@ class _Part:
             self._whole = not self.strict and whole_vertices(P, self.rows, self.columns, grids)
         return self._whole
 
-    def walk(self, end: float | None) -> str:
+    def walk(self, end: float | None, progress: Progress | None = None) -> str:
         """To every end that no table has reached yet; why it stopped early, if it did."""
         try:
-            self._walk(end)
+            self._walk(end, progress)
         except _TimeIsUp:
             return LIMIT
         return ""
 
-    def _walk(self, end: float | None) -> None:
+    def _walk(self, end: float | None, progress: Progress | None) -> None:
+        done, of = 0, 2 * len(self.columns)
 
         def tick() -> None:
             if end is not None and monotonic() > end:
                 raise _TimeIsUp
+            if progress is not None:
+                progress("ends of ranges", done, of)
 
         P = self.question.polytope
         simplex = Simplex(P, self.rows, self.columns, tick, self.start)
@@ -243,8 +246,9 @@ class _Part:
         if refuted is not None:
             self.found.refuted.append(refuted)
             return
-        for k in self.columns:
-            for side in SIDES:
+        for n, k in enumerate(self.columns):
+            for at, side in enumerate(SIDES):
+                done = 2 * n + at
                 if self._reached(k, side):
                     continue
                 ends = simplex.reach(k, side)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import ClassVar
 
 from keyhole.errors import DataError
 from keyhole.predicate import literal
@@ -120,11 +121,12 @@ def first_rows(path: Path, separation: Separation) -> list[list[str]]:
 
 
 def uneven(path: Path, separation: Separation) -> str | None:
-    """Which row has another number of fields than the first one; None if none has."""
+    """Which row has another number of fields than the first one, or another line end; None if none has."""
     double = separation.escape == separation.quote
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        ends = _LineEnds(file)
         reader = csv.reader(
-            file,
+            ends,
             delimiter=separation.delimiter,
             quotechar=separation.quote,
             doublequote=double,
@@ -133,13 +135,48 @@ def uneven(path: Path, separation: Separation) -> str | None:
         wide = None
         try:
             for row in reader:
+                ends.row_read(reader.line_num)
                 wide = wide if wide is not None else len(row) or None
                 if row and len(row) != wide and not (len(row) == (wide or 0) + 1 and not row[-1]):
                     cure = f"{separation.delimiter!r} separates them; a value that holds it needs quotes around it"
                     return f"line {reader.line_num} has {len(row)} fields and the first line {wide} ({cure})"
         except csv.Error as error:
             return f"line {reader.line_num}: {error}"
-    return None
+    return ends.mixed
+
+
+class _LineEnds:
+    """Lines as they come; `mixed` says where a row ends otherwise than the first one, and what to do.
+
+    >>> lines = _LineEnds(["a,b\\r\\n", "1,2\\n"])
+    >>> [lines.row_read(number) for number, _ in enumerate(lines, 1)]
+    [None, None]
+    >>> lines.mixed
+    'line 2 ends with LF and the first line with CRLF: save the file with one kind of line end'
+    """
+
+    _NAMES: ClassVar = {"\r\n": "CRLF", "\n": "LF", "\r": "CR"}
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self._last = self._first = ""
+        self.mixed: str | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self._last = line
+            yield line
+
+    def row_read(self, number: int) -> None:
+        """A row ends with the line that was read last: line ends inside quotes are not its own."""
+        end = next((end for end in self._NAMES if self._last.endswith(end)), "")
+        self._first = self._first or end
+        if end not in ("", self._first) and self.mixed is None:
+            one, other = self._NAMES[end], self._NAMES[self._first]
+            self.mixed = (
+                f"line {number} ends with {one} and the first line with {other}: "
+                "save the file with one kind of line end"
+            )
 
 
 def no_header(names: Sequence[str], rows: Sequence[Sequence[str]] = ()) -> bool:

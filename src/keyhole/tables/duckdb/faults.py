@@ -30,6 +30,10 @@ def check_names(there: Sequence[str], roles: Columns, absent: tuple[str, ...]) -
         if name not in there:
             near = blank.nearest(name)
             hint = f"; did you mean {near!r}?" if near else f"; it has {', '.join(sorted(there))}"
+            if role == "private" and not near:
+                hint += (
+                    ". Without it no answer can be computed: a list of people alone needs a log with answers (.jsonl)"
+                )
             if no_header(there):  # what stands there are values, and not ours to tell
                 hint = f"; its first line looks like data, not names: name its {len(there)} columns with --columns"
             raise ConfigError(f"the table has no column {name!r} to be {role}{hint}")

@@ -21,6 +21,7 @@ from keyhole.tables.duckdb.faults import check_ids, check_names, check_values, m
 from keyhole.tables.duckdb.frames import as_dates, origin_with
 from keyhole.tables.duckdb.halves import as_held, split
 from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
+from keyhole.tables.duckdb.listed import listed_values
 from keyhole.tables.duckdb.opening import called, create_loaded, names_of, opened, origin_as
 from keyhole.tables.duckdb.prepare import prepared
 from keyhole.tables.duckdb.related import joined, read_related
@@ -138,9 +139,10 @@ def _read(
         con.execute("DROP TABLE loaded")
         create_loaded(con, origin_as(con, data, origin, asked, kinds | written), left_out, data, asked)
     related = joined(con, related, tuple(roles.private), quiet=how.declared)
-    found = _describe(con, roles, kinds | written, how)
+    found = _describe(con, roles, kinds | written, how, typed=typed)
     for name in absent:
-        found.append(Column(name, _kind_of_absent(roles, how, name), Role.PRIVATE, nullable=False))
+        kind, listed = _kind_of_absent(roles, how, name), listed_values(roles.private[name].values, None)
+        found.append(Column(name, kind, Role.PRIVATE, nullable=False, listed=listed))
     schema = Schema(table or stem, tuple(found), strict_table=table is not None, related=tuple(related))
     schema = replace(schema, unread=tuple(name for name in others if schema.table_named(name) is None))
     if not how.guarded and int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
@@ -208,11 +210,13 @@ def _kind_of_absent(roles: Columns, how: Reading, name: str) -> Kind:
     return Kind.TEXT if name in how.text or declared.values is not None else Kind.DOUBLE
 
 
-def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Reading) -> list[Column]:
+def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Reading, *, typed: bool) -> list[Column]:
     """The columns as they are held, after those in `kinds` were cast; what does not fit its kind is a fault."""
-    found = []
-    for raw_name, _ in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
+    found, listed = [], {}
+    for raw_name, was in con.execute("SELECT column_name, column_type FROM (DESCRIBE loaded)").fetchall():
         name = str(raw_name)
+        if name in roles.private and not how.guarded:
+            listed[name] = listed_values(roles.private[name].values, str(was) if typed else None)
         if name in kinds:
             secret = name not in roles.public
             cast_to(con, name, kinds[name], _where_declared(roles, name), secret=secret, total=how.guarded)
@@ -234,7 +238,7 @@ def _describe(con: Connection, roles: Columns, kinds: Mapping[str, str], how: Re
         )
         has_null = bool(scalar(con, f"SELECT count(*) - count({quote_name(name)}) > 0 FROM loaded"))
         digits = None if name in kinds or kind is not Kind.DECIMAL else int(str(raw_type).rstrip(")").split(",")[1])
-        found.append(Column(name, kind, role, has_null, digits))
+        found.append(Column(name, kind, role, has_null, digits, listed=listed.get(name)))
     return found
 
 

@@ -22,7 +22,7 @@ import duckdb
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import FileLayout
 from keyhole.predicate import literal, quote_name
-from keyhole.tables.duckdb.dialect import Separation, header, uneven
+from keyhole.tables.duckdb.dialect import Separation, check_header, header, uneven
 from keyhole.tables.duckdb.roster import first
 from keyhole.tables.encodings import GZIP, UTF8, checked, encoding_of, transcoded
 from keyhole.tables.growing import TABLES
@@ -183,6 +183,8 @@ def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[st
     wide = len(header(path, separation))
     if layout.columns and len(layout.columns) != wide:
         raise ConfigError(f"{shown.name} has {wide} columns in its first line, and {len(layout.columns)} are named")
+    if not layout.columns:
+        check_header(path, separation)
     con = duckdb.connect(":memory:")
     head = f"header=false, names=[{', '.join(map(literal, layout.columns))}]" if layout.columns else "header=true"
     origin = f"read_csv({literal(str(path))}, {head}, all_varchar=true, {separation.options})"

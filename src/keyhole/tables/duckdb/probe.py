@@ -156,7 +156,7 @@ class DuckDBProbe:
         for c in self.schema.columns:
             name = quote_name(c.name)
             made = _made_up(c, filling, constants.get(c.name, ()), special) if c.secret else name
-            listed.append(f"{made} AS {name}" if c.name not in without else f"CAST(NULL AS {_TYPES[c.kind]}) AS {name}")
+            listed.append(f"{made} AS {name}" if c.name not in without else f"CAST(NULL AS {_type(c)}) AS {name}")
         drawn = [
             f"hash(rowid, {filling:d}, {literal(c.name)}) AS {quote_name(f'{_OWN} {c.name}')}"
             for c in self.schema.columns
@@ -216,8 +216,14 @@ class DuckDBProbe:
             if not leaves:
                 return made
         listed = ", ".join(f"coalesce(({to_sql(leaf)})::INT, -1)::TINYINT AS c{i}" for i, leaf in enumerate(leaves))
-        found = self._con.execute(f"SELECT {listed} FROM {_PUBLIC if public else self._at}").fetchnumpy()
+        found = self._con.execute(f"SELECT {listed} FROM {_PUBLIC if public else self._as_read()}").fetchnumpy()
         return made | {leaf: np.asarray(found[f"c{i}"], dtype=np.int8) for i, leaf in enumerate(leaves)}
+
+    def _as_read(self) -> str:
+        """The made-up table with texts where values are read as such: so a condition means what it was read as."""
+        texts = [quote_name(c.name) for c in self.schema.columns if c.listed is not None and c.listed.type]
+        made = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in texts)
+        return f"(SELECT * REPLACE ({made}) FROM {self._at})" if made else self._at
 
     def values(self, column: Column) -> MadeUp:
         """A private numeric column as units of a part of one, 0 where it is NULL."""
@@ -260,6 +266,23 @@ class DuckDBProbe:
         for i in left:
             found[i] = self._alone(texts[i].text)
         return found
+
+    def runs(self, texts: Sequence[str]) -> list[bool]:
+        """Is each statement executed without an error? Several are run as one where that works."""
+        found: list[bool] = []
+        for some in (texts[start : start + BATCH] for start in range(0, len(texts), BATCH)):
+            together = len(some) > 1 and self._executed([f"SELECT COUNT(*) FROM ({text}\n)" for text in some])
+            found += [True] * len(some) if together else [self._executed([text]) for text in some]
+        return found
+
+    def _executed(self, parts: Sequence[str]) -> bool:
+        try:
+            with limited(self._con, SECONDS):
+                self._con.execute(self._statement(" UNION ALL ", parts)).fetchall()
+        except (duckdb.Error, RuntimeError) as error:
+            pass_on_interruption(error)
+            return False
+        return True
 
     def _together(self, batch: Sequence[AsWritten], *, by_name: bool) -> list[list[tuple[Any, ...]]] | None:
         parts, starts = [], [1]
@@ -313,12 +336,21 @@ def _array(found: Any, kind: Kind) -> tuple[NDArray[Any], NDArray[np.bool_]] | N
     return None
 
 
+def _type(column: Column) -> str:
+    """The type of a made-up column: that of the data, where values are read as text that are none."""
+    return (column.listed.type if column.listed is not None else "") or _TYPES[column.kind]
+
+
 def _made_up(column: Column, seed: Filling, constants: Sequence[Scalar], special: str) -> str:
     """A value for each row, from its number: SQL. Where it is not `special`, a number is neither 0 nor NULL."""
     number = quote_name(f"{_OWN} {column.name}")
-    kind, type_ = column.kind, _TYPES[column.kind]
+    kind, type_ = column.kind, _type(column)
     chosen: list[Scalar] = []
-    if kind.numeric:
+    if column.listed is not None and column.listed.type:
+        values = column.listed.values
+        cases = " ".join(f"WHEN {i} THEN {literal(v)}" for i, v in enumerate(values))
+        random = f"(CASE {number} // 3 % {len(values)} {cases} END)"
+    elif kind.numeric:
         random = f"(({number} % 10007 + 1)::BIGINT * (1 - 2 * ({number} // 10007 % 2)::BIGINT))"
         random = {Kind.DECIMAL: f"({random} / 100)", Kind.DOUBLE: f"({random} / 4)"}.get(kind, random)
         step = {Kind.DECIMAL: Decimal("0.01"), Kind.DOUBLE: Decimal("0.25")}.get(kind, Decimal(1))
