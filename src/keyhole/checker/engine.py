@@ -349,7 +349,7 @@ def wide_enough(held: str, values: Sequence[Any]) -> str:
     >>> wide_enough("DECIMAL(18,6)", [1, None]), wide_enough("DECIMAL(18,6)", [Fraction(10**12)])
     ('DECIMAL(18,6)', 'DECIMAL(38,6)')
     """
-    large = held == DECIMAL and any(isinstance(v, int | Fraction | Decimal) and abs(v) >= 10**12 for v in values)
+    large = held == DECIMAL and any(abs(number(v) or Fraction(0)) >= 10**12 for v in values)
     return "DECIMAL(38,6)" if large else held
 
 

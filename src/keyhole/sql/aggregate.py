@@ -80,8 +80,8 @@ class AggregateReader(StatisticReader):
                 (self.test(low), self.test(exp.LTE(this=node.this.copy(), expression=node.args["high"].copy())))
             )
         if isinstance(node, exp.EQ | exp.NEQ) and self._rounds(node):  # of a rounded number: a range
-            low, high = (made(this=node.this.copy(), expression=node.expression.copy()) for made in (exp.GTE, exp.LTE))
-            both = AllOf((self.test(low), self.test(high)))
+            ends = (made(this=node.this.copy(), expression=node.expression.copy()) for made in (exp.GTE, exp.LTE))
+            both = AllOf(tuple(map(self.test, ends)))
             return both if isinstance(node, exp.EQ) else negated(both)
         query = self.question(node, "")
         if query.test is None:
