@@ -114,7 +114,8 @@ def _reconstruction(
     note = _note(found, settled=settled)
     residual = problem.residual(_fitted(problem, np.eye(chances.shape[1])[best]), _numbers(problem, guess))
     if residual > 1e-9:
-        note += "; each guess is the best for its own record, together they need not meet the answers"
+        best_of = "the median" if problem.target.categories is None else "the most probable"
+        note += f"; each guess is {best_of} of its own record, together they need not meet the answers"
     status = _status(found)
     return Reconstruction(guess[problem.of], sure[problem.of], residual, status, Measure.PROBABILITY, note, unread)
 
