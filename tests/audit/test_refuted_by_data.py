@@ -42,9 +42,11 @@ def words(log: list[Any], private: str = "pay:0..100") -> str:
 def test_answers_stand_in_proofs_as_they_were_given() -> None:
     ann = "SELECT SUM(pay) FROM t WHERE name = 'ann'"
     noisy = {"sql": ann, "answer": 4.2, "noise": {"kind": "uniform", "scale": 0.25}}
-    assert "Q1 = 4.2 ± 0.25; so ann's pay is at least 3.95." in words([noisy])
+    said = words([noisy])
+    assert "Q1: ann's pay lies in [3.95, 4.45]" in said
+    assert "→ 4.2 ± 0.25" in said
     said = words([{"sql": ann, "answer": {"lo": 1, "hi": 9.7}}])
-    assert "Q1 lies in [1, 9.7]; so ann's pay is at most 9.7." in said
+    assert "Q1: ann's pay lies in [1, 9.7]" in said
     assert "Q1 = " not in said
     both = words([noisy, {"sql": "SELECT SUM(pay) FROM t", "answer": {"suppressed": [5, 8]}}])
     assert "Q2 - Q1; " in both

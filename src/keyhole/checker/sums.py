@@ -135,7 +135,7 @@ class Sums:
             except Unmet:
                 unmet += 1
                 if unmet > 40:
-                    raise Cannot(NEVER) from None
+                    raise _never(proof) from None
                 continue
             step = min(self.maker.step(name) for name in self.engine.private if self.engine.numeric(name))
             gained = math.log2(most) - math.log2(float(2 * dust / step * over + over + 1))
@@ -170,7 +170,7 @@ class Sums:
             if met >= wanted:
                 return
         if not met:
-            raise Cannot(NEVER)
+            raise _never(proof)
         raise Cannot("too few made-up values let the statements answer as they did")
 
     def _compare(
@@ -383,6 +383,12 @@ class Sums:
             if abs(given - said) > max(self._blur(column, given), self._dust(given)) + Fraction(1, 10**9):
                 return False
         return True
+
+
+def _never(proof: Sequence[Addend]) -> Cannot | Fails:
+    """No filling answers as it did: a HAVING may want values that are not made up, anything else is never so."""
+    hidden = any("having" in (cited.sql or "").casefold() for cited in proof)
+    return Cannot(NEVER) if hidden else Fails(NEVER)
 
 
 def plainly(proof: Sequence[Addend], private: Sequence[str]) -> None:
