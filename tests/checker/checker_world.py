@@ -126,7 +126,7 @@ def other_person(rng: random.Random, claim: Data, verdict: Data) -> bool:
             return False
         claim["records"][0] = json.loads(rng.choice(others))
         return True
-    if claim["certificate"]["kind"] in ("counts", "equal", "zero", "none"):
+    if claim["certificate"]["kind"] in ("counts", "cases", "equal", "zero", "none"):
         return False  # the same may well be true of somebody else
     said = [json.dumps(c["record"]) for c in verdict["said"] if "record" in c and _alike(c, claim)]  # true of them too
     others = [o for o in everybody if o not in said]
