@@ -342,3 +342,15 @@ def test_a_floating_sum_that_cancels_is_no_contradiction() -> None:
         found = keyhole.examine([(asked, Decimal(answer))], data=people, private=["x", "y"], id="n")
         assert not found.contradictions
     assert keyhole.examine([(asked, Decimal("-0.166"))], data=people, private=["x", "y"], id="n").contradictions
+
+
+def test_a_square_that_exposes_somebody_is_not_taken_off_a_total() -> None:
+    """20 - 9 was called the total of the other three, where 9 is the square of the one who is exposed."""
+    people = pa.table({"n": ["r0", "r1", "r2", "r3", "r4"], "a": [3, 1, 1, 2, 0], "x": [3, 5, 5, 2, 7]})
+    log = ["SELECT SUM(x) FROM t WHERE a <> 2", "SELECT SUM(x * x) FROM t WHERE a > 2"]
+    found = keyhole.examine(log, data=people, private="x:0..10", id="n", group_size=3)
+    assert ({f.who: f.value for f in found.exposed}, found.groups) == ({"r0": 3}, ())
+    plain = keyhole.examine(
+        [log[0], "SELECT SUM(x) FROM t WHERE a > 2"], data=people, private="x", id="n", group_size=3
+    )
+    assert [(g.rows, g.total) for g in plain.groups] == [((1, 2, 4), 17)]

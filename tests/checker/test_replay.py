@@ -39,7 +39,8 @@ def accepts_true_and_rejects_false(
             kind = each.claim.certificate["kind"]  # none: a quotient of private sums, said to be unproved, not false
             allowed = {Outcome.CANNOT} if kind == "none" else {Outcome.HOLDS, Outcome.CANNOT}
             assert each.outcome in allowed, (seed, log, outcomes(found))
-            kinds[kind if each.outcome is Outcome.HOLDS else "cannot"] += kind != "none"
+            many = each.claim.status == "open" and "tables" in each.why  # an outer range over all tables: too many
+            kinds[kind if each.outcome is Outcome.HOLDS else "cannot"] += kind != "none" and not many
         replayed = all(c.outcome is Outcome.HOLDS for c in found.checked)
         rng = random.Random(seed)
         for name, text in tampered(rng, verdict):

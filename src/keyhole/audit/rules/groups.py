@@ -45,12 +45,14 @@ def _determined(system: System, known: Known, size: int) -> list[Group]:
         column, atoms, c = _total_of(system, built, functional)
         if column is None:
             continue
-        alone = known.identities(column)
+        target = {built.unknown(u): 1 for u in functional}
+        # sums of this very value: a square that exposes somebody is no number to take off a total
+        own = known.identities(column).items()
+        alone = {r: p for r, p in own if p.system == number and p.target.keys() <= target.keys()}
         rows = np.flatnonzero(np.isin(system.atoms.of, atoms))
         if len(rows) - sum(1 for r in rows.tolist() if r in alone) > size:
             continue
         by_query = {q: w / c for q, w in built.weights(weights).items()}
-        target = {built.unknown(u): 1 for u in functional}
         for r in rows.tolist():  # take those out who are exposed anyway
             proof = alone.get(r)
             if proof is not None:
