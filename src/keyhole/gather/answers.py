@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from keyhole.errors import LogError
 from keyhole.evidence import GIVEN, ROUNDED
 from keyhole.gather.comparisons import OneSided
 from keyhole.knowledge import Knowledge
 from keyhole.meaning import compared, rounded, rounds
 from keyhole.query import Aggregate, Query, Threshold
 from keyhole.schema import Kind, Schema
-from keyhole.transcript import NULL_ANSWER, Answer, shifted, simplest_decimal
+from keyhole.transcript import NULL_ANSWER, Answer, Given, Noise, parse_answer, shifted, simplest_decimal
 
 ULP = Fraction(1, 2**52)
 TINY = Fraction(1, 2**1022)  # below it a DOUBLE has fewer digits the smaller it is: 0 may be printed as 5E-324
@@ -73,6 +74,25 @@ def interval(query: Query, answer: Answer | None, radius: Fraction, *, sure: boo
     if lo is not None and lo == hi:
         lo, hi = lo - radius, lo + radius
     return Interval(lo, hi, True)
+
+
+def given_answer(query: Query, given: Given, law: Noise | None) -> Answer:
+    """What a log gives as the answer to one query: yes or no to a comparison, a number or a range to all else.
+
+    Engines without a BOOLEAN say 1 and 0. Any other number was not compared, and a yes is no number.
+
+    >>> from keyhole.query import Aggregate, Term, Threshold
+    >>> given_answer(Query(Aggregate.SUM, (Term("pay"),), test=Threshold(">", Decimal(4))), 1, None).value
+    True
+    """
+    if isinstance(given, bool) != (query.test is not None) and given is not None:
+        if query.test is None:
+            raise LogError(f"a number was asked for, and the answer is {str(given).lower()}")
+        if isinstance(given, dict) or given not in (0, 1):
+            raise LogError("the answer to a comparison is true or false (1 or 0, null for SQL NULL)")
+        given = bool(given)
+    rounds_off = law is not None and law.kind == "rounded"  # a yes or no is not rounded when it is printed
+    return parse_answer(given, None if rounds_off and isinstance(given, bool) else law)
 
 
 def around(query: Query, shown: Fraction, radius: Fraction) -> tuple[Fraction, Fraction]:

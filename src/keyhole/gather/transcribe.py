@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from keyhole.errors import DIFFERS, LogError, ParseError, QueryError, pass_on_interruption
 from keyhole.forms import private_leaves
+from keyhole.gather.answers import given_answer
 from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
 from keyhole.gather.union_rows import told_apart
@@ -24,7 +25,7 @@ from keyhole.sql.engines import CASELESS
 from keyhole.sql.looks_like import suspicion
 from keyhole.sql.of_dimensions import of_dimensions
 from keyhole.tables import GroupKey, Roster, Source
-from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript, parse_answer
+from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Transcript
 
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"
@@ -257,8 +258,8 @@ def _expand(
         groups = _groups(line.answer, statement, roster.schema)
         shown = [key for key, _ in groups]
         for key, values in groups:
-            for q, given in zip(statement.group(key), values, strict=True):
-                asked.append((q, parse_answer(given, bits if isinstance(given, bool) else law)))
+            queries = statement.group(key)
+            asked.extend((q, given_answer(q, given, law)) for q, given in zip(queries, values, strict=True))
     if statement.certainty in DOUBTFUL and _hides(statement, roster) and (source is None or line.answer is not ABSENT):
         return [], CUT_PRIVATELY
     if statement.certainty == IF_SHOWN and line.answer is not ABSENT:
