@@ -170,11 +170,9 @@ def expanded(
             continue
         try:
             found, why = _expanded(number, line, each.statements, roster, source, noise)
-        except LogError as error:
-            refused.append(Refusal(number, line.sql, f"line {line.at}: {error}"))
-            continue
-        except QueryError as error:
-            refused.append(Refusal(number, line.sql, str(error)))
+        except (LogError, QueryError) as error:
+            place = f"line {line.at}: " if isinstance(error, LogError) else ""
+            refused.append(Refusal(number, line.sql, f"{place}{error}"))
             continue
         except Exception as error:
             pass_on_interruption(error)
@@ -258,8 +256,8 @@ def _expand(
         groups = _groups(line.answer, statement, roster.schema)
         shown = [key for key, _ in groups]
         for key, values in groups:
-            queries = statement.group(key)
-            asked.extend((q, given_answer(q, given, law)) for q, given in zip(queries, values, strict=True))
+            pairs = zip(statement.group(key), values, strict=True)
+            asked.extend((q, given_answer(q, given, law)) for q, given in pairs)
     if statement.certainty in DOUBTFUL and _hides(statement, roster) and (source is None or line.answer is not ABSENT):
         return [], CUT_PRIVATELY
     if statement.certainty == IF_SHOWN and line.answer is not ABSENT:
