@@ -119,7 +119,7 @@ def _nearest_to_middle(problem: Problem, rows: Rows, found: Solution) -> Solutio
 
 def _popcount_gram(problem: Problem, term: Terms, weight: Floats) -> Floats | None:
     """A^T W A of equally weighted 0/1 quadratic rows, by counting bits: exact, and far cheaper than multiplying."""
-    if problem.bits is None or not (term == RowTerm.QUADRATIC).all() or np.ptp(weight) > 0:
+    if problem.bits is None or not problem.m or not (term == RowTerm.QUADRATIC).all() or np.ptp(weight) > 0:
         return None
     counts = overlaps(transpose(problem.bits, problem.K)).astype(np.float64)
     return np.asarray(counts * problem.sizes[:, None] * problem.sizes[None, :] * weight[0])

@@ -20,17 +20,33 @@ def read_values(problem: Problem, u: Floats, deviation: Floats) -> tuple[NDArray
     """Value and confidence of every record.
 
     A number is the sum of its column's features; where the log only counts (COUNT(x > 5)), it is the expected middle of
-    its cells. A category is the most likely one, with its share as probability. Records whose value is NULL get NaN.
+    its cells; where it only squares, the middle of its bounds. A category is the most likely one, with its share as probability. Records whose value is NULL get NaN.
     """
     K, column = problem.K, problem.target.column
     shaped, spread = u.reshape(-1, K), deviation.reshape(-1, K)
     summed = [f for f, feature in enumerate(problem.features) if feature.column == column and feature.power == 1]
+    if not summed and problem.target.categories is None and not problem.cells:
+        return _read_bounds(problem)
     if problem.target.categories is not None or not summed:
         return _read_cells(problem, shaped)
     values = shaped[summed].sum(axis=0)
     error = np.sqrt((spread[summed] ** 2).sum(axis=0))
     values = np.where(problem.absent, np.nan, values)
     return values[problem.of], error[problem.of], Measure.STANDARD_ERROR
+
+
+def _read_bounds(problem: Problem) -> tuple[NDArray[Any], Floats, Measure]:
+    """The prior within the facts: sums of squares alone are read by `integer`, and by what is proved."""
+    target = problem.target
+    least = np.full(problem.K, target.lower) if problem.least is None else problem.least
+    most = np.full(problem.K, target.upper) if problem.most is None else problem.most
+    open_ = ~(np.isfinite(least) & np.isfinite(most))
+    with np.errstate(invalid="ignore"):
+        middle = np.where(open_, np.clip(target.mean, least, most), (least + most) / 2)
+        spread = np.where(open_, np.inf, (most - least) / np.sqrt(12))
+    same = (least == target.lower) & (most == target.upper)  # no fact: base rates and the grid have their say
+    middle, spread = np.where(same, target.mean, middle), np.where(same, target.deviation, spread)
+    return np.where(problem.absent, np.nan, middle)[problem.of], spread[problem.of], Measure.STANDARD_ERROR
 
 
 def _read_cells(problem: Problem, shaped: Floats) -> tuple[NDArray[Any], Floats, Measure]:
