@@ -20,7 +20,8 @@ def read_values(problem: Problem, u: Floats, deviation: Floats) -> tuple[NDArray
     """Value and confidence of every record.
 
     A number is the sum of its column's features; where the log only counts (COUNT(x > 5)), it is the expected middle of
-    its cells; where it only squares, the middle of its bounds. A category is the most likely one, with its share as probability. Records whose value is NULL get NaN.
+    its cells; where it only squares, the middle of its bounds. A category is the most likely one, with its share as
+    probability. Records whose value is NULL get NaN.
     """
     K, column = problem.K, problem.target.column
     shaped, spread = u.reshape(-1, K), deviation.reshape(-1, K)
