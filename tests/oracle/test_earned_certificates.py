@@ -239,7 +239,7 @@ def test_what_a_target_says_or_fails_with_is_not_repeated(tmp_path: Path, monkey
         done = run("--oracle", name, "--queries", "q.jsonl")
         assert isinstance(done.exception, KeyholeError)
         assert "hunter2" not in str(done.exception)
-    with pytest.raises(KeyholeError, match="a str of 7 characters"):
+    with pytest.raises(KeyholeError, match="text of 7 characters"):
         bit("hunter2", "it")
 
 

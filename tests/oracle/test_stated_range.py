@@ -148,3 +148,33 @@ def test_range_goes_before_declared_bounds(tmp_path: Path) -> None:
     who = ("--data", tmp_path / "staff.csv", "--id", "name", "--queries", tmp_path / "ids.csv")
     done = run("--oracle", SUMS, *who, "--private", "pay:0..100", "--range", "0..10")
     assert isinstance(done.exception, ModelError)
+
+
+ADDED = {
+    "a further condition": ("ann,51\nbob,64\ncy,70\n", f"{SUMS} AND pay > 60", (0, 100)),
+    "somebody without a value": ("ann,\nbob,64\ncy,70\n", SUMS, (0, 100)),
+    "two rows of one person": ("ann,90\nann,80\nbob,64\ncy,41\n", SUMS, (40, 200)),
+    "one value each": ("ann,51\nbob,64\ncy,70\n", SUMS, (40, 100)),
+}
+
+
+@pytest.mark.parametrize("which", ADDED)
+def test_declared_bounds_are_those_of_what_a_person_adds(tmp_path: Path, which: str) -> None:
+    rows, statement, ends = ADDED[which]
+    (tmp_path / "staff.csv").write_text(f"name,pay\n{rows}", encoding="utf-8")
+    (tmp_path / "ids.csv").write_text("ann,bob,cy\n1,1,1\n", encoding="utf-8")
+    who = ("--data", tmp_path / "staff.csv", "--id", "name", "--queries", tmp_path / "ids.csv", "--format", "json")
+    done = run("--oracle", statement, *who, "--private", "pay:40..100")
+    assert done.exit_code == 0, done.exception
+    assert {(e["low"], e["high"]) for e in json.loads(done.stdout)["estimates"]} == {ends}
+
+
+def test_a_sum_over_nobody_is_no_answer(tmp_path: Path) -> None:
+    (tmp_path / "staff.csv").write_text("name,pay\nann,51\nbob,64\n", encoding="utf-8")
+    (tmp_path / "ids.csv").write_text("ann,bob\n1,0\n0,1\n", encoding="utf-8")
+    who = ("--data", tmp_path / "staff.csv", "--id", "name", "--queries", tmp_path / "ids.csv", "--private", "pay")
+    refused = run("--oracle", f"{SUMS} AND pay > 60", *who).exception
+    assert isinstance(refused, ModelError)
+    assert "write COALESCE(SUM(...), 0)" in str(refused)
+    done = run("--oracle", f"{SUMS.replace('SUM(pay)', 'COALESCE(SUM(pay), 0)')} AND pay > 60", *who)
+    assert done.exit_code == 0, done.exception

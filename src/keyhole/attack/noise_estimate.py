@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import null_space
 
 from keyhole.attack.base import Floats
 from keyhole.attack.batch import DENSE_LIMIT
+from keyhole.attack.cell_constraints import cell_rows
 from keyhole.attack.decode import decode
 from keyhole.attack.decoding_problem import BETWEEN, NOISY, NoiseLaw, Problem
 from keyhole.attack.loosened import loosened
@@ -27,6 +29,8 @@ SURE = 4.0  # standard deviations off which a stated scale is called wrong
 UNLIKELY = 1e-4  # chance of what is called a misfit of few answers
 TABLES = 20_000  # tables up to which every one is looked at
 STEPS = 30  # of expectation maximisation
+TIED = 3_000  # unknowns up to which ties of private cells are taken off the degrees of freedom that a fit uses up
+_NEAR = 1e-4  # a tie of shares that holds
 _CLAMPED = 3.0  # negative answers that must have been expected before their absence means clamping
 
 
@@ -116,27 +120,34 @@ def _fit(problem: Problem, used: NDArray[np.bool_]) -> tuple[Floats, int]:
         u, _ = solve_cg(calm, calm.y)
         return plain_operator(problem).apply(u), int(used.sum()) - calm.p
     A = calm.design()
-    touched = np.asarray(A.any(axis=0), dtype=np.bool_)
-    small = _columns(calm, touched)
-    B = np.ascontiguousarray(A[:, touched])
     term = np.array([RowTerm.ABSOLUTE, RowTerm.ABSOLUTE, RowTerm.QUADRATIC, RowTerm.INTERVAL], dtype=np.int8)[calm.law]
     weight = np.where(term == RowTerm.QUADRATIC, 1 / np.where(calm.scale > 0, calm.scale, 1.0) ** 2, 1.0)
-    stiff = np.asarray(calm.law == NoiseLaw.EXACT)
-    found = decode(small, B, term, weight, stiff).u if small is not None else np.linalg.lstsq(B, calm.y, rcond=None)[0]
-    u = np.zeros(calm.p)
-    u[touched] = found
-    lower, upper = calm.lower[touched], calm.upper[touched]
-    inside = (found > lower + 1e-4 * (1 + np.abs(found))) & (found < upper - 1e-4 * (1 + np.abs(found)))
+    stiff, touched = np.asarray(calm.law == NoiseLaw.EXACT), np.asarray(A.any(axis=0), dtype=np.bool_)
+    if len(calm.features) > 1:  # private cells tie several unknowns to an atom
+        u = decode(calm, A, term, weight, stiff).u
+    else:
+        u = np.zeros(calm.p)
+        u[touched] = decode(_columns(calm, touched), np.ascontiguousarray(A[:, touched]), term, weight, stiff).u
     noisy = np.isin(calm.law, NOISY)
-    C = B[noisy][:, inside]
-    rank = int(np.linalg.matrix_rank(C.T @ C, hermitian=True)) if inside.any() else 0
-    return np.asarray(problem.design() @ u), int(noisy.sum()) - rank
+    return np.asarray(problem.design() @ u), int(noisy.sum()) - _used_up(calm, A[noisy], u, touched)
 
 
-def _columns(problem: Problem, touched: NDArray[np.bool_]) -> Problem | None:
-    """The problem over touched atoms alone; None where private cells tie several unknowns to an atom."""
-    if len(problem.features) > 1:
-        return None
+def _used_up(problem: Problem, A: Floats, u: Floats, touched: NDArray[np.bool_]) -> int:
+    """Directions in which a fit in the box may still move: unknowns inside it, less those that ties of cells hold."""
+    near = 1e-4 * (1 + np.abs(u))
+    inside = touched & (u > problem.lower + near) & (u < problem.upper - near)
+    C, (ties, low, high) = A[:, inside], cell_rows(problem)
+    if not inside.any():
+        return 0
+    at = ties @ u
+    held = ties[(at < low + _NEAR) | (at > high - _NEAR)][:, inside]
+    if held.any() and held.shape[1] <= TIED:
+        C = C @ null_space(held)
+    return int(np.linalg.matrix_rank(C.T @ C, hermitian=True)) if C.shape[1] else 0
+
+
+def _columns(problem: Problem, touched: NDArray[np.bool_]) -> Problem:
+    """The problem over touched atoms alone, where it has one unknown for each."""
     return replace(
         problem, sizes=problem.sizes[touched], bits=None, dense=problem.totals()[:, touched],
         lower=problem.lower[touched], upper=problem.upper[touched], absent=problem.absent[touched],

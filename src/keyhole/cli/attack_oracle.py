@@ -26,7 +26,9 @@ from keyhole.errors import ConfigError
 if TYPE_CHECKING:
     from keyhole.oracle.real import AskingPlan
     from keyhole.oracle.targets import FunctionTarget, HttpTarget, StatementTarget
+    from keyhole.predicate import Predicate
     from keyhole.settings import Settings
+    from keyhole.tables.base import Source
 
 LEAST_CHECK = 5  # queries that the check of the noise takes
 FURTHEST = 1e60  # an end of --range: squares of it are added up
@@ -142,8 +144,9 @@ def attack_oracle(
     )
     if oracle.lstrip().upper().startswith("SELECT"):
         settings = given()
-        target: HttpTarget | FunctionTarget | StatementTarget = _database(oracle, settings, names)
-        stated = stated or _declared(oracle, settings)
+        target: HttpTarget | FunctionTarget | StatementTarget
+        target, declared = _database(oracle, settings, names)
+        stated = stated or declared
     else:
         target = target_of(oracle)
     width, (low, high), asks = len(names), stated or UNSTATED, _terms_of(names, rows, stated, plan)
@@ -265,12 +268,15 @@ def _bounds(text: str) -> tuple[float, float]:
     return ends
 
 
-def _declared(statement: str, given: Settings) -> tuple[float, float] | None:
-    """Bounds declared for COL, where the statement is SELECT SUM(COL) > {threshold} FROM: other sums have others."""
+def _declared(statement: str, where: Predicate, given: Settings, source: Source) -> tuple[float, float] | None:
+    """Bounds of what a person adds to SELECT SUM(COL) > {threshold} FROM, by those declared for COL."""
+    from keyhole.oracle.database import range_of_sums
+
     for name, column in given.columns.private.items():
         summed = rf'\s*SELECT\s+SUM\s*\(\s*"?{re.escape(name)}"?\s*\)\s*>=?\s*\{{threshold\}}\s+FROM\b'
         if re.match(summed, statement, re.IGNORECASE) and column.min is not None and column.max is not None:
-            return (float(column.min), float(column.max)) if column.min < column.max else None
+            low, high = range_of_sums(source, where, name, float(column.min), float(column.max))
+            return (low, high) if low < high else None
     return None
 
 
@@ -298,8 +304,11 @@ def _stopping() -> Iterator[_Press]:
         signal.signal(signal.SIGINT, before)
 
 
-def _database(text: str, given: Settings, ids: list[str]) -> StatementTarget:
-    """A statement on the table of the settings, read like any analyst's; ids that the table has not are an error."""
+def _database(text: str, given: Settings, ids: list[str]) -> tuple[StatementTarget, tuple[float, float] | None]:
+    """A statement on the table of the settings, read like any analyst's, and the range that the settings declare.
+
+    Ids that the table has not are an error.
+    """
     import numpy as np
 
     from keyhole.oracle.database import asking, check_additive
@@ -315,5 +324,5 @@ def _database(text: str, given: Settings, ids: list[str]) -> StatementTarget:
     if unknown:
         raise ConfigError(f"{unknown[0]!r} in the header of the queries is nobody's id ({len(unknown)} are not)")
     target = StatementTarget(text, ids, asking(source), fingerprint(source)[:12])
-    check_additive(lambda at: target.statement(np.ones(len(ids)), at), source.schema, given.columns.id[0], ids)
-    return target
+    sums = check_additive(lambda at: target.statement(np.ones(len(ids)), at), source.schema, given.columns.id[0], ids)
+    return target, _declared(text, sums.terms[0].where, given, source)

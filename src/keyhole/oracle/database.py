@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
@@ -47,15 +48,18 @@ def asking(source: Source) -> Callable[[str], object]:
     return lambda sql: source.evaluate(lower(sql, source.schema).queries[0])
 
 
-def check_additive(statement: Callable[[float], str], schema: Schema, key: str, ids: Sequence[str]) -> None:
+def check_additive(statement: Callable[[float], str], schema: Schema, key: str, ids: Sequence[str]) -> Query:
     """`statement(threshold)`, which names all `ids`, asks whether a sum over the records of these ids is above it.
 
     Anything else (AVG, NOT IN, an OR, another column than the id, a `<`, several aggregates) is no q.w > threshold:
     what was learnt from it would be nobody's value. Decided on the text, as it is lowered; a `ConfigError` says so.
+    Returns the question.
 
     >>> from keyhole.schema import Column, Kind, Role
     >>> staff = Schema("staff", (Column("name", Kind.TEXT, Role.ID), Column("pay", Kind.INTEGER, Role.PRIVATE)))
-    >>> check_additive(lambda t: f"SELECT SUM(pay) > {t} FROM staff WHERE name IN ('Ann')", staff, "name", ["Ann"])
+    >>> asked = check_additive(
+    ...     lambda t: f"SELECT SUM(pay) > {t} FROM staff WHERE name IN ('Ann')", staff, "name", ["Ann"]
+    ... )
     >>> check_additive(lambda t: f"SELECT AVG(pay) > {t} FROM staff WHERE name IN ('Ann')", staff, "name", ["Ann"])
     Traceback (most recent call last):
     ...
@@ -76,6 +80,7 @@ name IN ({ids}), or COUNT(*) with conditions; of anything else entries are not w
             "--oracle: write a sum over the ids, SELECT SUM(COLUMN) > {threshold} FROM TABLE WHERE "
             f"{key} IN ({{ids}}), or COUNT(*) with conditions; of anything else entries are not what adds up"
         )
+    return one[0]
 
 
 def _tests(query: Query, threshold: float) -> bool:
@@ -92,6 +97,26 @@ def _of(where: Predicate, key: str, ids: set[str]) -> bool:
         if isinstance(part, Membership | Comparison) and part.column == key and getattr(part, "op", "=") == "="
     ]
     return ids in named
+
+
+def range_of_sums(source: Source, where: Predicate, column: str, low: float, high: float) -> tuple[float, float]:
+    """Where each person's sum lies under a condition, if every value of the column lies between two ends.
+
+    A person has as many values as rows. One who has no value, or whom more than the ids decides upon, may add nothing.
+
+    >>> import pandas
+    >>> from keyhole.knowledge import Columns, PrivateColumn
+    >>> from keyhole.tables import load
+    >>> frame = pandas.DataFrame({"name": ["Ann", "Bob", "Bob"], "pay": [40.0, 70.0, 60.0]})
+    >>> source = load(frame, Columns(id=("name",), private={"pay": PrivateColumn(min=40, max=100)}))
+    >>> range_of_sums(source, Membership("name", ("Ann", "Bob")), "pay", 40, 100)
+    (40, 200)
+    """
+    rows = max(Counter(str(label) for label in source.labels(np.arange(source.n))).values(), default=1)
+    found = min(low, low * rows), max(high, high * rows)
+    if isinstance(where, And) or not source.values(column).present.all():
+        found = min(found[0], 0.0), max(found[1], 0.0)
+    return found
 
 
 class DatabaseOracle:

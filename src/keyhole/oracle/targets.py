@@ -102,7 +102,10 @@ class HttpTarget:
         except urllib.error.HTTPError as error:
             if error.code == 429 or error.code >= 500:
                 raise TargetDown(f"{self.name} answered with status {error.code}") from None
-            raise ConfigError(f"{self.name} answered with status {error.code}: is it the right address?") from None
+            asked = "is it the right address?"
+            if error.code in (401, 403):
+                asked = "it lets nobody in without leave; http://user:password@... sends a name and password"
+            raise ConfigError(f"{self.name} answered with status {error.code}: {asked}") from None
         except (OSError, http.client.HTTPException) as error:
             why = getattr(error, "reason", None) or str(error) or type(error).__name__
             raise TargetDown(f"{self.name}: {why}") from None
@@ -181,6 +184,11 @@ class StatementTarget:
         """Ask once."""
         said = self._ask(self.statement(q, threshold))
         self.asked += 1
+        if said is None:
+            raise ModelError(
+                "the database answered with NULL, which is neither yes nor no: these ids have no value that the "
+                "statement sums; leave them out, or write COALESCE(SUM(...), 0)"
+            )
         return bit(said, "the database")
 
 
@@ -204,10 +212,13 @@ def bit(said: object, whose: str) -> int:
 def shape_of(said: object) -> str:
     """What an answer is like, without a word of it: it may be the secret.
 
-    >>> shape_of("Ann earns 51,000"), shape_of(None)
-    ('a str of 16 characters', 'a NoneType of 4 characters')
+    >>> shape_of("Ann earns 51,000"), shape_of(None), shape_of(0.25)
+    ('text of 16 characters', 'null', 'a number of 4 characters')
     """
-    return f"a {type(said).__name__} of {len(str(said))} characters"
+    if said is None:
+        return "null"
+    kinds = {str: "text", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return f"{kinds.get(type(said), f'a {type(said).__name__}')} of {len(str(said))} characters"
 
 
 def a_level(said: object, most: int, whose: str) -> int:
