@@ -48,7 +48,8 @@ class Separation:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             sample = file.read(SAMPLE)
             whole = not file.read(1)
-        best, found = (-1.0,), cls(delimiter or ",")
+        best: tuple[float, ...] = (-1.0,)
+        found = cls(delimiter or ",")
         tried = (delimiter,) if delimiter else ("\t",) if path.suffix.lower() == ".tsv" else SEPARATORS
         for sign in tried:
             for made in (cls(sign, *quoted) for quoted in QUOTES):
