@@ -217,3 +217,12 @@ def test_an_id_that_is_nearly_there_is_not_named() -> None:
 
 def test_nothing_judged_is_no_all_clear() -> None:
     assert audit("SET x = 1", "SHOW TABLES").exit_code == 3
+
+
+@pytest.mark.parametrize(
+    "having", ["SUM(h) > 1", "SUM(h) BETWEEN 1 AND 4", "SUM(2 * h - 1) >= 1", "MAX(pay) >= 1", "NOT MIN(pay) > 2"]
+)
+def test_whole_numbers_at_their_threshold_are_compared_as_they_are(having: str) -> None:
+    """Sums with whole weights, and extremes of whole numbers: no rounding can turn such a comparison."""
+    data = pa.table({"name": EVERYBODY, "dept": ["a", "a", "b", "b"], "h": [1, 0, 2, 1], "pay": [1, 2, 3, 1]})
+    assert not audit(f"SELECT dept, SUM(pay) FROM t GROUP BY dept HAVING {having}", data=data).unjudged

@@ -395,3 +395,27 @@ def test_a_separator_inside_quotes_separates_nothing(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text('a,"b; c",d\n1,"x; y",2\n2,"z; y",3\n3,"w; y",5\n')
     assert Separation.of(file).delimiter == ","
+
+
+ODD_NAMES = ('5" pipe', '"', 'a "b" c', '"5', 'C:\\ "x"', "it's", "'", "x\u2028\x0cy")
+
+
+@pytest.mark.parametrize(("escape", "always"), [('"', False), ('"', True), ("\\", False), ("\\", True)])
+def test_quotes_inside_of_quotes_are_read_as_they_were_written(tmp_path: Path, escape: str, always: bool) -> None:
+    """An odd number of quotes in a value is no sign that another quote is used; an empty field is no doubled quote."""
+
+    def cell(value: str) -> str:
+        inside = value.replace("\\", "\\\\") if escape == "\\" else value
+        return f'"{inside.replace(chr(34), escape + chr(34))}"' if always or '"' in value or "\\" in value else value
+
+    for name in (*ODD_NAMES, *(["C:\\"] if escape == '"' else [])):
+        table = [["name", "team", "pay"], [name, "", "1"], ["Bob", "b", "2"]]
+        (tmp_path / "t.csv").write_text("".join(f"{','.join(map(cell, row))}\n" for row in table), encoding="utf-8")
+        assert [row[0] for row in rows(tmp_path / "t.csv")] == [name, "Bob"]
+    assert rows(File(path=tmp_path / "t.csv", null=["NA"]))[0][0] == name  # written anew
+
+
+def test_a_name_that_stands_twice_is_seen_behind_odd_signs(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("na\u2028me,pay,pay\nAnn,1,2\n", encoding="utf-8")
+    with pytest.raises(DataError, match="two columns named 'pay'"):
+        rows(tmp_path / "t.csv")

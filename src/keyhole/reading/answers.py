@@ -25,6 +25,7 @@ from keyhole.schema import Kind
 
 Codes = NDArray[np.int64]
 _ULP = 2.0**-50
+_MOST = 2.0**53
 _NOTHING = [Fraction(0)]
 
 
@@ -160,8 +161,16 @@ def _numbers(query: Query, trial: Trial, names: Sequence[str], groups: Groups, f
         slack = (filled.n + 8) * _ULP * size[g]
         if isinstance(number, Fraction) and query.per:
             slack = (slack + abs(float(number)) * (filled.n + 8) * _ULP * below[g]) / abs(float(per[g]))
-        found.append(_cell(query, number, slack))
+        found.append(_cell(query, number, slack, _whole(query.terms, size[g], filled)))
     return found
+
+
+def _whole(terms: Sequence[Term], size: float, filled: Filled) -> bool:
+    """Does the engine sum whole numbers, few enough to be exact in whatever it sums with?"""
+    if any(term.factor.denominator != 1 for term in terms):
+        return False
+    weighted = [filled.summed(term) for term in terms if term.weight is not None] if filled.n else []
+    return not weighted or (size < _MOST and all(each.whole for each in weighted))
 
 
 def _met(query: Query, trial: Trial, groups: Groups, filled: Filled) -> list[bool]:
@@ -201,12 +210,11 @@ def _by_group(rows: Codes, of: Codes) -> Iterator[tuple[int, Codes]]:
     yield from ((g, order[a:b]) for g, a, b in zip(groups.tolist(), starts.tolist(), ends, strict=False) if g >= 0)
 
 
-def _cell(query: Query, number: Value, slack: float) -> FormAnswer:
+def _cell(query: Query, number: Value, slack: float, whole: bool = False) -> FormAnswer:
+    """The answer, or which side of its threshold it is on; a `whole` number is compared as it is."""
     if query.test is None:
         return FormAnswer(number, slack, query.digits, rounding=query.rounding)
-    whole = all(t.factor.denominator == 1 and t.weight is None for t in query.terms)
-    exact = query.aggregate is Aggregate.SUM and whole and not query.per and query.digits is None
-    exact |= query.aggregate is Aggregate.PEOPLE and query.digits is None
+    exact = (whole or query.aggregate is Aggregate.PEOPLE) and not query.per and query.digits is None
     half = Fraction(1) / Fraction(10) ** query.digits if query.digits is not None else Fraction(0)
     near = isinstance(number, Fraction) and abs(number - Fraction(query.test.value)) <= Fraction(slack) + half
     close = near and not exact
@@ -232,7 +240,8 @@ def _statistic(query: Query, trial: Trial, filled: Filled, inside: Mask) -> Form
         if query.digits is None and query.test is None:
             return FormAnswer(found, slack, len(str(summed.over)) - 1, rounding=ZERO)  # cut to the digits of the column
         slack += float(abs(term.factor)) / summed.over
-    return _cell(query, found, slack)
+    extreme = query.aggregate in (Aggregate.MIN, Aggregate.MAX)
+    return _cell(query, found, slack, extreme and summed.over == 1 and term.factor.denominator == 1)
 
 
 def _of_public(query: Query, trial: Trial, filled: Filled, inside: Mask) -> FormAnswer:

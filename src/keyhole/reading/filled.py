@@ -142,6 +142,11 @@ class Summed:
             return len(rows), len(rows)
         return _number(self.units[rows].sum()), _number(self.sizes[rows].sum())
 
+    @property
+    def whole(self) -> bool:
+        """Are all of them whole numbers?"""
+        return self.over == 1 and all(Fraction(unit).denominator == 1 for unit in self.units.tolist())
+
 
 class Filled:
     """One filling of it: `kept` are the rows that it has."""

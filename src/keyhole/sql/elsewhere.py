@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.sql.engines import Dialect
+from keyhole.sql.scopes import of_with
 
 _HARMLESS = frozenset({"version", "pg_backend_pid", "pg_is_in_recovery", "connection_id", "last_query_id"})
 
@@ -20,6 +21,8 @@ def elsewhere(sql: str, dialect: str = Dialect.DUCKDB, beside: Collection[str] =
 
     >>> elsewhere("SELECT 1"), elsewhere("SELECT SUM(x) FROM t"), elsewhere("SELECT my_function()")
     (True, False, False)
+    >>> elsewhere("WITH t AS (SELECT x FROM t) SELECT SUM(x) FROM t"), elsewhere("WITH q AS (SELECT 1) SELECT * FROM q")
+    (False, True)
     >>> elsewhere("SELECT * FROM orders JOIN sales.items USING (id)", beside=("orders", "sales.*"))
     True
     """
@@ -35,21 +38,18 @@ def elsewhere(sql: str, dialect: str = Dialect.DUCKDB, beside: Collection[str] =
 def _is_elsewhere(tree: exp.Expr, allowed: set[str]) -> bool:
     if not isinstance(tree, exp.Query | exp.Insert | exp.Update | exp.Delete):
         return False
-    named = {cte.alias.casefold() for cte in tree.find_all(exp.CTE)}
     for node in tree.walk():
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and str(node.this).casefold() not in _HARMLESS:
             return False
         if isinstance(node, exp.Command | exp.Into):
             return False
-        if isinstance(node, exp.Table) and not _allowed(node, named, allowed):
+        if isinstance(node, exp.Table) and not (of_with(node) or _allowed(node, allowed)):
             return False
     return True
 
 
-def _allowed(table: exp.Table, named: set[str], allowed: set[str]) -> bool:
+def _allowed(table: exp.Table, allowed: set[str]) -> bool:
     if not isinstance(table.this, exp.Identifier):
         return False  # a function in FROM
     name, schema = table.name.casefold(), table.db.casefold()
-    if not schema and name in named:
-        return True
     return bool({name if not schema else "", f"{schema}.{name}", f"{schema}.*" if schema else ""} & allowed - {""})

@@ -7,11 +7,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.query import Aggregate, Query, Statement, Term
-from keyhole.schema import Schema, folded
+from keyhole.schema import Schema
 from keyhole.sql.dialects import Carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.in_duckdb import in_duckdb
 from keyhole.sql.joins import related_names
+from keyhole.sql.scopes import of_with
 
 
 def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
@@ -36,8 +37,7 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
         return None
     if not isinstance(tree, exp.Query) or tree.find(exp.Anonymous, exp.AnonymousAggFunc, exp.Into) is not None:
         return None
-    named = {folded(cte.alias) for cte in tree.find_all(exp.CTE)}
-    tables = [t for t in tree.find_all(exp.Table) if t.args.get("db") or folded(t.name) not in named]
+    tables = [table for table in tree.find_all(exp.Table) if not of_with(table)]
     if not tables or not all(_is_dimension(table, schema) for table in tables):
         return None
     carry = Carried(sql) if dialect == Dialect.DUCKDB else in_duckdb(tree, dialect)

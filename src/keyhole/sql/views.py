@@ -11,10 +11,13 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.schema import folded
 from keyhole.sql.engines import Dialect
+from keyhole.sql.scopes import of_with
 
 CYCLE = "its views read each other in a circle, so none of them has rows: is this the right script or manifest?"
 DROPPED = "it reads a view that was dropped before: nobody says what stands under that name now"
 UNREADABLE = "it reads a view whose query cannot be put into it: audit the query of the view with it, or use --view"
+
+HIDDEN = "it reads a view and has a query of WITH under the same name: give that query another name"
 
 
 class NotResolved(Exception):
@@ -70,9 +73,9 @@ def _read(tree: exp.Expr, views: Mapping[str, str]) -> list[str]:
     found: dict[str, None] = {}
     for table in tree.find_all(exp.Table):
         name = folded(table.name)
-        if name in views and (name not in own or table.args.get("db")):
-            if name in own:
-                raise NotResolved(UNREADABLE)
+        if name in views and not of_with(table):
+            if name in own:  # in front of it, the view would hide it, or be hidden
+                raise NotResolved(HIDDEN)
             table.set("db", None)
             table.set("catalog", None)
             found[name] = None

@@ -10,6 +10,7 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar
@@ -19,6 +20,7 @@ from keyhole.predicate import literal
 from keyhole.schema import folded
 
 SEPARATORS = ("\t", ";", "|", ",")
+QUOTES = (('"', '"'), ('"', "\\"), ("'", "'"))  # and what is put before a quote inside quotes
 SAMPLE = 1 << 16  # characters
 ROWS = 200
 TIMES = "timestampformat='%Y-%m-%d %H:%M:%S'"
@@ -46,21 +48,35 @@ class Separation:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
             sample = file.read(SAMPLE)
             whole = not file.read(1)
-        escape = "\\" if '\\"' in sample and '""' not in sample else '"'
-        best, found = (-1.0, 0, False), cls(delimiter or ",", '"', escape)
+        best: tuple[float, ...] = (-1.0,)
+        found = cls(delimiter or ",")
         tried = (delimiter,) if delimiter else ("\t",) if path.suffix.lower() == ".tsv" else SEPARATORS
         for sign in tried:
-            for quote in ('"', "'"):
-                made = cls(sign, quote, escape if quote == '"' else quote)
-                rows = list(made.rows(sample.splitlines(keepends=True)))
+            for made in (cls(sign, *quoted) for quoted in QUOTES):
+                if made.escape == "\\" and '\\"' not in sample:
+                    continue
+                rows = list(made.rows(lines_of(sample)))
                 rows = rows if whole or len(rows) < 2 else rows[:-1]
                 if not rows or (len(rows[0]) == 1 and not delimiter):
                     continue
                 even = sum(len(row) == (wide or len(rows[0])) for row in rows) / len(rows)
-                torn = sum(field.count('"') % 2 for row in rows for field in row)  # a quoted field was cut through
-                if (even, -torn, quote == '"') > best:
-                    best, found = (even, -torn, quote == '"'), made
+                fit = (even, -made._torn(sample), made.quote == '"', -made._foreign(sample), made.escape == '"')
+                if fit > best:
+                    best, found = fit, made
         return found
+
+    def _torn(self, sample: str) -> int:
+        """Quoted fields that are cut through; quotes inside of quotes open and close nothing."""
+        escapes = ('"', "\\") if self.quote == "'" else (self.escape,)
+        for escape in escapes:
+            sample = sample.replace(f'{escape}"', "")
+        return sum(field.count('"') % 2 for row in self.rows(lines_of(sample)) for field in row)
+
+    def _foreign(self, sample: str) -> int:
+        """Quotes in the middle of a field that are put there as another escape would have it."""
+        within = f'[^{re.escape(self.delimiter)}"\\r\\n]'
+        other = rf'\\"(?={within})' if self.escape == self.quote else rf'(?<={within})""(?={within})'
+        return len(re.findall(other, sample))
 
     def rows(self, lines: list[str]) -> Iterator[list[str]]:
         """The first rows of these lines; empty ones are left out."""
@@ -117,7 +133,16 @@ def header(path: Path, separation: Separation) -> list[str]:
 def first_rows(path: Path, separation: Separation) -> list[list[str]]:
     """Some rows of a file, the header first."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        return list(separation.rows(file.read(SAMPLE).splitlines(keepends=True)))
+        return list(separation.rows(lines_of(file.read(SAMPLE))))
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines as files have them: a form feed or a line separator of Unicode is a sign like any other.
+
+    >>> lines_of("a\\u2028b\\r\\n1\\f2\\n")
+    ['a\\u2028b\\r\\n', '1\\x0c2\\n']
+    """
+    return list(StringIO(text, newline=""))
 
 
 def uneven(path: Path, separation: Separation) -> str | None:
