@@ -96,11 +96,11 @@ def lowered(
                     raise
                 given = line.answer is not ABSENT
                 first, *others = again.read(line.sql, line.dialect, when, refused, answered=given)
-        except Unread as error:
-            found.append(Read(line, Statement(line.sql, ()), unjudged=str(error)))
-        except QueryError as error:
-            if (public := of_dimensions(line.sql, line.dialect, schema)) is not None:
-                found.append(Read(line, public, public=True))
+        except (Unread, QueryError) as error:
+            public = of_dimensions(line.sql, line.dialect, schema)
+            if public is not None or isinstance(error, Unread):
+                why = str(error) if public is None else ""
+                found.append(Read(line, public or Statement(line.sql, ()), unjudged=why, public=public is not None))
                 continue
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):

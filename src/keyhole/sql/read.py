@@ -20,7 +20,7 @@ from keyhole.predicate import columns
 from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, Statement, Term
 from keyhole.schema import Schema, folded
 from keyhole.sql.clock import told
-from keyhole.sql.dialects import Carried, carried
+from keyhole.sql.dialects import Carried, carried, without_own_catalog
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
 from keyhole.sql.flatten import flat
@@ -254,4 +254,6 @@ def _tree(sql: str, dialect: str) -> exp.Expr:
         raise NotTold("it cannot be read") from None
     if len(found) != 1 or not isinstance(found[0], exp.Expr):
         raise NotTold("one statement at a time")
-    return plainly(found[0]) if dialect == Dialect.TSQL else found[0]
+    if dialect == Dialect.DUCKDB:
+        return found[0]
+    return without_own_catalog(plainly(found[0]) if dialect == Dialect.TSQL else found[0])
