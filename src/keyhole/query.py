@@ -140,6 +140,7 @@ class Query:
     needs: tuple[Predicate, ...] = ()
     rounding: str = HALF
     level: Fraction = Fraction(1, 2)
+    item: int = field(default=0, compare=False)  # which column of the answer (from 1), where its text does not tell
 
     @property
     def columns(self) -> frozenset[str]:

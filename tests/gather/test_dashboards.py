@@ -56,6 +56,15 @@ def told(verdict: keyhole.Verdict) -> list[tuple[str, str, bool]]:
         ("SELECT dept, SUM(pay) / SUM(SUM(pay)) OVER () FROM t WHERE dept <> 'c' GROUP BY dept", 0, []),
         ("SELECT dept, SUM(pay) / SUM(SUM(pay)) OVER () FROM t GROUP BY dept", 3, []),
         ("SELECT dept, RANK() OVER (ORDER BY AVG(pay)) FROM t WHERE dept <> 'c' GROUP BY dept", 0, []),
+        # a sum that stands in the answer was shown, whatever is computed beside it; without its key it was not
+        ("SELECT dept, SUM(pay), RANK() OVER (ORDER BY SUM(pay)) FROM t GROUP BY dept", 1, [("Fay", "exposed", False)]),
+        ("SELECT dept, AVG(pay), MAX(AVG(pay)) OVER () FROM t GROUP BY 1 ORDER BY 3", 1, [("Fay", "exposed", False)]),
+        ("SELECT dept, GROUPING(dept), SUM(pay) FROM t GROUP BY ROLLUP (dept)", 1, [("Fay", "exposed", False)]),
+        ("WITH s AS (SELECT dept, SUM(pay) AS p FROM t GROUP BY 1) SELECT dept, p, LAG(p) OVER (ORDER BY dept) FROM s",
+         1, [("Fay", "exposed", False)]),
+        ("SELECT dept, COUNT(*), SUM(pay) / SUM(SUM(pay)) OVER () FROM t GROUP BY dept", 3, []),
+        ("SELECT SUM(pay), RANK() OVER (ORDER BY SUM(pay)) FROM t GROUP BY dept", 3, []),
+        ("SELECT dept, SUM(pay), RANK() OVER (ORDER BY SUM(pay)) FROM t GROUP BY dept LIMIT 2", 3, []),
         ("SELECT SUM(pay) - (SELECT SUM(pay) FROM t WHERE name <> 'Ann') FROM t", 3, []),
         ("SELECT COUNT(*) * 100.0 / (SELECT COUNT(*) FROM t) FROM t WHERE dept = 'a'", 0, []),
         ("SELECT AVG(pay) FILTER (WHERE dept = 'a') - AVG(pay) FILTER (WHERE dept = 'b') FROM t", 0, []),
@@ -118,3 +127,15 @@ def test_taking_what_is_computed_from_for_shown_is_noticed(monkeypatch: pytest.M
     """The liar: findings from answers of which only something computed was shown."""
     monkeypatch.setattr(shown, "DOUBTFUL", frozenset())
     assert any(attempt(dashboards.play, seed)[1] for seed in range(1, 9))
+
+
+def test_a_proof_names_the_column_of_a_sum_beside_what_is_computed_from_it() -> None:
+    verdict = audit("SELECT dept, SUM(pay) / SUM(SUM(pay)) OVER () AS share, SUM(pay) FROM t GROUP BY dept")
+    (case,) = verdict.to_json()["exposed"]
+    assert [(part["column"], part["answer"]) for part in case["proof"]] == [(3, 90)]
+
+
+def test_given_answers_of_what_is_computed_are_not_used() -> None:
+    sql = "SELECT dept, SUM(pay), RANK() OVER (ORDER BY SUM(pay)) FROM t GROUP BY dept"
+    verdict = audit({"sql": sql, "answer": [["a", 115, 2], ["b", 183, 3], ["c", 91, 1]]})
+    assert (verdict.exit_code, told(verdict), [u.reason for u in verdict.unjudged]) == (3, [], [TELLS_MORE])

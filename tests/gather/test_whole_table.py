@@ -125,6 +125,13 @@ def test_a_private_figure_that_decides_who_is_meant_gives_the_all_clear_alone() 
     assert "52.25" not in text  # the average: nobody asked for it
 
 
+def test_an_average_with_endless_digits_decides_as_the_half_beside_it() -> None:
+    third = "(SELECT AVG(pay) FROM t WHERE zip = 2)"  # 160 / 3
+    assert audit(f"SELECT dept, COUNT(*) FROM t WHERE pay > {third} GROUP BY dept").refused == ()
+    odd = audit(f"SELECT COUNT(*) FROM t WHERE pay > 2 * {third}")
+    assert reader.BY_ITSELF in odd.refused[0].error
+
+
 def test_a_column_that_the_engine_made_is_no_column_of_the_data() -> None:
     plain = audit("SELECT SUM(pay) FROM t WHERE age = 60")
     found = audit("SELECT SUM(pay) FROM t WHERE age = (SELECT MAX(age) FROM t)")

@@ -7,7 +7,7 @@ So both are judged in its place, for the all-clear alone (`keyhole.query.FINER`)
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal
 
 from sqlglot import exp
 
@@ -17,6 +17,9 @@ from keyhole.schema import Kind, Schema, folded
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
 from keyhole.tables import Source
+
+
+DIGITS = 12  # behind the point, of a constant that is read
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +49,29 @@ def with_thresholds(tree: exp.Expr, schema: Schema, source: Source) -> PrivateFi
             if figure is None or not isinstance(value, Decimal):
                 return None
             asked.append(replace(figure, certainty=FINER))
+            value = _short(value, node, schema)
             number = exp.Literal.number(f"{abs(value):f}")
             node.replace(exp.Paren(this=number if value >= 0 else exp.Neg(this=number)))
     return PrivateFigures(made, tuple(asked)) if asked else None
+
+
+def _short(value: Decimal, node: exp.Subquery, schema: Schema) -> Decimal:
+    """A number that whole numbers are compared with alike, where the number itself has more digits than are read.
+
+    >>> from keyhole.schema import Column
+    >>> tree = __import__("sqlglot").parse_one("SELECT COUNT(*) FROM t WHERE days > (SELECT AVG(days) FROM t)")
+    >>> _short(Decimal(14) / 3, tree.find(exp.Subquery), Schema("t", (Column("days", Kind.INTEGER),)))
+    Decimal('4.5')
+    """
+    compared = node.parent
+    if value == round(value, DIGITS) or not isinstance(
+        compared, exp.GT | exp.GTE | exp.LT | exp.LTE | exp.EQ | exp.NEQ
+    ):
+        return value
+    other = compared.expression if compared.this is node else compared.this
+    column = schema.find(other.name) if isinstance(other, exp.Column) else None
+    whole = column is not None and column.kind is Kind.INTEGER
+    return value.to_integral_value(ROUND_FLOOR) + Decimal("0.5") if whole else value
 
 
 def _kinds(tree: exp.Expr, schema: Schema) -> set[Kind]:

@@ -14,7 +14,7 @@ from keyhole.forms import private_leaves
 from keyhole.gather.answers import given_answer
 from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
-from keyhole.gather.union_rows import told_apart
+from keyhole.gather.union_rows import of_each, told_apart
 from keyhole.gather.whole_table import WholeTableReader
 from keyhole.predicate import FALSE, Scalar, conjunction, disjunction, negation
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GROUPS, Aggregate, Query, Statement, Term
@@ -97,11 +97,11 @@ def lowered(
                     raise
                 given = line.answer is not ABSENT
                 first, *others = again.read(line.sql, line.dialect, when, refused, answered=given)
-        except Unread as error:
-            found.append(Read(line, Statement(line.sql, ()), unjudged=str(error)))
-        except QueryError as error:
-            if (public := of_dimensions(line.sql, line.dialect, schema)) is not None:
-                found.append(Read(line, public, public=True))
+        except (Unread, QueryError) as error:
+            public = of_dimensions(line.sql, line.dialect, schema)
+            if public is not None or isinstance(error, Unread):
+                why = str(error) if public is None else ""
+                found.append(Read(line, public or Statement(line.sql, ()), unjudged=why, public=public is not None))
                 continue
             error.first_line = line.at
             if isinstance(error, ParseError) and error.position and _SELECT.search(line.sql, error.position):
@@ -202,9 +202,15 @@ def _expanded(
     """The entries of all statements of one line, and why something of it is not judged (else empty)."""
     if any(s.mixed for s in statements) and not told_apart(statements, roster):
         statements = [replace(s, certainty=FINER, mixed=False) for s in statements]
+    if (
+        line.answer is not ABSENT
+        and statements[0].certainty != COVERED
+        and any(s.certainty == FINER for s in statements)
+    ):
+        statements = [replace(s, certainty=FINER) for s in statements]  # its numbers are not told apart: none is used
     alone = len(statements) == 1 and statements[0].certainty != FINER
     if line.answer is not ABSENT and not alone:
-        given = _of_each(line.answer, statements)
+        given = of_each(line.answer, statements)
     else:
         given = [line.answer] * len(statements)
     asked: list[Asked] = []
@@ -222,19 +228,6 @@ def _expanded(
         Entry(number if single else f"{number}.{part}", line.sql, query, answer, certainty)
         for part, (query, answer, certainty) in enumerate(asked, 1)
     ], why
-
-
-def _of_each(answer: Any, statements: Sequence[Statement]) -> list[Any]:
-    """The answer of a UNION, statement by statement: one row each. What is computed from others is not looked at."""
-    if statements[0].certainty == COVERED:
-        return [answer, *([ABSENT] * (len(statements) - 1))]
-    if any(s.certainty == FINER for s in statements):
-        return [ABSENT] * len(statements)
-    if any(s.mixed for s in statements):
-        raise LogError("the answers of a UNION ALL with ORDER BY are not in the order of its SELECTs: ask one by one")
-    if not isinstance(answer, list) or len(answer) != len(statements) or any(s.keys for s in statements):
-        raise LogError("the answer of a UNION is a list with a number for each SELECT; of groups, ask them one by one")
-    return answer
 
 
 def _expand(

@@ -10,10 +10,13 @@ import re
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from decimal import Decimal, InvalidOperation
+from typing import Any
 
+from keyhole.errors import LogError
 from keyhole.predicate import literal, quote_name
-from keyhole.query import Shown, Statement
+from keyhole.query import COVERED, FINER, Shown, Statement
 from keyhole.tables import GroupKey, Roster
+from keyhole.transcript import ABSENT
 
 Label = tuple[str | Decimal, ...]
 _TEXT = re.compile(r"'[^']*'")
@@ -39,6 +42,19 @@ def told_apart(statements: Sequence[Statement], roster: Roster) -> bool:
             return False
         seen |= mine
     return len({tuple(type(part) for part in label) for label in seen}) == 1
+
+
+def of_each(answer: Any, statements: Sequence[Statement]) -> list[Any]:
+    """The answer of a UNION, statement by statement: one row each. What is computed from others is not looked at."""
+    if statements[0].certainty == COVERED:
+        return [answer, *([ABSENT] * (len(statements) - 1))]
+    if any(s.certainty == FINER for s in statements):
+        return [ABSENT] * len(statements)
+    if any(s.mixed for s in statements):
+        raise LogError("the answers of a UNION ALL with ORDER BY are not in the order of its SELECTs: ask one by one")
+    if not isinstance(answer, list) or len(answer) != len(statements) or any(s.keys for s in statements):
+        raise LogError("the answer of a UNION is a list with a number for each SELECT; of groups, ask them one by one")
+    return answer
 
 
 def _is_label(item: Shown, statement: Statement, public: AbstractSet[str]) -> bool:

@@ -25,6 +25,10 @@ from keyhole.sql.read import written_as
 from keyhole.sql.whole_table import whole_table
 from keyhole.tables import Roster, Source
 
+BY_ITSELF = (
+    "what is computed from a private figure decides who is meant: ask for the figure by itself, and compare with that "
+    "number"
+)
 _LOOKS = re.compile(r"\bOVER\s*\(|\(\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 
 
@@ -68,7 +72,8 @@ class WholeTableReader:
         except QueryError as error:
             if error is refused:
                 raise
-            raise UnsupportedQuery(error.message, sql, refused.position) from None
+            said = error.message if told_more is None else BY_ITSELF  # its number is private, and in the message
+            raise UnsupportedQuery(said, sql, refused.position) from None
         parts = (*told_more.asked, *(replace(part, certainty=FINER) for part in found))
         return written_as(parts, carry.sql)
 

@@ -116,6 +116,8 @@ class Certifier:
         if entry.sql not in self._positions:
             self._positions[entry.sql] = aggregate_positions(entry.sql)
         places, place = self._positions[entry.sql], self._place[entry.number]
+        if query.item:
+            return found | {"column": query.item}
         if (query.test is None or _in_the_list(entry)) and place < len(places):
             found["column"] = places[place]
         return found

@@ -28,6 +28,7 @@ TRANSLATORS: dict[Dialect, type[Translator]] = {
     Dialect.SQLITE: SqliteTranslator,
 }
 _NO_QUESTION = re.compile(r"\s*(?!(?:SELECT|WITH|FROM)\b)[A-Z]+\b", re.IGNORECASE)  # refused in any dialect
+_OWN_CATALOGS = frozenset(("main", "temp", "system"))
 _NO_TRANSLATION = ", and it has no translation: put what it computes into --view as a column"
 
 
@@ -89,10 +90,10 @@ def _translated(sql: str, read: exp.Expr, translator: Translator) -> str:
 def _core(sql: str, read: exp.Expr, kind: Dialect, schema: Schema) -> str:
     """The text in DuckDB's words, if it is in the portable core as both engines read it."""
     own, text = _tree(sql, "duckdb"), sql
-    read = _with_rollup(read)
+    read = with_rollup(read)
     if kind in CASELESS:
         read = with_lengths(read, schema.spelt)
-    if own is None or _meaning(own) != _meaning(read):
+    if own is None or _meaning(own) != _meaning(read) or _has_iif(read):
         if kind is Dialect.UNKNOWN:
             raise Differs(", and engines read it differently")
         text = _written(read)
@@ -105,7 +106,12 @@ def _core(sql: str, read: exp.Expr, kind: Dialect, schema: Schema) -> str:
     return text
 
 
-def _with_rollup(tree: exp.Expr) -> exp.Expr:
+def _has_iif(tree: exp.Expr) -> bool:
+    """Is there an IF that is written as a function? It is parsed alike everywhere, but DuckDB has no IIF."""
+    return any(not isinstance(choice.parent, exp.Case) for choice in tree.find_all(exp.If))
+
+
+def with_rollup(tree: exp.Expr) -> exp.Expr:
     """GROUP BY a, b WITH ROLLUP, as MySQL and SQL Server write GROUP BY ROLLUP (a, b)."""
     made = tree.copy()
     for group in made.find_all(exp.Group):
@@ -130,7 +136,21 @@ def _tree(sql: str, dialect: str) -> exp.Expr | None:
         return None
     if len(found) != 1 or not isinstance(found[0], exp.Expr):
         return None
-    return plainly(found[0]) if dialect == Dialect.TSQL else found[0]
+    if dialect == Dialect.DUCKDB:
+        return found[0]
+    return without_own_catalog(plainly(found[0]) if dialect == Dialect.TSQL else found[0])
+
+
+def without_own_catalog(tree: exp.Expr) -> exp.Expr:
+    """The tree with `hr.staff` for `main.hr.staff`: DuckDB keeps the name for itself; it is changed.
+
+    >>> without_own_catalog(sqlglot.parse_one("SELECT SUM(pay) FROM main.hr.staff")).sql()
+    'SELECT SUM(pay) FROM hr.staff'
+    """
+    for table in tree.find_all(exp.Table):
+        if table.catalog.casefold() in _OWN_CATALOGS:
+            table.set("catalog", None)
+    return tree
 
 
 def _meaning(tree: exp.Expr) -> exp.Expr:

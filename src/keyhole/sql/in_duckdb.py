@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, SqlglotError
 
-from keyhole.sql.dialects import Carried
+from keyhole.sql.dialects import Carried, with_rollup
 from keyhole.sql.engines import SPELLED, named
 
 _LIKE_SUM = frozenset(("total", "ratio_to_report"))  # of one number, alone or OVER a window, as SUM is
@@ -25,7 +25,7 @@ def in_duckdb(tree: exp.Expr, dialect: str) -> Carried:
     >>> in_duckdb(sqlglot.parse_one("SELECT dbo.f(SUM(x)) FROM t", read="tsql"), "tsql").reason
     'written for SQL Server, and F has no translation: put what it computes into --view as a column'
     """
-    made = tree.transform(_known)
+    made = with_rollup(tree).transform(_known)
     unknown = made.find(exp.Anonymous, exp.AnonymousAggFunc)
     what = "it" if unknown is None else unknown.name.upper()
     try:
@@ -42,4 +42,8 @@ def in_duckdb(tree: exp.Expr, dialect: str) -> Carried:
 def _known(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Anonymous) and node.name.lower() in _LIKE_SUM and len(node.expressions) == 1:
         return exp.Sum(this=node.expressions[0].copy())
+    if isinstance(node, exp.NumberToStr | exp.ToChar):  # formats are the engine's own; each gives a text
+        return exp.cast(node.this.copy(), exp.DType.TEXT)
+    if isinstance(node, exp.LimitOptions):
+        node.set("with_ties", None)
     return node

@@ -1,4 +1,4 @@
-"""Statements that look at dimensions alone: public facts, about nobody, so their answers tell nothing about people."""
+"""Statements that look at dimensions alone, or at no table: public facts, whose answers tell nothing about people."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlglot.errors import SqlglotError
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Schema
 from keyhole.sql.dialects import Carried
+from keyhole.sql.elsewhere import elsewhere
 from keyhole.sql.engines import Dialect
 from keyhole.sql.in_duckdb import in_duckdb
 from keyhole.sql.joins import related_names
@@ -16,11 +17,11 @@ from keyhole.sql.scopes import of_with
 
 
 def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
-    """A statement that reads dimensions and nothing else, as a public figure; None for any other.
+    """A statement that reads dimensions and nothing else, or no table (`SELECT 1`), as a public figure; else None.
 
     Guarantee: each table in it is a declared dimension or a query of WITH over such, and it calls no function that is
-    unknown here (it might read something else). Its own text is in `written`, to be run before it counts. Cost: one
-    parse, and only where a dimension was declared.
+    unknown here (it might read something else). Its own text is in `written`, to be run before it counts. Cost: two
+    parses.
 
     >>> from keyhole.schema import Column, Kind, Related
     >>> states = Related("states", (Column("code", Kind.TEXT),), (("code", "state"),), dimension=True, secret=False)
@@ -29,6 +30,9 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     <Aggregate.PUBLIC: 'PUBLIC'>
     >>> of_dimensions("SELECT COUNT(*) FROM states JOIN people ON code = state", "duckdb", schema)
     """
+    asked = Query(Aggregate.PUBLIC, (Term(None, weight="COUNT(*)"),))
+    if elsewhere(sql, dialect):
+        return Statement(sql, (asked,))
     if not any(related.dimension for related in schema.related):
         return None
     try:
@@ -43,7 +47,6 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     carry = Carried(sql) if dialect == Dialect.DUCKDB else in_duckdb(tree, dialect)
     if carry.reason:
         return None
-    asked = Query(Aggregate.PUBLIC, (Term(None, weight="COUNT(*)"),))
     return Statement(sql, (asked,), tables=related_names(tree, schema), written=carry.sql)
 
 

@@ -19,8 +19,9 @@ from keyhole.errors import ParseError, QueryError, UnsupportedQuery
 from keyhole.predicate import columns
 from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, Statement, Term
 from keyhole.schema import Schema, folded
+from keyhole.sql.beside import plain_part
 from keyhole.sql.clock import told
-from keyhole.sql.dialects import Carried, carried
+from keyhole.sql.dialects import Carried, carried, without_own_catalog
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
 from keyhole.sql.flatten import flat
@@ -65,8 +66,10 @@ def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> 
             return _Opening(dialect, schema).covered(statement, sql)
         refused = UnsupportedQuery(carry.reason)
     try:
-        tree = _tree(sql, dialect)
-        found = _Opening(dialect, schema).opened(tree, carry)
+        tree, opening = _tree(sql, dialect), _Opening(dialect, schema)
+        found = opening.opened(tree, carry)
+        if all(part.certainty == FINER for part in found):
+            found = (*opening.shown(tree), *found)
     except (QueryError, NotTold, Unread, RecursionError) as error:
         if isinstance(error, Unread):
             raise
@@ -123,6 +126,24 @@ class _Opening:
                 pass
         told = ranked(tree, self.schema) or finer(tree, self.schema)
         return tuple(replace(self.lowered(part), certainty=FINER) for part in told)
+
+    def shown(self, tree: exp.Expr) -> tuple[Statement, ...]:
+        """What of a statement was shown as it is, beside what is computed from it."""
+
+        def can_be_read(made: exp.Expr) -> bool:
+            try:
+                self.lowered(made)
+            except (QueryError, Unread):
+                return False
+            return True
+
+        part = plain_part(flat(tree, self.columns) or tree, self.columns, can_be_read)
+        if part is None or not can_be_read(part):
+            return ()
+        found = self.lowered(part)
+        places = {shown.query: at for at, shown in enumerate(found.shown, 1) if shown.query is not None}
+        asked = tuple(replace(query, item=places.get(at, 0)) for at, query in enumerate(found.queries))
+        return (replace(found, queries=asked),)
 
     def covered(self, statement: Statement, sql: str) -> tuple[Statement, ...]:
         """A statement, with such as tell more beside it where it may be that no rule can use its own answer."""
@@ -254,4 +275,6 @@ def _tree(sql: str, dialect: str) -> exp.Expr:
         raise NotTold("it cannot be read") from None
     if len(found) != 1 or not isinstance(found[0], exp.Expr):
         raise NotTold("one statement at a time")
-    return plainly(found[0]) if dialect == Dialect.TSQL else found[0]
+    if dialect == Dialect.DUCKDB:
+        return found[0]
+    return without_own_catalog(plainly(found[0]) if dialect == Dialect.TSQL else found[0])

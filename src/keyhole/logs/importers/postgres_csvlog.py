@@ -53,7 +53,7 @@ _PLANNED = re.compile(
     r"Query Text: (?P<sql>.*?)(?:\nQuery Parameters: (?P<values>.*?))?\n[^\n]*\(cost=[\d.]*\d\.\.\d.*", re.DOTALL
 )
 _MAY_ASK = re.compile(r"\bSELECT\b|(?:^|:|\*/)[\s(]*(?:WITH|TABLE|VALUES|EXECUTE|FETCH|COPY|CALL)\b", re.IGNORECASE)
-_VALUE = re.compile(r"\$(?P<number>\d+) = (?P<value>NULL|'(?:[^']|'')*')")
+_VALUE = re.compile(r"\$(?P<number>\d+) = (?P<value>NULL|'(?:[^']|'')*')(?=, \$\d+ = |\s*(?:\n|$))")
 
 
 def read(text: Text, name: str) -> Iterator[Exported]:
