@@ -26,9 +26,11 @@ def split(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Con
     public, secret, held = [], [], []
     for column in schema.columns:
         name = quote_name(column.name)
-        if column.role is Role.HIDDEN or column.name in absent:
+        if column.role is Role.HIDDEN:
             continue
-        if column.role is Role.PRIVATE:
+        if column.name in absent:  # nobody is NULL in it, and conditions may ask
+            public.append(f"TRUE AS {name}")
+        elif column.role is Role.PRIVATE:
             public.append(f"CASE WHEN {name} IS NULL THEN NULL ELSE TRUE END AS {name}")
             exact = _decimals(con, column) if type_of(con, column.name) in ("DOUBLE", "FLOAT") else None
             held_as = (

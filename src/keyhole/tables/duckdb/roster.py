@@ -70,11 +70,6 @@ class DuckDBRoster:
         """The columns, with kinds and roles."""
         return self._schema
 
-    def has(self, column: str) -> bool:
-        """Was the column in the file? (A roster may do without its private columns.)"""
-        found = first(self._con, "SELECT count(*) FROM (DESCRIBE people) WHERE column_name = ?", [column])
-        return bool(found and found[0])
-
     def support(self, query: Query) -> Rows:
         """The records that some term of the query looks at; its conditions must be public."""
         wheres = [t.where for t in (*query.terms, *query.per)]
@@ -141,7 +136,7 @@ class DuckDBRoster:
         """Do two statements give the same rows over all public rows with made-up private values?"""
         from keyhole.tables.duckdb.computed import alike
 
-        held = {c.name for c in self.schema.columns if c.secret and self.has(c.name)}
+        held = {c.name for c in self.schema.columns if c.role is Role.PRIVATE}
         return alike(self._con, self.schema, table, one, other, held=held)
 
     def keys(self, statement: Statement) -> list[GroupKey]:
@@ -249,9 +244,7 @@ class DuckDBRoster:
         return plain, codes
 
     def valued(self, column: str) -> NDArray[np.bool_]:
-        """Who has a value in a private column; everybody, where the table does not say."""
-        if not self.has(column):
-            return np.ones(self._n, dtype=np.bool_)
+        """Who has a value in a private column; everybody, where the file has no such column."""
         text = f"SELECT {quote_name(column)} IS NOT NULL AS v FROM people ORDER BY rowid"
         return np.asarray(self._con.execute(text).fetchnumpy()["v"], dtype=np.bool_)
 
