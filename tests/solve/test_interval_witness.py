@@ -15,6 +15,8 @@ from keyhole.solve.interval.pivoted_cholesky import independent
 from keyhole.solve.interval.polytope import End
 from keyhole.solve.interval.projection import Band, Projection
 from keyhole.solve.interval.projection_kernels import Floats
+from keyhole.solve.interval.triangular import inverted
+from keyhole.solve.interval.witness import Witnesses
 
 REALS = Grid(None)
 ONE = Fraction(1)
@@ -142,9 +144,43 @@ def test_progress_counts_up_to_all_ends() -> None:
     assert all(what == "ends reached" and 0 <= done <= of for what, done, of in told)
 
 
-@pytest.mark.parametrize(("n", "rank"), [(5, 3), (150, 70), (150, 150)])
+@pytest.mark.parametrize(("n", "rank"), [(0, 0), (5, 3), (150, 70), (150, 150), (700, 520)])
 def test_independent_rows_are_as_many_as_the_rank(n: int, rank: int) -> None:
     factor = np.random.default_rng(n + rank).normal(size=(n, rank))
-    chosen = independent(factor @ factor.T, 1e-8)
+    matrix = factor @ factor.T
+    chosen, low = independent(np.tril(matrix), np.full(n, 1e-8))  # what is above the diagonal is not looked at
     assert len(chosen) == len(set(chosen.tolist())) == rank
     assert np.linalg.matrix_rank(factor[chosen]) == rank
+    assert np.allclose(low, np.tril(low))
+    assert np.allclose(low @ low.T, matrix[np.ix_(chosen, chosen)])
+
+
+def test_a_row_is_chosen_only_if_more_than_its_floor_is_left() -> None:
+    matrix = np.array([[4.0, 4.0, 0.0], [4.0, 4.5, 0.0], [0.0, 0.0, 1.0]])
+    for floor, rows in (([0.1, 0.1, 0.1], [1, 2, 0]), ([0.1, 0.1, 2.0], [1, 0]), ([0.6, 0.6, 0.1], [1, 2])):
+        assert independent(matrix.copy(), np.array(floor))[0].tolist() == rows
+
+
+@pytest.mark.parametrize("n", [0, 1, 63, 300, 700])
+def test_the_inverse_by_halves_is_the_inverse(n: int) -> None:
+    rng = np.random.default_rng(n)
+    low = np.tril(rng.normal(size=(n, n)) / max(n, 1)) + np.eye(n)
+    scale = rng.uniform(0.5, 2.0, n)
+    wanted = np.linalg.inv(low @ low.T) * np.outer(scale, scale)
+    found = inverted(low.copy(), scale)
+    assert found.dtype == np.float32
+    assert np.allclose(found, found.T, rtol=1e-4, atol=1e-6)
+    assert np.allclose(found, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_no_time_for_the_factorisation_leaves_ends_outer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[str]()
+
+    def late(self: Witnesses) -> bool:
+        asked.append("late")
+        return True
+
+    monkeypatch.setattr(Witnesses, "_late", property(late))
+    monkeypatch.setattr(Projection, "nearest", lambda *_: pytest.fail("nothing is projected when it is late"))
+    assert not any(any(r.near) for r in ranges(world(2), small=0).of)
+    assert asked == ["late"]

@@ -6,16 +6,18 @@ A d = 0 and d_k != 0, so table + t d is possible too for small t of either sign:
 factorisation decides it for all columns of F.
 
 **At a bound.** A column k that sits at one of its ends moves if its column of A lies in the span of those of F: then
-some d on F has A d = -A_k, and e_k + d, or its negative, goes inwards. That is so for all of them at once if they do
-not raise the rank; else it is asked of halves. A little of all these directions gives a table with more columns inside,
-and the test is repeated from there. It speaks of real numbers; on a grid small steps do not exist. Where time is up,
-what the last factorisation that was finished says stays.
+some d on F has A d = -A_k, and e_k + d, or its negative, goes inwards. That is so if and only if every dependency w of
+the rows over F (w A = 0 there) has w A_k = 0: the same factorisation decides it, and no more columns are gained by a
+second one, since the span stays the same. Whoever of F is fixed over F, e_j = w A there, moves along with such a column
+k if w A_k != 0. It speaks of real numbers; on a grid small steps do not exist. Where time
+is up, what the factorisation says of F stays, if it was finished.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -23,10 +25,8 @@ from numpy.typing import NDArray
 
 from keyhole.solve.interval.polytope import Ints, Polytope
 from keyhole.solve.rowspace import RowMatrix, RowSpace
+from keyhole.solve.rowspace.verify import combine
 
-MOST_RANKS = 24  # factorisations spent on columns at a bound
-WIDE_RANKS = 5  # of matrices of more cells than
-WIDE_CELLS = 20_000_000
 BLOCK = 16  # rows of bits that are written at once
 
 
@@ -45,7 +45,7 @@ def movable(
     """The columns that have a second value, and whether all were looked at before it was `late`.
 
     `equations` are rows that hold even where they are blurred by a radius. Cost: one exact row space of the rows over
-    the columns with room, and a few more ranks for those at a bound.
+    the columns with room; for those at a bound one product with each of its dependencies.
 
     >>> rows = [({0: 1, 1: 1}, Fraction(5), Fraction(5)), ({2: 1}, None, Fraction(4))]
     >>> P = Polytope.of(rows, [(Fraction(0), None)] * 3)
@@ -62,23 +62,16 @@ def movable(
     free, bound = listed[between[listed]].tolist(), np.sort(listed[~between[listed] & moves[listed]]).tolist()
     said = P.products(table)
     held = [i for i in rows if i in equations or not _between(said[i], P.rows[i])]
-    ranks = MOST_RANKS if len(held) * len(columns) <= WIDE_CELLS else WIDE_RANKS
-    inside, space = list[int](), None
+    inwards, stuck, finished = list[int](), set(range(len(free))), False
     try:
-        space, inside = _space(P, held, free, late), free
-        while bound and ranks > 0:
-            inwards, wider, ranks = _inwards(P, held, free, bound, space.rank, ranks, late)
-            if not inwards:
-                break
-            gone = set(inwards)
-            free, bound = [*free, *inwards], [k for k in bound if k not in gone]
-            space, inside = wider or _space(P, held, free, late), free
-    except _Stopped:
-        finished = False
-    else:
+        space = _space(P, held, free, late)
+        stuck = set(space.determined().tolist())
+        spanned = _inwards(P, held, bound, space, late)
+        inwards, stuck = spanned, _stuck(P, held, spanned, space, late)
         finished = True
-    stuck = set() if space is None else set(space.determined().tolist())
-    return {k for j, k in enumerate(inside) if j not in stuck}, finished
+    except _Stopped:
+        pass
+    return {*(k for j, k in enumerate(free) if j not in stuck), *inwards}, finished
 
 
 def _space(P: Polytope, rows: Sequence[int], columns: Sequence[int], late: Callable[[], bool]) -> RowSpace:
@@ -93,57 +86,62 @@ def _space(P: Polytope, rows: Sequence[int], columns: Sequence[int], late: Calla
 
 
 def _inwards(
-    P: Polytope,
-    held: Sequence[int],
-    free: Sequence[int],
-    bound: list[int],
-    rank: int,
-    ranks: int,
-    late: Callable[[], bool],
-) -> tuple[list[int], RowSpace | None, int]:
-    """The columns at a bound that lie in the span of the free ones; and how many ranks may still be taken.
+    P: Polytope, held: Sequence[int], bound: list[int], space: RowSpace, late: Callable[[], bool]
+) -> list[int]:
+    """The columns at a bound that lie in the span of the free ones."""
+    if not bound or space.rank == len(held):
+        return bound
+    off, matrix = set[int](), _restricted(P, held, bound)
+    for relation in space.dependencies():
+        if late():
+            raise _Stopped
+        off.update(_combined(matrix, relation))
+    return [k for j, k in enumerate(bound) if j not in off]
 
-    Between them the row space over the free ones and all these, where that was factorised.
-    """
-    found: list[int] = []
-    waiting = [bound]
-    while waiting and ranks > 0:
-        group, ranks = waiting.pop(), ranks - 1
-        space = _space(P, held, [*free, *group], late)
-        if space.rank == rank:
-            found += group
-            if len(group) == len(bound):
-                return found, space, ranks
-        elif len(group) > 1:
-            waiting += [group[: len(group) // 2], group[len(group) // 2 :]]
-    return found, None, ranks
+
+def _stuck(P: Polytope, held: Sequence[int], inwards: list[int], space: RowSpace, late: Callable[[], bool]) -> set[int]:
+    """The places of the free columns that are fixed, and stay so if the others go inwards."""
+    stuck = space.determined().tolist()
+    if not inwards or not stuck:
+        return set(stuck)
+    found, matrix = set[int](), _restricted(P, held, inwards)
+    for j in stuck:
+        if late():
+            raise _Stopped
+        if not _combined(matrix, space.proof(j)):
+            found.add(j)
+    return found
+
+
+def _combined(matrix: RowMatrix, weights: Mapping[int, Fraction]) -> dict[int, int]:
+    """A multiple of the weighted sum of some rows: {column: non-zero entry}."""
+    d = lcm(*(w.denominator for w in weights.values()))
+    return combine(matrix, {i: w.numerator * (d // w.denominator) for i, w in weights.items()})
 
 
 def _restricted(P: Polytope, rows: Sequence[int], columns: Sequence[int]) -> RowMatrix:
-    """Some rows over some columns: rows of ones as bits, others as integers."""
+    """Some rows over some columns, in this order: rows of ones as bits, others as integers."""
     place = np.full(P.K, -1, dtype=np.int64)
     place[np.array(columns, dtype=np.int64)] = np.arange(len(columns))
-    K, plain, others = len(columns), list[Ints](), list[tuple[Ints, NDArray[Any]]]()
-    for i in rows:
+    plain, ones, others = list[int](), list[Ints](), dict[int, tuple[Ints, NDArray[Any]]]()
+    for n, i in enumerate(rows):
         at = slice(int(P.start[i]), int(P.start[i + 1]))
         here, values = place[P.columns[at]], P.entries[at]
         kept = here >= 0
         if P.plain or bool((values[kept] == 1).all()):
-            plain.append(here[kept])
+            plain.append(n)
+            ones.append(here[kept])
             continue
         order = np.argsort(here[kept])
-        others.append((here[kept][order], values[kept][order]))
-    parts = [_ones(plain, K)]
-    narrow = [pair for pair in others if pair[1].dtype != object]
-    if narrow:
-        parts.append(RowMatrix.from_entries(narrow, K))
-    if wide := [pair for pair in others if pair[1].dtype == object]:
-        parts.append(RowMatrix.from_sparse([dict(zip(*(v.tolist() for v in p), strict=True)) for p in wide], K))
-    return parts[0] if len(parts) == 1 else RowMatrix.stack(parts)
+        others[n] = here[kept][order], values[kept][order]
+        if values.dtype == object:
+            wide = dict(zip(*(each.tolist() for each in others[n]), strict=True))
+            others[n] = RowMatrix.from_sparse([wide], len(columns)).general[0]
+    return RowMatrix(_ones(ones, len(columns)), np.array(plain, dtype=np.int64), others, len(rows), len(columns))
 
 
-def _ones(rows: Sequence[Ints], K: int) -> RowMatrix:
-    """The rows with ones in these columns, a block of rows at a time."""
+def _ones(rows: Sequence[Ints], K: int) -> NDArray[np.uint64]:
+    """The bits of rows with ones in these columns, a block of rows at a time."""
     packed = np.zeros((len(rows), -(-K // 64)), dtype=np.uint64)
     for first in range(0, len(rows), BLOCK):
         some = rows[first : first + BLOCK]
@@ -151,7 +149,7 @@ def _ones(rows: Sequence[Ints], K: int) -> RowMatrix:
         for i, at in enumerate(some):
             bits[i, at] = 1
         packed[first : first + BLOCK] = np.packbits(bits, axis=1, bitorder="little").view(np.uint64)
-    return RowMatrix.from_bits(packed, K)
+    return packed
 
 
 def _between(value: Fraction, ends: tuple[Fraction | None, Fraction | None]) -> bool:

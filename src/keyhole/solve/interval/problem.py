@@ -18,6 +18,10 @@ Fits: TypeAlias = Callable[
 ULP = Fraction(1, 2**52)
 
 
+class TimeIsUp(Exception):
+    """Time is up: what was found so far stays."""
+
+
 def clearance(said: Fraction, ends: tuple[End, End], edge: Fraction) -> Fraction:
     """The share of the way from an end of a strict row to a number inside it that the edge takes; 1 if all of it.
 

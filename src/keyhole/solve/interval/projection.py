@@ -12,6 +12,7 @@ nothing. Cost: setup m^3 for m rows; then a few dozen passes over the non-zeros 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,12 +29,14 @@ from keyhole.solve.interval.projection_kernels import (
     product,
     transposed,
 )
+from keyhole.solve.interval.triangular import inverted
 from keyhole.solve.interval.weighted_gram import weighted_gram
 
 TOLERANCE = 1e-9
 NEWTONS = 40
 ITERATIONS = 150
 RIDGE = (1e-11, 1e-3)
+DEPENDENT = (1e-7, 1e-10)  # what is left of a row that the others give: of the longest row, and of its own
 LONG_ROWS = 64  # entries a row from which on rows are copied one by one
 
 
@@ -105,6 +108,7 @@ class Projection:
     band: Band
     low: Floats
     high: Floats
+    tick: Callable[[], None] = lambda: None  # called now and then while it is set up; may raise
     rows: NDArray[np.int64] = field(init=False)
     basis: Band = field(init=False)
     by_column: Sparse = field(init=False)
@@ -119,18 +123,24 @@ class Projection:
         sizes = np.maximum(np.diff(self.band.matrix[0]), 1)
         slack = self.band.hi - self.band.lo
         by_column = self.band.transposed()
+        self.tick()
         squares = weighted_gram(self.band.matrix, by_column, self._weight)
-        squares[np.diag_indices(m)] += slack
-        scale = 1.0 / np.sqrt(np.maximum(np.diag(squares), 1e-300))
-        small = scale / sizes
-        self.rows = np.sort(independent(squares * np.outer(small, small), 1e-7 / float(sizes.max(initial=1)) ** 2))
+        diagonal = np.diag(squares) + slack
+        squares[np.diag_indices(m)] = diagonal
+        small = 1.0 / (np.sqrt(np.maximum(diagonal, 1e-300)) * sizes)
+        for line, share in zip(squares, small.tolist(), strict=True):
+            line *= share * small
+        floor = np.maximum(
+            DEPENDENT[0] / float(sizes.max(initial=1)) ** 2, DEPENDENT[1] / sizes.astype(np.float64) ** 2
+        )
+        chosen, factor = independent(squares, floor, self.tick)
+        del squares
+        order = np.argsort(chosen)
+        self._inverse = inverted(factor, small[chosen], self.tick)[np.ix_(order, order)]
+        self.rows = chosen[order]
         self.basis, self._slack = self.band.chosen(self.rows), slack[self.rows]
         self.by_column = by_column if len(self.rows) == m else self.basis.transposed()
-        self._diagonal = np.diag(squares)[self.rows].copy()
-        scale = scale[self.rows]
-        scaled = squares[np.ix_(self.rows, self.rows)] * np.outer(scale, scale)
-        scaled[np.diag_indices(len(scaled))] += 1e-10
-        self._inverse = (np.linalg.inv(scaled) * np.outer(scale, scale)).astype(np.float32)
+        self._diagonal = diagonal[self.rows]
 
     def nearest(self, z: Floats, low: Floats, high: Floats) -> tuple[Floats | None, int]:
         """The table nearest to z within [low, high], and how many steps it took; None if it was not found."""

@@ -29,7 +29,7 @@ from typing import TypeAlias
 from keyhole.grid import Grid
 from keyhole.solve.interval.interior import movable
 from keyhole.solve.interval.polytope import End, Polytope, Side, Weights, inside, room
-from keyhole.solve.interval.problem import RangeProblem, Table
+from keyhole.solve.interval.problem import RangeProblem, Table, TimeIsUp
 from keyhole.solve.interval.propagate import Propagation
 from keyhole.solve.interval.remainder import with_remainders
 from keyhole.solve.interval.simplex import Simplex
@@ -46,10 +46,6 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 NO_WEIGHTS: Mapping[Side, Weights] = MappingProxyType({"lo": {}, "hi": {}})  # shared by all that nothing narrowed
-
-
-class _TimeIsUp(Exception):
-    """Time is up."""
 
 
 @dataclass(slots=True)
@@ -227,7 +223,7 @@ class _Part:
         """To every end that no table has reached yet; why it stopped early, if it did."""
         try:
             self._walk(end, progress)
-        except _TimeIsUp:
+        except TimeIsUp:
             return LIMIT
         return ""
 
@@ -236,7 +232,7 @@ class _Part:
 
         def tick() -> None:
             if end is not None and monotonic() > end:
-                raise _TimeIsUp
+                raise TimeIsUp
             if progress is not None:
                 progress("ends of ranges", done, of)
 

@@ -23,13 +23,14 @@ from keyhole.solve.interval.forcing import forced
 from keyhole.solve.interval.packing import packed, room_of
 from keyhole.solve.interval.polytope import End, Polytope
 from keyhole.solve.interval.presolve import Presolved, presolved
+from keyhole.solve.interval.problem import TimeIsUp
 from keyhole.solve.interval.projection import Band, Projection
 from keyhole.solve.interval.projection_kernels import Floats
 from keyhole.solve.interval.propagate import Propagation
 
 NEAR = 1e-6  # of the width of a range
 LEAST_GAIN = 0.02  # of the ends left, in a round
-MOST_ROWS = 8_000  # of a part that is projected on: one dense matrix of so many rows and columns
+MOST_ROWS = 12_000  # of a part that is projected on: two dense matrices of so many rows and columns
 TRIES = 4  # of an end among others
 USUAL, BOLD = 0.2, 0.5  # share of the columns pushed in a round, and where rounds take EASY steps
 EASY = 6
@@ -109,7 +110,10 @@ class Witnesses:
         self._rng = np.random.default_rng(self.seed)
         for ends in (self.lower, self.upper):
             ends /= part.unit
-        self._onto = Projection(part.band, part.low, part.high)
+        try:
+            self._onto = Projection(part.band, part.low, part.high, self._tick)
+        except TimeIsUp:
+            return
         middle = (part.low + part.high) / 2
         start = self._onto.nearest(middle, part.low, part.high)[0] if table is None else table[part.free] / part.unit
         if start is None or not part.given.holds(part.table(start)):
@@ -122,6 +126,10 @@ class Witnesses:
     @property
     def _late(self) -> bool:
         return self.end is not None and monotonic() > self.end
+
+    def _tick(self) -> None:
+        if self._late:
+            raise TimeIsUp
 
     def _together(self) -> None:
         """Phase 1: as many pushes a round as rows can make up for; more and more where that takes few steps."""

@@ -109,15 +109,18 @@ class RowSpace:
         self._check(column)
         if column not in self._proofs:
             return None
-        entry = self._proofs[column]
-        if entry is None:
-            found = self._peeling.settle({}, {column: 1})
-        else:
-            part, proof = entry
-            found = self._peeling.settle(part.over_rows(proof.weights()), {column: 1})
+        found = self.proof(column)
         if self.rank < self.matrix.m:
             found = self._shorter(found, {column: 1})
         return self._verified(found, {column: 1})
+
+    def proof(self, column: int) -> Weights:
+        """The weights of a determined column as they were found: exact, not shortened, not verified once more."""
+        entry = self._proofs[column]
+        if entry is None:
+            return self._peeling.settle({}, {column: 1})
+        part, proof = entry
+        return self._peeling.settle(part.over_rows(proof.weights()), {column: 1})
 
     def express(self, target: Mapping[int, int]) -> Weights | None:
         """Weights w with w A = target (any functional over the columns), verified; None when outside the row space.
