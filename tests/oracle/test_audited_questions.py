@@ -12,11 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from click.testing import CliRunner
 
 import keyhole
 from keyhole.checker import Outcome, replay
-from keyhole.oracle import DatabaseOracle, OnlineBisection, Subspace, UniformNoise
+from keyhole.checker.order import conditional
+from keyhole.cli.root import app
+from keyhole.oracle import DatabaseOracle, OnlineBisection, Spread, Subspace, UniformNoise
 from keyhole.oracle.bisection import PublishedConstants
+from keyhole.oracle.noise import parse_noise
+from keyhole.oracle.simulate import OracleMethod, play
 from keyhole.report.verdict import Verdict
 
 NAMES = ["ann", "bob", "cyd", "dan"]
@@ -106,3 +111,69 @@ def test_unbounded_noise_proves_nothing_and_is_no_all_clear(kind: str) -> None:
     assert (verdict.exit_code, verdict.complete) == (3, False)
     assert verdict.to_json()["statements"]["noisy"] == 12
     assert "noisy without a bound" in verdict.text()
+
+
+def simulated(folder: Path, *options: str) -> tuple[list[dict[str, Any]], Path]:
+    """The questions that `keyhole simulate oracle --log` writes, and the table beside them."""
+    log = folder / "asked.jsonl"
+    said = CliRunner().invoke(app, ["simulate", "oracle", "--seeds", "1", "--log", str(log), *options])
+    assert said.exit_code == 0, said.output
+    return [json.loads(line) for line in log.read_text().splitlines()], folder / "asked.csv"
+
+
+@pytest.mark.parametrize("method", ["sequential", "newton", "edge"])
+def test_simulated_questions_are_audited_query_by_query(tmp_path: Path, method: str) -> None:
+    """With bounded noise the proved ranges hold the truth at every step, and their proofs are replayed."""
+    shape = ("--dimension", "3", "--subspace", "3", "--queries", "18", "--noise", "uniform:0.03")
+    lines, table = simulated(tmp_path, "--method", method, *shape)
+    hidden = [float(row["w"]) for row in pyarrow.csv.read_csv(table).to_pylist()]
+    before = [(Fraction(0), Fraction(1))] * len(hidden)
+    for upto in (len(lines) // 3, len(lines)):
+        verdict = keyhole.examine(lines[:upto], data=table, private="w:0..1", id="id")
+        assert not verdict.contradictions
+        after = ranges(verdict)
+        for true, (low, high), (lo, hi) in zip(hidden, before, after, strict=True):
+            assert low <= lo <= Fraction(true) <= hi <= high
+        before = after
+    assert any(hi - lo < 1 for lo, hi in before)
+    found = replay(verdict.dumps(), table, bits=16).checked
+    assert found
+    assert all(c.outcome is Outcome.HOLDS for c in found), [(c.outcome, c.why) for c in found]
+
+
+def test_the_log_is_the_game_that_is_scored(tmp_path: Path) -> None:
+    lines, table = simulated(tmp_path, "--queries", "40", "--noise", "gaussian:0.02", "--stream", "spread")
+    run = play(
+        OracleMethod.NEWTON, Spread(Subspace.blocks(4, 2)), parse_noise("gaussian:0.02", 4), 40, delta=0.01, seed=0
+    )
+    assert len(lines) == run.asked
+    verdict = keyhole.examine(lines, data=table, private="w:0..1", id="id")
+    assert (verdict.exit_code, len(verdict.ranges)) == (3, 0)
+    assert "noisy without a bound" in verdict.text()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--method", "oracle-off", "--queries", "9"], "asks no yes/no questions"),
+        (["--queries", "100001"], "take fewer --queries"),
+    ],
+)
+def test_a_log_that_cannot_be_written_is_said(tmp_path: Path, options: list[str], words: str) -> None:
+    said = CliRunner().invoke(app, ["simulate", "oracle", "--log", str(tmp_path / "asked.jsonl"), *options])
+    assert said.exit_code == 2
+    assert words in said.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_weight_that_looks_at_private_values_is_not_replayed() -> None:
+    """CASE over the id is a public weight; over the value itself it is a condition that made-up values may miss."""
+    assert not conditional("SELECT SUM(w * CASE id WHEN 1 THEN 0.5 ELSE 2 END) > 1 FROM t WHERE id IN (1)", ["w"])
+    for text in (
+        "SELECT SUM(w * CASE WHEN w > 0.5 THEN 1 ELSE 2 END) > 1 FROM t",
+        "SELECT SUM(w) y, SUM(CASE WHEN y > 1 THEN w ELSE 0 END) FROM t",
+        "SELECT SUM(w * CASE id WHEN 1 THEN 2 END) > 1 FROM t WHERE w > 0.5",
+        "SELECT SUM(CASE id WHEN 1 THEN CASE WHEN w > 1 THEN 1 END END) > 1 FROM t",
+        "SELECT SUM(w) > 1 AND CASE WHEN MAX(v) > 1 THEN TRUE END FROM t",
+    ):
+        assert conditional(text, ["w"]), text

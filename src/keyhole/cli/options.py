@@ -319,6 +319,12 @@ BOX_DELTA = click.Option(
     show_default=True,
     help="Chance that the certified box may ever lose the hidden vector.",
 )
+QUESTIONS = click.Option(
+    ["--log"],
+    type=FILE,
+    help="Also write the questions of seed 0 and their answers to this .jsonl file, for `keyhole audit`, and the "
+    "hidden vector as a table beside it (.csv).",
+)
 PLOT = click.Option(["--plot"], type=FILE, help="Error against T, log-log, to this .html or .svg file.")
 
 # audit and tables

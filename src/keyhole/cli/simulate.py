@@ -15,12 +15,14 @@ from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.simulate_attack import command as attack_command
 from keyhole.cli.simulate_release import command as release_command
-from keyhole.cli.terminal import check_out, emit, emit_json, emit_text
+from keyhole.cli.terminal import check_out, emit, emit_json, emit_text, write_whole
 from keyhole.errors import ConfigError
 
 if TYPE_CHECKING:
     from keyhole.oracle.base import Run
-    from keyhole.oracle.simulate import Summary
+    from keyhole.oracle.noise import OracleNoise
+    from keyhole.oracle.simulate import OracleMethod, Summary
+    from keyhole.oracle.streams import Stream
 
 LARGEST = 50_000_000  # numbers in the basis, d D: it is held a few times over, in about 2 GB
 
@@ -61,6 +63,8 @@ Examples
   keyhole simulate oracle --noise laplace:1 --stream spread --plot error.svg
   keyhole simulate oracle --queries 100000 --format html --out error.html
   keyhole simulate oracle --dimension 64 --subspace 16 --stream spread --format json
+  keyhole simulate oracle --queries 60 --seeds 1 --log asked.jsonl
+  keyhole audit asked.jsonl --data asked.csv --id id --private w:0..1
 
 \b
 Exit code
@@ -77,6 +81,7 @@ def oracle(
     method: MethodName,
     seeds: int,
     delta: float,
+    log: Path | None,
     plot: Path | None,
     format: Format,  # noqa: A002 - the word of the option
     out: Path | None,
@@ -92,6 +97,7 @@ def oracle(
     from keyhole.report.charts.oracle import GUIDES, guided, mean_trace, plot_errors
 
     check_out(out)
+    check_out(log)
     if plot is not None:
         check_suffix(plot)
     if subspace > dimension:
@@ -103,6 +109,8 @@ def oracle(
         )
     law = parse_noise(noise, dimension)
     where = stream_of(StreamKind(stream), Subspace.blocks(dimension, subspace))
+    if log is not None:
+        _write_questions(log, OracleMethod(method), where, law, queries, delta)
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -142,6 +150,21 @@ def oracle(
         emit(oracle_page(_data(settings, runs, summary, said), proved), out)
     else:
         emit_text("\n".join([_text(runs, summary), *proved]), out)
+
+
+def _write_questions(
+    log: Path, method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int, delta: float
+) -> None:
+    """The questions of seed 0 as a transcript, and the hidden vector as a table beside it."""
+    from keyhole.oracle.questions import COLUMN, ID, questions
+
+    table = log.with_suffix(".csv")
+    if table == log:
+        raise ConfigError(f"--log {log}: the questions are JSON lines, and the table beside them is .csv; write .jsonl")
+    hidden, lines = questions(method, stream, noise, queries, delta=delta, seed=0)
+    write_whole(log, "".join(json.dumps(line) + "\n" for line in lines))
+    rows = (f"{number},{value!r}\n" for number, value in enumerate(hidden.tolist(), 1))
+    write_whole(table, "".join([f"{ID},{COLUMN}\n", *rows]))
 
 
 def _finite(value: float) -> float | None:
@@ -210,6 +233,7 @@ command = click.Group(
                 options.words("--method", MethodName.NEWTON, "How the hidden vector is learnt."),
                 options.SEEDS,
                 options.BOX_DELTA,
+                options.QUESTIONS,
                 options.PLOT,
                 options.formats(Format.TEXT, Format.JSON, Format.HTML),
                 options.OUT,

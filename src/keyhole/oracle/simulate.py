@@ -104,12 +104,16 @@ def play(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int,
     """
     if queries < 1:
         raise ConfigError(f"a stream has at least one query, got {queries}")
-    space = stream.subspace
-    for_w, for_queries, for_noise = np.random.default_rng(seed).spawn(3)
-    hidden = for_w.uniform(space.lower, space.upper)
-    oracle = ThresholdOracle(hidden, noise, rng=for_noise)
-    attack = build(method, space, noise, queries, delta)
+    oracle, for_queries = dealt(stream, noise, seed)
+    attack = build(method, stream.subspace, noise, queries, delta)
     return attack.run(blocks(stream, queries, for_queries), oracle)
+
+
+def dealt(stream: Stream, noise: OracleNoise, seed: int) -> tuple[ThresholdOracle, np.random.Generator]:
+    """The oracle of a seed, with its w and its noise, and where the queries are drawn from."""
+    for_w, for_queries, for_noise = np.random.default_rng(seed).spawn(3)
+    hidden = for_w.uniform(stream.subspace.lower, stream.subspace.upper)
+    return ThresholdOracle(hidden, noise, rng=for_noise), for_queries
 
 
 def floor_of(method: OracleMethod, stream: Stream, noise: OracleNoise, queries: int) -> float:
