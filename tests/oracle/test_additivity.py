@@ -11,7 +11,7 @@ from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from keyhole.oracle import GaussianNoise, ThresholdOracle
-from keyhole.oracle.additivity import Asked, _fitted, _greatest, doubts, log_odds_against_sums
+from keyhole.oracle.additivity import AskedBits, _fitted, _greatest, doubts, log_odds_against_sums
 from keyhole.oracle.real import AskingPlan, Questions, learn_target
 
 STD = 0.3
@@ -70,7 +70,7 @@ def test_a_noisy_target_of_averages_certifies_nothing(means: bool) -> None:
     assert (found.radius == np.inf) == means == any("no sums" in note for note in found.notes)
 
 
-def asked_off_centre(seed: int, n: int, w: np.ndarray, std: float, product: float = 0.0) -> Asked:
+def asked_off_centre(seed: int, n: int, w: np.ndarray, std: float, product: float = 0.0) -> AskedBits:
     """Bits of a target with noise of this scale, STD stated: near the answers, a tenth of them off centre."""
     rng = np.random.default_rng([seed, n])
     q = rng.random((n, len(w)))
@@ -78,7 +78,7 @@ def asked_off_centre(seed: int, n: int, w: np.ndarray, std: float, product: floa
     at = answers + np.where(
         np.arange(n) < n - n // 10, rng.normal(0, 0.1, n), STD * rng.choice([-1.6, -0.8, 0.8, 1.6], n)
     )
-    return Asked(q, at, answers + rng.normal(0, std, n) > at, STD, n // 10)
+    return AskedBits(q, at, answers + rng.normal(0, std, n) > at, STD, n // 10)
 
 
 BOX = np.zeros(2), np.ones(2)

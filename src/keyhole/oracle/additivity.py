@@ -32,7 +32,7 @@ class Doubts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class AskedBits:
     """Bits in the order in which they were asked for: is q.w + N(0, std^2) above the threshold?
 
     The last `probes` of them were asked off centre, where the scale of the noise shows.
@@ -56,7 +56,7 @@ class Asked:
         return np.where(self.bits > 0, 1.0, -1.0)
 
 
-def doubts(asked: Asked, lower: Floats, upper: Floats) -> Doubts:
+def doubts(asked: AskedBits, lower: Floats, upper: Floats) -> Doubts:
     """Other models of the bits against sums with fresh noise of mean 0, and against sums within lower <= w <= upper.
 
     Each model is fitted to the bits before a block and bets on the block; what its bets multiply to, over the largest
@@ -70,7 +70,7 @@ def doubts(asked: Asked, lower: Floats, upper: Floats) -> Doubts:
     >>> q = rng.random((2000, 2))
     >>> at = q @ w + rng.normal(0, 0.1, 2000)
     >>> bits = q @ w + rng.normal(0, 0.2, 2000) > at
-    >>> found = doubts(Asked(q, at, bits, 0.2), np.zeros(2), np.ones(2))
+    >>> found = doubts(AskedBits(q, at, bits, 0.2), np.zeros(2), np.ones(2))
     >>> found.sums < math.log(1e3) < found.box
     True
     """
@@ -105,10 +105,10 @@ def log_odds_against_sums(rows: Floats, thresholds: Floats, bits: Floats, std: f
     True
     """
     anywhere = np.full(rows.shape[1], np.inf)
-    return doubts(Asked(rows, thresholds, bits, std), -anywhere, anywhere).sums
+    return doubts(AskedBits(rows, thresholds, bits, std), -anywhere, anywhere).sums
 
 
-def _models(asked: Asked) -> Iterator[tuple[str, float, Floats]]:
+def _models(asked: AskedBits) -> Iterator[tuple[str, float, Floats]]:
     """(name, scale of its noise over the stated one, features) of the other models; the first is of the box alone."""
     rows, D = asked.rows, asked.rows.shape[1]
     one = np.ones(len(rows))
@@ -122,7 +122,7 @@ def _models(asked: Asked) -> Iterator[tuple[str, float, Floats]]:
         yield "products of entries", 1.0, np.column_stack([rows, one, rows[:, a] * rows[:, b]])
 
 
-def _bets(asked: Asked, more: Floats, std: float) -> tuple[int, float] | None:
+def _bets(asked: AskedBits, more: Floats, std: float) -> tuple[int, float] | None:
     """(the first bit that is bet on, log of the product of the bets); None where there is too little to fit to."""
     cuts = [cut for cut in asked.cuts if cut >= ANSWERS * more.shape[1]]
     if not cuts:
@@ -135,7 +135,7 @@ def _bets(asked: Asked, more: Floats, std: float) -> tuple[int, float] | None:
     return cuts[0], total
 
 
-def _greatest(asked: Asked, start: int, lower: Floats, upper: Floats) -> tuple[float, float]:
+def _greatest(asked: AskedBits, start: int, lower: Floats, upper: Floats) -> tuple[float, float]:
     """The largest log likelihood of the bits from `start` on: of any w, and of w in the box (never too small)."""
     X, t, signs, std = asked.rows[start:], asked.thresholds[start:], asked.signs[start:], asked.std
     size = np.maximum(np.abs(X).max(axis=0), 1e-300)

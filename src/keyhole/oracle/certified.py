@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keyhole.oracle.additivity import ANSWERS, AVERAGES, OUTSIDE, Asked, doubts
+from keyhole.oracle.additivity import ANSWERS, AVERAGES, OUTSIDE, AskedBits, doubts
 from keyhole.oracle.base import ModelWarning, StreamAttack, YesNoOracle
 from keyhole.oracle.basis import principal_basis
 from keyhole.oracle.bisection import OnlineBisection
@@ -234,7 +234,7 @@ class _Asking:
             return False
         every = [(rows[k], t, bit) for k, t, bit in self._asked] + self._probes
         queries, thresholds, bits = (np.array([each[k] for each in every]) for k in range(3))
-        told = doubts(Asked(queries, thresholds, bits, law.std, len(self._probes)), space.lower, space.upper)
+        told = doubts(AskedBits(queries, thresholds, bits, law.std, len(self._probes)), space.lower, space.upper)
         least = 2 * ANSWERS * (2 * rows.shape[1] + 1)
         self._said["sums"] = f"not checked: {len(bits)} answers, and the check takes {least}"
         if AVERAGES in told.tried:
