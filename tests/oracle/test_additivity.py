@@ -11,7 +11,7 @@ from scipy.special import log_ndtr
 from scipy.stats import binom
 
 from keyhole.oracle import GaussianNoise, ThresholdOracle
-from keyhole.oracle.additivity import _fitted, log_odds_against_sums
+from keyhole.oracle.additivity import AskedBits, _fitted, _greatest, doubts, log_odds_against_sums
 from keyhole.oracle.real import AskingPlan, Questions, learn_target
 
 STD = 0.3
@@ -68,3 +68,53 @@ def test_a_noisy_target_of_averages_certifies_nothing(means: bool) -> None:
     questions = Questions(rng.random((900, 2)), np.zeros(2), np.ones(2))
     found = learn_target(oracle, questions, AskingPlan(f"gaussian:{STD}"))
     assert (found.radius == np.inf) == means == any("no sums" in note for note in found.notes)
+
+
+def asked_off_centre(seed: int, n: int, w: np.ndarray, std: float, product: float = 0.0) -> AskedBits:
+    """Bits of a target with noise of this scale, STD stated: near the answers, a tenth of them off centre."""
+    rng = np.random.default_rng([seed, n])
+    q = rng.random((n, len(w)))
+    answers = q @ w + product * q[:, 0] * q[:, -1]
+    at = answers + np.where(
+        np.arange(n) < n - n // 10, rng.normal(0, 0.1, n), STD * rng.choice([-1.6, -0.8, 0.8, 1.6], n)
+    )
+    return AskedBits(q, at, answers + rng.normal(0, std, n) > at, STD, n // 10)
+
+
+BOX = np.zeros(2), np.ones(2)
+
+
+def test_numbers_outside_the_range_products_and_another_scale_are_noticed() -> None:
+    inside, outside = np.array([0.0, 1.0]), np.array([-0.3, 1.3])
+    for seed in range(3):
+        fine, beyond = (doubts(asked_off_centre(seed, 2000, w, STD), *BOX) for w in (inside, outside))
+        assert max(fine.sums, fine.box, beyond.sums) < math.log(1e3) < beyond.box
+        assert len(fine.tried) == 5
+        assert doubts(asked_off_centre(seed, 6000, inside, 2 * STD), *BOX).sums > math.log(1e3)
+        assert doubts(asked_off_centre(seed, 6000, inside, STD / 2), *BOX).sums > math.log(1e3)
+        assert doubts(asked_off_centre(seed, 6000, inside, STD, product=1.0), *BOX).sums > math.log(1e3)
+
+
+def test_a_secret_in_the_corner_of_the_range_is_doubted_no_more_often_than_it_may() -> None:
+    w = np.array([0.0, 1.0])
+    odds = [max(doubts(asked_off_centre(seed, 200, w, STD), *BOX).box, 0.0) for seed in range(60)]
+    assert binom.sf(sum(each > math.log(5) for each in odds) - 1, 60, 1 / 5) > 1e-3
+
+
+def test_the_likelihood_in_the_box_is_the_maximum_there() -> None:
+    """Twin: every w on a fine grid of the box."""
+    made = asked_off_centre(1, 400, np.array([-0.3, 1.3]), STD)
+    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2), axis=-1).reshape(-1, 2)
+    u = made.signs[100:, None] * (made.rows[100:] @ grid.T - made.thresholds[100:, None]) / STD
+    best = float(log_ndtr(u).sum(axis=0).max())
+    free, bound = _greatest(made, 100, *BOX)
+    assert best - 1e-9 <= bound <= best + 0.05 < free
+
+
+@pytest.mark.parametrize("off", [0.0, 0.4])
+def test_a_secret_outside_the_stated_range_certifies_nothing(off: float) -> None:
+    rng = np.random.default_rng(5)
+    oracle = ThresholdOracle(np.array([-off, 1 + off]), GaussianNoise(STD), rng=rng)
+    questions = Questions(rng.random((1500, 2)), *BOX)
+    found = learn_target(oracle, questions, AskingPlan(f"gaussian:{STD}", calibrate=150))
+    assert (found.radius == np.inf) == (off > 0) == any("outside the stated range" in note for note in found.notes)

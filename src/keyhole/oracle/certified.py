@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from keyhole.oracle.additivity import ANSWERS, log_odds_against_sums
+from keyhole.oracle.additivity import ANSWERS, AVERAGES, OUTSIDE, AskedBits, doubts
 from keyhole.oracle.base import ModelWarning, StreamAttack, YesNoOracle
 from keyhole.oracle.basis import principal_basis
 from keyhole.oracle.bisection import OnlineBisection
@@ -29,7 +29,7 @@ from keyhole.oracle.tails import Floats
 from keyhole.oracle.unknown_edge import EdgeFree, edge_free
 
 LOG_10 = math.log(10)
-NO_SUMS = 4 * LOG_10  # chance of a false alarm: 1e-4
+UNLIKELY = 3 * LOG_10  # chance of a false alarm: 1e-3, which costs a certificate and claims nothing
 ENOUGH = 20  # answers a dimension, before a question at the estimate is about as likely yes as no
 
 if TYPE_CHECKING:
@@ -118,8 +118,10 @@ class _Asking:
         self.free: EdgeFree | None = None
         self.wanting: list[str] = []  # checks that the certificate rests on and that were not made
         self._said = {"noise": "not checked", "sums": "not checked for this law of noise", "anew": "no query repeats"}
+        self._said["range"] = "held against a few answers at its ends"
         self._told = set[str]()  # what was checked with a result
         self._asked: list[tuple[int, float, int]] = []  # row, threshold, bit
+        self._probes: list[tuple[Floats, float, int]] = []  # the same off centre: query, threshold, bit
 
     def outside(self, asking: Questions) -> bool:
         """Is the stated range refuted at its ends?"""
@@ -144,7 +146,6 @@ class _Asking:
                 self._learn(learning)
             except BudgetReached as reached:
                 self._notes.append(str(reached))
-            doubted |= self._no_sums(learning)
             before = self._oracle.asked
             try:
                 self._check_noise(checking)
@@ -157,6 +158,7 @@ class _Asking:
                     self.wanting.append(f"the check of the noise needs {missing} more answers (--calibrate 0: without)")
                 elif self._repeats(learning):
                     self.wanting.append(f"the check for sticky answers needs {AGAIN} more answers")
+            doubted |= self._other_models(learning)
         found = [str(w.message) for w in caught if issubclass(w.category, ModelWarning)]
         self._notes += found
         if isinstance(self._attack, EdgeBisection) and self.free is None:
@@ -168,7 +170,7 @@ class _Asking:
             self._without_the_edge(self._attack, checking)
         elif len(checking) >= len(LEVELS):
             margins = None if self._region is None else self._region.margins
-            probes = calibrate(self._attack, checking, self._oracle, margins)
+            probes = calibrate(self._attack, checking, _Noting(self._oracle, self._probes), margins)
             self.checked = len(checking)
             self._said["noise"] = f"{len(checking)} queries off centre {self._held_against(probes)}"
             self._notes.append(self._said["noise"])
@@ -180,7 +182,7 @@ class _Asking:
             RestsOn(SUMS, known or "sums" in self._told, "the statement is one" if known else self._said["sums"]),
             RestsOn(f"the noise is {self._law}", "noise" in self._told, self._said["noise"]),
             RestsOn("noise is drawn anew for each answer", "anew" in self._told, self._said["anew"]),
-            RestsOn("the hidden numbers lie in the stated range", False, "held against a few answers at its ends"),
+            RestsOn("the hidden numbers lie in the stated range", False, self._said["range"]),
         )
 
     def _without_the_edge(self, attack: EdgeBisection, checking: Floats) -> None:
@@ -225,24 +227,31 @@ class _Asking:
                 f"{len(rows) - self.done} queries could not narrow what is certain for {type(self._attack).__name__}"
             )
 
-    def _no_sums(self, rows: Floats) -> bool:
-        """Do the answers speak against q.w and centred noise? Looked at for Gaussian noise."""
-        if not isinstance(self._attack.noise, GaussianNoise) or not self._asked:
+    def _other_models(self, rows: Floats) -> bool:
+        """Do the answers speak against q.w, centred noise, or the stated range? Looked at for Gaussian noise."""
+        law, space = self._attack.noise, self._attack.subspace
+        if not isinstance(law, GaussianNoise) or not self._asked:
             return False
-        at, thresholds, bits = (np.array(each) for each in zip(*self._asked, strict=True))
-        odds = log_odds_against_sums(rows[at], thresholds, bits, self._attack.noise.std)
+        every = [(rows[k], t, bit) for k, t, bit in self._asked] + self._probes
+        queries, thresholds, bits = (np.array([each[k] for each in every]) for k in range(3))
+        told = doubts(AskedBits(queries, thresholds, bits, law.std, len(self._probes)), space.lower, space.upper)
         least = 2 * ANSWERS * (2 * rows.shape[1] + 1)
         self._said["sums"] = f"not checked: {len(bits)} answers, and the check takes {least}"
-        if len(bits) >= least:
-            self._said["sums"] = "a model of averages and of noise off centre did no better; others are not looked for"
+        if AVERAGES in told.tried:
+            self._said["sums"] = f"models of {', '.join(told.tried)} did no better; others are not looked for"
             self._told.add("sums")
-        if odds < NO_SUMS:
-            return False
-        self._notes.append(
-            f"the answers are no sums of query times hidden number with noise around 0 (odds of 10^{odds / LOG_10:.0f} "
-            "against): nothing is certain"
-        )
-        return True
+        self._said["range"] += ", and against numbers outside it" * (OUTSIDE in told.tried)
+        if told.sums >= UNLIKELY:
+            self._notes.append(
+                "the answers are no sums of query times hidden number with noise around 0 of the stated scale (odds of "
+                f"10^{told.sums / LOG_10:.0f} against): nothing is certain"
+            )
+        elif told.box >= UNLIKELY:
+            self._notes.append(
+                "the answers are likelier with hidden numbers outside the stated range than with any inside (odds of "
+                f"10^{told.box / LOG_10:.0f}): --range or --noise is wrong, nothing is certain"
+            )
+        return max(told.sums, told.box) >= UNLIKELY
 
     def _sticky(self, rows: Floats) -> bool:
         """Sticky noise is harmless where no question is asked twice; else repeats were counted as news."""
@@ -265,6 +274,20 @@ class _Asking:
         """How many of the queries that were learnt from repeat others."""
         at = [each for each, _, _ in self._asked]
         return len(at) - len(np.unique(rows[at], axis=0)) if at else 0
+
+
+class _Noting:
+    """An oracle whose bits are kept."""
+
+    def __init__(self, oracle: YesNoOracle, kept: list[tuple[Floats, float, int]]) -> None:
+        self._oracle, self._kept, self.asked = oracle, kept, oracle.asked
+
+    def above(self, q: Floats, threshold: float) -> int:
+        """As the oracle says."""
+        said = self._oracle.above(q, threshold)
+        self.asked = self._oracle.asked
+        self._kept.append((q, threshold, said))
+        return said
 
 
 class _Certain:
