@@ -44,6 +44,7 @@ EDGES = np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0 + 1e-9])
 Rng = np.random.Generator
 Floats = NDArray[np.float64]
 Made = tuple[Evidence, NDArray[Any], bool]  # evidence, secret, is its noise to be estimated?
+Asked = tuple[str, NDArray[np.intp], float]  # a statement up to its list of people, these, the true answer
 Claims = dict[tuple[str, str], list[Floats]]  # by way and measure
 
 
@@ -110,7 +111,7 @@ CATEGORIES = {"A": 0.4, "B": 0.3, "C": 0.2, "D": 0.1}
 CONDITIONS = {"status = 'A'": "A", "status = 'C'": "C", "status IN ('B', 'D')": "BD", "status <> 'B'": "ACD"}
 
 
-def _counts(n: int, m: int, deviation: float) -> Callable[[Rng], Made]:
+def _counts(n: int, m: int, deviation: float, *, auto: bool = False) -> Callable[[Rng], Made]:
     """Logs of COUNTs of categories with stated base rates, exact or with Gaussian noise, read as SQL."""
     rates = ", ".join(f"{name} = {rate}" for name, rate in CATEGORIES.items())
     config = Config.parse(
@@ -119,19 +120,50 @@ def _counts(n: int, m: int, deviation: float) -> Callable[[Rng], Made]:
 
     def make(rng: Rng) -> Made:
         status = rng.choice(list(CATEGORIES), n, p=list(CATEGORIES.values()))
-        roster = load_roster(pa.table({"who": list(range(n))}), config.columns)
-        lines = []
-        for j in range(1, m + 1):
-            who = np.flatnonzero((rng.random(n) < 0.5) & (np.arange(n) >= n // 10))
-            words, held = list(CONDITIONS.items())[int(rng.integers(len(CONDITIONS)))]
-            true = float(np.isin(status[who], list(held)).sum())
-            answer = Decimal(repr(round(true + rng.normal(0, deviation), 6))) if deviation else int(true)
-            sql = f"SELECT COUNT(*) FROM r WHERE {words} AND who IN ({', '.join(map(str, who))})"
-            lines.append(Line(j, sql, answer, at=j))
-        noise = Noise("gaussian", Fraction(str(deviation))) if deviation else None
-        return gather(transcribe(lines, roster, noise=noise), roster, config.knowledge()), status, False
+
+        def asked() -> Iterator[Asked]:
+            for who in _people(rng, n, m):
+                words, held = list(CONDITIONS.items())[int(rng.integers(len(CONDITIONS)))]
+                yield f"COUNT(*) FROM r WHERE {words} AND ", who, float(np.isin(status[who], list(held)).sum())
+
+        return _read(rng, config, n, asked(), deviation), status, auto
 
     return make
+
+
+def _above(n: int, m: int, deviation: float, *, sums: bool = False) -> Callable[[Rng], Made]:
+    """Logs of COUNTs of people with a number above .3 or .6, half of the statements sums if asked for, read as SQL."""
+    config = Config.parse('[columns]\nid = ["who"]\n[columns.private.x]\nmin = 0\nmax = 1\n')
+
+    def make(rng: Rng) -> Made:
+        x = rng.random(n)
+
+        def asked() -> Iterator[Asked]:
+            for j, who in enumerate(_people(rng, n, m)):
+                limit = float(rng.choice([0.3, 0.6]))
+                counted = f"COUNT(*) FROM r WHERE x > {limit} AND ", who, float((x[who] > limit).sum())
+                yield ("SUM(x) FROM r WHERE ", who, float(x[who].sum())) if sums and j % 2 else counted
+
+        return _read(rng, config, n, asked(), deviation), x, False
+
+    return make
+
+
+def _people(rng: Rng, n: int, m: int) -> Iterator[NDArray[np.intp]]:
+    """Whom each question is about; nobody asks about the first tenth."""
+    for _ in range(m):
+        yield np.flatnonzero((rng.random(n) < 0.5) & (np.arange(n) >= n // 10))
+
+
+def _read(rng: Rng, config: Config, n: int, asked: Iterator[Asked], deviation: float) -> Evidence:
+    """Evidence of statements about lists of people, answered exactly or with Gaussian noise."""
+    roster = load_roster(pa.table({"who": list(range(n))}), config.columns)
+    lines = []
+    for j, (words, who, true) in enumerate(asked, 1):
+        answer = Decimal(repr(round(true + rng.normal(0, deviation), 6))) if deviation else int(true)
+        lines.append(Line(j, f"SELECT {words}who IN ({', '.join(map(str, who))})", answer, at=j))
+    noise = Noise("gaussian", Fraction(str(deviation))) if deviation else None
+    return gather(transcribe(lines, roster, noise=noise), roster, config.knowledge())
 
 
 SMALLER = ("least-squares", "conjugate-gradient", "jacobi", "extended-kaczmarz", "kaczmarz")
@@ -164,6 +196,10 @@ WORLDS: tuple[CalibrationWorld, ...] = (
     ),
     CalibrationWorld("categories A-D, exact counts", _counts(20, 10, 0.0), ("integer", "bounded")),
     CalibrationWorld("categories A-D, Gaussian 1", _counts(20, 30, 1.0), ("integer", "bounded", "l1")),
+    CalibrationWorld("categories A-D, Gaussian 2, nothing stated", _counts(20, 90, 2.0, auto=True), ("integer",), SLOW),
+    CalibrationWorld("reals, counts above .3 and .6, exact", _above(20, 10, 0.0), ("bounded",), SLOW),
+    CalibrationWorld("reals, such counts, Gaussian 1", _above(20, 30, 1.0), ("bounded", "l1"), SLOW),
+    CalibrationWorld("reals, such counts and sums, Gaussian .5", _above(20, 30, 0.5, sums=True), ("bounded",), SLOW),
     CalibrationWorld("grid of 10, exact", _of(TEN, 20, 8, "exact"), ("integer", "bounded"), SLOW),
     CalibrationWorld("grid of 10, Gaussian 2", _of(TEN, 40, 40, "gaussian"), ("integer", "bounded", "l1")),
     CalibrationWorld("reals, exact", _of(REAL, 40, 20, "exact"), OF_REALS[:-1]),

@@ -14,7 +14,7 @@ from keyhole.attack.guess_errors import guess_errors, read_guess
 from keyhole.attack.joined_blocks import join
 from keyhole.attack.loosened import loosened
 from keyhole.attack.order_answers import OrderAnswer
-from keyhole.attack.standard_errors import errors_after
+from keyhole.attack.standard_errors import errors_after, midpoint
 from keyhole.errors import CannotHonour, ContradictionError
 from keyhole.evidence import Evidence
 from keyhole.forms import Feature
@@ -141,13 +141,6 @@ def dense_design(problem: Problem, name: str) -> Floats:
             "take conjugate-gradient, lbfgs, jacobi or kaczmarz"
         )
     return problem.design()
-
-
-def midpoint(problem: Problem) -> Floats:
-    """A start inside the bounds: the middle where both ends are known, the nearest to 0 otherwise, a little inside."""
-    both = np.isfinite(problem.lower) & np.isfinite(problem.upper)
-    with np.errstate(invalid="ignore"):
-        return np.where(both, (problem.lower + problem.upper) / 2, np.clip(0.0, problem.lower, problem.upper))
 
 
 def refuse_contradiction(problem: Problem, A: Floats, fitted: Floats) -> None:

@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.attack.base import Floats, Watch
-from keyhole.attack.batch import midpoint
 from keyhole.attack.cell_constraints import cell_rows
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
-from keyhole.attack.standard_errors import carried
+from keyhole.attack.standard_errors import carried, midpoint
 from keyhole.solve.decode.bitrows import overlaps, transpose
 from keyhole.solve.decode.interior.method import Rows, RowTerm, Solution, minimise
 from keyhole.solve.status import SolverStatus

@@ -8,7 +8,7 @@ import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
-from keyhole.attack.guess_errors import read_guess
+from keyhole.attack.guess_errors import read_guess, read_tilted
 from keyhole.attack.record_values import read_values
 from keyhole.attack.standard_errors import SPREAD_LIMIT, errors_after
 from keyhole.errors import ContradictionError
@@ -96,5 +96,5 @@ def reconstruct_matrix_free(problem: Problem, u: Floats, status: SolverStatus, s
     else:
         if status is not SolverStatus.INTERRUPTED:
             errors = shadow_errors(problem, solve, rng=np.random.default_rng(problem.m))
-        values, confidence, measure = read_values(problem, u, errors)
+        values, confidence, measure = read_tilted(problem, read_values(problem, u, errors), u, errors)
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure)

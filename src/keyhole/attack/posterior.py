@@ -45,22 +45,37 @@ class RecordReading:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class DeclaredValues:
+    """What a column can be: its values, how common each is beforehand, and which are open to the records of an atom."""
+
+    values: NDArray[np.object_]
+    rates: Floats
+    open_to: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, problem: Problem) -> DeclaredValues:
+        """Those of a problem whose column has finitely many."""
+        return cls(values_of(problem), problem.target.rates, allowed(problem))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Discrete:
     """Units, the group behind each (cases of order statistics have none), the answer of every row.
 
     `unread` are order statistics that did not enter, or said more.
     """
 
+    declared: DeclaredValues
     units: Units
     groups: tuple[RecordReading, ...]
     names: tuple[str, ...]
     linear: int  # rows up to here are sums and counts, those after it order statistics
     unread: tuple[str, ...] = ()
 
-    def chances(self, problem: Problem, states: Floats) -> Floats:
+    def chances(self, atoms: int, states: Floats) -> Floats:
         """P(value of one record), (atoms, values), from P(state of a unit)."""
-        found = np.tile(problem.target.rates, (problem.K, 1)) * allowed(problem)
-        units = np.zeros(problem.K)
+        found = np.tile(self.declared.rates, (atoms, 1)) * self.declared.open_to
+        units = np.zeros(atoms)
         total = np.zeros_like(found)
         for u, group in enumerate(self.groups):
             total[group.atom] += states[self.units.of(u)] @ group.reading
@@ -93,14 +108,15 @@ def allowed(problem: Problem) -> NDArray[np.bool_]:
     return np.asarray(found)
 
 
-def discrete(problem: Problem) -> Discrete:
-    """The units of a problem whose column has finitely many values.
+def discrete(problem: Problem, declared: DeclaredValues | None = None) -> Discrete:
+    """The units of a problem whose column has finitely many values, or is given some.
 
     Atoms that no answer touches make no unit: their records keep their prior. Answers that tie other private columns
     to this one are left out, which loses what they say and claims nothing; so are order statistics of groups too large
     for indicators (`unread` names them).
     """
-    values, open_to, rates = values_of(problem), allowed(problem), problem.target.rates
+    declared = DeclaredValues.of(problem) if declared is None else declared
+    values, open_to, rates = declared.values, declared.open_to, declared.rates
     phi, usable = features_of(problem, values)
     totals = problem.totals().reshape(problem.m, problem.p // problem.K, problem.K)
     foreign = (totals[:, ~usable] != 0).any(axis=(1, 2)) if (~usable).any() else np.zeros(problem.m, dtype=bool)
@@ -142,7 +158,8 @@ def discrete(problem: Problem) -> Discrete:
         none = np.zeros(len(order.lo))
         law, y, scale = (np.concatenate([part, none]) for part in (law, y, scale))
         lo, hi, names = np.concatenate([lo, order.lo]), np.concatenate([hi, order.hi]), names + order.numbers
-    return Discrete(made.units(law.astype(np.int8), y, lo, hi, scale), tuple(made.groups), names, len(rows), unread)
+    units = made.units(law.astype(np.int8), y, lo, hi, scale)
+    return Discrete(declared, units, tuple(made.groups), names, len(rows), unread)
 
 
 def _ordered(problem: Problem, values: NDArray[np.object_], features: int) -> tuple[CountRows | None, tuple[str, ...]]:

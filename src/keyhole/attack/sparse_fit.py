@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
-from keyhole.attack.batch import midpoint
 from keyhole.attack.decoding_problem import NOISY, Problem
+from keyhole.attack.guess_errors import read_tilted
 from keyhole.attack.matrix_free import operator, plain_operator, refuse_misfit, row_noise
 from keyhole.attack.moderated_variances import moderated
 from keyhole.attack.record_values import read_values
-from keyhole.attack.standard_errors import prior_deviation
+from keyhole.attack.tilted_chances import linear_prior
 from keyhole.solve.decode.box import box_least_squares
 from keyhole.solve.decode.csr import Csr
 from keyhole.solve.decode.lsqr import LANES, lsqr
@@ -49,8 +49,8 @@ class SparseSystem:
     @classmethod
     def of(cls, problem: Problem) -> SparseSystem:
         """The system of a decoding problem."""
-        op, root, middle = operator(problem), np.sqrt(problem.weights()), midpoint(problem)
-        A, prior = problem.matrix().scaled(op.rows, op.columns), prior_deviation(problem)
+        op, root, (middle, prior) = operator(problem), np.sqrt(problem.weights()), linear_prior(problem)
+        A = problem.matrix().scaled(op.rows, op.columns)
         y = op.rows * problem.y - A.apply(middle * root)
         held = np.flatnonzero(np.isfinite(prior))
         if not np.isin(problem.law, NOISY).any() or not held.size:
@@ -85,6 +85,7 @@ def fit_sparse(problem: Problem, watch: Watch | None = None, refine: Refine | No
     drawn = _Secrets(system, rng)
     fits = lsqr(system.A, drawn.beside(system.y), watch=watch)
     found, status = system.means(fits.x[:, 0]), fits.status
+    linear = found
     errors = [fits.x[:, 1:] - drawn.secrets[:, 1:]]
     if fits.steps <= QUICK and status is SolverStatus.CONVERGED:
         more = _Secrets(system, rng)
@@ -98,7 +99,7 @@ def fit_sparse(problem: Problem, watch: Watch | None = None, refine: Refine | No
         refuse_misfit(problem, fitted)
     interrupted = status is SolverStatus.INTERRUPTED
     error = system.prior if interrupted else drawn.standard_errors(np.hstack(errors) / system.root[:, None])
-    values, confidence, measure = read_values(problem, u, error)
+    values, confidence, measure = read_tilted(problem, read_values(problem, u, error), linear, error)
     shadows = sum(e.shape[1] for e in errors)
     note = f"LSQR, {fits.steps} steps; standard errors simulated with {shadows} made-up secrets"
     return Reconstruction(values, confidence, problem.residual(fitted), status, measure, note)

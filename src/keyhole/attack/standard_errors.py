@@ -30,6 +30,13 @@ def information(problem: Problem, unit: float, excess: float = 2.0) -> Floats:
     )
 
 
+def midpoint(problem: Problem) -> Floats:
+    """A start inside the bounds: the middle where both ends are known, the nearest to 0 otherwise, a little inside."""
+    both = np.isfinite(problem.lower) & np.isfinite(problem.upper)
+    with np.errstate(invalid="ignore"):
+        return np.where(both, (problem.lower + problem.upper) / 2, np.clip(0.0, problem.lower, problem.upper))
+
+
 def prior_deviation(problem: Problem) -> Floats:
     """Standard deviation of one record behind every unknown beforehand: even over its grid or range; inf if open.
 

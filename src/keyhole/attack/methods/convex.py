@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from keyhole.attack.base import Reconstruction, Target
-from keyhole.attack.batch import BatchAttack, culprits, dense_design, midpoint, reconstruct
+from keyhole.attack.batch import BatchAttack, culprits, dense_design, reconstruct
 from keyhole.attack.cell_constraints import cell_rows
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.joined_blocks import over
+from keyhole.attack.standard_errors import midpoint
 from keyhole.errors import CannotHonour, ContradictionError, MissingExtra
 from keyhole.solve.status import SolverStatus
 

@@ -85,7 +85,7 @@ class Integer(BatchAttack):
                 "together: one is wrong, noise was added (state it: --noise laplace:2, or --noise auto), or the "
                 "declared values are not all"
             )
-        chances = model.chances(problem, found.chances)
+        chances = model.chances(problem.K, found.chances)
         # an approximation takes no one-sided count in
         loose = tuple(o.number for o in problem.order) if "approximated" in found.ways else ()
         return _reconstruction(problem, found, chances, tuple(dict.fromkeys((*model.unread, *loose))))

@@ -7,9 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
-from keyhole.attack.batch import BatchAttack, midpoint
+from keyhole.attack.batch import BatchAttack
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import operator, reconstruct_matrix_free
+from keyhole.attack.standard_errors import midpoint
 from keyhole.solve.decode.jacobi import projected_jacobi
 from keyhole.solve.status import SolverStatus
 

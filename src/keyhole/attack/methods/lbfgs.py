@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from keyhole.attack.base import Floats, Reconstruction, Watch
-from keyhole.attack.batch import BatchAttack, midpoint
+from keyhole.attack.batch import BatchAttack
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import operator, plain_operator, reconstruct_matrix_free
 from keyhole.attack.sparse_fit import fit_sparse
+from keyhole.attack.standard_errors import midpoint
 from keyhole.errors import MissingExtra
 from keyhole.solve.status import SolverStatus
 

@@ -11,8 +11,8 @@ from keyhole.attack.base import Reconstruction, Target
 from keyhole.attack.batch import BatchAttack, dense_design, reconstruct, refuse_contradiction
 from keyhole.attack.decode import decode, likelihood
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
-from keyhole.attack.guess_errors import FINEST
 from keyhole.attack.standard_errors import SPREAD_LIMIT, feasible_width, posterior_mean
+from keyhole.attack.tilted_chances import FINEST
 from keyhole.solve.status import SolverStatus
 
 
