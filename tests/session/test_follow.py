@@ -158,9 +158,50 @@ def test_what_is_gone_makes_the_book_incomplete() -> None:
     Path("log.sql").unlink()
     Path("log.sql").write_text("SELECT SUM(pay) FROM t WHERE age > 28;\n", encoding="utf-8")
     found, _ = follow()
-    assert "rotated while nobody followed" in found[0].reason
+    assert "rotated or truncated while nobody followed" in found[0].reason
     with pytest.raises(BookError, match="incomplete: 2 statements"):
         keyhole.watch(config="keyhole.toml")
+
+
+AGAIN = f"{ALL} WHERE age > 21;\n" * 8  # a log that begins as it did: the same dashboards, day after day
+
+
+@pytest.mark.parametrize("while_followed", [True, False])
+@pytest.mark.parametrize("before", [8, 24])  # it was written anew to less, or to more, than was read
+@pytest.mark.usefixtures("folder")
+def test_a_log_that_is_written_anew_with_the_same_beginning(while_followed: bool, before: int) -> None:
+    """What is behind the place up to which it was read, and what is before it, is something else by now."""
+    Path("log.sql").write_text(AGAIN + f"{ALL};\n" * 16, encoding="utf-8")
+    anew = f"{ALL} WHERE age > 25;\n" * before + f"{ALL} WHERE age > 26;\n"
+
+    def write() -> None:
+        inode = Path("log.sql").stat().st_ino
+        Path("log.sql").write_text(AGAIN + anew, encoding="utf-8")
+        assert Path("log.sql").stat().st_ino == inode
+
+    found, _ = follow(*([write] if while_followed else []))
+    if not while_followed:
+        write()
+        found += follow()[0]
+    assert [(e.how, e.sql[-2:]) for e in found] == [
+        (Entering.PUBLISHED, "21"),
+        (Entering.PUBLISHED, " t"),
+        (Entering.UNJUDGED, "n)"),
+        (Entering.PUBLISHED, "25"),
+        (Entering.PUBLISHED, "26"),
+    ]
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_is_written_late_to_a_renamed_log_is_missed_and_said() -> None:
+    """A server that goes on writing under the old name long after the new file is there."""
+    Path("log.sql").write_text(f"{ALL};\n", encoding="utf-8")
+    rotated = (lambda: Path("log.sql").rename("log.sql.1"), lambda: Path("log.sql").write_text(f"{ALL};\n"))
+    late = add("log.sql.1", "SELECT SUM(pay) FROM t WHERE name = 'p3';\n")
+    found, follower = follow(*rotated, *([lambda: None] * 8), late)
+    assert [e.how for e in found] == [Entering.PUBLISHED, Entering.UNJUDGED]
+    assert "under its old name" in found[1].reason
+    assert follower.counts.unjudged == 1
 
 
 def csv_line(sql: str, who: str, process: int, *, state: str = "00000", severity: str = "LOG") -> str:

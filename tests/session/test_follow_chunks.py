@@ -43,9 +43,9 @@ class Mortal(Follower):
 
     dead = False
 
-    def _commit(self, lines: following.TailedFile) -> None:
+    def _commit(self, lines: following.TailedFile, *, paused: bool = False) -> None:
         if not self.dead:
-            super()._commit(lines)
+            super()._commit(lines, paused=paused)
 
 
 def followed(log: Path, kind: LogFormat, steps: Iterator[Callable[[], bool]], dies_at: int) -> bool:
@@ -209,5 +209,30 @@ def test_a_statement_begun_on_the_line_of_another_is_not_lost(restarted: bool) -
 
     steps = iter([lambda: False, rest])
     while not followed(log, LogFormat.SQL, steps, 0):
+        pass
+    assert published() == [ALL, f"{ALL}\nWHERE name = 'p3'", "SELECT AVG(pay) FROM t"]
+
+
+HEADER = """/usr/sbin/mysqld, Version: 8.0.36 (MySQL Community Server - GPL). started with:
+Tcp port: 3306  Unix socket: /run/mysqld/mysqld.sock
+Time                 Id Command    Argument
+"""
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("header", ["", HEADER], ids=["rotated", "started"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_statement_of_a_general_log_that_goes_on_is_not_lost(restarted: bool, header: str) -> None:
+    """The format does not say where a statement ends: what there was of it is in the book, and then all of it."""
+    log, line = Path("general.log"), "2026-11-16T10:00:01.000001Z\t    8 Query\t"
+    log.write_text(f"{header}{line}{ALL}\n", encoding="utf-8")
+
+    def rest() -> bool:
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"WHERE name = 'p3'\n{line}SELECT AVG(pay) FROM t\n")
+        return restarted
+
+    steps = iter([lambda: False, rest])
+    while not followed(log, LogFormat.MYSQL_GENERAL_LOG, steps, 0):
         pass
     assert published() == [ALL, f"{ALL}\nWHERE name = 'p3'", "SELECT AVG(pay) FROM t"]

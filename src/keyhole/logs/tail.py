@@ -32,37 +32,50 @@ class Ended(StrEnum):
 @dataclass(frozen=True, slots=True)
 class LogPlace:
     """How far a file was read: everything that begins before `offset`, the byte at which a line begins and the
-    characters before it in that line. The file is known by `inode` and its head.
+    characters before it in that line. The file is known by `inode`, its head, and the bytes before the place.
     """
 
     inode: int
     length: int
     head: str
     offset: int
+    before: str = ""  # of older books
 
     @classmethod
     def of(cls, file: BinaryIO, offset: int = 0) -> LogPlace:
         """The place in a file that is open."""
         beginning = os.pread(file.fileno(), HEAD, 0)
-        return cls(os.fstat(file.fileno()).st_ino, len(beginning), _digest(beginning), offset)
+        before = _digest(_before(file, offset))
+        return cls(os.fstat(file.fileno()).st_ino, len(beginning), _digest(beginning), offset, before)
 
     def fits(self, file: BinaryIO) -> bool:
-        """Is it this file, and does it still begin as it did?"""
-        same = os.fstat(file.fileno()).st_ino == self.inode
-        return same and _digest(os.pread(file.fileno(), self.length, 0)) == self.head
+        """Is it this file, does it still begin as it did, and is the place in it?"""
+        found = os.fstat(file.fileno())
+        if found.st_ino != self.inode or found.st_size < self.offset:
+            return False
+        same = _digest(os.pread(file.fileno(), self.length, 0)) == self.head
+        return same and self.before in ("", _digest(_before(file, self.offset)))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {"inode": self.inode, "length": self.length, "head": self.head, "offset": self.offset}
+        fields = {"inode": self.inode, "length": self.length, "head": self.head, "offset": self.offset}
+        return fields | ({"before": self.before} if self.before else {})
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> LogPlace:
         """The inverse."""
-        return cls(int(fields["inode"]), int(fields["length"]), str(fields["head"]), int(fields["offset"]))
+        known = int(fields["inode"]), int(fields["length"]), str(fields["head"]), int(fields["offset"])
+        return cls(*known, str(fields.get("before", "")))
 
 
 def _digest(beginning: bytes) -> str:
     return hashlib.blake2b(beginning, digest_size=16).hexdigest()
+
+
+def _before(file: BinaryIO, offset: int) -> bytes:
+    """The bytes that end there."""
+    start = max(0, offset - HEAD)
+    return os.pread(file.fileno(), offset - start, start)
 
 
 class TailedFile:
@@ -81,6 +94,7 @@ class TailedFile:
         self._idle, self._live = idle, live
         self._starts = array("q")  # where each line begins
         self._read = 0  # bytes given out
+        self._last = b""  # the end of them
         self._partial = b""
         self._quiet = False  # was it said that there is no more?
         self._known = LogPlace.of(self._file)
@@ -92,6 +106,11 @@ class TailedFile:
     def fits(self, place: LogPlace) -> bool:
         """Is it the file of this place?"""
         return place.fits(self._file)
+
+    @property
+    def grown(self) -> bool:
+        """Was something written to it after it was read?"""
+        return os.fstat(self._file.fileno()).st_size > self._read
 
     def place(self, offset: int) -> LogPlace:
         """A place in this file."""
@@ -137,6 +156,7 @@ class TailedFile:
         line, self._partial, self._quiet = self._partial, b"", False
         self._starts.append(self._read)
         self._read += len(line)
+        self._last = (self._last + line)[-HEAD:]
         text = line.decode("utf-8", "surrogateescape")
         return text.removeprefix("\ufeff") if len(self._starts) == 1 else text
 
@@ -145,7 +165,8 @@ class TailedFile:
         if not self._live:
             return False
         seen = self._read + len(self._partial)
-        if os.fstat(self._file.fileno()).st_size < seen or not self._known.fits(self._file):
+        changed = _before(self._file, self._read)[-len(self._last) :] != self._last if self._last else False
+        if os.fstat(self._file.fileno()).st_size < seen or changed or not self._known.fits(self._file):
             self.ended = Ended.TRUNCATED
             raise StopIteration
         if self._known.length < HEAD:

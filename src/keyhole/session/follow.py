@@ -30,7 +30,11 @@ FAR = 1 << 20  # bytes without anything new after which the place is written dow
 WHOLE = (LogFormat.DBT, LogFormat.METABASE, LogFormat.SUPERSET)  # written at once: nothing to follow
 
 TRUNCATED = "the log was truncated while it was followed: what was written between may be missing"
-GONE = "the log was rotated while nobody followed it, and the earlier file is not beside it: what it held is missing"
+GONE = (
+    "the log was rotated or truncated while nobody followed it, and the earlier file is not beside it: what it held is "
+    "missing"
+)
+LATE = "the log was written to under its old name after it was rotated and left: what was written then is missing"
 PACKED = "an earlier file of the log is compressed, so what it holds is missing: rotate with delaycompress"
 
 
@@ -93,6 +97,7 @@ class Follower:
     _known: dict[str, int] = field(default_factory=dict)  # statements of this epoch -> their entries
     _seen: int = 0  # how many of the book's statements are among them
     _written: LogPlace | None = None
+    _left: TailedFile | None = None  # the file before this one, still open: a writer may be late to let go of it
 
     def run(self) -> None:
         """Until it is to stop; what was read by then is in the book."""
@@ -105,6 +110,7 @@ class Follower:
                 while not self.path.is_file():  # renamed, and the next is not there yet
                     self._pause()
                 self._read(self.path, True, None)
+        self._look_back(leave=True)
 
     @property
     def name(self) -> str:
@@ -125,7 +131,7 @@ class Follower:
                 return
         found = earlier(self.path, place)
         if found is None:
-            self._lost(GONE)
+            self._lost(GONE, anew=True)
             return
         for at, path in enumerate(found):
             if path.suffix in (".gz", ".bz2", ".xz", ".zst"):
@@ -145,12 +151,23 @@ class Follower:
                     self._take(found, lines)
         finally:
             self._commit(lines)
-            lines.close()
+            if lines.ended is not Ended.ROTATED:
+                lines.close()
         if lines.ended is Ended.TRUNCATED:
             self.warn(f"{path.name} was truncated")
-            self._lost(TRUNCATED)
+            self._lost(TRUNCATED, anew=True)
         elif lines.ended is Ended.ROTATED:
             self.warn(f"{path.name} was rotated: going on with the new file")
+            self._look_back(leave=True)
+            self._left = lines
+
+    def _look_back(self, *, leave: bool = False) -> None:
+        """Has the file that was left grown since?"""
+        if self._left is not None and (leave or self._left.grown):
+            left, self._left = self._left, None
+            if left.grown:
+                self._lost(LATE)
+            left.close()
 
     def _found(self, lines: TailedFile) -> Iterator[Exported]:
         kind = self.format
@@ -165,6 +182,7 @@ class Follower:
 
     def _idle(self, lines: TailedFile) -> None:
         self._commit(lines)
+        self._look_back()
         self._pause()
 
     def _pause(self) -> None:
@@ -269,10 +287,13 @@ class Follower:
         if analyst is not None and entry not in book.state.heard.get(analyst, ()):
             book.append(Mark.TOLD, {"of": [], "entry": entry}, analyst=analyst)
 
-    def _lost(self, why: str) -> None:
-        """A part of the log that is gone."""
+    def _lost(self, why: str, *, anew: bool = False) -> None:
+        """A part of the log that is gone; `anew`: what is there now is read from its beginning."""
         with self.policy.book.page():
             self.policy.catch_up()
             left = self.policy.unjudged("(unknown)", why, None, {"log": self.name})
+            if anew and self.path.is_file():
+                with self.path.open("rb") as file:
+                    self.policy.book.append(Mark.FOLLOWED, {"file": self.name, **LogPlace.of(file).to_json()})
         self.counts.unjudged += 1
         self.told(Entered(left.number, left.sql, Entering.UNJUDGED, why))
