@@ -18,7 +18,6 @@ from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
 from keyhole.tables import Source
 
-
 DIGITS = 12  # behind the point, of a constant that is read
 
 
