@@ -7,7 +7,7 @@ row: see `keyhole.basis`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -38,6 +38,7 @@ from keyhole.query import Query, Term
 from keyhole.schema import Schema
 
 MAX_JOINT_CELLS = 4096
+_CONSTANTS = {truth: Constant(truth) for truth in (True, False, None)}
 UNIT = Fraction(1)
 ONE = -1  # the feature that is 1 for every record: public knowledge
 
@@ -196,6 +197,8 @@ class Unknowns:
             family: Family = (term.column, term.power if term.column else 1)
             number, groups = self._wheres[family][term.where], self._groups[family]
             for g in groups:
+                if g.reads[number] == FALSE:
+                    continue
                 part = Part(g.feature, conjunction(g.reads[number], g.guard), term.factor, term.weight)
                 found.append(part)
                 if g.feature == ONE:  # 1[reference cell] = 1 - the other indicators of its NULL pattern
@@ -208,7 +211,8 @@ class Unknowns:
         patterns = list(dict.fromkeys(_pattern(joint) for joint in self._joint))
         classes: dict[tuple[tuple[Predicate, ...], tuple[bool, ...]], list[tuple[Cell, ...]]] = {}
         for joint in self._joint:
-            reads = tuple(self._read(where, joint) for where in wheres)
+            truth = self._truth(joint)
+            reads = tuple(_read(where, truth) for where in wheres)
             classes.setdefault((reads, _pattern(joint) if indicator else ()), []).append(joint)
         last = {key[1]: key for key in classes}
         found = []
@@ -222,13 +226,12 @@ class Unknowns:
             found.append(_Group(tuple(joints), key[0], guard, held[0], number))
         return found
 
-    def _read(self, where: Predicate, joint: Sequence[Cell]) -> Predicate:
-        """A condition once the private cell is fixed: a public predicate."""
-        truth: dict[Leaf, bool | None] = {}
+    def _truth(self, joint: Sequence[Cell]) -> dict[Leaf, Constant]:
+        """Each private condition on a cell."""
+        found: dict[Leaf, Constant] = {}
         for part, cell in zip(self.partitions, joint, strict=True):
-            truth.update(zip(part.leaves, cell.truths, strict=True))
-        read = restrict(where, lambda leaf: Constant(truth[leaf]) if leaf in truth else leaf)
-        return FALSE if read == NULL else read
+            found.update(zip(part.leaves, map(_CONSTANTS.__getitem__, cell.truths), strict=True))
+        return found
 
     def _guard(self, pattern: tuple[bool, ...]) -> Predicate:
         parts: list[Predicate] = []
@@ -237,6 +240,12 @@ class Unknowns:
                 asked = IsNull(part.column.name)
                 parts.append(asked if null else negation(asked))
         return conjunction(*parts)
+
+
+def _read(where: Predicate, truth: Mapping[Leaf, Constant]) -> Predicate:
+    """A condition once the private cell is fixed: a public predicate."""
+    read = restrict(where, lambda leaf: truth.get(leaf, leaf))
+    return FALSE if read == NULL else read
 
 
 def _pattern(joint: Sequence[Cell]) -> tuple[bool, ...]:
