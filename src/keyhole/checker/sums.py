@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from .claims import Addend, Claimed, item, number
-from .engine import NOBODY, Cannot, Engine, Fails, CastOverflow
+from .engine import NOBODY, Cannot, CastOverflow, Engine, Fails
 from .fillings import Maker, Span, constants, public_only, strange, trials
 from .rounding import Blurred, elsewhere, middle, rounding, sole, whole, within
 
