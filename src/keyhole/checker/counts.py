@@ -28,6 +28,7 @@ MOST_VALUES = 2_000  # of a grid that are tried one by one
 
 Choice = tuple[Any, ...]  # a value for every private column that the statements may look at
 Added = list[list[Fraction]]  # [person][choice]: what he adds to an answer
+Ends = tuple[Fraction, Fraction]  # an answer lies between them
 
 
 class Counts:
@@ -134,27 +135,28 @@ class Counts:
 
     def _sum(
         self, weights: Mapping[str, str], cited: Mapping[str, Addend], names: Sequence[str], choices: Sequence[Choice]
-    ) -> tuple[Added, Fraction]:
-        """What people add to a weighted sum of counts, and what it was answered."""
+    ) -> tuple[Added, Ends]:
+        """What people add to a weighted sum of counts, and between what it lies by the answers."""
         total: Added = [[Fraction(0)] * len(choices) for _ in range(self.engine.n)]
-        told = Fraction(0)
+        low = high = Fraction(0)
         for query, text in weights.items():
             if query not in cited:
                 raise Fails(f"the certificate uses Q{query}, which the proof does not name")
             weight, one = Fraction(text), cited[query]
             added, empty, said = self.one(one, names, choices)
-            told += weight * (said - empty)
+            ends = [weight * (end - empty) for end in said]
+            low, high = low + min(ends), high + max(ends)
             for mine, theirs in zip(total, added, strict=True):
                 for i, a in enumerate(theirs):
                     mine[i] += weight * a
-        return total, told
+        return total, (low, high)
 
-    def one(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> tuple[Added, Fraction, Fraction]:
-        """What people add to one answer, what it is over nobody, and what was answered."""
+    def one(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> tuple[Added, Fraction, Ends]:
+        """What people add to one answer, what it is over nobody, and between what the answer lies."""
         if not cited.answered:
             raise Cannot("the verdict does not have the answers")
         null = cited.answer is None or (cited.besides is not None and cited.answer == 0)
-        said = Fraction(0) if null else _told(cited)
+        said = (Fraction(0), Fraction(0)) if null else _told(cited)
         key = (
             cited.sql,
             repr(cited.key),
@@ -167,7 +169,10 @@ class Counts:
         if key not in self._added:
             self._added[key] = self._try(cited, null, names, choices)
         *added, empty = self._added[key]
-        return added, empty[0], said
+        low, high = said
+        if low < high and all(a.denominator == 1 for each in (*added, empty) for a in each):
+            low, high = Fraction(ceil(low)), Fraction(floor(high))
+        return added, empty[0], (low, high)
 
     def _try(self, cited: Addend, null: bool, names: Sequence[str], choices: Sequence[Choice]) -> Added:
         """One table per person and choice; then random tables of everybody, where the parts must add up."""
@@ -219,18 +224,14 @@ class Counts:
         return found
 
 
-def _told(cited: Addend) -> Fraction:
-    """What was answered; between the two ends of an answer, or with noise, the only whole number."""
+def _told(cited: Addend) -> Ends:
+    """What was answered, with the bound of its noise; or the two ends of an answer."""
     said, off = number(cited.answer), cited.noise
     if isinstance(cited.answer, Mapping):
         said, off = middle(cited.answer)
     if said is None:
         raise Cannot("an answer that is no number")
-    if not off:
-        return said
-    if ceil(said - off) != floor(said + off):
-        raise Cannot("an answer that leaves several numbers")
-    return Fraction(floor(said + off))
+    return said - off, said + off
 
 
 def listed(cell: Span) -> list[Any] | None:
@@ -261,21 +262,21 @@ def keys(proof: Sequence[Addend], name: str) -> list[Any]:
     return [v for key in named for k, v in key.items() if v is not None and k.casefold() == name.casefold()]
 
 
-def narrowed(sums: Sequence[tuple[Added, Fraction]], start: Sequence[set[int]]) -> list[set[int]]:
+def narrowed(sums: Sequence[tuple[Added, Ends]], start: Sequence[set[int]]) -> list[set[int]]:
     """What extreme sums leave possible, until nothing changes.
 
     >>> one = [[Fraction(0), Fraction(1)]] * 2
-    >>> narrowed([(one, Fraction(2))], [{0, 1}, {0, 1}])
+    >>> narrowed([(one, (2, 3))], [{0, 1}, {0, 1}])
     [{1}, {1}]
-    >>> narrowed([(one, Fraction(1))], [{0, 1}, {0, 1}])
+    >>> narrowed([(one, (1, 2))], [{0, 1}, {0, 1}])
     [{0, 1}, {0, 1}]
     """
     possible = [set(each) for each in start]
     changed = True
     while changed:
         changed = False
-        for added, told in sums:
-            for best in (max, min):
+        for added, (low, high) in sums:
+            for best, told in ((max, low), (min, high)):
                 ends = [best(added[r][i] for i in held) for r, held in enumerate(possible) if held]
                 if len(ends) < len(possible) or sum(ends, Fraction(0)) != told:
                     continue

@@ -35,6 +35,10 @@ class Cannot(Exception):
     """This proof cannot be replayed here: it is neither right nor wrong."""
 
 
+class CastOverflow(Cannot):
+    """A made-up number is larger than a statement takes: it casts to a type with few digits."""
+
+
 class Fails(Exception):
     """This proof is wrong."""
 
@@ -294,6 +298,8 @@ class Engine:
         rows = [row for row in rows if all(plain(row[i]) == plain(v) for i, v in zip(at, key.values(), strict=True))]
         if len(rows) > 1:
             raise Cannot("several rows of the answer have this key")
+        if (cited.test or {}).get("shown"):
+            return bool(rows)
         if not rows:
             return NOBODY
         rest = [i for i in range(len(names)) if i not in at]
@@ -311,7 +317,9 @@ class Engine:
                 ran = self._con.execute(sql)
                 results[sql] = ([str(d[0]) for d in ran.description or ()], ran.fetchall())
             except self._error as error:
-                raise Cannot(f"the statement does not run here: {str(error).splitlines()[0]}") from None
+                said = str(error).splitlines()[0]
+                kind = CastOverflow if said.startswith(("Conversion Error", "Out of Range Error")) else Cannot
+                raise kind(f"the statement does not run here: {said}") from None
         return results[sql]
 
     def _name_tables(self, sql: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 from .claims import Addend, Claimed, number
@@ -60,6 +61,21 @@ def middle(said: Mapping[str, Any]) -> tuple[Fraction | None, Fraction]:
     if lo is None or hi is None:
         return None, Fraction(0)
     return (lo + hi) / 2, (hi - lo) / 2
+
+
+def whole(cited: Addend, column: str, engine: Engine) -> Addend:
+    """An answer known up to less than one, of a statement that answers whole numbers: the one number that is left.
+
+    What a statement answers has the same type whatever is filled in; sums of whole numbers are made up as such.
+    """
+    said, off = number(cited.answer), cited.noise
+    if isinstance(cited.answer, Mapping):
+        said, off = middle(cited.answer)
+    if said is None or not off or cited.rounded or cited.sql is None or step_of(engine, column) != 1:
+        return cited
+    if type(engine.answer(cited)) is not int or floor(said + off) != ceil(said - off):
+        return cited
+    return replace(cited, answer=floor(said + off), noise=Fraction(0), exactly=None)
 
 
 def elsewhere(said: Blurred, *, part: bool) -> None:

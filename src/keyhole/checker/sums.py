@@ -10,20 +10,19 @@ from fractions import Fraction
 from typing import Any
 
 from .claims import Addend, Claimed, item, number
-from .engine import NOBODY, Cannot, Engine, Fails
+from .engine import NOBODY, Cannot, CastOverflow, Engine, Fails
 from .fillings import Maker, Span, constants, never, plainly, public_only, strange, trials
 from .printed_ends import PrintedEnds
-from .rounding import Blurred, elsewhere, middle, sole, within
+from .rounding import Blurred, elsewhere, middle, sole, whole, within
 
 ULP = Fraction(1, 2**52)
 MOST_TRIALS = 2000
 ROUNDINGS = 24
 PRINTED = Fraction(1, 10**12)  # a number that has no end is printed with twelve decimals
+LARGE, LEAST = 50, 24  # bits of made-up sums: CAST(SUM(x) AS DECIMAL(12, 2)) takes 33
 KEPT = 2_000_000  # made-up values up to which proofs share their fillings
 
-
 Made = tuple[dict[str, list[Any]], int]  # private values, and up to which number they were drawn
-
 Wanted = Callable[[Mapping[str, Sequence[Any]]], Sequence[Fraction]]  # private values -> what may be answered then
 Declared = Mapping[str, Mapping[str, Any]] | None  # column -> min, max, step, values
 
@@ -127,14 +126,19 @@ class Sums:
         else:
             self._privately(proof, want, declared)
 
-    def _publicly(self, proof: Sequence[Addend], want: Wanted) -> None:
+    def _publicly(self, proof: Sequence[Addend], want: Wanted, bits: int = LARGE) -> None:
         sure, unmet, k = 0.0, 0, 0
         over = math.lcm(*(c.weight.denominator for c in proof))
         while sure < self.bits or k < 2:  # at least once with each sign
-            made, most = self._large(k)
+            made, most = self._large(k, bits)
             k += 1
             try:
                 dust = self._compare(proof, made, want)
+            except CastOverflow:
+                if bits == LEAST:
+                    raise
+                self._publicly(proof, want, LEAST)
+                return
             except Unmet:
                 unmet += 1
                 if unmet > 40:
@@ -191,11 +195,8 @@ class Sums:
             raise Fails("on made-up values the weighted answers are not what is claimed")
         return found.dust
 
-    def _large(self, k: int) -> Made:
-        return self._kept("large", k, lambda: self.maker.large(1 - 2 * (k % 2)))
-
-    def _medium(self, k: int, bits: int) -> Made:
-        return self._kept("medium", k, lambda: self.maker.large(1 - 2 * (k % 2), bits))
+    def _large(self, k: int, bits: int) -> Made:
+        return self._kept(bits, k, lambda: self.maker.large(1 - 2 * (k % 2), bits))
 
     def _small(self, k: int) -> dict[str, list[Any]]:
         return self._kept("small", k, lambda: (self.maker.small(1 - 2 * (k % 2)), 0))[0]
@@ -238,10 +239,9 @@ class Sums:
             value, apart = middle(cited.answer)
         if value is None:
             raise Cannot("an answer that is no number")
-        if cited.exactly is not None:
-            if abs(cited.exactly - value) > PRINTED:
-                raise Fails("an answer is not what it is said to be exactly")
-            value = cited.exactly
+        if cited.exactly is not None and abs(cited.exactly - value) > PRINTED:
+            raise Fails("an answer is not what it is said to be exactly")
+        value = value if cited.exactly is None else cited.exactly
         if cited.squares is None:
             return Blurred(value, self._blur(column, value) + apart + cited.noise + (cited.rounded or 0))
         how = cited.squares
@@ -284,6 +284,7 @@ class Sums:
             return
         if value is None:
             raise Fails("the claimed value is no number")
+        proof = [whole(c, claim.column, self.engine) for c in proof]
         said = self.printed(proof, claim.column)
         blurred = any(c.rounded or c.noise or isinstance(c.answer, Mapping) for c in proof)
         if blurred and not sole(claim, value, said, self.engine):
@@ -353,7 +354,7 @@ class Sums:
             return
         sure, most_bits = 0.0, 24 + self.engine.n.bit_length()
         for k in range(60):
-            made, most = self._medium(k, most_bits)
+            made, most = self._large(k, most_bits)
             try:
                 dust = self._compare(proof, made, want)
             except Unmet:

@@ -63,7 +63,9 @@ class Tables:
         """The choices of one person that some table has."""
         sums, floors = [], []
         for cited in (c for c in claim.proof if c.query):
-            added, empty, said = self.counts.one(cited, names, choices)
+            added, empty, (said, most) = self.counts.one(cited, names, choices)
+            if said != most:
+                raise Cannot("an answer that leaves several numbers")
             sums.append((added, said - empty))
             floors += self._somebody(cited, names, choices)
         stated = claim.certificate.get("stated") or ()

@@ -2,14 +2,14 @@
 
 That a statement compares offset + sum of coefficient * value with a constant is tried on made-up values, without
 reading it: everybody gets random numbers, then one person's is chosen so that the sum lies just below the constant, and
-just above. The answer must change there, each time. A statement about others, or with other weights, would have to hit
-the same narrow gap by chance.
+just above (where sums are exact also on it). The answer must change there, each time, and be as it should far off. A
+statement about others, or with other weights, would have to hit the same narrow gap by chance.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
@@ -18,6 +18,7 @@ from typing import Any
 from .claims import Addend, number
 from .compared import ColumnValues, ComparedSum
 from .engine import INTEGER, NOBODY, Cannot, Fails
+from .fillings import COMMENTS, WORDS
 from .order import Ends, conditional
 from .rounding import step_of
 from .sums import ULP, Sums
@@ -25,6 +26,9 @@ from .sums import ULP, Sums
 Place = tuple[str, int]  # a private column and a row
 OPERATIONS = {">": gt, ">=": ge, "<": lt, "<=": le, "=": eq, "<>": ne}
 DRAWN_BITS = 40
+# in a HAVING, words by which it may be more than one comparison of sums, or hide groups by something else
+HIDING = {"filter", "where", "select", "distinct", "columns", "limit", "offset", "qualify", "fetch"}
+BENT = {"case", "if", "iff", "or", "not", "in", "between", "is", "coalesce", "ifnull", "nullif", "abs", "%"}
 
 
 class Thresholds:
@@ -39,7 +43,7 @@ class Thresholds:
         key = repr((cited.sql, cited.key, cited.column, cited.test, sorted(coefficients.items())))
         if key in self._tried:
             return
-        if not coefficients or conditional(cited.sql or "", self.sums.engine.private):
+        if not coefficients or self._conditional(cited):
             raise Cannot("a comparison under a condition on private values, or of nobody")
         sure, k = 0.0, 0
         while sure < self.sums.bits or k < 4:
@@ -48,6 +52,18 @@ class Thresholds:
                 raise Cannot("floating point blurs the made-up sums too much")
             sure, k = sure + gained, k + 1
         self._tried.add(key)
+
+    def _conditional(self, cited: Addend) -> bool:
+        """Is it asked under a condition on private values? One comparison that HAVING asks of a whole group is none."""
+        text, private = cited.sql or "", self.sums.engine.private
+        words = [w.casefold().strip('"') for w in WORDS.findall(COMMENTS.sub(" ", text))]
+        if not (cited.test or {}).get("shown") or words.count("having") != 1:
+            return conditional(text, private)
+        at, names = words.index("having"), {name.casefold() for name in private}
+        ends = [i for i in range(at, len(words)) if words[i] in ("having", "and")]
+        parts = [words[i:j] for i, j in zip(ends, [*ends[1:], len(words)], strict=True)]
+        looks = sum(not names.isdisjoint(part) for part in parts)
+        return looks != 1 or not (HIDING | BENT).isdisjoint(words[at:]) or conditional(_joined(words[:at]), private)
 
     def told(
         self, cited: Addend, coefficients: Mapping[Place, Fraction], declared: Mapping[str, Mapping[str, Any]]
@@ -93,12 +109,20 @@ class Thresholds:
         others = {p: c * Fraction(made[p[0]][p[1]]) for p, c in coefficients.items() if p != place}
         rest = offset + sum(others.values())
         size = abs(at) + abs(offset) + abs(at - rest) + sum(map(abs, others.values()))
-        blur = 4 * (engine.n + 2) * ULP * size / abs(share)
+        exact = all(c.denominator == 1 and engine.types[p[0]] != "DOUBLE" for p, c in coefficients.items())
+        blur = Fraction(0) if exact and offset.denominator == 1 else 4 * (engine.n + 2) * ULP * size / abs(share)
         turn = (at - rest) / share
-        for value in (step * (math.floor((turn - blur) / step) - 1), step * (math.ceil((turn + blur) / step) + 1)):
+        on = () if blur else (step * math.floor(turn / step), step * math.ceil(turn / step))
+        near = (step * (math.floor((turn - blur) / step) - 1), step * (math.ceil((turn + blur) / step) + 1))
+        drawn = Fraction(made[name][row])
+        for value in (
+            *(() if abs(drawn - turn) <= 2 * blur else (drawn,)),
+            *near,
+            *on,
+        ):  # far off, just below, above, on
             made[name][row] = value
             engine.fill(made, keep=False)
-            said = engine.answer(cited)
+            said = engine.answer(cited)  # of a HAVING: is the group shown?
             if said is None or said is NOBODY:
                 raise Cannot("the statement answers NULL, or does not show the group")
             if not isinstance(said, bool):
@@ -106,6 +130,11 @@ class Thresholds:
             if said is not OPERATIONS[op](rest + share * value, at):
                 raise Fails("a statement does not compare what it is said to compare")
         return math.log2(most) - math.log2(float(4 + 2 * blur / step))
+
+
+def _joined(words: Sequence[str]) -> str:
+    """Words as a text again; what is no plain word in quotes."""
+    return " ".join(w if w.isidentifier() or not w[:1].isalpha() else f'"{w}"' for w in words)
 
 
 def _test(cited: Addend) -> tuple[str, Fraction, Fraction, Fraction]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Literal
 
-from keyhole.evidence import ROUNDED, Constraint, Unjudged
+from keyhole.evidence import GIVEN, ROUNDED, Constraint, Unjudged
 from keyhole.forms import ONE, Form, Part, combined, conditional, private_leaves, private_part
 from keyhole.gather.answers import ULP, Interval, described, finish, interval, largest_end, radius
 from keyhole.gather.arithmetic import Arithmetic, Computed, SummedPart
@@ -91,7 +91,7 @@ class Reader:
             beyond = said.compared.times(scale, top.public)
             end, edge = beyond.end(self.computed.unit(self._added(parts)))
             low, high = (end, None) if beyond.above else (None, end)
-        told = exact or why == ROUNDED
+        told = exact or why in (ROUNDED, GIVEN)
         if told and low is not None and high is not None and low < high and self.quotients.whole(parts):
             least, most = ceil(low), floor(high)  # a sum of integers is one
             if why and most - least < 2:

@@ -22,7 +22,7 @@ from keyhole.schema import Role
 from keyhole.sql.positions import aggregate_positions
 from keyhole.transcript import Entry, simplest_decimal
 
-HIDES: dict[str, Any] = {"kind": "none", "why": "what a HAVING tells of a group has no certificate"}
+HIDES: dict[str, Any] = {"kind": "none", "why": "what several tests of a HAVING tell of a group has no certificate"}
 RATIO: dict[str, Any] = {"kind": "none", "why": "a quotient under a private condition has no certificate"}
 
 
@@ -78,13 +78,14 @@ class Certifier:
             ends = [None if end is None else (end + row.offset) / row.scale for end in (row.lo, row.hi)]
             found["ends"] = [_text(end) for end in (ends if row.scale > 0 else reversed(ends))]
             found |= {"offset": _text(row.offset / row.scale)} if row.offset and entry.query.test is None else {}
-        if entry.query.test is not None and row.scale and _in_the_list(entry):
+        if entry.query.test is not None and row.scale and not self._hidden(entry):
             noise = entry.answer.noise if entry.answer is not None else None
             found["test"] = {
                 "op": entry.query.test.op,
                 "value": Fraction(entry.query.test.value),
                 "offset": row.offset / row.scale,
                 **({} if noise is None else {"noise": noise_compared(entry.query.test, noise.scale)}),
+                **({} if _in_the_list(entry) else {"shown": True}),
             }
         partner = self._partner.get(row.number)
         if partner is not None and entry.query.aggregate is Aggregate.VAR:
@@ -178,9 +179,16 @@ class Certifier:
         return {"kind": "identity" if self._whole(system, proof) else "part"} | stepped | self._declared(system)
 
     def _having(self, numbers: Iterable[str]) -> bool:
-        """Is one of these what a HAVING tells by showing a group, or by hiding it?"""
+        """Is one of these told by a HAVING that asks several private things of a group?"""
         entries = (self._index.entries.get(number) for number in numbers)
-        return any(e is not None and e.query.test is not None and not _in_the_list(e) for e in entries)
+        return any(e is not None and self._hidden(e) for e in entries)
+
+    def _hidden(self, entry: Entry) -> bool:
+        """Is it one of several questions that together show a group, or hide it? One alone is told by that."""
+        if entry.query.test is None or _in_the_list(entry):
+            return False
+        parts = self._parts[entry.number.partition(".")[0]]
+        return sum(p.query.test is not None and p.query.key == entry.query.key for p in parts) > 1
 
     def column(self, proof: Proof) -> str:
         """The column that a proof is about which rests on what is known of others."""
@@ -225,8 +233,8 @@ class Certifier:
         if entry is None:
             fact = self._exposure.evidence.knowledge.facts[int(steps.number.removeprefix("fact ")) - 1]
             found["stated"] = {"where": fact.where, "column": fact.column, "min": fact.sum_lo, "max": fact.sum_hi}
-        elif entry.query.test is not None and not _in_the_list(entry):
-            return {"kind": "none", "why": "a comparison with a constant has no certificate"}
+        elif self._hidden(entry):
+            return HIDES
         return found | ({"declared": said} if (said := self._said(steps.column)) else {})
 
     def _tables(self, system: System, proof: Proof) -> dict[str, Any]:

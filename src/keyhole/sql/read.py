@@ -220,6 +220,8 @@ def _unsure(statement: Statement, secret: frozenset[str]) -> bool:
     """May it be that no rule can use an answer of it?"""
     asked = (*statement.queries, *statement.tested)
     private = any(key.hidden(secret) for key in statement.keys)
+    if private and statement.having and not statement.queries:
+        return True
     return any((private and query.per) or _hard(query, secret) for query in asked)
 
 
