@@ -90,6 +90,7 @@ class Problem:
     csr: Csr | None = None
     order: tuple[OrderAnswer, ...] = ()  # MIN, MAX and quantiles, read by methods that know every value
     unread: tuple[str, ...] = ()  # order statistics that nobody reads
+    beside: int = 1  # joint cells of the other private columns under conditions
 
     @property
     def m(self) -> int:
@@ -181,7 +182,7 @@ def assemble(target: Target, evidence: Evidence) -> Problem:
     found = Problem(
         target, system.atoms.of, system.atoms.sizes.astype(np.float64), features, bits, dense, y, lo, hi, scale, law,
         tuple(_name(r) for r in rows), lower, upper, absent, wishes, cells, least, most, csr,
-        *order_answers(target, system),
+        *order_answers(target, system), prod(len(p.cells) for p in system.partitions if p.column.name != target.column),
     )  # fmt: skip
     return _equalities(found, system, answers)
 
@@ -272,11 +273,10 @@ def stacked(problem: Problem, rows: Csr, y: Floats, names: list[str]) -> Problem
 
 
 def _nothing(target: Target) -> Problem:
-    none = np.zeros(0)
     return Problem(
         target, np.zeros(target.n, dtype=np.int32), np.array([float(target.n)]), _plain_feature(target),
-        np.zeros((0, 1), dtype=np.uint64), None, none, none, none, none, np.zeros(0, dtype=np.int8), (),
-        np.array([target.lower]), np.array([target.upper]), np.zeros(1, dtype=bool),
+        np.zeros((0, 1), dtype=np.uint64), None, (none := np.zeros(0)), none, none, none, np.zeros(0, dtype=np.int8),
+        (), np.array([target.lower]), np.array([target.upper]), np.zeros(1, dtype=bool),
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from keyhole.solve.decode.posterior import RowLaw, Units
 COMPOSED = 300  # states up to which a group of records is one unit; larger ones are taken record by record
 TOTALS = 2_000  # totals up to which a group of numbers is one unit
 INDICATED = 2_000  # people times indicators up to which order statistics enter
+JOINT = 2_000_000  # features times values times cells of other columns up to which these are told apart
 EVERY_VALUE = 20_000  # values a column may have
 
 LAWS = {
@@ -119,8 +120,7 @@ def discrete(problem: Problem, declared: DeclaredValues | None = None) -> Discre
     values, open_to, rates = declared.values, declared.open_to, declared.rates
     phi, usable = features_of(problem, values)
     totals = problem.totals().reshape(problem.m, problem.p // problem.K, problem.K)
-    foreign = (totals[:, ~usable] != 0).any(axis=(1, 2)) if (~usable).any() else np.zeros(problem.m, dtype=bool)
-    rows = np.flatnonzero(~foreign)
+    rows = np.flatnonzero(~_foreign(problem, values, totals))
     totals, phi = totals[rows][:, usable], phi[usable]
     order, unread = _ordered(problem, values, len(phi))
     indicators = order.indicators if order is not None else np.zeros((0, len(values)))
@@ -185,20 +185,48 @@ def _with_counts(by_atom: Floats, order: CountRows) -> Floats:
 
 
 def features_of(problem: Problem, values: NDArray[np.object_]) -> tuple[Floats, NDArray[np.bool_]]:
-    """phi (features, values): what a record with a value adds to each feature; and which features are of it alone."""
-    column = problem.target.column
-    phi, usable = np.zeros((len(problem.features), len(values))), np.ones(len(problem.features), dtype=bool)
-    for f, feature in enumerate(problem.features):
-        if feature.column not in (None, column) or any(c.column != column for joint in feature.cells for c in joint):
-            usable[f] = False
-            continue
-        inside = np.ones(len(values))
-        if feature.cells:
-            cells = [joint[0] for joint in feature.cells if not joint[0].null]
-            inside = np.array([float(any(holds_value(cell, value) for cell in cells)) for value in values])
-        own = inside if feature.column is None else inside * values.astype(np.float64) ** feature.power
-        phi[f] = own
-    return phi, usable
+    """phi (features, values): what a record with a value adds to each feature; and which features are of it at all.
+
+    Under conditions on other columns too, that is the mean over their cells: what a row adds that is the same in all.
+    """
+    phi, usable = _joint_features(problem, values)
+    return phi.mean(axis=2), usable
+
+
+def _joint_features(problem: Problem, values: NDArray[np.object_]) -> tuple[Floats, NDArray[np.bool_]]:
+    """The same by the joint cell of the other columns, (features, values, cells)."""
+    column, features = problem.target.column, problem.features
+    usable = np.array([feature.column in (None, column) for feature in features], dtype=bool)
+    rests = {tuple(c for c in joint if c.column != column) for feature in features for joint in feature.cells} - {()}
+    place = {rest: k for k, rest in enumerate(rests)}
+    cells = min(problem.beside, len(rests) + 1) if len(features) * len(values) * (len(rests) + 1) <= JOINT else 1
+    phi = np.zeros((len(features), len(values), cells))
+    for f in np.flatnonzero(usable):
+        feature = features[f]
+        inside = np.zeros((len(values), cells))
+        for joint in feature.cells:
+            mine = [c for c in joint if c.column == column]
+            rest = tuple(c for c in joint if c.column != column)
+            if rest and cells == 1:
+                usable[f] = False
+            held = [not any(c.null or not holds_value(c, value) for c in mine) for value in values]
+            at = place[rest] if rest and cells > 1 else slice(None)
+            inside[:, at] = np.maximum(inside[:, at], np.array(held, dtype=np.float64)[(..., *[None] * (not rest))])
+        if not feature.cells:
+            inside[:] = 1.0
+        phi[f] = inside if feature.column is None else inside * values.astype(np.float64)[:, None] ** feature.power
+    return phi * usable[:, None, None], usable
+
+
+def _foreign(problem: Problem, values: NDArray[np.object_], totals: Floats) -> NDArray[np.bool_]:
+    """Rows whose number depends on other private columns."""
+    phi, usable = _joint_features(problem, values)
+    found = (totals[:, ~usable] != 0).any(axis=(1, 2)) if (~usable).any() else np.zeros(problem.m, dtype=bool)
+    apart = (phi - phi[:, :, :1]).reshape(len(phi), -1)
+    of = np.flatnonzero(apart.any(axis=1))
+    for row in np.flatnonzero((totals[:, of] != 0).any(axis=(1, 2))) if len(of) else ():
+        found[row] |= bool((np.abs(totals[row, of].T @ apart[of]) > 1e-9).any())
+    return found
 
 
 class _UnitsMade:

@@ -91,6 +91,8 @@ def quick_chances(units: Units) -> Floats:
     >>> quick_chances(Units.of_columns([np.array([0])], [np.zeros(2)], 1)).round(2).tolist()
     [1.0, 0.0]
     """
+    if not units.m:
+        return np.exp(units.log_prior)
     near = cavity_chances(units)
     if (units.law == RowLaw.HARD).any():
         counted = counted_chances(units, QUICK)
