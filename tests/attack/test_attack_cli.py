@@ -495,7 +495,7 @@ def test_of_a_variance_one_thing_is_said(place: Path) -> None:
     assert "its rows are listed" not in found.stderr
 
 
-def test_a_line_that_is_not_json_says_where(place: Path) -> None:
+def test_the_column_of_a_line_that_is_not_json(place: Path) -> None:
     with (place / "log.jsonl").open("a") as file:
         file.write("not json\n")
     skipped(place, "line 4: not JSON (Expecting value at column 1); each line is")
