@@ -166,7 +166,9 @@ def parse_line(text: str, number: int, at: int, name: str) -> Line:
             text, parse_float=Decimal, parse_int=Decimal, parse_constant=_not_a_number, object_pairs_hook=_no_repeats
         )
     except ValueError as error:
-        raise LogError(f'{name}, line {at}: not JSON ({error}); each line is {{"sql": ..., "answer": ...}}') from None
+        # a decoder counts lines and columns within this one line
+        said = f"{error.msg} at column {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise LogError(f'{name}, line {at}: not JSON ({said}); each line is {{"sql": ..., "answer": ...}}') from None
     if not isinstance(raw, dict) or not isinstance(raw.get("sql"), str):
         raise LogError(f'{name}, line {at}: write {{"sql": "SELECT ...", "answer": ...}}')
     unknown = set(raw) - FIELDS

@@ -185,9 +185,9 @@ def test_an_answer_that_is_no_number_says_where(place: Path, answer: str) -> Non
     skipped(place, "line 4")
 
 
-def test_a_missing_answer_says_where(place: Path) -> None:
-    write(place, [{"sql": LOG[0][0], "answer": 32.1}, {"sql": LOG[1][0]}])
-    bad(place, 'line 2: "answer" is missing')
+def test_a_log_without_answers_says_so(place: Path) -> None:
+    write(place, [{"sql": LOG[0][0]}, {"sql": LOG[1][0]}])
+    bad(place, 'line 1: "answer" is missing')
 
 
 def test_a_fact_about_an_unknown_record(place: Path) -> None:
@@ -475,3 +475,27 @@ def test_noise_that_does_not_fit_is_said_loudly(place: Path) -> None:
     )
     assert found.exit_code == 0, found.output
     assert "THE STATED NOISE DOES NOT FIT" in found.stderr
+
+
+def test_a_statement_without_an_answer_is_listed_and_left_out(place: Path) -> None:
+    whole = run(place, "--format", "json")
+    write(place, [{"sql": LOG[0][0]}, *({"sql": sql, "answer": answer} for sql, answer in LOG)])
+    found = run(place, "--format", "json")
+    assert found.exit_code == 0, found.output
+    assert json.loads(found.stdout)["estimates"] == json.loads(whole.stdout)["estimates"]
+    assert 'statement 1 is not used: line 1 has no "answer"' in found.stderr
+
+
+def test_of_a_variance_one_thing_is_said(place: Path) -> None:
+    lines = [{"sql": sql, "answer": answer} for sql, answer in LOG[1:]]
+    write(place, [*lines, {"sql": 'SELECT VARIANCE("Blood sugar") FROM people', "answer": 2.1}])
+    found = run(place)
+    assert found.exit_code == 0, found.output
+    assert "query 3.1 (VAR) is used for ranges only" in found.stderr
+    assert "its rows are listed" not in found.stderr
+
+
+def test_the_column_of_a_line_that_is_not_json(place: Path) -> None:
+    with (place / "log.jsonl").open("a") as file:
+        file.write("not json\n")
+    skipped(place, "line 4: not JSON (Expecting value at column 1); each line is")

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from effort import effort
 from keyhole.errors import ModelError
+from keyhole.oracle import EllipsoidBisection, ThresholdOracle
 from keyhole.oracle.subspace import Subspace
 
 
@@ -84,3 +85,23 @@ def test_what_is_not_a_subspace_is_refused() -> None:
         Subspace.blocks(4, 2).project(np.ones((3, 5)))
     with pytest.raises(ModelError, match="1 <= d <= D"):
         Subspace.blocks(2, 3)
+
+
+def test_what_cannot_be_squared_is_one_sentence() -> None:
+    space, rng = Subspace.blocks(4, 2), np.random.default_rng(0)
+    with pytest.raises(ModelError, match=r"query 1 of the block is too long or too short"):
+        space.project(np.array([[1.0, 1, 1, 1], [1e308] * 4]))
+    with pytest.raises(ModelError, match=r"query 0 of the block is too long or too short"):
+        space.project(np.full((1, 4), 1e-200))
+    for box in (
+        lambda: Subspace(np.eye(2), 0.0, 1e308),
+        lambda: EllipsoidBisection(-np.ones(2), np.full(2, 1e308), resolution=1),
+    ):
+        with pytest.raises(ModelError, match=r"reaches beyond 1e\+100"):
+            box()
+    with pytest.raises(ModelError, match=r"entry beyond 1e\+100"):
+        EllipsoidBisection(np.zeros(2), np.ones(2), resolution=0.1).threshold(np.array([1e308, 1]))
+    with pytest.raises(ModelError, match="whole numbers"):
+        Subspace.blocks(4, 2.5)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match="the noise is a law"):
+        ThresholdOracle(np.zeros(2), 1.0, rng=rng)  # type: ignore[arg-type]

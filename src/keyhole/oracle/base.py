@@ -74,6 +74,8 @@ class ThresholdOracle:
         self.hidden = np.ascontiguousarray(hidden, dtype=np.float64)
         if self.hidden.ndim != 1 or not np.all(np.isfinite(self.hidden)):
             raise ModelError(f"the hidden vector is a finite array of one dimension, got shape {self.hidden.shape}")
+        if isinstance(noise, int | float):
+            a_law(noise)
         self.noise = noise
         self.asked = 0
         self._rng = rng

@@ -9,6 +9,7 @@ import numpy as np
 
 from keyhole.errors import MissingExtra, ModelError
 from keyhole.oracle.base import ModelWarning, YesNoOracle
+from keyhole.oracle.subspace import LONGEST
 from keyhole.oracle.tails import Floats
 
 WINDOW = 64  # at least so many of the latest bits are kept to be judged together
@@ -46,6 +47,8 @@ class EllipsoidBisection:
             raise ModelError(f"the box needs two arrays of the same length, got shapes {low.shape} and {high.shape}")
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(high)) and np.all(low < high)):
             raise ModelError("the box of the hidden vector needs finite lower < upper in every coordinate")
+        if max(float(np.abs(low).max()), float(np.abs(high).max())) > LONGEST:
+            raise ModelError(f"the box of the hidden vector reaches beyond {LONGEST:.0e}: its square is not a float")
         if not resolution > 0:
             raise ModelError(f"resolution is a positive width, got {resolution!r}")
         self.resolution = resolution
@@ -166,4 +169,6 @@ class EllipsoidBisection:
             raise ModelError(f"a query has {self._c.size} entries here, got shape {row.shape}")
         if not np.all(np.isfinite(row)) or not np.any(row):
             raise ModelError("a query needs finite entries, not all zero")
+        if float(np.abs(row).max()) > LONGEST:
+            raise ModelError(f"a query has an entry beyond {LONGEST:.0e}: its square is not a float; scale it")
         return row

@@ -18,6 +18,7 @@ EPS = float(np.finfo(np.float64).eps)
 # A sum of D squares is off by sqrt(D) eps if the terms round independently, but equal terms round alike: measured up to
 # D eps / 30 on blocks of 5 million. Matters from D = 18,000 on.
 ROUNDING = 0.25
+LONGEST = 1e100  # of an entry of a query or of the box: its square is a float, and so is that of its inverse
 GROUP = 64  # rows checked together
 WIDE = 64  # from this dimension on numpy's vectorised sum of squares beats a plain loop
 
@@ -114,6 +115,8 @@ class Subspace:
         lower, upper = (np.ascontiguousarray(np.broadcast_to(end, (D,))) for end in ends)
         if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper)) and np.all(lower < upper)):
             raise ModelError("the box of the hidden vector needs finite lower < upper in every coordinate")
+        if max(float(np.abs(lower).max()), float(np.abs(upper).max())) > LONGEST:
+            raise ModelError(f"the box of the hidden vector reaches beyond {LONGEST:.0e}: its square is not a float")
         if not 0 <= self.neighbourhood < 1:
             raise ModelError(f"the neighbourhood is a share of the query's norm in [0, 1), got {self.neighbourhood!r}")
         object.__setattr__(self, "basis", basis)
@@ -124,8 +127,9 @@ class Subspace:
     @classmethod
     def blocks(cls, dimension: int, subspace: int) -> Subspace:
         """Equal blocks of coordinates, w in [0,1]^D: e_j = the normalised indicator of block j."""
-        if not 1 <= subspace <= dimension:
-            raise ModelError(f"a subspace has 1 <= d <= D, got d = {subspace}, D = {dimension}")
+        whole = all(isinstance(number, int | np.integer) for number in (dimension, subspace))
+        if not whole or not 1 <= subspace <= dimension:
+            raise ModelError(f"a subspace has whole numbers 1 <= d <= D, got d = {subspace}, D = {dimension}")
         basis = np.zeros((subspace, dimension))
         for row, block in zip(basis, np.array_split(np.arange(dimension), subspace), strict=True):
             row[block] = 1 / math.sqrt(len(block))
@@ -195,9 +199,11 @@ class Subspace:
     def _complaint(self, q: Floats, z: Floats, row: int) -> ModelError:
         if not np.all(np.isfinite(q)):
             return ModelError(f"query {row} of the block has an entry that is not a finite number")
-        square = float(q @ q)
-        if square == 0:
+        if not np.any(q):
             return ModelError(f"query {row} of the block is zero: it asks nothing; leave it out")
+        if not 1 / LONGEST < float(np.abs(q).max()) < LONGEST:
+            return ModelError(f"query {row} of the block is too long or too short: its square is not a float; scale it")
+        square = float(q @ q)
         away = math.sqrt(max(0.0, square - float(z @ z)) / square)
         return ModelError(
             f"query {row} of the block is {away:.3g} of its norm away from the {self.d}-dimensional subspace, more "

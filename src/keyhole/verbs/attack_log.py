@@ -12,9 +12,11 @@ from keyhole.gather.counting import counts_people
 from keyhole.knowledge import Knowledge
 from keyhole.logs.open import Log
 from keyhole.predicate import IsNull, leaves
-from keyhole.query import DOUBTFUL
+from keyhole.query import DOUBTFUL, FINER, IF_SHOWN
 from keyhole.tables import DuckDBRoster
 from keyhole.transcript import ABSENT, Noise, Transcript
+
+LISTED = 5  # statements without an answer that are named
 
 
 def evidence_of_log(
@@ -22,20 +24,23 @@ def evidence_of_log(
 ) -> tuple[Evidence, frozenset[str]]:
     """What the log says, and the statements that state no noise. What cannot be read is listed and left out."""
     skipped = [*log.refused, *log.unjudged]
-    lines = log.lines
-    for line in lines:
-        if line.answer is ABSENT:
-            raise LogError(f'line {line.at}: "answer" is missing; an attack needs the answers, null for SQL NULL')
+    lines = [line for line in log.lines if line.answer is not ABSENT]
+    mute = [line for line in log.lines if line.answer is ABSENT]
+    if mute and not lines:
+        raise LogError(f'line {mute[0].at}: "answer" is missing; an attack needs the answers, null for SQL NULL')
     if not lines:
         warnings.append("the transcript is empty: the prior is the answer")
+    for line in mute[:LISTED]:
+        warnings.append(f'statement {line.number} is not used: line {line.at} has no "answer" (null is SQL NULL)')
+    if len(mute) > LISTED:
+        warnings.append(f"{len(mute) - LISTED} more statements without an answer are not used")
     transcript = transcribe(lines, people, noise=law)
     skipped += [*transcript.refused, *transcript.unjudged]
     if skipped and not transcript.entries:
         raise LogError(f"statement {skipped[0].number} cannot be used: {skipped[0].error}")
     for refusal in skipped:
         warnings.append(f"statement {refusal.number} is not used: {refusal.error}")
-    for number in dict.fromkeys(e.number.partition(".")[0] for e in transcript.entries if e.certainty in DOUBTFUL):
-        warnings.append(f"query {number} is used as far as its rows are listed: the rest may not have been shown")
+    warnings.extend(_doubtful(transcript))
     transcript = replace(transcript, entries=tuple(e for e in transcript.entries if e.certainty not in DOUBTFUL))
     transcript = _without_unknown_nulls(transcript, people, warnings)
     evidence = _gathered(transcript, people, known, warnings)
@@ -53,6 +58,18 @@ def evidence_of_log(
     for unjudged in evidence.unjudged:
         warnings.append(f"query {unjudged.number} is not used: {unjudged.reason}")
     return evidence, frozenset(str(line.number) for line in lines if line.noise is None)
+
+
+def _doubtful(transcript: Transcript) -> Iterator[str]:
+    """Statements of which something may not have been shown, or of which only something computed was."""
+    told: dict[str, set[str]] = {}
+    for entry in transcript.entries:
+        told.setdefault(entry.number.partition(".")[0], set()).add(entry.certainty)
+    for number, kinds in told.items():
+        if IF_SHOWN in kinds:
+            yield f"query {number} is used as far as its rows are listed: the rest may not have been shown"
+        elif kinds == {FINER}:
+            yield f"query {number} is not used: only something computed from its sums was shown"
 
 
 def _equal_to_noise(transcript: Transcript) -> Iterator[str]:
