@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keyhole.audit.examine import examine
 from keyhole.errors import LogError
-from keyhole.logs.importers.exported import filled, has_parameters
+from keyhole.logs.importers.exported import SEVERAL, TELLS, filled, has_parameters
 from keyhole.logs.open import IMPORTERS, LogFormat, detect, open_log, read_log
 
 EXPORTS = Path(__file__).parent / "exports"
@@ -68,7 +68,7 @@ def test_recognised_and_read(name: str, kind: LogFormat, numbers: list[int], lis
     for refusal, words in zip(log.refused, listed, strict=True):
         assert words in f"{refusal.sql} {refusal.error}"
         assert refusal.error.startswith("line ")
-    every = sorted([line.number for line in log.lines] + [int(r.number) for r in log.refused])
+    every = sorted([line.number for line in log.lines] + [int(r.number) for r in (*log.refused, *log.unjudged)])
     assert every == list(range(1, len(every) + 1)), "numbers follow the order of the export, without gaps"
     assert open_log(EXPORTS / name, kind) == log
 
@@ -221,10 +221,48 @@ def test_csvlog_passes_over_and_counts_what_failed(severity: str, state: str) ->
     assert log.failed == 1
 
 
+SET = "SELECT 1; SET no_such_setting TO 2"  # PostgreSQL answers the first, and then fails
+
+
+def test_csvlog_takes_back_what_only_commands_stand_before() -> None:
+    text = f"BEGIN; SET search_path TO hr; {ASKED}"
+    log = open_log("\n".join([csvlog("statement: " + text, severity="LOG"), error("42703", text), ""]))
+    assert (log.lines, log.failed) == ((), 1)
+
+
+FAILURES = (
+    ("query_text,execution_status,error_message\n{},FAIL,{}", LogFormat.SNOWFLAKE),
+    ("statement_text,execution_status,error_message\n{},FAILED,{}", LogFormat.DATABRICKS),
+    ("query_text,status,error_message\n{},failed,{}", LogFormat.REDSHIFT),
+    ('job_id,job_type,state,error_result,query\nj,QUERY,DONE,"{{""message"":""{1}""}}",{0}', LogFormat.BIGQUERY),
+    ('{{"metadata": {{"query": "{}", "queryState": "FAILED"}}, "failureInfo": {{"m": "{}"}}}}', LogFormat.TRINO),
+    ('[{{"sql": "{}", "status": "failed", "error_message": "{}"}}]', LogFormat.SUPERSET),
+)
+
+
+@pytest.mark.parametrize(("export", "kind"), FAILURES, ids=[str(kind) for _, kind in FAILURES])
+def test_what_failed_is_passed_over_only_if_it_told_nothing(export: str, kind: LogFormat) -> None:
+    """An error about a value is an answer of its kind, and statements before the error may have been answered."""
+
+    def read(sql: str, error: str) -> tuple[int, list[str]]:
+        log = open_log(export.format(sql, error) + "\n", kind)
+        assert not log.lines
+        return log.failed, [each.error for each in log.unjudged]
+
+    asked = "SELECT 1 / SUM(x - 51) FROM t"
+    assert read(asked, "SQL compilation error: Table T does not exist") == (1, [])
+    assert read(asked, "Query was cancelled") == (1, [])
+    assert read(asked, "Division by zero") == (0, [TELLS])
+    assert read("SELECT IF(x > 5 ERROR('not found') 1) FROM t", "not found") == (0, [TELLS])
+    assert read("SELECT SUM(x) FROM t; SELECT nothing", "nothing not found") == (0, [SEVERAL])
+    assert kind is LogFormat.TRINO or read(asked, "") == (1, [])  # the export does not say why
+
+
 def test_csvlog_keeps_what_may_have_been_answered_before_the_error() -> None:
     two = "SELECT 1; SELECT 1/0"
     kept = {
         "two statements in one text": [csvlog("statement: " + two, severity="LOG"), error("42703", two)],
+        "a command that failed behind it": [csvlog("statement: " + SET, severity="LOG"), error("42704", SET)],
         "an error about another text": [csvlog("statement: SELECT 1", severity="LOG"), error("42703", "SELECT 3")],
         "the connection broke": [csvlog("statement: SELECT 1", severity="LOG"), error("08006", "SELECT 1")],
         "it had ended": [csvlog("statement: SELECT 1"), csvlog("duration: 3 ms"), error("42703", "SELECT 1")],
@@ -395,7 +433,7 @@ def test_filling_in_leaves_quoted_text_alone(parts: list[str], values: dict[int,
 STAMPS = {
     "mysql_general.log": ("ann", "2026-11-16T10:00:01.000001Z", "mysql", 0),
     "mysql_general_log.csv": ("ann", "2026-11-16 10:00:01.000001", "mysql", 0),
-    "query_store.csv": (None, "2026-11-16 10:00:00.0000000 +00:00", "tsql", 2),
+    "query_store.csv": (None, "2026-11-16 10:00:00.0000000 +00:00", "tsql", 1),
     "redshift_stl_query.csv": ("100", "2026-11-16 10:00:00.131358", "redshift", 1),
     "redshift_sys_query_history.json": ("ann", "2026-11-16 10:00:00", "redshift", 1),
     "databricks_query_history.csv": ("ann@clinic.org", "2026-11-16T10:00:00.000Z", "databricks", 2),

@@ -419,3 +419,24 @@ def test_a_name_that_stands_twice_is_seen_behind_odd_signs(tmp_path: Path) -> No
     (tmp_path / "t.csv").write_text("na\u2028me,pay,pay\nAnn,1,2\n", encoding="utf-8")
     with pytest.raises(DataError, match="two columns named 'pay'"):
         rows(tmp_path / "t.csv")
+
+
+def test_ids_that_are_written_in_two_ways_are_two_people(tmp_path: Path) -> None:
+    """As numbers 1e3 and 1000 are one: two people would have been one with two records."""
+    file = tmp_path / "t.csv"
+    for one, other in (("1e3", "1000"), ("1.0", "1"), ("true", "t"), ("2026-01-01", "2026-1-1")):
+        file.write_text(f"name,team,pay\n{one},a,1\n{other},a,2\n{one}5,b,4\n", encoding="utf-8")
+        found = keyhole.examine([f"SELECT SUM(pay) FROM t WHERE name = '{other}'"], data=file, private="pay", id="name")
+        assert [(f.who, f.value) for f in found] == [(other, 2)], one
+
+
+def test_codes_that_are_written_in_two_ways_are_two_groups(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    for one, other in (("1E2", "100"), ("true", "TRUE")):
+        file.write_text(f"name,team,pay\nAnn,{one},1\nBob,{other},2\n", encoding="utf-8")
+        found = keyhole.examine(["SELECT team, SUM(pay) FROM t GROUP BY team"], data=file, private="pay", id="name")
+        assert {(f.who, f.value) for f in found} == {("Ann", 1), ("Bob", 2)}, one
+    file.write_text("name,team,pay\nAnn,2.0,1\nBob,2,2\nCyd,1.5,3\n", encoding="utf-8")  # numbers, typed by hand
+    found = keyhole.examine(["SELECT SUM(pay) FROM t WHERE team > 1.9"], data=file, private="pay", id="name")
+    assert not found.refused
+    assert not found.unjudged

@@ -5,7 +5,9 @@ Jobs that failed gave no answer and are left out.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from keyhole.logs.importers.exported import Asker, Exported, failed, faulty, statements
@@ -42,7 +44,8 @@ def _job(record: Record) -> Iterator[Exported]:
     if str(fields.get("job_type") or "QUERY").upper() != "QUERY":
         return
     if _failed(fields.get("error_result")):
-        yield failed(record.text("query"), record.at)
+        who = Asker(record.stamp("user_email"), record.stamp("creation_time", "start_time"))
+        yield failed(record.text("query"), record.at, Dialect.BIGQUERY, _said(fields["error_result"]), who)
         return
     if str(fields.get("state") or "DONE").upper() != "DONE":
         return  # still running: it has not answered
@@ -60,8 +63,11 @@ def _audited(record: Record) -> Iterator[Exported]:
         job = _at(payload, path)
         if not isinstance(job, Mapping):
             continue
-        if _failed(_at(job, ("jobStatus", "errorResult")) or _at(job, ("jobStatus", "error"))):
-            yield failed("", record.at)
+        error = _at(job, ("jobStatus", "errorResult")) or _at(job, ("jobStatus", "error"))
+        if _failed(error):
+            texts = (_at(job, (*place, "query")) for place in _TEXT)
+            asked = next((text for text in texts if isinstance(text, str)), "")
+            yield failed(asked, record.at, Dialect.BIGQUERY, _said(error) if asked else None)
             return
         for place in _TEXT:
             config = _at(job, place)
@@ -83,6 +89,14 @@ def _failed(error: object) -> bool:
     if isinstance(error, Mapping):
         return any(_failed(v) for v in error.values())
     return bool(error)
+
+
+def _said(error: object) -> object:
+    """The words of an error; its reason alone (invalidQuery) does not say what is wrong."""
+    if isinstance(error, str) and error.lstrip().startswith("{"):
+        with suppress(ValueError):
+            error = json.loads(error)
+    return error.get("message") if isinstance(error, Mapping) else error
 
 
 def _at(value: Any, path: tuple[str, ...]) -> Any:

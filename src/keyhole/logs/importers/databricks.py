@@ -25,7 +25,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         if record.fault:
             yield faulty(record.raw, record.at, record.fault)
         elif status in ("FAILED", "CANCELED", "CANCELLED"):
-            yield failed(sql, record.at)
+            yield failed(sql, record.at, Dialect.DATABRICKS, record.fields.get("error_message"), who)
         elif not sql:
             yield faulty(str(record.fields.get("statement_id") or record.fields), record.at, NO_TEXT, who)
         else:

@@ -11,6 +11,7 @@ from keyhole.logs.lines import LogLines
 from keyhole.sql import Dialect, Fragment
 from keyhole.sql.pieces import PATIENCE, Waiting
 from keyhole.sql.scripts import Script
+from keyhole.sql.split import split
 from keyhole.transcript import ABSENT, Given, Noise
 
 _PLACES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(?P<number>\d+)")
@@ -18,6 +19,22 @@ _TEMPLATE = re.compile(r"\{\{|\{%|\[\[")
 
 NO_PARAMETERS = "its parameter values ($1, ...) are not in the export, so it cannot be judged"
 NO_TEMPLATE = "it is a template ({{...}}): export the statements that were run, with their values"
+
+SEVERAL = "it failed, but it holds several statements: those before the error may have been answered"
+TELLS = "it failed, perhaps because of a value that it met, which tells something of that value"
+_WHATEVER_VALUES = re.compile(
+    r"syntax|pars(?:e|ing) error|compilation error|does not exist|not (?:be )?found|unrecognized name|undefined|"
+    r"cannot be resolved|unresolved|ambiguous|no matching signature|group by|permission|denied|not authorized|"
+    r"privilege|cancel|time[d ]*[-_ ]?out|kill|quota|rate limit|concurren",
+    re.IGNORECASE,
+)
+_RAISES = re.compile(r"\b(?:error|fail|raise\w*|assert\w*|throw)\s*\(", re.IGNORECASE)  # errors with words of one's own
+_STEERS = re.compile(
+    r"(?:BEGIN|START|SET|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|RESET|DISCARD|PREPARE|DEALLOCATE|LISTEN|UNLISTEN|"
+    r"USE)\b",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(r"\b(?:SELECT|WITH|TABLE|VALUES|EXECUTE|FETCH|CALL)\b", re.IGNORECASE)
 
 
 class Asker(NamedTuple):
@@ -112,9 +129,39 @@ def faulty(text: str, at: int, fault: str, who: Asker = NOBODY) -> Exported:
     return Exported(" ".join(text.split()), at, fault, analyst=who.analyst, time=who.time)
 
 
-def failed(text: str, at: int) -> Exported:
-    """A statement that ended in an error: passed over, and counted."""
-    return Exported(text, at, failed=True)
+def failed(text: str, at: int, dialect: str = Dialect.DUCKDB, error: object = None, who: Asker = NOBODY) -> Exported:
+    """A statement that ended in an error: passed over, and counted.
+
+    Unless something was said all the same: by statements before the error in the same text, or by an `error` (as the
+    export words it) that is not one of those that come whatever the values are.
+
+    >>> failed("SELECT 1/x FROM t", 1, error="Table T does not exist").failed
+    True
+    >>> bool(failed("SELECT 1/x FROM t", 1, error="Division by zero").unjudged)
+    True
+    >>> failed("SELECT SUM(x) FROM t; SET a = 1", 1).unjudged
+    'it failed, but it holds several statements: those before the error may have been answered'
+    """
+    why = SEVERAL if answered_before(text, dialect) else ""
+    if not why and error and (not _WHATEVER_VALUES.search(str(error).replace("_", " ")) or _RAISES.search(text)):
+        why = TELLS
+    if not why:
+        return Exported(text, at, failed=True)
+    return Exported(text, at, dialect=dialect, unjudged=why, analyst=who.analyst, time=who.time)
+
+
+def answered_before(text: str, dialect: str) -> bool:
+    """May a statement of this text have been answered when a later one failed?
+
+    >>> answered_before("BEGIN; SET a = 1; SELECT 1", "postgres"), answered_before("SELECT 1; SET a = 1", "postgres")
+    (False, True)
+    """
+    return not all(map(_silent, (part.sql for part in split(text, dialect)[:-1])))
+
+
+def _silent(sql: str) -> bool:
+    """Does a statement surely answer nothing?"""
+    return _STEERS.match(sql) is not None and (_ASKS.search(sql) is None or sql[:7].upper() == "PREPARE")
 
 
 def has_parameters(sql: str) -> bool:

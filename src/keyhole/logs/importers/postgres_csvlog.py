@@ -158,7 +158,8 @@ def _ended_badly(row: list[str], at: int, running: _Statement | None, who: Asker
     if running is not None:
         running.ended = True
     asked = [f for f in running.found if not f.steers] if running is not None and logged else []
-    if len(asked) > 1 or not query or row[_STATE].startswith(_LOST):
+    several = len(asked) > 1 or (logged and exported.answered_before(query, Dialect.POSTGRES))
+    if several or not query or row[_STATE].startswith(_LOST):
         return
     if row[_STATE][:2] in _TELLING and (asked or _MAY_ASK.search(query)):
         sql, place = (asked[0].sql, asked[0].at) if asked else (query, at)
@@ -166,7 +167,7 @@ def _ended_badly(row: list[str], at: int, running: _Statement | None, who: Asker
         found = Exported(sql, place, dialect=Dialect.POSTGRES, unjudged=why, analyst=who.analyst, time=who.time)
     else:  # in the place of what it takes back: statements come in the order of the log
         taken = running.found if running is not None and logged else []
-        found = exported.failed(query, taken[0].begins[0] if taken else at)
+        found = exported.failed(query, taken[0].begins[0] if taken else at, Dialect.POSTGRES, who=who)
     if running is not None and logged and running.found:
         running.found[:] = [found]
     else:

@@ -33,7 +33,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         if record.fault or not sql:
             yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no query text", who)
         elif aborted or status in ("failed", "canceled", "cancelled", "aborted"):
-            yield failed(sql, record.at)
+            yield failed(sql, record.at, Dialect.REDSHIFT, record.fields.get("error_message"), who)
         elif status in _NOT_YET:
             continue  # it has not answered
         elif len(sql.rstrip()) >= LONGEST:

@@ -25,7 +25,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         if record.fault or not sql:
             yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no QUERY_TEXT")
         elif status not in ("SUCCESS", "RUNNING", "RESUMING_WAREHOUSE"):
-            yield failed(sql, record.at)
+            yield failed(sql, record.at, Dialect.SNOWFLAKE, record.fields.get("error_message"), who)
         elif len(sql) >= LONGEST:
             yield faulty(sql[:200], record.at, f"its text was cut at {LONGEST:,} characters", who=who)
         else:

@@ -26,7 +26,8 @@ def read(text: Text, name: str) -> Iterator[Exported]:
     for record in page:
         sql = record.text("executed_sql", "sql", "query")
         if str(record.fields.get("status") or "success").lower() in ("failed", "stopped", "timed_out"):
-            yield failed(sql, record.at)
+            engine, why = _engine(record.fields.get("database")), record.fields.get("error_message")
+            yield failed(sql, record.at, engine, why)
             continue
         if "slice_name" in record.fields and not sql:
             yield faulty(str(record.fields["slice_name"]), record.at, CHART)

@@ -6,6 +6,7 @@ refused, since all its queries may have been answered.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -41,7 +42,8 @@ def read(text: Text, name: str) -> Iterator[Exported]:
             yield from statements(metadata["query"], record.at, Dialect.TRINO, who=who)
         elif state == "FAILED" or event.get("failureinfo") or event.get("failureInfo"):
             ended = True
-            yield failed(metadata["query"], record.at)
+            failure = event.get("failureinfo") or event.get("failureInfo")
+            yield failed(metadata["query"], record.at, Dialect.TRINO, failure and json.dumps(failure), who)
         else:
             created = record
     if created is not None and not ended:

@@ -27,6 +27,7 @@ from keyhole.tables.duckdb.prepare import prepared
 from keyhole.tables.duckdb.related import joined, read_related
 from keyhole.tables.duckdb.roster import DuckDBRoster, scalar
 from keyhole.tables.duckdb.source import DuckDBSource
+from keyhole.tables.duckdb.written import written_alike
 from keyhole.tables.growing import unchanged
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
@@ -135,6 +136,8 @@ def _read(
         origin = origin_with(dates)
     create_loaded(con, origin_as(con, data, origin, asked, kinds), left_out, data, asked)
     written = {} if typed or asked is not None else _as_written(con, roles, kinds)
+    if origin.startswith("read_csv(") and asked is None:
+        written |= written_alike(con, origin, roles, kinds)
     if written:
         con.execute("DROP TABLE loaded")
         create_loaded(con, origin_as(con, data, origin, asked, kinds | written), left_out, data, asked)
