@@ -31,9 +31,7 @@ CUT_PRIVATELY = "which groups there are depends on private values, and not all o
 DROPPED = "groups that are not shown may have been left out for their noise: nothing is read from their absence"
 _NOBODY = Query(Aggregate.SUM, (Term(None, FALSE),))
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
-_OF_TEXTS = re.compile(
-    r"\b(?:SUBSTR|SUBSTRING|LEFT|RIGHT|CONCAT|UPPER|LOWER|ILIKE|NVL|STARTS_?WITH)\b|\|\|", re.IGNORECASE
-)
+_OF_TEXTS = re.compile(r"\b(?:SUBSTR(?:ING)?|LEFT|RIGHT|CONCAT|UPPER|LOWER|I?LIKE|NVL|STARTS_?WITH)\b|\|\|", re.I)
 
 
 @dataclass(frozen=True, slots=True)
