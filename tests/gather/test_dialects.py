@@ -106,14 +106,17 @@ def audited(folder: Path, text: str, *options: str) -> tuple[int, dict[str, Any]
 FOREIGN = [kind for kind in IMPORTERS if kind is not LogFormat.DUCKDB]
 
 
-OF_POSTGRES = (LogFormat.POSTGRES_CSVLOG, LogFormat.PG_STAT_STATEMENTS, LogFormat.DBT)
+CUT_SHORT = (  # where 21 / 2 is 10
+    *(LogFormat.POSTGRES_CSVLOG, LogFormat.PG_STAT_STATEMENTS, LogFormat.DBT),
+    *(LogFormat.QUERY_STORE, LogFormat.REDSHIFT, LogFormat.TRINO),
+)
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
 def test_a_division_of_another_engine_is_translated_or_not_judged(folder: Path, kind: LogFormat) -> None:
     code, found = audited(folder, written(kind, *W2), "--log-format", str(kind))
     assert not found["refused"]
-    if kind in OF_POSTGRES:
+    if kind in CUT_SHORT:
         assert code == 1
         assert [(e["record"]["name"], e["value"]) for e in found["exposed"]] == [("Bob", 20)]
         assert found["unjudged"] == []
@@ -140,17 +143,17 @@ def test_the_dialect_of_a_plain_log_can_be_said(folder: Path) -> None:
     text = "; ".join(W2)
     assert audited(folder, text)[0] == 0
     assert audited(folder, text, "--dialect", "duckdb")[0] == 0
-    for dialect in ("postgres", "sqlite"):
+    for dialect in ("postgres", "sqlite", "tsql"):
         code, found = audited(folder, text, "--dialect", dialect)
         assert code == 1
         assert [e["record"]["name"] for e in found["exposed"]] == ["Bob"]
         assert found["source"]["dialect"] == dialect
-    code, found = audited(folder, text, "--dialect", "tsql")
+    code, found = audited(folder, "SELECT SUM(pay) FROM t WHERE 90 / age > 2", "--dialect", "tsql")
     assert code == 3
     assert "there 21 / 2 is 10; the data are in DuckDB, where it is 10.5" in found["unjudged"][0]["reason"]
     lines = "\n".join(json.dumps({"sql": sql, "answer": answer}) for sql, answer in zip(W2, (120, 140), strict=True))
     assert audited(folder, lines, "--dialect", "postgres")[0] == 1
-    assert audited(folder, lines, "--dialect", "trino")[0] == 3
+    assert audited(folder, lines, "--dialect", "bigquery")[0] == 3
     # and of an export: who knows the engine says so
     assert audited(folder, written(LogFormat.METABASE, *W2), "--dialect", "duckdb")[0] == 0
 
@@ -219,7 +222,7 @@ def test_watch_does_not_take_it_into_the_history(folder: Path) -> None:
 
 
 OUTSIDE = [
-    "age / 2 > 3",
+    "90 / age > 3",
     "age % 2 = 1",
     "MOD(age, 2) = 1",
     "CAST(age AS TEXT) = '3'",
@@ -241,8 +244,8 @@ OUTSIDE = [
     "dept = ''",
     "age * 0.1 > 0.3",
     "rate + 1 > 3",
-    "age IN (SELECT age / 2 FROM t)",
-    "CASE WHEN age / 2 = 1 THEN TRUE ELSE FALSE END",
+    "age IN (SELECT 90 / age FROM t)",
+    "CASE WHEN 90 / age = 1 THEN TRUE ELSE FALSE END",
 ]
 INSIDE = [
     "age = 3",
@@ -277,7 +280,7 @@ def test_the_allow_list(dialect: str) -> None:
         "SELECT ROUND(SUM(pay), -1) FROM t",
         "SELECT dept, SUM(pay) FROM t GROUP BY dept ORDER BY dept LIMIT 1 OFFSET 1",
         "SELECT age AS zip, SUM(pay) FROM t GROUP BY zip",
-        "SELECT SUM(x) FROM (SELECT age / 2 AS x FROM t) AS u",
+        "SELECT SUM(x) FROM (SELECT age / zip AS x FROM t) AS u",
         "SELECT SUM(x - y) FROM (SELECT born AS x, left AS y FROM t) AS u",
     ):
         assert carried(whole, dialect, SCHEMA).reason, whole
@@ -350,6 +353,7 @@ def test_the_command_line_says_it_to_an_attack(folder: Path) -> None:
     assert done.exit_code == 0, done.output
     guessed = {e["record"]["name"]: e["value"] for e in json.loads(done.stdout)["estimates"]}
     assert guessed["Bob"] == pytest.approx(20)
+    (folder / "log.jsonl").write_text("\n".join(lines).replace("age / 2 > 10", "zip / age > 10"))
     done = CliRunner().invoke(app, [*call, "--dialect", "tsql"])
     assert "query 1 is not used: written for SQL Server: there 21 / 2 is 10" in done.output
 
@@ -366,7 +370,7 @@ def test_another_dialect_is_not_replayed(folder: Path) -> None:
 
 
 def test_what_duckdb_cannot_parse_is_told_in_the_words_of_its_dialect(folder: Path) -> None:
-    code, found = audited(folder, "SELECT SUM(pay) FROM `t` WHERE age DIV 2 > 3", "--dialect", "mysql")
+    code, found = audited(folder, "SELECT SUM(pay) FROM `t` WHERE age DIV zip > 3", "--dialect", "mysql")
     assert code == 3
     assert "written for MySQL" in found["unjudged"][0]["reason"]
 

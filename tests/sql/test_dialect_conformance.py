@@ -64,6 +64,9 @@ CONCAT(s, u, '-'); CHAR_LENGTH(s) > 1; CASE WHEN b THEN d ELSE n END; COALESCE(d
 WIDTH_BUCKET(d, 0, 3, 6); WIDTH_BUCKET(n, -10, 90, 4); WIDTH_BUCKET(d, -2.5, 2.5, 5); WIDTH_BUCKET(m, 0, 12, 3)
 WIDTH_BUCKET(d, 3, 0, 6); WIDTH_BUCKET(n, 90, -10, 4); WIDTH_BUCKET(n, ARRAY[-1, 7, 25]); WIDTH_BUCKET(m, 10, 0, 3)
 FLOOR(d / 500) * 500; CEIL(d / 4); FLOOR(d / 2.5); FLOOR((d - 1) / 0.5); s ~ '^a'; s ~ 'b$'; s ~ '^(a|A)b'; s ~ '[a-c]b'
+SPLIT_PART(s, 'b', 1); SPLIT_PART(s, 'a', 2); SPLIT_PART(u, 'a', 3); SPLIT_PART(s, 'ab', 1); s = ANY (ARRAY['a', 'ab'])
+n = ANY (ARRAY[7, 21, -3]); s = ANY ('{a,ab}'); s = ANY ('{a,K}'::text[]); n = ANY ('{7,21}')
+NOT d = ANY (ARRAY[2.5, 0.5])
 CASE WHEN b THEN day ELSE DATE '2000-01-01' END; NULLIF(d, 2.5); NULLIF(m, 0) * 2; COALESCE(s, u, 'x') = 'x'
 """
 SQLITE = """
@@ -112,6 +115,12 @@ NUMBERS = (
 NUMBERS += "; SUM(CASE WHEN n / 2 > 3 THEN m ELSE 0 END); COUNT(*) FILTER (WHERE n / 10 = 2); COALESCE(SUM(m), 0)"
 OF_POSTGRES = (
     "VARIANCE(n); VAR_POP(m); STDDEV(m); STDDEV_SAMP(d); STDDEV_POP(m); SUM(n)::float8 / COUNT(*); SUM(d * 2.5)"
+)
+OF_POSTGRES += "".join(
+    f"; PERCENTILE_{how}({level}) WITHIN GROUP (ORDER BY {column})"
+    for how, columns in (("CONT", "nm"), ("DISC", "nmd"))
+    for column in columns
+    for level in ("0", "0.1", "0.25", "0.5", "0.75", "0.9", "1")
 )
 ROUNDED = ("ROUND(AVG(m), 2)", "ROUND(AVG(d), 1)", "ROUND(SUM(d), 1)")
 

@@ -21,7 +21,7 @@ from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GRO
 from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
-from keyhole.sql.engines import CASELESS
+from keyhole.sql.engines import CASELESS, OTHERS
 from keyhole.sql.looks_like import suspicion
 from keyhole.sql.of_dimensions import of_dimensions
 from keyhole.tables import GroupKey, Roster, Source
@@ -32,6 +32,7 @@ CUT_PRIVATELY = "which groups there are depends on private values, and not all o
 DROPPED = "groups that are not shown may have been left out for their noise: nothing is read from their absence"
 _NOBODY = Query(Aggregate.SUM, (Term(None, FALSE),))
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
+_OF_TEXTS = re.compile(r"\b(?:SUBSTR(?:ING)?|LEFT|RIGHT|CONCAT|UPPER|LOWER|I?LIKE|NVL|STARTS_?WITH)\b|\|\|", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +72,18 @@ def transcribe(
     answer stays None, to be computed over atoms by `gather`. `now` is when statements ran whose lines do not say it.
     """
     read_lines = lines if isinstance(lines, Sequence) else list(lines)
-    schema = spelt_out(roster) if any(line.dialect in CASELESS for line in read_lines) else roster.schema
+    schema = spelt_out(roster) if any(map(_looks_at_texts, read_lines)) else roster.schema
     again = WholeTableReader(roster, source)
     return expanded(checked(lowered(read_lines, schema, now, again), roster), roster, source=source, noise=noise)
 
 
+def _looks_at_texts(line: Line) -> bool:
+    """May it matter how the texts of public columns are spelt?"""
+    return line.dialect in CASELESS or (line.dialect in OTHERS and _OF_TEXTS.search(line.sql) is not None)
+
+
 def spelt_out(roster: Roster) -> Schema:
-    """The schema with the values of public columns of text, for engines that compare texts without regard to case."""
+    """The schema with the values of public columns of text, for engines that treat some texts in a way of their own."""
     texts = [c.name for c in roster.schema.columns if c.kind is Kind.TEXT and not c.secret]
     return replace(roster.schema, spelt={name.casefold(): roster.spellings(name) for name in texts})
 

@@ -22,8 +22,14 @@ WITHOUT_CASE = (
 )
 
 
-def differs_by_case(tree: exp.Expr, texts: Iterable[str], spelt: Mapping[str, frozenset[str]]) -> str:
-    """Why a statement may compare texts otherwise there; empty if it cannot. `spelt` has the values of public columns.
+def differs_by_case(
+    tree: exp.Expr,
+    texts: Iterable[str],
+    spelt: Mapping[str, frozenset[str]],
+    made: frozenset[str] = frozenset(),
+) -> str:
+    """Why a statement may compare texts otherwise there; empty if it cannot. `spelt` has the values of public columns,
+    `made` the texts that its functions give.
 
     >>> tree = __import__("sqlglot").parse_one("SELECT COUNT(*) FROM t WHERE dept = 'Legal'")
     >>> differs_by_case(tree, {"dept"}, {"dept": frozenset({"Legal", "IT"})})
@@ -43,7 +49,7 @@ def differs_by_case(tree: exp.Expr, texts: Iterable[str], spelt: Mapping[str, fr
             return WITHOUT_CASE  # a private column, or one that the statement makes
         if not _told_apart(spelt[name] | said):
             return WITHOUT_CASE
-    return "" if _told_apart(said) else WITHOUT_CASE
+    return "" if _told_apart(said) and _told_apart(said | made) else WITHOUT_CASE
 
 
 def with_lengths(tree: exp.Expr, spelt: Mapping[str, frozenset[str]]) -> exp.Expr:

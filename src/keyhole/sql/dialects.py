@@ -15,6 +15,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from keyhole.schema import Schema
 from keyhole.sql.caseless import with_lengths
+from keyhole.sql.common_words import CommonWords
 from keyhole.sql.engines import CASELESS, SPELLED, Dialect, named
 from keyhole.sql.portable import portable
 from keyhole.sql.postgres import PostgresTranslator
@@ -51,7 +52,7 @@ def carried(sql: str, dialect: str, schema: Schema) -> Carried:
     >>> people = Schema("t", (Column("age", Kind.INTEGER),))
     >>> carried("SELECT COUNT(*) FROM t WHERE age / 10 = 3", "postgres", people).sql
     'SELECT COUNT(*) FROM t WHERE (age // 10) = 3'
-    >>> carried("SELECT COUNT(*) FROM t WHERE age / 10 = 3", "tsql", people).reason
+    >>> carried("SELECT COUNT(*) FROM t WHERE 100 / age = 3", "tsql", people).reason
     'written for SQL Server: there 21 / 2 is 10; the data are in DuckDB, where it is 10.5'
     >>> carried('SELECT COUNT(*) FROM `d.t` WHERE dept = "legal"', "bigquery", people).sql
     'SELECT COUNT(*) FROM "d"."t" WHERE dept = \\'legal\\''
@@ -89,11 +90,11 @@ def _translated(sql: str, read: exp.Expr, translator: Translator) -> str:
 
 def _core(sql: str, read: exp.Expr, kind: Dialect, schema: Schema) -> str:
     """The text in DuckDB's words, if it is in the portable core as both engines read it."""
-    own, text = _tree(sql, "duckdb"), sql
-    read = with_rollup(read)
+    own, text, words = _tree(sql, "duckdb"), sql, CommonWords(kind, schema)
+    read = words.put_into(with_rollup(read))
     if kind in CASELESS:
         read = with_lengths(read, schema.spelt)
-    if own is None or _meaning(own) != _meaning(read) or _has_iif(read):
+    if own is None or _meaning(own) != _meaning(read) or _has_iif(read) or any(map(words.holds, read.walk())):
         if kind is Dialect.UNKNOWN:
             raise Differs(", and engines read it differently")
         text = _written(read)

@@ -25,6 +25,10 @@ class Dialect(StrEnum):
 
 
 CASELESS = frozenset({Dialect.MYSQL, Dialect.TSQL})  # 'legal' = 'Legal' by default
+# of which the portable core is judged, and which compare texts as they are
+OTHERS = frozenset(
+    {Dialect.SNOWFLAKE, Dialect.BIGQUERY, Dialect.SPARK, Dialect.DATABRICKS, Dialect.REDSHIFT, Dialect.TRINO}
+)
 SPELLED = {
     Dialect.POSTGRES: "PostgreSQL",
     Dialect.SQLITE: "SQLite",

@@ -15,6 +15,7 @@ from sqlglot import exp
 from keyhole.schema import Kind, Schema, folded
 from keyhole.sql.calendar import is_calendar
 from keyhole.sql.caseless import differs_by_case, is_text_test
+from keyhole.sql.common_words import CommonWords
 from keyhole.sql.engines import CASELESS, Dialect
 from keyhole.sql.translate import COMPARED, ORDER_OF_TEXTS, ORDERED, UNLIKE, word
 
@@ -60,14 +61,17 @@ def portable(tree: exp.Expr, dialect: Dialect, schema: Schema) -> str:
             return f": a result is named {alias.alias}, as a column is, and engines differ in which of them is meant"
         numbers.pop(name, None)
         texts.add(name)
-    if dialect in CASELESS and _has_text(tree, texts) and (why := differs_by_case(tree, texts, schema.spelt)):
-        return why
+    words = CommonWords(dialect, schema)
+    if dialect in CASELESS and _has_text(tree, texts):
+        made = frozenset().union(*words.outermost(tree))
+        if why := differs_by_case(tree, texts, schema.spelt, made):
+            return why
     days = {folded(c.name) for c in schema.columns if c.kind is Kind.DATE}
 
     def same(node: exp.Expr) -> bool:
         if dialect in CASELESS and is_text_test(node, schema.spelt):
             return True
-        return _is_day(node) or is_calendar(node, days, dialect)
+        return _is_day(node) or is_calendar(node, days, dialect) or words.holds(node)
 
     for node in tree.walk(prune=same):
         if same(node):

@@ -10,6 +10,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from keyhole.schema import Schema, folded
+from keyhole.sql.any_of import with_lists
 from keyhole.sql.days import shifted, spans
 from keyhole.sql.sorts import (
     DECIMAL_NUMBER,
@@ -257,6 +258,33 @@ class PostgresTranslator(Translator):
         """Of whole numbers and decimals it is a decimal; it is not divided further, and rounding only blurs it."""
         return Sort.EXACT if self._statistic(node) and sort_of(node.this) in (Sort.WHOLE, Sort.EXACT) else Sort.DOUBTED
 
+    def statement(self, tree: exp.Expr) -> exp.Expr:
+        """The statement in DuckDB's words; raises `Differs`."""
+        return super().statement(with_lists(tree.copy()))
+
+    def _split(self, node: exp.SplitPart) -> Sort:
+        self.must(node.this, Sort.TEXT)
+        by, at = node.args.get("delimiter"), whole_said(node.args.get("part_index"))
+        if not isinstance(by, exp.Literal) or not by.is_string or not by.name or at is None or at < 1:
+            raise Differs(": SPLIT_PART is judged with a constant text, and a constant place of at least 1")
+        return Sort.TEXT
+
+    def _level(self, node: exp.Expr) -> Sort:
+        """PERCENTILE_CONT(0.5): one constant, behind which stands what is ordered."""
+        if not isinstance(node.this, exp.Literal) or not isinstance(node.parent, exp.WithinGroup):
+            raise Differs(self.unlike(node))
+        return Sort.DOUBTED
+
+    def _within(self, node: exp.WithinGroup) -> Sort:
+        """One of the values, or a double between two of them; DuckDB gives a decimal between two decimals."""
+        ordered = node.expression.expressions if isinstance(node.expression, exp.Order) else ()
+        if len(ordered) != 1 or type(node.this) not in (exp.PercentileCont, exp.PercentileDisc):
+            raise Differs(self.unlike(node))
+        between = isinstance(node.this, exp.PercentileCont)
+        kinds = (Sort.WHOLE, Sort.BINARY, Sort.DOUBTED) if between else (Sort.WHOLE, Sort.EXACT)
+        found = self.must(ordered[0].this, *kinds)
+        return Sort.DOUBTED if between else found
+
     def _letters(self, node: exp.Expr) -> Sort:
         raise Differs(
             ": which letters are the same but for their case depends on the locale there: compare with = or LIKE, or "
@@ -273,6 +301,9 @@ class PostgresTranslator(Translator):
             (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop), Translator._statistic
         ),
         exp.Avg: _average,
+        **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), _level),
+        exp.WithinGroup: _within,
+        exp.SplitPart: _split,
         exp.Nullif: _nullif,
         exp.Div: _divide,
         exp.Mod: _modulo,
