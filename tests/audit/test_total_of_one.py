@@ -15,7 +15,7 @@ LOG = ["SELECT SUM(x * w) FROM t", "SELECT MIN(x) FROM t WHERE name <> 'Bob'"]
 @pytest.mark.parametrize("said", ["sum_min = -1\nsum_max = -1", "sum_max = -1\nmin = -1", "equals = -1"])
 def test_what_a_fact_fixes_is_no_finding(said: str) -> None:
     toml = '[columns]\nid = ["name"]\n[columns.private.x]\nmin = -2\nmax = 1\nstep = 1\n'
-    toml += f"[[facts]]\nwhere = \"name = 'Ann'\"\ncolumn = \"x\"\n{said}\n"
+    toml += f'[[facts]]\nwhere = "name = \'Ann\'"\ncolumn = "x"\n{said}\n'
     found = examine(LOG, data=PEOPLE, config=Config.parse(toml))
     assert (found.findings, found.exit_code, found.complete) == ((), 0, True)
     assert [(f.who, f.lo, f.hi) for f in found.ranges] == [("Cyd", -1, 0)]

@@ -91,7 +91,7 @@ def known_facts(knowledge: Knowledge, schema: Schema) -> tuple[KnownFact, ...]:
 
 
 def settled(knowledge: Knowledge, roster: Roster) -> Knowledge:
-    """The same facts; the total of one person is his value. Cost: a pass over the records for each fact about a total."""
+    """The same facts; the total of one person is his value. Cost: a pass over the records for each total."""
     facts = list(knowledge.facts)
     for known in known_facts(knowledge, roster.schema):
         fact = known.fact
