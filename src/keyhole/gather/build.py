@@ -18,7 +18,7 @@ from keyhole.gather.answers import finish
 from keyhole.gather.arithmetic import Computed
 from keyhole.gather.constraints import Asked, Reader, split_needs, zero_counts
 from keyhole.gather.counting import counting, counts_people
-from keyhole.gather.facts import KnownFact, known_facts
+from keyhole.gather.facts import KnownFact, known_facts, settled
 from keyhole.gather.notes import Notes
 from keyhole.gather.order import order_fact
 from keyhole.gather.quotients import Quotients
@@ -52,6 +52,7 @@ def gather(
     counted = [e for e in entries if counts_people(e.query, roster.schema, secret)]
     named = {e.number for e in counted}
     blocks, public = blocks_of([e for e in entries if e.number not in named], secret)
+    knowledge = settled(knowledge, roster)
     facts = known_facts(knowledge, roster.schema)
     notes = Notes()
     notes.unjudged.extend(Unjudged(r.number, r.sql, r.error) for r in transcript.unjudged)
