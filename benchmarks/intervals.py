@@ -6,12 +6,14 @@ audit      81,307 people, 925 statements: the whole audit (reading, checking, at
 wide       6,000 x 900 and 81,307 x 925: all outer ranges, by the interior rank test who has a second value, and which
            ends projected tables reach in floating point; beside them the rank test of the same rows (the audit itself)
 programs   6,000 x 900: the same ends by one HiGHS simplex kept warm from end to end, primal and dual (20 ends drawn)
-adult      the UCI Adult table (adult.data in FOLDER), 300 statements over SUM(hours), about one in seven with GROUP BY:
-           the audit alone, and with real hours from 1 to 99; once more with HAVING COUNT(*) >= 3
-huge       120,000 people in 32 GROUP BYs over three of ten columns, HAVING COUNT(*) >= 5: 10^5 atoms, 10^4 rows,
-           within `--most` seconds of the clock
+adult      the UCI Adult table (adult.data in FOLDER), 300 statements over SUM(hours), about one in seven with GROUP BY
+           (`--grouped` says otherwise): the audit alone, and with real hours from 1 to 99; once more with HAVING
+           COUNT(*) >= 3
+huge       120,000 people in 32 GROUP BYs over three of ten columns, HAVING COUNT(*) >= 5: 10^5 atoms, 10^4 rows;
+           with as many people of each value, and with few of most, over two or three columns (`--draw`)
 
-CPU seconds of this process. Ranges of `wide` and `adult` are outer: how many ends a table reaches is printed as it is.
+CPU seconds of this process, and so are those of `--most`, which ranges of `adult`, `audit` and `huge` may take.
+Ranges of `wide` and `adult` are outer: how many ends a table reaches is printed as it is.
 """
 
 from __future__ import annotations
@@ -36,8 +38,11 @@ from keyhole.solve.interval.interior import _restricted
 from keyhole.solve.rowspace import RowSpace
 
 Report = dict[str, Any]
+ranges_module = import_module("keyhole.solve.interval.ranges")  # the name of the package is that of its function
+GROUPED = 0.13  # of the statements of adult
 CLOCK = 10  # seconds of the clock for one of the process, on a busy machine
 NAMES_OF_PARTS = ("small", "audit", "wide", "programs", "adult", "huge")
+DRAWS = ("even", "skewed")
 NAMES = "age workclass fnlwgt education years marital occupation relationship race sex gain loss hours country income"
 
 
@@ -108,7 +113,8 @@ class Stages:
     def timed(self, problem: RangeProblem, **more: Any) -> tuple[float, Ranges]:
         """Ranges, and the CPU seconds they took without projected tables."""
         self.projected = 0.0
-        with mock.patch.object(witness, "near_ends", self.near_ends):
+        own = [mock.patch.object(module, "monotonic", time.process_time) for module in (witness, ranges_module)]
+        with mock.patch.object(witness, "near_ends", self.near_ends), own[0], own[1]:
             seconds, found = timed(problem, **more)
         return seconds - self.projected, found
 
@@ -179,11 +185,11 @@ def wide(scale: float) -> Report:
     return report
 
 
-def searched(kept: list[Ranges], stages: Stages) -> Any:
-    """`ranges` as the interval rule sees it, with what it found kept."""
+def searched(kept: list[Ranges], stages: Stages, most: float) -> Any:
+    """`ranges` as the interval rule sees it, with what it found kept; it may take `most` seconds of the process."""
 
     def search(problem: RangeProblem, seconds: float | None = None, **more: Any) -> Ranges:
-        kept.append(stages.timed(problem, seconds=seconds, **more)[1])
+        kept.append(stages.timed(problem, seconds=most, **more)[1])
         return kept[-1]
 
     return mock.patch.object(import_module("keyhole.audit.rules.interval"), "ranges", search)
@@ -202,8 +208,8 @@ def audit(scale: float, most: float) -> Report:
     examine(log, data=table, private="x")
     itself = time.process_time() - start
     kept, stages, start = list[Ranges](), Stages(), time.process_time()
-    with searched(kept, stages):
-        found = examine(log, data=table, private="x:1..99", time_limit=most)
+    with searched(kept, stages, most):
+        found = examine(log, data=table, private="x:1..99")
     seconds = time.process_time() - start
     return {
         "people": n,
@@ -217,15 +223,23 @@ def audit(scale: float, most: float) -> Report:
     }
 
 
-def grouped(n: int, tables: int, least: int, seed: int = 1) -> RangeProblem:
-    """Whole numbers from 1 to 99 added up over the groups of three of ten columns each, groups of few left out."""
+def grouped(n: int, tables: int, least: int, draw: str = "even", seed: int = 1) -> RangeProblem:
+    """Whole numbers from 1 to 99 added up over groups of three of ten columns each, groups of few left out.
+
+    "skewed": of two or three columns, where each value has a quarter to three quarters fewer people than the last.
+    """
     rng = np.random.default_rng(seed)
-    public = np.stack([rng.integers(0, levels, n) for levels in (2, 3, 4, 5, 6, 7, 8, 9, 10, 12)], axis=1)
+    even, skewed = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12), (4, 4, 5, 6, 7, 8, 9, 10, 12, 14)
+    if draw == "even":
+        public = np.stack([rng.integers(0, levels, n) for levels in even], axis=1)
+    else:
+        public = np.stack([np.minimum(rng.geometric(3.0 / levels, n), levels) for levels in skewed], axis=1)
     sums, listed = list[int](), list[list[int]]()
     values = rng.integers(1, 100, n)
     labels = []
     for _ in range(tables):
-        key = public[:, rng.choice(10, 3, replace=False)]
+        width = 3 if draw == "even" else int(rng.integers(2, 4))
+        key = public[:, rng.choice(10, width, replace=False)]
         _, group, sizes = np.unique(key, axis=0, return_inverse=True, return_counts=True)
         shown = np.flatnonzero(sizes >= least)
         listed.append(list(range(len(sums), len(sums) + len(shown))))
@@ -245,9 +259,9 @@ def grouped(n: int, tables: int, least: int, seed: int = 1) -> RangeProblem:
     return RangeProblem(P, [Grid(None)] * P.K, tables=listed, truth=[Fraction(t) for t in totals])
 
 
-def huge(scale: float, most: float) -> Report:
+def huge(scale: float, most: float, draw: str) -> Report:
     """How far a log of many GROUP BYs over many people gets."""
-    problem, stages = grouped(int(120_000 * scale), 32, 5), Stages()
+    problem, stages = grouped(int(120_000 * scale), 32, 5, draw), Stages()
     P = problem.polytope
     seconds, found = stages.timed(problem, seconds=most)
     return {
@@ -348,7 +362,7 @@ def warm_programs(
     return time.process_time() - start, solved, worst
 
 
-def statements(read: Any, hidden: str, seed: int = 1) -> list[str]:
+def statements(read: Any, hidden: str, share: float = GROUPED, seed: int = 1) -> list[str]:
     """Three hundred of them: one or two columns of GROUP BY, at times in a range of years of age, or conditions."""
     rng = random.Random(seed)
     keys = ("workclass", "education", "marital", "occupation", "relationship", "race", "sex", "country", "income")
@@ -357,7 +371,7 @@ def statements(read: Any, hidden: str, seed: int = 1) -> list[str]:
     while len(log) < 300:
         low = rng.randrange(17, 70)
         where = f"age BETWEEN {low} AND {low + rng.randrange(3, 40)}"
-        if rng.random() < 0.13:
+        if rng.random() < share:
             key = ", ".join(rng.sample(keys, rng.choice((1, 2, 2, 3))))
             where = f" WHERE {where}" if rng.random() < 0.5 else ""
             log[f"SELECT {key}, SUM(hours) FROM t{where} GROUP BY {key}{hidden}"] = None
@@ -368,7 +382,7 @@ def statements(read: Any, hidden: str, seed: int = 1) -> list[str]:
     return list(log)
 
 
-def adult(folder: Path, most: float, hidden: str | None) -> Report:
+def adult(folder: Path, most: float, hidden: str | None, share: float) -> Report:
     """A log with GROUP BYs over the Adult table, small cells shown or hidden."""
     import pyarrow.csv as pc
 
@@ -380,14 +394,14 @@ def adult(folder: Path, most: float, hidden: str | None) -> Report:
     read = read.set_column(read.column_names.index("hours"), "hours", read["hours"].cast("float64"))
     report: Report = {}
     for hides in ("", " HAVING COUNT(*) >= 3") if hidden is None else (hidden,):
-        log = statements(read, hides)
+        log = statements(read, hides, share)
         start = time.process_time()
         examine(log, data=read, private="hours")
         itself = time.process_time() - start
         stages, kept = Stages(), list[Ranges]()
         start = time.process_time()
-        with searched(kept, stages):
-            found = examine(log, data=read, private="hours:1..99", time_limit=most)
+        with searched(kept, stages, most):
+            found = examine(log, data=read, private="hours:1..99")
         seconds = time.process_time() - start
         report[f"{len(log)} statements{hides}"] = {
             "queries": found.queries,
@@ -410,16 +424,21 @@ def main() -> None:
     parser.add_argument("--only", choices=NAMES_OF_PARTS)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--adult", type=Path, default=Path("adult"))
-    parser.add_argument("--most", type=float, default=600.0, help="seconds of the clock for ranges")
+    parser.add_argument("--most", type=float, default=600.0, help="seconds of this process for ranges")
     parser.add_argument("--programs", type=float, default=60.0, help="CPU seconds for either method of programs")
     parser.add_argument("--hidden", help="only this HAVING of adult, such as '' or ' HAVING COUNT(*) >= 10'")
+    parser.add_argument("--grouped", type=float, default=GROUPED, help="share of the statements of adult with GROUP BY")
+    parser.add_argument("--draw", choices=DRAWS, help="only this draw of huge")
     given = parser.parse_args()
     for name in NAMES_OF_PARTS:
         if given.only in (None, name):
             if name == "adult":
-                part = adult(given.adult, given.most, given.hidden)
-            elif name in ("audit", "huge"):
-                part = {"audit": audit, "huge": huge}[name](given.scale, given.most)
+                part = adult(given.adult, given.most, given.hidden, given.grouped)
+            elif name == "huge":
+                draws = DRAWS if given.draw is None else (given.draw,)
+                part = {draw: huge(given.scale, given.most, draw) for draw in draws}
+            elif name == "audit":
+                part = audit(given.scale, given.most)
             elif name == "programs":
                 part = programs(given.scale, given.programs)
             else:

@@ -36,6 +36,7 @@ TOLERANCE = 1e-9
 NEWTONS = 40
 ITERATIONS = 150
 RIDGE = (1e-11, 1e-3)
+FORCING = (0.5, 0.2)  # how far a step is solved: at most this, and this times the worst row
 DEPENDENT = (1e-7, 1e-10)  # what is left of a row that the others give: of the longest row, and of its own
 LONG_ROWS = 64  # entries a row from which on rows are copied one by one
 
@@ -213,7 +214,7 @@ class _Newton:
         off = float(np.abs(self.r / diagonal).max())
         ridge = diagonal * float(np.clip(1e-3 * off, *RIDGE))
         ridge = np.where(self.diagonal > 0.0, ridge, 0.3 * diagonal) + self.loose
-        dy = onto.solved(self.r, self.free, ridge, min(0.05, 0.02 * float(np.abs(self.r).max())))
+        dy = onto.solved(self.r, self.free, ridge, min(FORCING[0], FORCING[1] * float(np.abs(self.r).max())))
         along_columns = gathered(onto.by_column, dy)
         t = self._length(dy, along_columns)
         self.y += t * dy

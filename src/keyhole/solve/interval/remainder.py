@@ -3,7 +3,8 @@
 For a table T (a GROUP BY: disjoint rows) and a row r: take out of r all cells of T that lie wholly inside it. What is
 left, if it is little, is a new row with ends [lo_r - sum hi, hi_r - sum lo] and weights +1 on r and -1 on the cells.
 Propagation through these finds what it misses through the given rows alone; the weights keep every proof one about the
-given rows. A second pass works on rows and remainders. Cost: for each table one pass over the non-zeros.
+given rows. A second pass works on rows and remainders. Cost: a look at three columns of each cell for each row; one
+pass over the row for each table that may leave little of it.
 """
 
 from __future__ import annotations
@@ -68,11 +69,11 @@ def with_remainders(polytope: Polytope, tables: Sequence[Sequence[int]]) -> Plus
     seen = {np.sort(row.columns).tobytes() for row in plain.values()}
     rows, added = list(plain.values()), list[_Plain]()
     for share in SHARES:
-        fresh = []
-        for cell_of, cells in families:
+        fresh, around = [], _possible(rows, families, polytope.K, share)
+        for (cell_of, cells), some in zip(families, around, strict=True):
             sizes = np.array([len(cell.columns) for cell in cells])
-            for row in rows:
-                left = _left(row, cell_of, cells, sizes, share)
+            for n in some:
+                left = _left(rows[n], cell_of, cells, sizes, share)
                 if left is not None and (key := np.sort(left.columns).tobytes()) not in seen:
                     seen.add(key)
                     fresh.append(left)
@@ -95,6 +96,26 @@ def _disjoint(table: list[int], plain: dict[int, _Plain], K: int) -> list[_Famil
         family[0][columns] = len(family[1])
         family[1].append(plain[i])
     return [family for family in families if len(family[1]) > 1 or len(table) == 1]
+
+
+def _possible(rows: list[_Plain], families: list[_Family], K: int, share: Fraction) -> list[list[int]]:
+    """For each family the rows of which it may leave so little: a cell inside a row has three of its columns there."""
+    found: list[list[int]] = [[] for _ in families]
+    if not families:
+        return found
+    cells = [cell.columns for _, listed in families for cell in listed]
+    three = np.array([(at[0], at[len(at) // 2], at[-1]) for at in cells]).T.copy()
+    sizes = np.array([len(at) for at in cells])
+    begin = np.cumsum([0, *(len(listed) for _, listed in families[:-1])])
+    member = np.zeros(K, dtype=np.bool_)
+    for n, row in enumerate(rows):
+        member[row.columns] = True
+        inside = member[three[0]] & member[three[1]] & member[three[2]]
+        member[row.columns] = False
+        most = np.add.reduceat(inside * sizes, begin)
+        for f in np.flatnonzero((most > 0) & (most >= len(row.columns) - int(share * len(row.columns)))).tolist():
+            found[f].append(n)
+    return found
 
 
 def _left(

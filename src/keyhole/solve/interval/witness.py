@@ -146,8 +146,6 @@ class Witnesses:
                 share = min(1.6 * share, most)
             elif steps <= 11:
                 share = max(share, min(1.25 * share, USUAL))
-            elif steps > 16:
-                share *= 0.85
             left = int(self.left.sum())
             idle = idle + 1 if before - left < LEAST_GAIN * before else 0
             self.tell(total - left, total)
