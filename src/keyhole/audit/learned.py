@@ -35,18 +35,24 @@ class Learned:
 def learned(system: System, known: Known) -> Mapping[int, Learned]:
     """The unknowns of whose records other rules know a range. Cost: a pass over what is known.
 
-    Of an atom of several people only what order statistics say of all of them; and systems of one column alone. Where a
-    column has no grid, only order statistics: other ends are shown without the dust of floating-point sums.
+    Of an atom of several people only what order statistics say of all of them. In a system of several columns, and
+    where a column has no grid, only order statistics: other ends are shown without the dust of floating-point sums.
     """
-    if len(system.columns) != 1 or system.partitions:
+    if system.partitions:
         return {}
-    (column,) = system.columns
+    found: dict[int, Learned] = {}
+    for column in filter(known.numeric, system.columns):
+        found |= _of_column(system, known, column)
+    return found
+
+
+def _of_column(system: System, known: Known, column: str) -> dict[int, Learned]:
     feature = next((f for f, x in enumerate(system.features) if x.column == column and x.power == 1), None)
-    stepped = known.grid(column).step is not None
+    stepped = known.grid(column).step is not None and len(system.columns) == 1
     claims = [c for c in known.beside(column) if _usable(c, stepped=stepped)]
     if feature is None or not claims:
         return {}
-    atoms, found = system.atoms, {}
+    atoms, found = system.atoms, dict[int, Learned]()
     rows = np.array([c.row for c in claims], dtype=np.int64)
     for k, mine in _by_atom(atoms.of[rows].tolist(), claims).items():
         size, first = int(atoms.sizes[k]), mine[0]

@@ -49,12 +49,12 @@ class RangeProofs:
         self.thresholds = thresholds
         self._sides: dict[str, Side] = {}
         self._numbers: dict[tuple[str, str], list[Any]] = {}
-        self._learned: Mapping[int, Ends] = {}
+        self._learned: Mapping[Place, Ends] = {}
 
-    def check(self, claim: Claimed, row: int, learned: Mapping[int, Ends]) -> None:
+    def check(self, claim: Claimed, row: int, learned: Mapping[Place, Ends]) -> None:
         """Every end that is claimed must be proved, and a value must be the only one between them.
 
-        `learned`: what other rules proved of people's values of this column, by row.
+        `learned`: what other rules proved of people's values, by column and row.
         """
         self._learned = learned
         if row in self.engine.null[claim.column] or not self.engine.numeric(claim.column):
@@ -241,8 +241,8 @@ class RangeProofs:
         name, row = place
         bound = "max" if (weight > 0) == (side == "hi") else "min"
         ends = [self._declared(claim, name, bound)]
-        if name == claim.column and row in self._learned:
-            ends.append(self._learned[row][0 if bound == "min" else 1])
+        if place in self._learned:
+            ends.append(self._learned[place][0 if bound == "min" else 1])
         for said in (c.bound for c in items if c.bound is not None and "fact" in c.bound):
             if (said["bound"], said["column"]) == (bound, name) and row in self._rows(str(said["where"])):
                 ends.append(number(said["each"]))

@@ -20,7 +20,7 @@ from .fillings import Maker
 from .moments import Moments
 from .order import Ends, Order
 from .people import PeopleCounts
-from .ranges import RangeProofs
+from .ranges import Place, RangeProofs
 from .rest import Rest, narrower
 from .sums import Sums
 from .tables import Tables
@@ -213,11 +213,14 @@ class Checker:
         else:
             raise Cannot(str(claim.certificate.get("why") or "the proof carries no certificate"))
 
-    def _earlier(self, claim: Claimed) -> Iterator[tuple[Claimed, int]]:
-        """The claims that a proof rests on besides its own answers, each replayed, with the row that it is about."""
+    def _earlier(self, claim: Claimed, *, others: bool = False) -> Iterator[tuple[Claimed, int]]:
+        """The claims that a proof rests on besides its own answers, each replayed, with the row that it is about.
+
+        `others`: of other columns too.
+        """
         for each in known_before(claim):
             each = replace(each, proof=tuple(self._with_text(c) for c in each.proof))
-            if each.column != claim.column:
+            if each.column != claim.column and not others:
                 raise Fails("what is known of another column is used")
             rows = self._rows(each)
             self._replay(each, rows)
@@ -236,15 +239,15 @@ class Checker:
             found = narrower(found, (number(each.lo), number(each.hi)))
         return found
 
-    def _learned(self, claim: Claimed) -> dict[int, Ends]:
-        """What other rules are said to know, by row: an order statistic bounds everybody whom it is about."""
-        found: dict[int, Ends] = {}
-        for each, row in self._earlier(claim):
+    def _learned(self, claim: Claimed) -> dict[Place, Ends]:
+        """What other rules are said to know: an order statistic bounds everybody whom it is about."""
+        found: dict[Place, Ends] = {}
+        for each, row in self._earlier(claim, others=True):
             told = {row: (number(each.lo), number(each.hi))}
             if each.certificate.get("kind") == "order":
                 told = self.order.everybody(each, row, self._before(each))
             for r, ends in told.items():
-                found[r] = narrower(found.get(r, (None, None)), ends)
+                found[each.column, r] = narrower(found.get((each.column, r), (None, None)), ends)
         return found
 
     def _true_of_the_data(self, claim: Claimed, rows: list[int]) -> None:

@@ -195,7 +195,9 @@ class Certifier:
         if (steps := proof.rest or proof.both) is not None:
             return steps.column
         if proof.sides:
-            return self._systems[proof.system].columns[0]  # other rules are asked in systems of one column
+            return self._systems[proof.system].columns[
+                0
+            ]  # of several columns only order statistics are known beforehand
         assert proof.order is not None
         entry = self._index.entries[proof.order.ranks[0].number]
         return entry.query.terms[0].column or ""

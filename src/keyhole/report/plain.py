@@ -301,7 +301,7 @@ class _Cites:
         records = self._roster.labels(np.array([row for row, *_ in used], dtype=np.int64)) if used else []
         for (row, lo, hi, why), record in zip(used, records, strict=True):
             status, value = (EXPOSED, lo) if lo is not None and lo == hi else (INFERRED, None)
-            column = self._certify.column(proof)
+            column = self._certify.column(why if why.order is not None else proof)
             place = self.names.place(row)
             yield Case(status, (record,), (row + 1,), column, value, lo, hi, self.argument(why), place=place)
 
