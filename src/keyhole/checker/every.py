@@ -72,7 +72,7 @@ class EveryTable:
     def _same(self, cited: Addend) -> bool:
         """Is the answer now what was answered?"""
         if isinstance(cited.answer, bool) and cited.column is None:  # of a HAVING: is the group shown?
-            return (self.counts.engine.answer(replace(cited, column=1)) is not NOBODY) is cited.answer
+            return (self.counts.engine.answer(replace(cited, column=1, test=None)) is not NOBODY) is cited.answer
         said = self.counts.engine.answer(cited)
         if cited.besides is not None:
             return bool((said or 0) == cited.answer)
