@@ -328,3 +328,13 @@ def test_fifty_exposures_are_replayed_and_twelve_mutated_ones_rejected(tmp_path:
 @pytest.mark.soak
 def test_a_thousand_exposures_are_replayed_and_a_hundred_mutated_ones_rejected(tmp_path: Path) -> None:
     print(replays_all_and_rejects_mutated(tmp_path, 1000, 100))  # noqa: T201 - the measured time
+
+
+def test_a_total_less_a_value_known_in_its_cell_is_not_called_false(tmp_path: Path) -> None:
+    """Q1 - Q2 is the total of the others only since Q2 is not 0: that could not be replayed, and was called a lie."""
+    data = tmp_path / "t.csv"
+    data.write_text("name,g,x,d\na,p,7,cold\nb,p,5,cold\nc,q,2,cold\n", encoding="utf-8")
+    log = ["SELECT SUM(x) FROM t", "SELECT SUM(x) FROM t WHERE g <> 'p' AND x < 100"]
+    verdict = judged(log, data, private=["x", "d"])
+    assert [g["total"] for g in verdict["groups"]] == [12]
+    assert {str(c.outcome) for c in replay(dumps(verdict), data).checked} == {"holds", "cannot"}

@@ -35,6 +35,7 @@ PUBLIC_ROWS: dict[str, Any] = {
     "why": 'counts by private columns of a table whose rows are public have no certificate yet: with private = "all" '
     "for that table in keyhole.toml the audit claims the same or less, and that is replayed",
 }
+WITHOUT_PART: dict[str, Any] = {"kind": "none", "why": "a total less what is known of one cell has no certificate yet"}
 WEIGHED: dict[str, Any] = {"kind": "none", "why": "a weighted sum of one person's records has no certificate yet"}
 
 

@@ -15,7 +15,7 @@ from keyhole.evidence import Constraint, Contradiction, Unjudged
 from keyhole.knowledge import Prior
 from keyhole.predicate import Scalar
 from keyhole.query import Aggregate
-from keyhole.report.certificate import RATIO, Certifier
+from keyhole.report.certificate import RATIO, WITHOUT_PART, Certifier
 from keyhole.report.completion import Completion, Completions
 from keyhole.report.provenance import Provenance
 from keyhole.report.record_names import RecordNames
@@ -260,6 +260,8 @@ def _person(f: Finding, cites: _Cites) -> Case:
 def _group(g: Group, cites: _Cites) -> Case:
     rows = tuple(row + 1 for row in g.rows)
     argument = cites.argument(g.proof, indicators=False)
+    if argument.certificate.get("kind") == "part":
+        argument = replace(argument, certificate=WITHOUT_PART)
     first = cites.first(g.rows, g.column)
     return Case(GROUP, g.records, rows, g.column, g.total, g.total, g.total, argument, first=first)
 
