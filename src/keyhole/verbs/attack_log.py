@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 
 from keyhole.errors import LogError
 from keyhole.evidence import Evidence
 from keyhole.gather import gather, transcribe
+from keyhole.gather.constraints import split_needs
 from keyhole.gather.counting import counts_people
 from keyhole.knowledge import Knowledge
 from keyhole.logs.open import Log
 from keyhole.predicate import IsNull, leaves
-from keyhole.query import DOUBTFUL, FINER, IF_SHOWN
+from keyhole.query import DOUBTFUL, FINER, IF_SHOWN, Aggregate, Query, Term, Threshold
 from keyhole.tables import DuckDBRoster
-from keyhole.transcript import ABSENT, Noise, Transcript
+from keyhole.transcript import ABSENT, Answer, Entry, Noise, Transcript
+
+YES = Answer(True, None, None)
 
 LISTED = 5  # statements without an answer that are named
 
@@ -43,7 +47,7 @@ def evidence_of_log(
     warnings.extend(_doubtful(transcript))
     transcript = replace(transcript, entries=tuple(e for e in transcript.entries if e.certainty not in DOUBTFUL))
     transcript = _without_unknown_nulls(transcript, people, warnings)
-    evidence = _gathered(transcript, people, known, warnings)
+    evidence = _gathered(_over_somebody(transcript, people), people, known, warnings)
     told = {refusal.number for refusal in skipped}
     for refusal in (r for r in evidence.transcript.refused if r.number not in told):
         warnings.append(f"statement {refusal.number} is not used: {refusal.error}")
@@ -78,6 +82,26 @@ def _equal_to_noise(transcript: Transcript) -> Iterator[str]:
         test, noise = entry.query.test, None if entry.answer is None else entry.answer.noise
         if test is not None and test.op in ("=", "<>") and noise is not None and not noise.bounded:
             yield f"query {entry.number} is not used: whether a noisy number equals a constant says nothing by itself"
+
+
+def _over_somebody(log: Transcript, people: DuckDBRoster) -> Transcript:
+    """A sum under a private condition that is 0, and not NULL, is over somebody: Q3.0 beside Q3, a count above 0."""
+    secret = frozenset(c.name for c in people.schema.columns if c.secret)
+    entries: list[Entry] = []
+    for entry in log.entries:
+        entries.append(entry)
+        for at, need in enumerate(split_needs(entry.query, secret)[1] if _is_zero(entry.answer) else ()):
+            if not any(isinstance(leaf, IsNull) for leaf in leaves(need)):
+                some = Query(Aggregate.SUM, (Term(None, need),), test=Threshold(">", Decimal(0)), key=entry.query.key)
+                entries.append(replace(entry, number=f"{entry.number}.0" + f".{at}" * (at > 0), query=some, answer=YES))
+    return replace(log, entries=tuple(entries))
+
+
+def _is_zero(answer: Answer | None) -> bool:
+    """Is 0 printed? A range may stand for NULL, and noise for nobody at all."""
+    if answer is None or isinstance(answer.value, bool) or answer.value is None:
+        return False
+    return (answer.noise is None or answer.noise.kind == "rounded") and answer.value == 0
 
 
 def _gathered(transcript: Transcript, people: DuckDBRoster, known: Knowledge, warnings: list[str]) -> Evidence:
