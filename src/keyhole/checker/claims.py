@@ -38,7 +38,6 @@ class Addend:
     noise: Fraction = Fraction(0)  # how far the answer may lie from what the statement gives
     side: str = ""
     ends: tuple[Fraction | None, Fraction | None] | None = None  # of an answer that is no equation
-    offset: Fraction = Fraction(0)  # what is public in such an answer
     bound: Mapping[str, Any] | None = None  # people at an end of what is known of them
     test: Mapping[str, Any] | None = None  # op, value, offset, noise: what a yes-or-no question compares
 
@@ -211,7 +210,6 @@ def item(raw: Mapping[str, Any]) -> Addend:
         noise=Fraction(str(raw.get("noise", "0"))),
         side=side,
         ends=ends,
-        offset=Fraction(str(raw.get("offset", "0"))),
         test=raw.get("test"),
     )
 

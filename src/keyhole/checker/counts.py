@@ -19,8 +19,9 @@ from typing import Any
 
 from .claims import Addend, Claimed, number
 from .engine import INTEGER, NOBODY, Cannot, Engine, Fails, plain
-from .fillings import Maker, Span, constants, plainly
+from .fillings import Maker, Span, constants
 from .rounding import middle
+from .sums import plainly
 
 MOST_RUNS = 60_000  # statements run for one proof
 RANDOM_TABLES = 8

@@ -76,8 +76,9 @@ class EveryTable:
         said = self.counts.engine.answer(cited)
         if cited.besides is not None:
             return bool((said or 0) == cited.answer)
-        if said is NOBODY or said is None or cited.answer is None:  # a group that is not there answers nothing
-            return said is None and cited.answer is None
+        if said is NOBODY or said is None or cited.answer is None:
+            absent = said is NOBODY and cited.answer in (0, None)  # an absent group counts 0
+            return absent or (said is None and cited.answer is None)
         return _equal(said, cited.answer if cited.exactly is None else cited.exactly)
 
 

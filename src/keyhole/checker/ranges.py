@@ -19,8 +19,7 @@ from typing import Any
 from .claims import Addend, Claimed, number
 from .engine import INTEGER, Fails
 from .order import Ends
-from .rounding import radius
-from .sums import Sums
+from .sums import Sums, Wanted
 from .thresholds import Thresholds
 
 Place = tuple[str, int]  # a private column and a row
@@ -128,13 +127,17 @@ class RangeProofs:
 
     def _tried(self, claim: Claimed, side: str, items: Sequence[Addend]) -> Side:
         steps = [c for c in items if c.bound is None]
-        coefficients = self._coefficients(claim, steps)
-        loose = [c for c in steps if c.test is not None or (c.ends is not None and c.fact is None)]
-        offset = sum((c.weight * (c.offset if c.test is None else _offset(c)) for c in loose), Fraction(0))
-        public = [Addend(Fraction(1), known=offset)] if offset else []
-        self._added_up(claim, [*(c for c in steps if c not in loose), *public])
-        for c in loose:
-            self._loosely(claim, replace(c, weight=Fraction(1)))
+        coefficients, summed = self._coefficients(claim, steps), [c for c in steps if c.test is None]
+        added = self._coefficients(claim, summed)
+
+        def want(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
+            return [sum((c * Fraction(made[name][r]) for (name, r), c in added.items()), Fraction(0))]
+
+        if summed or any(c.test.get("offset", "0") != "0" for c in steps if c.test):
+            self._added_up(summed, steps, want, claim)
+        for c in steps:
+            if c.test is not None:
+                self.thresholds.check(c, self._coefficients(claim, [replace(c, weight=Fraction(1))]))
         told, dust = Fraction(0), Fraction(0)
         for c in steps:
             end, off = self._told(claim, c, side)
@@ -170,25 +173,11 @@ class RangeProofs:
             raise Fails("an answer has no such end")
         return end, dust
 
-    def _added_up(self, claim: Claimed, summed: Sequence[Addend]) -> None:
-        """Answers that are numbers, and constants, add up to what is said of them, on made-up values."""
-        added = self._coefficients(claim, summed)
-
-        def want(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
-            return [sum((c * Fraction(made[name][r]) for (name, r), c in added.items()), Fraction(0))]
-
-        if summed:
-            self.sums.holds(summed, want, claim.certificate.get("declared"))
-
-    def _loosely(self, claim: Claimed, cited: Addend) -> None:
-        """A yes or no, or a number known between two ends, is about the people it is said to be about."""
-        shares = self._coefficients(claim, [cited])
-        if cited.test is not None:
-            self.thresholds.check(cited, shares)
-            return
-        rough = replace(cited, rounded=radius(cited))
-        self._added_up(claim, [rough, *([Addend(Fraction(-1), known=cited.offset)] if cited.offset else [])])
-        self.sums.ends.check(cited, shares, claim.certificate.get("declared") or {})
+    def _added_up(self, summed: Sequence[Addend], steps: Sequence[Addend], want: Wanted, claim: Claimed) -> None:
+        """Answers that are numbers add up to what is said, on made-up values; what comparisons are off is their own."""
+        offset = sum((c.weight * Fraction(str(c.test.get("offset", "0"))) for c in steps if c.test), Fraction(0))
+        public = [Addend(Fraction(1), known=offset)] if offset else []
+        self.sums.holds([*summed, *public], want, claim.certificate.get("declared"))
 
     def _compared(self, claim: Claimed, cited: Addend, said: Ends) -> Fraction:
         """What is said of a yes or no must not be narrower than what it tells; by how much floating point is off."""
@@ -262,10 +251,6 @@ class RangeProofs:
         if step is not None:
             return step, number(said.get("min")) or Fraction(0)
         return (Fraction(1) if self.engine.types[claim.column] == INTEGER else None), Fraction(0)
-
-
-def _offset(cited: Addend) -> Fraction:
-    return Fraction(str((cited.test or {}).get("offset", "0")))
 
 
 def _as_said(cited: Addend, ends: Ends) -> bool:

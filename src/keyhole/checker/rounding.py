@@ -68,20 +68,11 @@ def elsewhere(said: Blurred, *, part: bool) -> None:
         raise Fails("the answers add up to 0, which does not say where the person is")
 
 
-def between(cited: Addend) -> tuple[Fraction | None, Fraction | None]:
-    """The ends of what was answered: of a number itself, or of what it was before noise.
-
-    >>> between(Addend(Fraction(1), answer={"lo": 9, "hi": None})), between(Addend(Fraction(1), answer=2))
-    ((Fraction(9, 1), None), (Fraction(2, 1), Fraction(2, 1)))
-    """
+def rounding(cited: Addend) -> Fraction:
+    """How far a printed number is said to be from the true one, where it is rounded: that is tried too."""
+    said, off = number(cited.answer), cited.noise
     if isinstance(cited.answer, Mapping):
-        return number(cited.answer.get("lo")), number(cited.answer.get("hi"))
-    said = number(cited.answer)
-    return (None, None) if said is None else (said - cited.noise, said + cited.noise)
-
-
-def radius(cited: Addend) -> Fraction:
-    """How far the true number is said to be from what is printed: ends beyond those of the answer, and rounding."""
-    said, ends = between(cited), cited.ends or (None, None)
-    off = [abs(a - b) for a, b in zip(ends, said, strict=True) if a is not None and b is not None]
-    return max(off, default=Fraction(0)) + (cited.rounded or 0)
+        said, off = middle(cited.answer)
+    if cited.ends is None or said is None:
+        return Fraction(0)
+    return max((abs(end - said) - off for end in cited.ends if end is not None), default=Fraction(0))

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from .claims import Addend, Claimed, item, number
 from .engine import NOBODY, Cannot, Engine, Fails
-from .fillings import Maker, Span, constants, never, plainly, public_only, strange, trials
-from .printed_ends import PrintedEnds
-from .rounding import Blurred, elsewhere, middle, sole, within
+from .fillings import Maker, Span, constants, public_only, strange, trials
+from .rounding import Blurred, elsewhere, middle, rounding, sole, within
 
 ULP = Fraction(1, 2**52)
 MOST_TRIALS = 2000
-ROUNDINGS = 24
 PRINTED = Fraction(1, 10**12)  # a number that has no end is printed with twelve decimals
+NEVER = "the statements answer NULL, or do not show the group, whatever values are made up"
 KEPT = 2_000_000  # made-up values up to which proofs share their fillings
 
 
@@ -40,7 +38,6 @@ class Sums:
         self.maker = maker
         self.bits = bits
         self.priors = priors
-        self.ends = PrintedEnds(engine, maker)
         self._made: dict[Hashable, Made] = {}
 
     # --- fillings ----------------------------------------------------------------------------------------------------
@@ -102,7 +99,7 @@ class Sums:
         value = number(said)
         if value is None:
             raise Cannot("a yes or no is no number to add up")
-        return Blurred(value, self._dust(value) if isinstance(said, float) else Fraction(0))
+        return Blurred(value, (self._dust(value) if isinstance(said, float) else Fraction(0)) + rounding(cited))
 
     def _dust(self, value: Fraction) -> Fraction:
         doubles = any(kind == "DOUBLE" for kind in (*self.engine.types.values(), *self.engine.columns.values()))
@@ -138,7 +135,7 @@ class Sums:
             except Unmet:
                 unmet += 1
                 if unmet > 40:
-                    raise never(proof) from None
+                    raise _never(proof) from None
                 continue
             step = min(self.maker.step(name) for name in self.engine.private if self.engine.numeric(name))
             gained = math.log2(most) - math.log2(float(2 * dust / step * over + over + 1))
@@ -173,7 +170,7 @@ class Sums:
             if met >= wanted:
                 return
         if not met:
-            raise never(proof)
+            raise _never(proof)
         raise Cannot("too few made-up values let the statements answer as they did")
 
     def _compare(
@@ -271,7 +268,7 @@ class Sums:
 
         if not self.engine.numeric(claim.column):
             raise Fails("a sum of answers is no value of a column of this kind")
-        proof = self._as_rounded(claim, () if part else rows, want)
+        proof = self._as_rounded(claim, want)
         if claim.status == "inferred":
             said = self.printed(proof, claim.column)
             elsewhere(said, part=part)
@@ -295,7 +292,7 @@ class Sums:
         if (lo is not None and lo > value) or (hi is not None and hi < value):
             raise Fails("the claimed value lies outside its own range")
 
-    def _as_rounded(self, claim: Claimed, rows: Sequence[int], want: Wanted) -> Sequence[Addend]:
+    def _as_rounded(self, claim: Claimed, want: Wanted) -> Sequence[Addend]:
         """The proof as it holds: with its answers as they are if rounding changes none, else within their rounding."""
         declared = claim.certificate.get("declared")
         plain = [replace(c, rounded=None) for c in claim.proof]
@@ -306,16 +303,8 @@ class Sums:
             self.holds(plain, want, declared)
         except (Fails, Cannot):
             self.holds(claim.proof, want, declared)
-            if not (rows and self.public(claim.proof) and self.ends.alone(claim, rows)):
-                self._roundings(claim.proof, want)
             return claim.proof
         return plain
-
-    def _roundings(self, proof: Sequence[Addend], want: Wanted) -> None:
-        """Many more values: of some a radius that is said to be smaller than it is holds by chance."""
-        for k in range(ROUNDINGS):
-            with suppress(Unmet):
-                self._compare(proof, self.maker.large(1 - 2 * (k % 2), 24)[0], want, keep=False)
 
     def square(self, claim: Claimed, row: int) -> None:
         """The weighted answers are the square of the person's value."""
@@ -394,3 +383,17 @@ class Sums:
             if abs(given - said) > max(self._blur(column, given), self._dust(given)) + Fraction(1, 10**9):
                 return False
         return True
+
+
+def _never(proof: Sequence[Addend]) -> Cannot | Fails:
+    """No filling answers as it did: a HAVING may want values that are not made up, anything else is never so."""
+    hidden = any("having" in (cited.sql or "").casefold() for cited in proof)
+    return Cannot(NEVER) if hidden else Fails(NEVER)
+
+
+def plainly(proof: Sequence[Addend], private: Sequence[str]) -> None:
+    """Cannot, where a statement may change its meaning elsewhere than at its constants."""
+    for cited in proof:
+        why = strange(cited.sql, private) if cited.sql is not None else ""
+        if why:
+            raise Cannot(why)

@@ -77,7 +77,6 @@ class Certifier:
         if not row.exact and row.scale:
             ends = [None if end is None else (end + row.offset) / row.scale for end in (row.lo, row.hi)]
             found["ends"] = [_text(end) for end in (ends if row.scale > 0 else reversed(ends))]
-            found |= {"offset": _text(row.offset / row.scale)} if row.offset and entry.query.test is None else {}
         if entry.query.test is not None and row.scale and _in_the_list(entry):
             noise = entry.answer.noise if entry.answer is not None else None
             found["test"] = {
@@ -237,9 +236,7 @@ class Certifier:
             if f"fact {number}" in proof.weights and fact.column in system.columns
         ]
         found |= {"stated": facts} if facts else {}
-        cited = (self._index.entries.get(number) for number in proof.weights)
-        hiding = any(entry is not None and "having" in entry.sql.casefold() for entry in cited)
-        return found | ({"every": True} if hiding or proof.tables != "sums" else {})
+        return found | ({} if proof.tables == "sums" else {"every": True})
 
     def _step(self, system: System) -> Any:
         """The declared step of the one column of a system."""
