@@ -26,8 +26,8 @@ from itertools import pairwise
 from random import SystemRandom
 from typing import Any
 
-from .claims import Addend, number
-from .engine import INTEGER, Cannot, Engine, Fails
+from .claims import number
+from .engine import INTEGER, Engine
 
 SMALL = 1000
 WORDS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+|\w+|<>|[^\s\w]""", re.UNICODE)
@@ -51,10 +51,9 @@ BENDING = {
     "<",
     ">",
 }
-NEVER = "the statements answer NULL, or do not show the group, whatever values are made up"
 PLAIN = {*SUMMED, "in", "and", "or", "not", "where", "when", "filter", "then", "else", "by", "having", "select", "on"}
 ARITHMETIC = {"+", "-", "*", "/", "%", "|", "^", ":"}
-COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+COMMENTS = re.compile(r"--[^\r\n]*|/\*.*?\*/", re.DOTALL)
 LITERAL = re.compile(r"'((?:[^']|'')*)'|(?<![\w.\"])(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)(?![\w\"])")
 FROM = re.compile(
     r"""\bfrom\s+("(?:[^"]|"")*"|\w+)(?:\s+(?:as\s+)?(?!where\b|group\b|having\b|order\b|limit\b)("(?:[^"]|"")*"|\w+))?"""
@@ -298,17 +297,3 @@ def trials(cells: Mapping[str, Sequence[Span]], bits: int) -> int:
     """How many fillings leave a wrong sum a chance below 2^-bits."""
     joint = math.prod(len(each) for each in cells.values())
     return math.ceil(bits * math.log(2) / -math.log1p(-1 / (2 * joint)))
-
-
-def never(proof: Sequence[Addend]) -> Cannot | Fails:
-    """No filling answers as it did: a HAVING may want values that are not made up, anything else is never so."""
-    hidden = any("having" in (cited.sql or "").casefold() for cited in proof)
-    return Cannot(NEVER) if hidden else Fails(NEVER)
-
-
-def plainly(proof: Sequence[Addend], private: Sequence[str]) -> None:
-    """Cannot, where a statement may change its meaning elsewhere than at its constants."""
-    for cited in proof:
-        why = strange(cited.sql, private) if cited.sql is not None else ""
-        if why:
-            raise Cannot(why)
