@@ -54,7 +54,7 @@ BENDING = {
 NEVER = "the statements answer NULL, or do not show the group, whatever values are made up"
 PLAIN = {*SUMMED, "in", "and", "or", "not", "where", "when", "filter", "then", "else", "by", "having", "select", "on"}
 ARITHMETIC = {"+", "-", "*", "/", "%", "|", "^", ":"}
-COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+COMMENTS = re.compile(r"--[^\r\n]*|/\*.*?\*/", re.DOTALL)
 LITERAL = re.compile(r"'((?:[^']|'')*)'|(?<![\w.\"])(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)(?![\w\"])")
 FROM = re.compile(
     r"""\bfrom\s+("(?:[^"]|"")*"|\w+)(?:\s+(?:as\s+)?(?!where\b|group\b|having\b|order\b|limit\b)("(?:[^"]|"")*"|\w+))?"""

@@ -40,13 +40,14 @@ class LogPlace:
     head: str
     offset: int
     before: str = ""  # of older books
+    paused: int = 0  # bytes that were read when there was nothing more; 0: the reader did not pause there
 
     @classmethod
-    def of(cls, file: BinaryIO, offset: int = 0) -> LogPlace:
+    def of(cls, file: BinaryIO, offset: int = 0, paused: int = 0) -> LogPlace:
         """The place in a file that is open."""
         beginning = os.pread(file.fileno(), HEAD, 0)
         before = _digest(_before(file, offset))
-        return cls(os.fstat(file.fileno()).st_ino, len(beginning), _digest(beginning), offset, before)
+        return cls(os.fstat(file.fileno()).st_ino, len(beginning), _digest(beginning), offset, before, paused)
 
     def fits(self, file: BinaryIO) -> bool:
         """Is it this file, does it still begin as it did, and is the place in it?"""
@@ -59,13 +60,13 @@ class LogPlace:
     def to_json(self) -> dict[str, Any]:
         """Plain data."""
         fields = {"inode": self.inode, "length": self.length, "head": self.head, "offset": self.offset}
-        return fields | ({"before": self.before} if self.before else {})
+        return fields | {k: v for k, v in (("before", self.before), ("paused", self.paused)) if v}
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> LogPlace:
         """The inverse."""
         known = int(fields["inode"]), int(fields["length"]), str(fields["head"]), int(fields["offset"])
-        return cls(*known, str(fields.get("before", "")))
+        return cls(*known, str(fields.get("before", "")), int(fields.get("paused", 0)))
 
 
 def _digest(beginning: bytes) -> str:
@@ -82,16 +83,17 @@ class TailedFile:
     """The lines of one file, as they come; an empty line without end (`""`) says that there is no more at the moment.
 
     `idle` is called whenever there is nothing new: it waits, and raises to stop. A file that is not `live` ends where
-    it ends; a live one when its name was given to another file, or it became shorter than what was read.
+    it ends; a live one when its name was given to another file, or it became shorter than what was read. After `pause`
+    bytes an earlier reader had no more, and so it is said here: what it took for whole there comes once more as it did.
     """
 
-    def __init__(self, path: Path, idle: Callable[[], None], *, live: bool = True) -> None:
+    def __init__(self, path: Path, idle: Callable[[], None], *, live: bool = True, pause: int = 0) -> None:
         try:
             self._file = path.open("rb")
         except OSError as error:
             raise LogError(f"cannot read {path}: {error.strerror}") from None
         self.path, self.ended = path, Ended.READ
-        self._idle, self._live = idle, live
+        self._idle, self._live, self._pause = idle, live, pause
         self._starts = array("q")  # where each line begins
         self._read = 0  # bytes given out
         self._last = b""  # the end of them
@@ -112,9 +114,9 @@ class TailedFile:
         """Was something written to it after it was read?"""
         return os.fstat(self._file.fileno()).st_size > self._read
 
-    def place(self, offset: int) -> LogPlace:
-        """A place in this file."""
-        return LogPlace.of(self._file, offset)
+    def place(self, offset: int, *, paused: bool = False) -> LogPlace:
+        """A place in this file; `paused`: there is nothing more to read at the moment."""
+        return LogPlace.of(self._file, offset, self._read if paused else 0)
 
     def offset(self, line: int, column: int) -> int:
         """Where something begins, by its line and column (from 1), for a `LogPlace`.
@@ -136,6 +138,9 @@ class TailedFile:
 
     def __next__(self) -> str:
         looks = 0
+        if self._pause and self._read >= self._pause:
+            self._pause = 0
+            return ""
         while True:
             self._partial += self._file.readline()
             if self._partial.endswith(b"\n"):

@@ -144,7 +144,8 @@ class Follower:
         """One file to its end, from `place` on: it is read from its beginning, since it may prepare statements there,
         and what began before the place is passed over.
         """
-        lines = TailedFile(path, lambda: self._idle(lines), live=live)
+        pause = 0 if place is None else place.paused
+        lines = TailedFile(path, lambda: self._idle(lines), live=live, pause=pause)
         try:
             for found in self._found(lines):
                 if place is None or lines.offset(*found.begins) >= place.offset:
@@ -181,7 +182,7 @@ class Follower:
         return found_in(lines, lines.path.name, kind, self.dialect)
 
     def _idle(self, lines: TailedFile) -> None:
-        self._commit(lines)
+        self._commit(lines, paused=True)
         self._look_back()
         self._pause()
 
@@ -212,12 +213,13 @@ class Follower:
                 self._known.setdefault(entry.body["sql"], entry.seq)
         self._seen = len(book.state.answers)
 
-    def _commit(self, lines: TailedFile) -> None:
+    def _commit(self, lines: TailedFile, *, paused: bool = False) -> None:
         """What was read, and how far: one page. Then it is told."""
         batch, self._batch = self._batch, []
         if not batch:
             return
-        place = lines.place(lines.offset(*batch[-1].begins) + 1)  # the rest of that line may be under way
+        offset = lines.offset(*batch[-1].begins) + 1  # the rest of that line may be under way
+        place = lines.place(offset, paused=paused)
         fresh: list[Entered] = []
         book = self.policy.book
         with book.page():

@@ -15,6 +15,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from keyhole.schema import Schema
 from keyhole.sql.caseless import with_lengths
+from keyhole.sql.comments import comment_in_doubt
 from keyhole.sql.common_words import CommonWords
 from keyhole.sql.engines import CASELESS, SPELLED, Dialect, named
 from keyhole.sql.portable import portable
@@ -60,6 +61,8 @@ def carried(sql: str, dialect: str, schema: Schema) -> Carried:
     if dialect == Dialect.DUCKDB or _NO_QUESTION.match(sql):
         return Carried(sql)
     kind = named(dialect)
+    if why := comment_in_doubt(sql, dialect):
+        return Carried(sql, why)
     if "\\" in sql and kind not in TRANSLATORS:
         why = ": a backslash is not read alike by all engines: write the statement without it"
         return Carried(sql, f"written for {SPELLED[kind]}{why}")

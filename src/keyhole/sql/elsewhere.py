@@ -8,6 +8,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from keyhole.sql.comments import comment_in_doubt
 from keyhole.sql.engines import Dialect
 from keyhole.sql.scopes import of_with
 
@@ -35,6 +36,8 @@ def elsewhere(sql: str, dialect: str = Dialect.DUCKDB, beside: Collection[str] =
     >>> elsewhere("SELECT * FROM orders JOIN sales.items USING (id)", beside=("orders", "sales.*"))
     True
     """
+    if comment_in_doubt(sql, dialect):
+        return False
     known = "" if dialect in (Dialect.UNKNOWN, "") else dialect
     try:
         trees = sqlglot.parse(sql, read=known or None)

@@ -133,7 +133,7 @@ def _tokenize(text: str) -> list[Token]:
 
 def _unterminated(text: str) -> int | None:
     # the first quote or comment that does not close
-    pattern = re.compile(r"--[^\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?P<open>/\*|['\"])")
+    pattern = re.compile(r"--[^\r\n]*|/\*(?s:.*?)\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?P<open>/\*|['\"])")
     return next((m.start() for m in pattern.finditer(text) if m.group("open")), None)
 
 

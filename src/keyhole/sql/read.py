@@ -21,6 +21,7 @@ from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, State
 from keyhole.schema import Schema, folded
 from keyhole.sql.beside import plain_part
 from keyhole.sql.clock import told
+from keyhole.sql.comments import comment_in_doubt
 from keyhole.sql.dialects import Carried, carried, without_own_catalog
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
@@ -52,6 +53,8 @@ def read(sql: str, dialect: str, schema: Schema, now: dt.date | None = None) -> 
     >>> [(part.text, part.certainty, part.limit) for part in found]
     [('SELECT dept, SUM(pay) FROM t GROUP BY dept ORDER BY 2 DESC', 'if shown', 3)]
     """
+    if why := comment_in_doubt(sql, dialect):
+        raise Unread(why)
     if now is not None:
         sql = told(sql, dialect, now)
     carry = carried(sql, dialect, schema)

@@ -8,7 +8,7 @@ from functools import cache
 
 _PIECE = re.compile(
     r"""
-    (?P<comment> --[^\n]* | /\*.*?(?:\*/|\Z) )
+    (?P<comment> --[^\r\n]* | /\*.*?(?:\*/|\Z) )
     | (?P<name> "(?:[^"]|"")*" )
     | (?P<text> (?:\b[EeNnXxBb]|\b[Uu]&)?'(?:[^']|'')*(?:'|\Z) | \$(?P<tag>\w*)\$.*?(?:\$(?P=tag)\$|\Z) )
     | (?P<number> (?<![\w.$"])(?: 0[xX][0-9a-fA-F_]+ | (?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)? ) )

@@ -11,10 +11,12 @@ from keyhole.sql.engines import Dialect
 _BACKTICKS = frozenset({"mysql", "bigquery", "spark", "databricks", "sqlite"})
 _BRACKETS = frozenset({"tsql", "sqlite"})
 _ESCAPES = frozenset({"mysql", "bigquery", "spark", "databricks", "snowflake"})  # 'it\'s' is one string
+_EXECUTED = r"M?!(?!\d*\s*(?i:SET)\b(?:(?!\*/|(?i:SELECT)).)*\*/)"  # /*! ... */, unless it merely sets something
+_ONLY_LF = (Dialect.SQLITE, Dialect.MYSQL)  # elsewhere a carriage return ends a comment, too
 _HASHES = frozenset({"mysql", "bigquery"})  # a comment
 _FLAT = frozenset({"mysql", "bigquery", "spark", "snowflake", "sqlite"})  # comments in comments do not nest
 _BLOCK = re.compile(r"/\*|\*/")
-_NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\n]*)?\r?\n\s*(?:SELECT|WITH)\b", re.IGNORECASE)
+_NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\r\n]*)?\r?\n\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 _END_OF_LINE = re.compile(r";[ \t]*(?=\r?\n|$|--)")
 _FROM_STDIN = re.compile(r"COPY\b[^;]*\bFROM\s+STDIN\b", re.IGNORECASE)
 _ENDS_QUERY = re.compile(r"\\(?:g|G|gx|gset|gdesc|gexec|watch|crosstabview)\b")
@@ -63,9 +65,12 @@ def _pattern(dialect: str) -> re.Pattern[str]:
     quotes = [f"'(?:{inside})*'", f'"(?:{double})*"']
     quotes += [r"`[^`]*`"] if dialect in _BACKTICKS else []
     quotes += [r"\[[^\]\n]*\]"] if dialect in _BRACKETS else []
-    parts = [r"(?P<semicolon>\\?;)", r"(?P<line>--[^\n]*)", r"(?P<block>/\*)"]
+    rest = r"[^\n]*" if dialect in _ONLY_LF else r"[^\r\n]*"
+    dashes = r"--(?=\s|\Z)" if dialect == Dialect.MYSQL else "--"  # there 3--1 is 4
+    block = rf"/\*(?!{_EXECUTED})" if dialect in (Dialect.MYSQL, Dialect.UNKNOWN) else r"/\*"
+    parts = [r"(?P<semicolon>\\?;)", f"(?P<line>{dashes}{rest})", f"(?P<block>{block})"]
     if dialect in _HASHES:
-        parts.append(r"(?P<hash>\#[^\n]*)")
+        parts.append(rf"(?P<hash>\#{rest})")
     if dialect == Dialect.TSQL:
         parts.append(r"(?P<go>^[ \t]*GO(?:[ \t]+\d+)?[ \t]*;?[ \t]*\r?$)")
         parts.append(rf"(?P<blank>\n\s*(?={_STARTS}))")

@@ -61,31 +61,32 @@ def _chained(first: str, lines: Iterator[str]) -> Iterator[str]:
 
 
 def _commands(lines: Iterable[str]) -> Iterator[tuple[tuple[str, str, str, str] | str, int]]:
-    """(time, connection, command, argument) with its line; an argument goes on until the next command begins."""
+    """(time, connection, command, argument) with its line; an argument goes on until the next command begins.
+
+    Where a log that is followed has nothing more, what there is of it is given; if it goes on, it is given once more,
+    as a whole, with the line on which it went on.
+    """
     current: list[str] | None = None  # time, connection, command, and the lines of the argument
-    start, time, skips, at = 1, "", 0, 0
+    start, time, skips, at, told = 1, "", False, 0, False
     for line in lines:
         at += bool(line)
-        if not line:  # a log that is followed has nothing more at the moment
-            if current is not None:
-                yield _whole(current), start
-            current = None
-            continue
-        match = LINE.fullmatch(line)
+        match = LINE.fullmatch(line) if line else None
+        heads = match is None and bool(_STARTED.match(line) or HEADER.match(line))
+        if current is not None and not told and (not line or heads or match is not None):
+            yield _whole(current), start
+            told = True
         if match is not None:
-            if current is not None:
-                yield _whole(current), start
             time = match["time"] or time  # older logs leave out a time that has not changed
             current, start = [time, match["id"], match["command"], match["argument"] or ""], at
-        elif _STARTED.match(line) or HEADER.match(line):
-            if current is not None:
-                yield _whole(current), start
-            current, skips = None, 1
-        elif current is not None:
+            skips = told = False
+        elif heads:
+            current, skips = None, True
+        elif current is not None and line:
+            start, told = at if told else start, False
             current.append(line)
         elif line.strip() and not skips:
             yield line, at
-    if current is not None:
+    if current is not None and not told:
         yield _whole(current), start
 
 
