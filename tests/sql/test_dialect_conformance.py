@@ -64,12 +64,14 @@ CONCAT(s, u, '-'); CHAR_LENGTH(s) > 1; CASE WHEN b THEN d ELSE n END; COALESCE(d
 WIDTH_BUCKET(d, 0, 3, 6); WIDTH_BUCKET(n, -10, 90, 4); WIDTH_BUCKET(d, -2.5, 2.5, 5); WIDTH_BUCKET(m, 0, 12, 3)
 WIDTH_BUCKET(d, 3, 0, 6); WIDTH_BUCKET(n, 90, -10, 4); WIDTH_BUCKET(n, ARRAY[-1, 7, 25]); WIDTH_BUCKET(m, 10, 0, 3)
 FLOOR(d / 500) * 500; CEIL(d / 4); FLOOR(d / 2.5); FLOOR((d - 1) / 0.5); s ~ '^a'; s ~ 'b$'; s ~ '^(a|A)b'; s ~ '[a-c]b'
+d + FLOOR(7::numeric(12, 1)); d + FLOOR((7)::numeric) = 9.5; CEIL(n::numeric + m) * 0.1; FLOOR(-n::numeric) * 0.1 = -2.1
 SPLIT_PART(s, 'b', 1); SPLIT_PART(s, 'a', 2); SPLIT_PART(u, 'a', 3); SPLIT_PART(s, 'ab', 1); s = ANY (ARRAY['a', 'ab'])
 n = ANY (ARRAY[7, 21, -3]); s = ANY ('{a,ab}'); s = ANY ('{a,K}'::text[]); n = ANY ('{7,21}')
 NOT d = ANY (ARRAY[2.5, 0.5])
 CASE WHEN b THEN day ELSE DATE '2000-01-01' END; NULLIF(d, 2.5); NULLIF(m, 0) * 2; COALESCE(s, u, 'x') = 'x'
 """
 SQLITE = """
+ROUND(m - 3) * 0.1; ROUND((m - 3)) * 0.1 = -0.6; ROUND(n, 1) * 0.1 > 2.05; ROUND(n) * 0.1 = 2.1
 n * 0.1; n * 0.1 > 2.05; n * 0.1 = 2.1; n / 2.0; n / 4.0 > 0.5; 7 / 2.0; (n + 0.5) * 2; n - 0.1; 1.5 * m + 0.25
 n / 3.0 * 3 = n; CAST(n AS REAL) / 3; CAST(m AS REAL) * 0.1; CAST(n AS INTEGER) % 7; ROUND(n, -1); ROUND(n) / 4
 ABS(n * 0.5); ABS(m) % 2; UPPER(s); LOWER(s); UPPER(s) = 'AB'; LOWER(s) = 'k'; LOWER(u) LIKE 'A%'; s LIKE 'a%'

@@ -193,7 +193,18 @@ class PostgresTranslator(Translator):
         of = self.must(node.this, Sort.WHOLE, Sort.EXACT, Sort.BINARY)
         if node.args.get("decimals") is not None:
             raise Differs(self.unlike(node))
+        if of is Sort.EXACT and self._is_whole(node.this):  # 7::numeric: DuckDB would make a double of it
+            return self.put(node, exp.Paren(this=node.this.copy()), of)
         return self.put(node, as_double(node.this), Sort.BINARY) if of is Sort.WHOLE else of
+
+    def _is_whole(self, node: exp.Expr) -> bool:
+        """Is it a whole number in DuckDB, whatever it is called there?"""
+        if isinstance(node, exp.Column):
+            return self._column(node) is Sort.WHOLE
+        if isinstance(node, exp.Literal):
+            return not node.is_string and node.name.isdigit()
+        parts = list(node.iter_expressions())
+        return isinstance(node, exp.Paren | exp.Neg | exp.Add | exp.Sub | exp.Mul) and all(map(self._is_whole, parts))
 
     def _abs(self, node: exp.Abs) -> Sort:
         return self.must(node.this, Sort.WHOLE, Sort.EXACT, Sort.BINARY)

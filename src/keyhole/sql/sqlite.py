@@ -117,7 +117,7 @@ class SqliteTranslator(Translator):
         places = node.args.get("decimals")
         if places is not None and whole_said(places) is None:
             raise Differs(": ROUND to a number of places that is no constant is not judged")
-        return self.put(node, exp.Paren(this=node.this.copy()), Sort.BINARY)
+        return self.put(node, as_double(node.this), Sort.BINARY)
 
     def _abs(self, node: exp.Abs) -> Sort:
         return self.must(node.this, Sort.WHOLE, Sort.BINARY)
