@@ -114,3 +114,15 @@ def test_a_group_that_having_hides_does_not_answer_0(tmp_path: Path) -> None:
     told = verdict([(sql, [{"key": {"w": 1}, "values": [0]}])], tmp_path, "min = 5\nmax = 20\nstep = 5")
     assert ("r2", 20) in [(each["record"]["n"], each["value"]) for each in told["exposed"]]
     assert outcome(told, tmp_path) == {Outcome.HOLDS}
+
+
+def test_a_group_that_is_shown_has_somebody(tmp_path: Path) -> None:
+    table = pa.table({"n": ["r0", "r1", "r2"], "w": [1, 1, 3], "x": [1, 3, 0], "ill": ["flu", "cold", "flu"]})
+    pq.write_table(table, tmp_path / "t.parquet")
+    log = ["SELECT w, SUM(x) FROM t WHERE ill <> 'cold' AND w = 3 GROUP BY w"]
+    toml = '[columns]\nid = ["n"]\n[columns.private.x]\nmin = 0\nmax = 3\nstep = 1\n'
+    toml += '[columns.private.ill]\nvalues = ["cold", "flu", "ok"]\n'
+    found = examine(log, data=tmp_path / "t.parquet", config=Config.parse(toml))
+    said = [(f.column, f.value, f.excluded) for f in found]
+    assert sorted(said) == [("ill", None, ("cold",)), ("x", 0, ())]
+    assert outcome(json.loads(dumps(Verdict.of(found).to_json())), tmp_path) == {Outcome.HOLDS}

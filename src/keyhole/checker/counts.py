@@ -108,10 +108,10 @@ class Counts:
         return self.engine.types[name] == INTEGER or said.get("step") is not None
 
     def matching(self, cited: Addend, names: Sequence[str], choices: Sequence[Choice]) -> list[Added]:
-        """Who matches, with which value, where an answer over nobody is NULL; nothing for a count."""
+        """Who matches, with which value, where an answer over nobody is NULL, or not there; nothing for a count."""
         self.engine.fill_singles(self._values(names, [choices[0]]), [0])
         self.engine.pick(-1)
-        if self.engine.answer(cited) is not None:
+        if self.engine.answer(cited) not in (None, NOBODY):
             return []
         return [self.one(replace(cited, answer=None), names, choices)[0]]
 
