@@ -9,11 +9,12 @@ programs   6,000 x 900: the same ends by one HiGHS simplex kept warm from end to
 adult      the UCI Adult table (adult.data in FOLDER), 300 statements over SUM(hours), about one in seven with GROUP BY
            (`--grouped` says otherwise): the audit alone, and with real hours from 1 to 99; once more with HAVING
            COUNT(*) >= 3
+many       the Adult log with a quarter of GROUP BYs, its rows alone: 10,402 rows, and HAVING COUNT(*) >= 3
 huge       120,000 people in 32 GROUP BYs over three of ten columns, HAVING COUNT(*) >= 5: 10^5 atoms, 10^4 rows;
            with as many people of each value, and with few of most, over two or three columns (`--draw`)
 
-CPU seconds of this process, and so are those of `--most`, which ranges of `adult`, `audit` and `huge` may take.
-Ranges of `wide` and `adult` are outer: how many ends a table reaches is printed as it is.
+CPU seconds of this process, and so are those of `--most`, which ranges of `adult`, `audit`, `many` and `huge` may
+take. Ranges of `wide` and `adult` are outer: how many ends a table reaches is printed as it is.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import re
 import sys
 import time
 from fractions import Fraction
@@ -39,9 +41,9 @@ from keyhole.solve.rowspace import RowSpace
 
 Report = dict[str, Any]
 ranges_module = import_module("keyhole.solve.interval.ranges")  # the name of the package is that of its function
-GROUPED = 0.13  # of the statements of adult
+GROUPED, MANY = 0.13, 0.25  # of the statements of adult, and of many
 CLOCK = 10  # seconds of the clock for one of the process, on a busy machine
-NAMES_OF_PARTS = ("small", "audit", "wide", "programs", "adult", "huge")
+NAMES_OF_PARTS = ("small", "audit", "wide", "programs", "adult", "many", "huge")
 DRAWS = ("even", "skewed")
 NAMES = "age workclass fnlwgt education years marital occupation relationship race sex gain loss hours country income"
 
@@ -234,35 +236,49 @@ def grouped(n: int, tables: int, least: int, draw: str = "even", seed: int = 1) 
         public = np.stack([rng.integers(0, levels, n) for levels in even], axis=1)
     else:
         public = np.stack([np.minimum(rng.geometric(3.0 / levels, n), levels) for levels in skewed], axis=1)
-    sums, listed = list[int](), list[list[int]]()
-    values = rng.integers(1, 100, n)
-    labels = []
+    values, cells, listed = rng.integers(1, 100, n), list[np.ndarray[Any, Any]](), list[list[int]]()
     for _ in range(tables):
         width = 3 if draw == "even" else int(rng.integers(2, 4))
-        key = public[:, rng.choice(10, width, replace=False)]
-        _, group, sizes = np.unique(key, axis=0, return_inverse=True, return_counts=True)
-        shown = np.flatnonzero(sizes >= least)
-        listed.append(list(range(len(sums), len(sums) + len(shown))))
-        place = np.full(len(sizes), -1)
-        place[shown] = listed[-1]
-        labels.append(place[group.ravel()])
-        sums += np.bincount(group.ravel(), weights=values)[shown].astype(int).tolist()
-    pattern, of, sizes = np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True, return_counts=True)
-    atom, _ = np.nonzero(pattern >= 0)
-    row = pattern[pattern >= 0]
-    order = np.lexsort((atom, row))
-    start = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(sums)))]).astype(np.int64)
-    said = tuple((Fraction(b), Fraction(b)) for b in sums)
-    records = ((Fraction(1), Fraction(99)),) * len(pattern)
-    P = Polytope(start, atom[order], np.ones(len(atom), dtype=np.int64), said, records, tuple(sizes.tolist()))
-    totals = np.bincount(of.ravel(), weights=values, minlength=len(pattern)).astype(int).tolist()
+        listed.append(shown(public[:, rng.choice(10, width, replace=False)], np.arange(n), least, cells))
+    return summed(cells, values, listed)
+
+
+def shown(
+    key: np.ndarray[Any, Any], people: np.ndarray[Any, Any], least: int, cells: list[np.ndarray[Any, Any]]
+) -> list[int]:
+    """The groups of a table among some people, those of few left out, added to `cells`: their places."""
+    _, group, sizes = np.unique(key[people], axis=0, return_inverse=True, return_counts=True)
+    order, ends = np.argsort(group.ravel(), kind="stable"), np.cumsum(sizes)
+    begin = len(cells)
+    cells += [people[order[e - s : e]] for s, e in zip(sizes.tolist(), ends.tolist(), strict=True) if s >= least]
+    return list(range(begin, len(cells)))
+
+
+def summed(cells: list[np.ndarray[Any, Any]], values: np.ndarray[Any, Any], listed: list[list[int]]) -> RangeProblem:
+    """The sums of values from 1 to 99 over sets of people, as a question about atoms."""
+    marks = np.random.default_rng(0).integers(1, 1 << 62, (len(cells), 2), dtype=np.uint64)
+    seen = np.zeros((len(values), 2), dtype=np.uint64)
+    for people, mark in zip(cells, marks, strict=True):
+        seen[people] += mark
+    _, of, sizes = np.unique(seen, axis=0, return_inverse=True, return_counts=True)
+    totals = np.bincount(of.ravel(), weights=values).astype(int).tolist()
+    rows = [np.unique(of.ravel()[people]) for people in cells]
+    start = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    said = tuple((Fraction(b), Fraction(b)) for b in (int(values[people].sum()) for people in cells))
+    records = ((Fraction(1), Fraction(99)),) * len(sizes)
+    entries = np.ones(int(start[-1]), dtype=np.int64)
+    P = Polytope(start, np.concatenate(rows), entries, said, records, tuple(sizes.tolist()))
     return RangeProblem(P, [Grid(None)] * P.K, tables=listed, truth=[Fraction(t) for t in totals])
 
 
 def huge(scale: float, most: float, draw: str) -> Report:
     """How far a log of many GROUP BYs over many people gets."""
-    problem, stages = grouped(int(120_000 * scale), 32, 5, draw), Stages()
-    P = problem.polytope
+    return far(grouped(int(120_000 * scale), 32, 5, draw), most)
+
+
+def far(problem: RangeProblem, most: float) -> Report:
+    """How far ranges get in so many seconds."""
+    P, stages = problem.polytope, Stages()
     seconds, found = stages.timed(problem, seconds=most)
     return {
         "atoms x rows": f"{P.K} x {P.m}, {len(P.columns)} entries",
@@ -382,16 +398,51 @@ def statements(read: Any, hidden: str, share: float = GROUPED, seed: int = 1) ->
     return list(log)
 
 
-def adult(folder: Path, most: float, hidden: str | None, share: float) -> Report:
-    """A log with GROUP BYs over the Adult table, small cells shown or hidden."""
+def table(folder: Path) -> Any:
+    """The Adult table, with real hours; None where it is not."""
     import pyarrow.csv as pc
 
     path = folder / "adult.data"
     if not path.is_file():
-        return {"skipped": f"no {path}"}
+        return None
     options = pc.ConvertOptions(strings_can_be_null=False)
     read = pc.read_csv(path, pc.ReadOptions(column_names=NAMES.split()), convert_options=options)
-    read = read.set_column(read.column_names.index("hours"), "hours", read["hours"].cast("float64"))
+    return read.set_column(read.column_names.index("hours"), "hours", read["hours"].cast("float64"))
+
+
+def many(folder: Path, most: float, hidden: str | None, share: float) -> Report:
+    """The rows of an Adult log with many GROUP BYs, without an audit around them."""
+    read = table(folder)
+    if read is None:
+        return {"skipped": f"no adult.data in {folder}"}
+    log = statements(read, "", share)
+    people = {name: np.array(read[name].to_pylist()) for name in NAMES.split()}
+    report: Report = {}
+    for hides, least in (("", 1), (" HAVING COUNT(*) >= 3", 3)):
+        if hidden is not None and hides != hidden:
+            continue
+        cells, listed = list[np.ndarray[Any, Any]](), list[list[int]]()
+        for text in log:
+            asked = re.search(r"age BETWEEN (\d+) AND (\d+)(?: AND (\w+) = '(.*)')?", text)
+            inside = np.ones(len(people["age"]), dtype=np.bool_)
+            if asked is not None:
+                inside &= (people["age"] >= int(asked[1])) & (people["age"] <= int(asked[2]))
+                inside &= people[asked[3]] == asked[4] if asked[3] else True
+            group = re.search(r"GROUP BY (.*)", text)
+            keys = group[1].split(", ") if group else []
+            key = np.stack(
+                [np.unique(people[k], return_inverse=True)[1] for k in keys] or [inside.astype(np.int64)], axis=1
+            )
+            listed.append(shown(key, np.flatnonzero(inside), least if group else 1, cells))
+        report[f"{len(log)} statements{hides}"] = far(summed(cells, people["hours"], listed), most)
+    return report
+
+
+def adult(folder: Path, most: float, hidden: str | None, share: float) -> Report:
+    """A log with GROUP BYs over the Adult table, small cells shown or hidden."""
+    read = table(folder)
+    if read is None:
+        return {"skipped": f"no adult.data in {folder}"}
     report: Report = {}
     for hides in ("", " HAVING COUNT(*) >= 3") if hidden is None else (hidden,):
         log = statements(read, hides, share)
@@ -427,13 +478,15 @@ def main() -> None:
     parser.add_argument("--most", type=float, default=600.0, help="seconds of this process for ranges")
     parser.add_argument("--programs", type=float, default=60.0, help="CPU seconds for either method of programs")
     parser.add_argument("--hidden", help="only this HAVING of adult, such as '' or ' HAVING COUNT(*) >= 10'")
-    parser.add_argument("--grouped", type=float, default=GROUPED, help="share of the statements of adult with GROUP BY")
+    parser.add_argument("--grouped", type=float, help="share of the statements of adult and many with GROUP BY")
     parser.add_argument("--draw", choices=DRAWS, help="only this draw of huge")
     given = parser.parse_args()
     for name in NAMES_OF_PARTS:
         if given.only in (None, name):
             if name == "adult":
-                part = adult(given.adult, given.most, given.hidden, given.grouped)
+                part = adult(given.adult, given.most, given.hidden, given.grouped or GROUPED)
+            elif name == "many":
+                part = many(given.adult, given.most, given.hidden, given.grouped or MANY)
             elif name == "huge":
                 draws = DRAWS if given.draw is None else (given.draw,)
                 part = {draw: huge(given.scale, given.most, draw) for draw in draws}
