@@ -75,6 +75,8 @@ def test_ties_show_rows_beyond_the_cut() -> None:
 def test_talk_with_the_server_tells_nothing(dialect: str, sql: str) -> None:
     verdict = audit(sql, "SELECT SUM(pay) FROM staff", dialect=dialect)
     assert (verdict.exit_code, verdict.to_json()["statements"]["judged"]) == (0, 2)
+    alone = audit(sql, dialect=dialect)
+    assert (alone.exit_code, alone.promise) == (3, "none: nothing was judged")
 
 
 @pytest.mark.parametrize(

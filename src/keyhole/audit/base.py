@@ -258,7 +258,7 @@ class Exposure:
     def __post_init__(self) -> None:
         waiting, judged, noisy = {u.number for u in self.unjudged}, 0, {}
         for entry in self.evidence.transcript.entries:
-            judged += entry.number not in waiting
+            judged += entry.number not in waiting and bool(entry.query.terms)  # SELECT 1 asks nothing
             if entry.answer is not None and entry.answer.noise is not None:
                 noisy[entry.number] = entry.answer.noise
         object.__setattr__(self, "noisy", noisy)

@@ -17,7 +17,7 @@ from keyhole.sql.scopes import of_with
 
 
 def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
-    """A statement that reads dimensions and nothing else, or no table (`SELECT 1`), as a public figure; else None.
+    """A statement that reads dimensions and nothing else, or no table (`SELECT 1`, without a term), as a public figure; else None.
 
     Guarantee: each table in it is a declared dimension or a query of WITH over such, and it calls no function that is
     unknown here (it might read something else). Its own text is in `written`, to be run before it counts. Cost: two
@@ -30,9 +30,8 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     <Aggregate.PUBLIC: 'PUBLIC'>
     >>> of_dimensions("SELECT COUNT(*) FROM states JOIN people ON code = state", "duckdb", schema)
     """
-    asked = Query(Aggregate.PUBLIC, (Term(None, weight="COUNT(*)"),))
     if elsewhere(sql, dialect):
-        return Statement(sql, (asked,))
+        return Statement(sql, (Query(Aggregate.PUBLIC, ()),))
     if not any(related.dimension for related in schema.related):
         return None
     try:
@@ -44,6 +43,7 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     tables = [table for table in tree.find_all(exp.Table) if not of_with(table)]
     if not tables or not all(_is_dimension(table, schema) for table in tables):
         return None
+    asked = Query(Aggregate.PUBLIC, (Term(None, weight="COUNT(*)"),))
     carry = Carried(sql) if dialect == Dialect.DUCKDB else in_duckdb(tree, dialect)
     if carry.reason:
         return None
