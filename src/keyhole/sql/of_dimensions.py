@@ -17,7 +17,9 @@ from keyhole.sql.scopes import of_with
 
 
 def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
-    """A statement that reads dimensions and nothing else, or no table (`SELECT 1`, without a term), as a public figure; else None.
+    """A statement that reads dimensions and nothing else, or no table (`SELECT 1`), as a public figure; else None.
+
+    What asks no table has no term: it is judged, and is no all-clear by itself.
 
     Guarantee: each table in it is a declared dimension or a query of WITH over such, and it calls no function that is
     unknown here (it might read something else). Its own text is in `written`, to be run before it counts. Cost: two
