@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import keyhole
 from keyhole.cli import app
 from keyhole.knowledge import Config
 
@@ -79,3 +80,30 @@ def test_the_table_that_has_the_secrets_is_named(tmp_path: Path) -> None:
     again = init(tmp_path, "h", "--force", "--table", "admissions")
     assert "--table" not in again.output
     assert list(Config.load(tmp_path / "k.toml").columns.private) == ["total_cost"]
+
+
+@pytest.mark.parametrize(("column", "role"), [("region", "public"), ("diagnosis", "private"), ("note", "private")])
+def test_a_table_of_people_beside_their_rows_has_facts_if_all_its_columns_sound_public(
+    tmp_path: Path, column: str, role: str
+) -> None:
+    (tmp_path / "h").mkdir()
+    (tmp_path / "h" / "patients.csv").write_text(f"patient_id,{column},age\n1,n,30\n2,n,40\n3,s,50\n4,s,60\n")
+    (tmp_path / "h" / "visits.csv").write_text("visit_id,patient_id,cost\n1,1,10\n2,1,20\n3,2,30\n4,3,40\n5,9,50\n")
+    init(tmp_path, "h", "--table", "visits")
+    assert f'[tables.patients]    # 4 rows\nkeys = ["patient_id"]\n{role} = "all"' in (tmp_path / "k.toml").read_text()
+
+
+def test_records_that_a_dimension_has_no_row_for_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "h").mkdir()
+    (tmp_path / "h" / "patients.csv").write_text("patient_id,region\n1,n\n2,n\n3,s\n4,s\n")
+    (tmp_path / "h" / "visits.csv").write_text(
+        "visit_id,patient_id,cost\n1,1,10\n2,1,20\n3,2,30\n4,3,40\n5,9,50\n6,,1\n"
+    )
+    init(tmp_path, "h", "--table", "visits")
+    asked = ["SELECT region, SUM(cost) FROM visits JOIN patients USING (patient_id) GROUP BY region"]
+    found = keyhole.examine(asked, config=tmp_path / "k.toml")
+    assert [f.value for f in found.exposed] == [40]
+    said = "visits: 2 of 6 rows have no row of patients with their patient_id; a join leaves them out"
+    assert [w["reason"] for w in found.to_json()["warnings"]] == [said]
+    whole = keyhole.examine(["SELECT SUM(cost) FROM visits"], config=tmp_path / "k.toml")
+    assert whole.to_json()["warnings"] == []

@@ -160,12 +160,12 @@ class Examination:
         return gather(transcript, opened.roster, self.knowledge, source=opened.source, progress=progress)
 
     def _strays(self, read: Log) -> list[Unjudged]:
-        """The tables that the log reads and of which some rows belong to nobody, or to people who may be one."""
+        """What a join loses of the tables that the log reads, and people who may be one."""
         source = self.opened.source
         if source is None:
             return []
         asked = " ".join(line.sql for line in read.lines).casefold()
-        names = [r.name for r in source.schema.related if not r.dimension and r.name.casefold() in asked]
+        names = [r.name for r in source.schema.related if r.name.casefold() in asked]
         names.append(source.schema.table)
         return [Unjudged(f"{OF_TABLE}{name}", "", said) for name in names if (said := source.strays(name))]
 

@@ -18,7 +18,7 @@ from keyhole.errors import DataError
 from keyhole.knowledge import Config, FileLayout, PrivateColumn
 from keyhole.schema import Kind, Role, folded
 from keyhole.tables.duckdb.survey import Survey, Surveyed, SurveyedTable
-from keyhole.verbs.roles import Proposed, is_person, propose
+from keyhole.verbs.roles import Proposed, is_person, propose, sounds_public
 
 VALUES = 50  # of a public column that are listed
 BINS = 20
@@ -122,14 +122,16 @@ def _keys(survey: Survey, people: SurveyedTable, roles: Mapping[str, Proposed]) 
 def _joined_on(people: SurveyedTable, table: SurveyedTable, ids: Collection[str]) -> tuple[list[str], bool]:
     """The columns of another table that it is joined on, and whether it has public facts and no rows of people.
 
-    It has rows of people if it has their id or another key of theirs; it has facts if a column of its own
-    is a key, and people share its values.
+    It has rows of people if it has their id or another key of theirs; it has facts if a column of its own is a key, and
+    people share its values. A table of people by its name, one row each, has facts about those who have several rows
+    here, if all its columns sound public.
     """
     own = {folded(c.name): c for c in people.columns}
     shared = [c for c in table.columns if folded(c.name) in own and own[folded(c.name)].kind is c.kind]
     theirs = {folded(name) for name in ids}
     facts = [c for c in shared if c.unique(table.rows) and not own[folded(c.name)].unique(people.rows)]
-    if facts and not any(folded(c.name) in theirs for c in shared):
+    plain = is_person(table.name) and all(sounds_public(c.name) for c in table.columns if c not in facts)
+    if facts and (plain or not any(folded(c.name) in theirs for c in shared)):
         return [facts[0].name], True
     return [c.name for c in shared if folded(c.name) in theirs or own[folded(c.name)].unique(people.rows)], False
 

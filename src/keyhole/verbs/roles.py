@@ -120,6 +120,16 @@ def is_person(name: str) -> bool:
     return any(word in _set(PERSON) or word.removesuffix("s") in _set(PERSON) for word in words_of(name))
 
 
+def sounds_public(name: str) -> bool:
+    """Does a column's name speak of something that anybody may know, and of nothing else?
+
+    >>> sounds_public("region"), sounds_public("test_date"), sounds_public("note")
+    (True, False, False)
+    """
+    said = {stem for word in words_of(name) for stem in (word, word.removesuffix("s"))}
+    return bool(said & _set(PUBLIC)) and not said & _set(PRIVATE + HIDDEN)
+
+
 def _role(column: Surveyed, rows: int) -> Proposed:
     words = words_of(column.name)
     for role, known, why in (

@@ -99,14 +99,17 @@ class DuckDBSource(DuckDBRoster):
         return self._keys(self.connection, "everything", statement, statement.where, private=True)
 
     def strays(self, table: str) -> str:
-        """How many rows of a table of people's rows belong to nobody, in words; of the people, which ids are alike."""
-        from keyhole.tables.duckdb.strays import alike_ids, strays
+        """How many rows of a table belong to nobody, in words; of a dimension, how many records it has no row for; of
+        the people, which ids are alike."""
+        from keyhole.tables.duckdb.strays import alike_ids, strays, unmatched
 
         if table == self.schema.table:
             return alike_ids(self.connection, "everything", self.schema)
         related = self.schema.table_named(table)
-        if related is None or related.dimension:
+        if related is None:
             return ""
+        if related.dimension:
+            return unmatched(self.connection, "everything", self.schema, related)
         return strays(self.connection, "everything", self.schema, related)
 
     def values(self, column: str) -> PrivateValues:

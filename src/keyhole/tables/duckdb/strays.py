@@ -38,6 +38,17 @@ def strays(con: duckdb.DuckDBPyConnection, people: str, schema: Schema, related:
     return f"{said} (such as {literal(example)})" if public and example is not None else said
 
 
+def unmatched(con: duckdb.DuckDBPyConnection, people: str, schema: Schema, related: Related) -> str:
+    """How many records have a key that a dimension lacks: a join leaves them out. Cost: a look-up a record."""
+    lost = " OR ".join(f"NOT {_matches(other, own, held_as(related.name))}" for own, other in related.keys)
+    found = first(con, f"SELECT count(*), count(*) FILTER (WHERE {lost}) FROM {people} r")
+    if not found or not found[1]:
+        return ""
+    named = " and ".join(dict.fromkeys(other for _, other in related.keys))
+    lacking = f"{found[1]:,} of {found[0]:,} rows have no row of {related.name} with their {named}"
+    return f"{schema.table}: {lacking}; a join leaves them out"
+
+
 def alike_ids(con: duckdb.DuckDBPyConnection, people: str, schema: Schema) -> str:
     """Which ids differ only by capitals or blanks, for the custodian; empty if none. Cost: one look at each record."""
     ids = list(schema.of_role(Role.ID))
