@@ -2,7 +2,7 @@
 
 For each corpus of statements: how many are judged (their answer entered a sound rule), read and not judged, refused,
 and the reasons. The corpora in benchmarks/corpora are audited over seeded tables; those of a folder of shared data
-(--shared, or KEYHOLE_SHARED) over its tables. A corpus that is not there is said to be missing.
+(--shared, or KEYHOLE_DATA) over its tables. A corpus that is not there is said to be missing.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def ours() -> Iterator[Corpus]:
 def shared(folder: Path | None) -> Iterator[Corpus | str]:
     """The corpora of the shared folder, or the names of those that are not there."""
     if folder is None or not folder.is_dir():
-        yield "shared data: no such folder; name it with --shared or KEYHOLE_SHARED"
+        yield "shared data: no such folder; name it with --shared or KEYHOLE_DATA"
         return
     asked = folder / "adult" / "adult_statements.sql"
     data = folder / "adult" / "adult.data"
@@ -177,10 +177,10 @@ def main(argv: list[str] | None = None) -> int:
     """Print the scoreboard."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="only corpora whose name has one of these words")
-    parser.add_argument("--shared", type=Path, help="folder of shared data (default: KEYHOLE_SHARED)")
+    parser.add_argument("--shared", type=Path, help="folder of shared data (default: KEYHOLE_DATA)")
     parser.add_argument("--why", action="store_true", help="list the reasons, most frequent first")
     args = parser.parse_args(argv)
-    folder = args.shared or (Path(os.environ["KEYHOLE_SHARED"]) if "KEYHOLE_SHARED" in os.environ else None)
+    folder = args.shared or (Path(os.environ["KEYHOLE_DATA"]) if "KEYHOLE_DATA" in os.environ else None)
     found = []
     for corpus in (*ours(), *shared(folder)):
         if isinstance(corpus, str):

@@ -39,7 +39,7 @@ def test_where_the_engine_runs_here_nine_of_ten_are_judged() -> None:
 def test_shared_data_that_is_not_there_is_said(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("KEYHOLE_SHARED", raising=False)
+    monkeypatch.delenv("KEYHOLE_DATA", raising=False)
     assert [isinstance(each, Corpus) for each in shared(None)] == [False]
     assert main(["no such corpus"]) == 0
     assert "--shared" in capsys.readouterr().err
