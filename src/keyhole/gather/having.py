@@ -7,14 +7,14 @@ of them held; all of them failed), or by one of several, and nobody says which: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
 from keyhole.forms import private_leaves
 from keyhole.meaning import on_nobody, passed
 from keyhole.predicate import conjunction
-from keyhole.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold
+from keyhole.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold, questions
 from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import Answer
 
@@ -42,12 +42,13 @@ def told(statement: Statement, shown: Sequence[GroupKey], roster: Roster, source
     kept: list[GroupKey] = []
     said: list[tuple[Query, Answer | None]] = []
     reasons: list[str] = []
+    figures = {} if private_keys else _figures(statement, every, roster, secret)
     for key in every:
         test = _whole(statement, key, secret)
-        here = named(key) in listed if source is None else passed(test, _answered_by(source)) is True
+        here = named(key) in listed if source is None else passed(test, _answered_by(source, figures)) is True
         if here:
             kept.append(key)
-        found = _news(_reduced(test, lambda q: _public(q, roster, secret)), held=here, secret=secret)
+        found = _news(_reduced(test, lambda q: _public(q, roster, secret, figures)), held=here, secret=secret)
         if found is None:
             reasons.append(OPEN)
         else:
@@ -55,8 +56,24 @@ def told(statement: Statement, shown: Sequence[GroupKey], roster: Roster, source
     return Told(tuple(kept), tuple(said), reasons[0] if reasons else "")
 
 
-def _answered_by(source: Source) -> Callable[[Query], bool]:
-    return lambda query: source.evaluate(query) is True
+def _figures(
+    statement: Statement, every: Sequence[GroupKey], roster: Roster, secret: frozenset[str]
+) -> dict[Query, bool]:
+    """Which public questions of which groups pass: asked of all groups at once, since there may be thousands."""
+    asked = [(at, q) for at, q in enumerate(statement.tested) if not informative(q, secret)]
+    if not asked or len(every) < 2:
+        return {}
+    told = {named(key): values for key, values in roster.figures(statement, [q for _, q in asked])}
+    found = {}
+    for key in every:
+        mine = [q for test in statement.tests(key) for q in questions(test)]
+        for (at, _), value in zip(asked, told.get(named(key), ()), strict=False):
+            found[mine[at]] = value is True
+    return found
+
+
+def _answered_by(source: Source, figures: Mapping[Query, bool]) -> Callable[[Query], bool]:
+    return lambda query: figures[query] if query in figures else source.evaluate(query) is True
 
 
 def named(key: GroupKey) -> tuple[tuple[str, str], ...]:
@@ -81,8 +98,10 @@ def _whole(statement: Statement, key: GroupKey, secret: frozenset[str]) -> Test:
     return AllOf((*tests, somebody))
 
 
-def _public(query: Query, roster: Roster, secret: frozenset[str]) -> bool | None:
+def _public(query: Query, roster: Roster, secret: frozenset[str], figures: Mapping[Query, bool]) -> bool | None:
     """Does a question pass, if that is public; else None. One that only an engine could compute is taken as private."""
+    if query in figures:
+        return figures[query]
     if not informative(query, secret):
         return roster.figure(query) is True
     if _always(query):

@@ -181,6 +181,11 @@ class Roster(Protocol):
     def figure(self, query: Query) -> Decimal | bool | None:
         """The answer of a query that looks at public things only, computed by the engine."""
 
+    def figures(
+        self, statement: Statement, queries: Sequence[Query]
+    ) -> list[tuple[GroupKey, list[Decimal | bool | None]]]:
+        """The answers of such queries for each group of a statement with public keys, in one go."""
+
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record (its row number where no id is declared)."""
 

@@ -167,6 +167,26 @@ class DuckDBRoster:
         """The answer of a query that looks at public things only: its rendering, run over `people`."""
         return number(self._con, query, "people")
 
+    def figures(
+        self, statement: Statement, queries: Sequence[Query]
+    ) -> list[tuple[GroupKey, list[Decimal | bool | None]]]:
+        """Public questions for each group of a statement, by one look at the table for each of its grouping sets."""
+        public = to_sql(conjunction(*(p for p in _conjuncts(statement.where) if not self._private(p))))
+        items = [query.canonical() for query in queries]
+        found: list[tuple[GroupKey, list[Decimal | bool | None]]] = []
+        for chosen in statement.sets:
+            keys = [statement.keys[i] for i in chosen]
+            listed = _spelled(self._con, "people", [k.sql for k in keys]) if keys else []
+            places = ", ".join(str(i + 1) for i in range(len(keys)))
+            text = f"SELECT {', '.join((*listed, *items))} FROM people WHERE {public}"
+            rows = self._con.execute(f"{text} GROUP BY {places}" if keys else text).fetchall()
+            names = [k.name for k in keys]
+            found.extend(
+                ({k: plain_value(v) for k, v in zip(names, row, strict=False)}, [_number(v) for v in row[len(keys) :]])
+                for row in rows
+            )
+        return found
+
     def labels(self, rows: Rows) -> list[dict[str, Scalar | None]]:
         """The id of each record, or its row number from 1 where no id is declared."""
         names = [c.name for c in self.schema.of_role(Role.ID)]
@@ -321,7 +341,10 @@ def scalar(con: duckdb.DuckDBPyConnection, text: str) -> Any:
 
 def number(con: duckdb.DuckDBPyConnection, query: Query, table: str) -> Decimal | bool | None:
     """What the engine answers to the rendering of a query; what is not finite is None."""
-    value = scalar(con, f"SELECT {query.canonical()} FROM {table}")
+    return _number(scalar(con, f"SELECT {query.canonical()} FROM {table}"))
+
+
+def _number(value: Any) -> Decimal | bool | None:
     if value is None or isinstance(value, bool):
         return value
     found = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
