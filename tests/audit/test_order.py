@@ -224,7 +224,7 @@ def test_what_sums_told_narrows_the_largest(staff: Path) -> None:
     log = "SELECT SUM(pay) FROM t; SELECT SUM(pay) FROM t WHERE name <> 'b'; SELECT MAX(pay) FROM t WHERE dept = 'y'"
     found = told(log, staff)
     assert [(f.who, f.value) for f in found.exposure] == [("b", Decimal(21)), ("c", Decimal(30))]
-    assert not found.exposure.complete
+    assert found.exposure.complete  # the others may be exchanged
 
 
 def test_a_compared_statistic_of_one_person_is_a_range(staff: Path) -> None:
