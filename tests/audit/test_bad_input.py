@@ -38,6 +38,8 @@ def test_categories_are_declared_on_the_command_line() -> None:
     ("private", "meant"),
     [
         ("pay:0-100", "pay:0..100"),
+        ("pay=0..100", "pay:0..100"),
+        ("pay=0..:5", "pay:0..:5"),
         ("pay:-5-5", "pay:-5..5"),
         ("pay:0,100:5", "pay:0..100:5"),
         ("pay:0:100", "pay:0..100"),
@@ -105,3 +107,24 @@ def test_the_median_of_two_decimals_is_cut() -> None:
 def test_people_alone_cannot_be_asked_for_answers() -> None:
     with pytest.raises(ConfigError, match=r"'pay' to be private; it has name.*needs a log with answers"):
         keyhole.examine(["SELECT SUM(pay) FROM t"], data=pa.table({"name": ["ann", "bob"]}), private="pay", id="name")
+
+
+def test_facts_are_counted_from_one_and_named_with_what_they_cross() -> None:
+    fact = "[[facts]]\nwhere = \"name = 'a'\"\n"
+    with pytest.raises(ConfigError, match="fact 1: min = 5 is above max = 3"):
+        told([SUM], "pay", facts=f"{fact}min = 5\nmax = 3")
+    with pytest.raises(ConfigError, match="fact 2, min: write a number"):
+        told([SUM], "pay", facts=f"{fact}min = 5\n{fact}min = 'x'")
+    for end, crossed in (("min = 200", "max 100"), ("max = -5", "min 0"), ("equals = 101", "max 100")):
+        found = told([(SUM, 101)], "pay:0..100", NAMES, f"{fact}{end}")
+        assert [c.reason for c in found.contradictions] == [
+            f"what is known leaves somebody no pay: fact 1, the declared {crossed}"
+        ]
+
+
+def test_a_grid_is_called_declared_only_where_it_is() -> None:
+    ward = pa.table({"name": ["a", "b"], "age": [30, 41]})
+    log = [("SELECT SUM(age) FROM t WHERE ill = 'flu'", 7)]
+    for private, grid in (("ill", ""), ("ill=flu,cold", " on the declared grid")):
+        found = told(log, private, ward)
+        assert [c.reason for c in found.contradictions] == [f"Q1 cannot be true: no table{grid} gives it"]

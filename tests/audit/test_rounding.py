@@ -187,3 +187,17 @@ def test_rounded_claims_hold_in_every_table(tmp_path: Path) -> None:
             assert f.status is not Status.EXPOSED or left == {int(f.value)}, (seed, log, f)  # type: ignore[arg-type]
             exposed += f.status is Status.EXPOSED
     assert exposed > 3
+
+
+def test_a_proof_names_the_ends_that_the_table_shows(tmp_path: Path) -> None:
+    """A number a little below 70.125 may be printed as 70.13: the end is rounded outwards, here and there."""
+    people = tmp_path / "t.csv"
+    people.write_text("name,pay\nann,70.13\nbob,60\n", encoding="utf-8")
+    log = ["SELECT ROUND(AVG(pay), 2) FROM t WHERE name = 'ann'"]
+    verdict = keyhole.examine(log, data=people, id="name", private="pay:0..100")
+    (found,) = verdict
+    assert (found.lo, found.hi) == (Decimal("70.124999999999"), Decimal("70.135000000001"))
+    text = " ".join(verdict.text().split())
+    assert "ann's pay is at least 70.124999999999." in text
+    assert "ann's pay is at most 70.135000000001." in text
+    assert text.count("lies in [70.124999999999, 70.135000000001]") == 3

@@ -288,19 +288,22 @@ class Exchange:
         """Are the answers of the log those of the data?"""
         if len(self.sums.entries) > MOST_QUERIES:
             return False
-        return all(e.answer is not None and self._true(e.query, e.answer) for e in self.sums.entries)
+        source = self.source
+        assert source is not None
+        return all(e.answer is not None and answers_truly(source, e.query, e.answer) for e in self.sums.entries)
 
-    def _true(self, query: Query, answer: Answer) -> bool:
-        assert self.source is not None
-        value = self.source.evaluate(replace(query, test=None, digits=None))
-        if value is None or answer.null:
-            return value is None and answer.null
-        told = finish(Fraction(value), Fraction(0), query)
-        if isinstance(answer.value, bool):
-            return told.value == answer.value
-        dust = abs(Fraction(value)) / 10**9
-        low = answer.lo is None or answer.lo <= Fraction(value) + dust
-        return low and (answer.hi is None or answer.hi >= Fraction(value) - dust)
+
+def answers_truly(source: Source, query: Query, answer: Answer) -> bool:
+    """Is an answer that of the data, up to floating point?"""
+    value = source.evaluate(replace(query, test=None, digits=None))
+    if value is None or answer.null:
+        return value is None and answer.null
+    told = finish(Fraction(value), Fraction(0), query)
+    if isinstance(answer.value, bool):
+        return told.value == answer.value
+    dust = abs(Fraction(value)) / 10**9
+    low = answer.lo is None or answer.lo <= Fraction(value) + dust
+    return low and (answer.hi is None or answer.hi >= Fraction(value) - dust)
 
 
 def _pattern(at: NDArray[np.int64]) -> tuple[int, ...]:

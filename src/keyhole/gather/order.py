@@ -70,7 +70,12 @@ def _on_grid(value: Fraction, prior: Prior) -> Fraction:
 def _shown(query: Query, answer: Answer, kind: Kind, prior: Prior) -> Ends:
     """The same of the number that is shown."""
     if query.test is not None:
-        said = interval(query, answer, Fraction(0))
+        factor = abs(query.terms[0].factor)
+        whole = kind is Kind.INTEGER and query.aggregate not in CUT and factor.denominator == 1
+        said = interval(query, answer, Fraction(0), sure=whole)
+        if whole and said.compared is not None:  # MAX(pay) > 70 is 71 at least
+            end = said.compared.end(factor)[0]
+            return _wider(end if said.compared.above else None, None if said.compared.above else end, Fraction(0))
         slip = (
             Fraction(1)
             if query.aggregate in CUT and kind is Kind.DECIMAL

@@ -17,6 +17,9 @@ _SPACED = re.compile(
     rf"^(?P<name>.+?):\s*(?P<lo>{_NUMBER})(?:\s*:\s*|\s+(?:to|bis|and)\s+)(?P<hi>{_NUMBER})(?P<step>:[\d.]+)?$",
     re.DOTALL,
 )
+_EQUALS = re.compile(
+    rf"^(?P<name>[^:=]+)=\s*(?P<lo>{_NUMBER})?\s*\.\.\s*(?P<hi>{_NUMBER})?(?P<step>:[\d.]+)?$", re.DOTALL
+)
 _LISTED = re.compile(r"^(?P<name>[^:=]+):(?P<values>[^:=.,]+(?:,[^:=.,]+)+)$", re.DOTALL)
 _PRIVATE = re.compile(r"^(?P<name>.+?)(?::(?P<lo>[^:]*)\.\.(?P<hi>[^:]*?)(?::(?P<step>[^:]+))?)?$", re.DOTALL)
 
@@ -31,8 +34,8 @@ def parse_private(text: str) -> tuple[str, PrivateColumn]:
     >>> parse_private("salary:0..")[1].max is None, parse_private("debt:-50..-1")[1].max
     (True, Decimal('-1'))
     """
-    if dashed := _DASHED.match(text) or _SPACED.match(text):
-        meant = f"{dashed['name']}:{dashed['lo']}..{dashed['hi']}{dashed['step'] or ''}"
+    if dashed := _DASHED.match(text) or _SPACED.match(text) or _EQUALS.match(text):
+        meant = f"{dashed['name']}:{dashed['lo'] or ''}..{dashed['hi'] or ''}{dashed['step'] or ''}"
         raise ConfigError(f"--private {text!r}: write {meant} for a range")
     if listing := _LISTED.match(text):
         raise ConfigError(f"--private {text!r}: write {listing['name']}={listing['values']} for categories")

@@ -116,4 +116,11 @@ def as_number(value: Any) -> Decimal | None:
 
 
 def _at(place: tuple[str, ...]) -> str:
+    """The place of a setting, as it is called elsewhere: facts are counted from 1.
+
+    >>> _at(("columns", "id")), _at(("facts", "0")), _at(("facts", "1", "min"))
+    ('columns.id', 'fact 1', 'fact 2, min')
+    """
+    if len(place) > 1 and place[0] == "facts":
+        return ", ".join((f"fact {int(place[1]) + 1}", *place[2:]))
     return ".".join(place) or "the file"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
+from keyhole.audit.width import written
 from keyhole.report.digits import digits
 from keyhole.report.plain import Cited
 from keyhole.transcript import simplest_decimal
@@ -29,15 +30,11 @@ def as_given(cited: Cited) -> str:
     if answer is not None and isinstance(answer.value, Decimal) and answer.noise is not None and answer.noise.bounded:
         scale = answer.noise.scale
         return f"{cited.name} = {digits(answer.value)} ± {digits(simplest_decimal(scale, scale))}"
-    low, high = (_end(end, infinite) for end, infinite in zip(ends, ("-∞", "∞"), strict=True))
-    return f"{cited.name} lies in [{low}, {high}]"
+    low, high = written(*(None if end is None else Fraction(end) for end in ends))
+    return f"{cited.name} lies in [{'-∞' if low is None else digits(low)}, {'∞' if high is None else digits(high)}]"
 
 
 def _dust(ends: Sequence[str | None]) -> bool:
     """Are they apart by the radius of floating-point sums only?"""
     low, high = (None if end is None else Fraction(end) for end in ends)
     return low is not None and high is not None and high - low <= max(abs(low), abs(high)) / 10**9
-
-
-def _end(text: str | None, infinite: str) -> str:
-    return infinite if text is None else digits(simplest_decimal(Fraction(text), Fraction(text)))

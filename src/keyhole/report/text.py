@@ -10,6 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from keyhole.audit.base import name_of, query_order
+from keyhole.audit.width import written
 from keyhole.knowledge import Prior
 from keyhole.report.added_up import added_up
 from keyhole.report.as_given import as_given
@@ -90,7 +91,16 @@ def range_sentence(end: EndArgument, case: Case, who: str) -> str:
     clauses = [*([] if plain else [said]), *blurred, *(_bound_clause(each, who) for each in end.bounds)]
     word = "at most" if end.side == "hi" else "at least"
     whose = f"{case.who}'s {case.column}{case.place}" if who == case.named else f"{case.column} of {who}"
-    return f"{'; '.join(clauses)}; so {whose} is {word} {_number(end.end)}."
+    return f"{'; '.join(clauses)}; so {whose} is {word} {_shown_end(end, case)}."
+
+
+def _shown_end(end: EndArgument, case: Case) -> str:
+    """The end as it stands in the table, where it is that one up to dust; else rounded outwards, as those are."""
+    low, high = written(end.end, end.end)
+    own, outwards = (case.hi, high) if end.side == "hi" else (case.lo, low)
+    assert outwards is not None
+    near = isinstance(own, int | Decimal) and abs(Fraction(own) - end.end) <= max(Fraction(1), abs(end.end)) / 10**9
+    return digits(own if near else outwards)
 
 
 def _named(number: str) -> str:

@@ -26,10 +26,11 @@ from keyhole.audit.rules.order_cases import components
 from keyhole.audit.width import Within
 from keyhole.cells import Cell
 from keyhole.evidence import Contradiction, System
+from keyhole.knowledge import Prior
 from keyhole.solve.cases import TooManyCases
 from keyhole.solve.tables import Alike, Condition, OptionsLeft, possible
 
-IN_EVERY_TABLE = "in every table on the declared grid that gives these answers it is so"
+IN_EVERY_TABLE = "in every table{grid} that gives these answers it is so"
 LISTED = 12  # values that are listed one by one
 UNSURE = "some answer is rounded, a quotient known as far as printed, or compared where floating point decides"
 
@@ -46,12 +47,18 @@ def integer(within: Within | None = None) -> Rule:
             model = option_model(system, known)
         except TooLarge as large:
             known.limits.add(number)
-            known.split[number] = f"the tables on the declared grid are too many to look at ({large})"
+            known.split[number] = f"the tables{_grid(known, system)} are too many to look at ({large})"
             return
         if model is not None:
             yield from _Decided(model, known, number, within).claims()
 
     return rule
+
+
+def _grid(known: Known, system: System) -> str:
+    """Which tables are looked at, where something is declared of their values."""
+    declared = any(known.evidence.prior(name) != Prior() for name in system.columns)
+    return " on the declared grid" if declared else ""
 
 
 @dataclass(slots=True)
@@ -83,13 +90,17 @@ class _Decided:
                 used = part if all(each.all() for each in found.options) else self._used(kinds, part, found)
             except TooManyCases:
                 self.known.limits.add(self.number)
-                missing = "the tables on the declared grid are too many to look at"
+                missing = f"the tables{self._grid} are too many to look at"
                 continue
             self.known.put_in.update(self._names(part))
             yield from self._narrowed(kinds, found, self._proof(used), tight=same and not self.model.missing)
         self.known.split[self.number] = missing
         if not missing:
             yield ShownOpen(self.number)
+
+    @property
+    def _grid(self) -> str:
+        return _grid(self.known, self.known.evidence.systems[self.number])
 
     def _search(self, kinds: Sequence[int], part: Sequence[int], *, strict: bool = False) -> OptionsLeft:
         """The tables of one component: the totals that its answers look at, with constants from everybody else."""
@@ -125,7 +136,9 @@ class _Decided:
         plain = all(self.model.tests[i].additive for i in part)
         facts = (f"fact {n}" for n in self.model.facts)
         weights = dict.fromkeys((*self._names(part), *facts), Fraction(1))
-        return Proof(self.number, weights, rule=IN_EVERY_TABLE, tables="sums" if plain else "other")
+        return Proof(
+            self.number, weights, rule=IN_EVERY_TABLE.format(grid=self._grid), tables="sums" if plain else "other"
+        )
 
     def _clash(self, kinds: Sequence[int], part: Sequence[int]) -> Iterator[Contradiction]:
         """That no table gives these answers, where nothing was said of them yet; none of them can be left out."""
@@ -140,9 +153,7 @@ class _Decided:
         names = (*self._names(kept), *(f"fact {n}" for n in self.model.facts))
         listed = ", ".join(name if name.startswith("fact") else "Q" + name for name in names)
         told = "cannot be true" if len(names) == 1 else "cannot all be true"
-        yield Contradiction(
-            names, f"{listed} {told}: no table on the declared grid gives {'it' if len(names) == 1 else 'them'}"
-        )
+        yield Contradiction(names, f"{listed} {told}: no table{self._grid} gives {'it' if len(names) == 1 else 'them'}")
 
     def _refuted(self, kinds: Sequence[int], part: Sequence[int]) -> bool:
         """Does no table give some of the answers? Not said where there are too many."""

@@ -47,7 +47,7 @@ def interval(within: Within | None = None, seconds: float | None = SECONDS) -> R
         made = bounded(system, known.evidence, known.grids(system), told)
         if made is None:
             return
-        impossible = [*_no_value(made), *off_grid(made)]
+        impossible = [*_no_value(made, known), *off_grid(made)]
         if not impossible:
             made = made.with_truth(known.truth(system))
             if system.order:
@@ -71,7 +71,7 @@ def _same(one: Mapping[int, Learned], two: Mapping[int, Learned]) -> bool:
     return one.keys() == two.keys() and all((one[u].lo, one[u].hi) == (two[u].lo, two[u].hi) for u in one)
 
 
-def _no_value(made: BoundedSystem) -> Iterator[Contradiction]:
+def _no_value(made: BoundedSystem, known: Known) -> Iterator[Contradiction]:
     """What is known of one person leaves no value."""
     records = made.question.polytope.records
     seen = {id(pair): j for j, pair in reversed(list(enumerate(records)))}  # the first column of each pair of ends
@@ -83,10 +83,19 @@ def _no_value(made: BoundedSystem) -> Iterator[Contradiction]:
             said = made.learned.get(made.unknowns[j])
             found |= set() if said is None else said.why[3].weights.keys()
             names = tuple(sorted(found, key=query_order))
-            listed = ", ".join(n if n.startswith("fact") else f"Q{n}" for n in names)
+            listed = ", ".join([*(n if n.startswith("fact") else f"Q{n}" for n in names), *_crossed(made, j, known)])
             reason = f"what is known leaves somebody no {made.column(j)}: {listed}"
             yield Contradiction(names, reason, reducible=said is not None)
             return
+
+
+def _crossed(made: BoundedSystem, j: int, known: Known) -> Iterator[str]:
+    """The end that was declared and that something else is beyond."""
+    prior, (lo, hi) = known.evidence.prior(made.column(j)), made.question.polytope.records[j]
+    if prior.hi is not None and hi == prior.hi:
+        yield f"the declared max {prior.hi}"
+    if prior.lo is not None and lo == prior.lo:
+        yield f"the declared min {prior.lo}"
 
 
 def _claims(number: int, known: Known, searched: Searched) -> Iterator[Claim | Contradiction]:
