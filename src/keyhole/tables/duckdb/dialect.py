@@ -15,14 +15,17 @@ from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
+import duckdb
+
 from keyhole.errors import DataError
-from keyhole.predicate import literal
+from keyhole.predicate import literal, quote_name
 from keyhole.schema import folded
 
 SEPARATORS = ("\t", ";", "|", ",")
 QUOTES = (('"', '"'), ('"', "\\"), ("'", "'"))  # and what is put before a quote inside quotes
 SAMPLE = 1 << 16  # characters
 ROWS = 200
+TRUTHS = ("true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")  # what engines take for truth values
 TIMES = "timestampformat='%Y-%m-%d %H:%M:%S'"
 DATES = "dateformat='%Y-%m-%d'"  # other forms stay text: whether 03/04 is in March or in April is not guessed
 
@@ -105,7 +108,48 @@ def csv_reader(path: Path) -> str:
     separation = Separation.of(path)
     check_header(path, separation)
     times = f", {TIMES}" if _other_times(path, separation) else ""
-    return f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES}{times})"
+    reader = f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES}{times})"
+    return with_texts(reader, words_like_truths(path, separation))
+
+
+def with_texts(reader: str, names: Iterable[str]) -> str:
+    """A `read_csv` that reads these columns as they are written, besides those it reads so already.
+
+    >>> with_texts(with_texts("read_csv('t.csv')", ["sex"]), ["sex", "zip"])
+    "read_csv('t.csv', types={'sex': 'VARCHAR', 'zip': 'VARCHAR'})"
+    """
+    told = [each for name in names if (each := f"{literal(name)}: 'VARCHAR'") not in reader]
+    if not told:
+        return reader
+    before = f"{reader[:-2]}, " if reader.endswith("})") else f"{reader[:-1]}, types={{"
+    return f"{before}{', '.join(told)}}})"
+
+
+def words_like_truths(path: Path, separation: Separation) -> list[str]:
+    """The columns that the engine would take for truth values though not all are true or false: a sex F, a yes or no.
+
+    Whoever asked about them wrote the words. Cost: the file is read once if its first rows have such a column.
+    """
+    rows = first_rows(path, separation)[1:]
+    origin = f"read_csv({literal(str(path))}, header=true, all_varchar=true, {separation.options})"
+    width = max(map(len, rows), default=0)
+    maybe = [k for k in range(width) if all(len(row) <= k or row[k].lower() in ("", *TRUTHS) for row in rows)]
+    if not maybe:
+        return []
+    try:
+        con = duckdb.connect(":memory:")
+        there = [str(row[0]) for row in con.execute(f"SELECT column_name FROM (DESCRIBE FROM {origin})").fetchall()]
+        names = [there[k] for k in maybe if k < len(there)]
+        tests = [_only(name, TRUTHS) + " AND NOT " + _only(name, TRUTHS[:2]) for name in names]
+        found = con.execute(f"SELECT {', '.join(tests)} FROM {origin}").fetchall()[0]
+    except duckdb.Error:
+        return []  # what is wrong with the file is said where it is loaded
+    return [name for name, text in zip(names, found, strict=True) if text]
+
+
+def _only(column: str, words: Sequence[str]) -> str:
+    """Is every value one of these words?"""
+    return f"bool_and(lower({quote_name(column)}) IN ({', '.join(map(literal, words))}))"
 
 
 def _other_times(path: Path, separation: Separation) -> bool:

@@ -10,7 +10,7 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.predicate import literal, quote_name
-from keyhole.tables.duckdb.dialect import Separation, uneven
+from keyhole.tables.duckdb.dialect import Separation, uneven, with_texts
 from keyhole.tables.duckdb.prepare import cannot_attach
 from keyhole.tables.duckdb.related import Origin, chosen, folder, reader_of
 
@@ -106,8 +106,7 @@ def origin_as(con: Connection, data: object, origin: str, asked: str | None, kin
     if not kinds:
         return origin
     if origin.startswith("read_csv("):
-        forced = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in kinds)
-        return f"{origin[:-1]}, types={{{forced}}})"
+        return with_texts(origin, kinds)
     if origin.startswith("read_json("):
         try:
             rows = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {origin})").fetchall()
