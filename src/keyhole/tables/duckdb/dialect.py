@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 import duckdb
 
@@ -28,6 +28,15 @@ ROWS = 200
 TRUTHS = ("true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")  # what engines take for truth values
 TIMES = "timestampformat='%Y-%m-%d %H:%M:%S'"
 DATES = "dateformat='%Y-%m-%d'"  # other forms stay text: whether 03/04 is in March or in April is not guessed
+
+
+class CsvWords(TypedDict):
+    """What Python's reader of text files is told."""
+
+    delimiter: str
+    quotechar: str
+    doublequote: bool
+    escapechar: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +92,22 @@ class Separation:
 
     def rows(self, lines: list[str]) -> Iterator[list[str]]:
         """The first rows of these lines; empty ones are left out."""
-        double = self.escape == self.quote
-        reader = csv.reader(
-            lines,
-            delimiter=self.delimiter,
-            quotechar=self.quote,
-            doublequote=double,
-            escapechar=None if double else "\\",
-        )
+        reader = csv.reader(lines, **self.words)
         try:
             yield from (row for row in islice(reader, ROWS) if row)
         except csv.Error:
             return
+
+    @property
+    def words(self) -> CsvWords:
+        """The same in the words of Python's reader."""
+        double = self.escape == self.quote
+        return {
+            "delimiter": self.delimiter,
+            "quotechar": self.quote,
+            "doublequote": double,
+            "escapechar": None if double else "\\",
+        }
 
     @property
     def options(self) -> str:
@@ -107,6 +120,7 @@ def csv_reader(path: Path) -> str:
     """What the engine selects from, for a file in UTF-8 with a header; columns with one name are refused."""
     separation = Separation.of(path)
     check_header(path, separation)
+    check_escapes(path, separation)
     times = f", {TIMES}" if _other_times(path, separation) else ""
     reader = f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES}{times})"
     return with_texts(reader, words_like_truths(path, separation))
@@ -169,6 +183,24 @@ def check_header(path: Path, separation: Separation) -> None:
             )
 
 
+def check_escapes(path: Path, separation: Separation) -> None:
+    """Where a backslash is put before quotes, refuse any other use of it: what it says there differs from tool to tool.
+
+    The engine drops a backslash inside quotes and keeps it outside of them. Cost: such files are read once more.
+    """
+    if separation.escape != "\\":
+        return
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    sign = re.escape(separation.delimiter)
+    quoted = re.compile(rf'((?:\A|(?<=[{sign}\r\n]))")((?:[^"\\]|\\["\\])*)(?=")')
+    rest = quoted.sub(lambda found: found[1] + "\n" * found[2].count("\n"), text)
+    if (at := rest.find("\\")) >= 0:
+        raise DataError.of_file(
+            f'{path.name}, line {rest.count(chr(10), 0, at) + 1}: a backslash that is no part of \\" inside quotes: '
+            'whether it belongs to the value is not said; write quotes inside quotes twice ("") and save the file anew'
+        )
+
+
 def header(path: Path, separation: Separation) -> list[str]:
     """The fields of the first row."""
     return next(iter(first_rows(path, separation)), [])
@@ -191,16 +223,9 @@ def lines_of(text: str) -> list[str]:
 
 def uneven(path: Path, separation: Separation) -> str | None:
     """Which row has another number of fields than the first one, or another line end; None if none has."""
-    double = separation.escape == separation.quote
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         ends = _LineEnds(file)
-        reader = csv.reader(
-            ends,
-            delimiter=separation.delimiter,
-            quotechar=separation.quote,
-            doublequote=double,
-            escapechar=None if double else "\\",
-        )
+        reader = csv.reader(ends, **separation.words)
         wide = None
         try:
             for row in reader:
