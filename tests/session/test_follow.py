@@ -217,7 +217,7 @@ def test_a_server_log_says_who_asked_and_what_failed() -> None:
     lines = [
         csv_line(ALL, "ann", 1),
         csv_line(wrong, "bob", 2),
-        csv_line(wrong, "bob", 2, state="57014", severity="ERROR"),
+        csv_line(wrong, "bob", 2, state="42703", severity="ERROR"),
         csv_line("SELECT count(*) FROM orders", "bob", 2),
         csv_line(ALL, "bob", 2),
     ]
@@ -229,6 +229,18 @@ def test_a_server_log_says_who_asked_and_what_failed() -> None:
         assert book.state.heard.keys() == {"ann", "bob"}  # bob was told the same
     verdict = keyhole.examine("book.keyhole", config="keyhole.toml", by="analyst")
     assert list(verdict.views) == ["ann"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_was_cancelled_makes_the_book_incomplete_unless_it_is_about_something_else() -> None:
+    asked = [ALL, "SELECT count(*) FROM orders"]
+    lines = [
+        csv_line(sql, "bob", 2, state=s, severity=w) for sql in asked for s, w in (("", "LOG"), ("57014", "ERROR"))
+    ]
+    Path("log.csv").write_text("".join(lines), encoding="utf-8")
+    found, follower = follow(log="log.csv", beside=("orders",))
+    assert [(e.sql, e.how) for e in found] == [(ALL, Entering.UNJUDGED)]
+    assert (follower.counts.failed, follower.counts.elsewhere, follower.counts.unjudged) == (0, 1, 1)
 
 
 @pytest.mark.usefixtures("folder")

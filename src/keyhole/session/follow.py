@@ -254,8 +254,9 @@ class Follower:
         self.counts.read += 1
         dialect = self.dialect or found.dialect
         sql = as_it_ran(found.sql, dialect, found.time, self.now)
-        why = found.fault or ("" if readable(sql) else NOT_UTF8) or found.unjudged
-        if not why and elsewhere(sql, dialect, self.beside):
+        unread = found.fault or ("" if readable(sql) else NOT_UTF8)
+        why = unread or found.unjudged
+        if not unread and elsewhere(sql, dialect, self.beside):
             self.counts.elsewhere += 1
             return
         read = None if why else carried(sql, dialect, self.policy.auditor.roster.schema)
