@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 import keyhole
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
-from keyhole.errors import DataError, LogError
+from keyhole.errors import ConfigError, DataError, LogError
 from keyhole.knowledge import Config
 
 SUM = 'SELECT SUM("Blood sugar") FROM people'
@@ -31,6 +31,14 @@ step = 0.1
 values = ["Male", "Female"]
 """
 BUDGET = "[budget]\nepsilon = 8\naccuracy = 0.5\nanalysts = { ann = 4, bob = 4 }\n"
+
+
+def test_numbers_among_values_are_sent_to_min_max_and_step() -> None:
+    with pytest.raises(ConfigError, match=r"pay\.values: values lists texts; numbers are .* min = 0, max = 2 and step"):
+        Config.parse("[columns.private.pay]\nvalues = [0, 2, 1]")
+    with pytest.raises(ConfigError, match=r"pay\.values\.1: write text, not True"):
+        Config.parse('[columns.private.pay]\nvalues = ["a", true]')
+    assert Config.parse("[columns.public.ward]\nvalues = [0, 1]").columns.public["ward"].values == (0, 1)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from keyhole.audit.examine import examine
 from keyhole.errors import LogError
-from keyhole.logs.importers.exported import SEVERAL, TELLS, filled, has_parameters
+from keyhole.logs.importers.exported import CUT_SHORT, SEVERAL, TELLS, filled, has_parameters
 from keyhole.logs.open import IMPORTERS, LogFormat, detect, open_log, read_log
 
 EXPORTS = Path(__file__).parent / "exports"
@@ -210,7 +210,7 @@ def error(state: str, query: str, severity: str = "ERROR") -> str:
 
 
 @pytest.mark.parametrize("severity", ["ERROR", "FEHLER"])
-@pytest.mark.parametrize("state", ["42703", "57014"])
+@pytest.mark.parametrize("state", ["42703", "42501"])
 def test_csvlog_passes_over_and_counts_what_failed(severity: str, state: str) -> None:
     alone = open_log(error(state, ASKED, severity) + "\n", LogFormat.POSTGRES_CSVLOG)
     assert (alone.lines, alone.failed) == ((), 1)
@@ -219,6 +219,16 @@ def test_csvlog_passes_over_and_counts_what_failed(severity: str, state: str) ->
     log = open_log("\n".join([said, error(state, ASKED, severity), again, ""]), LogFormat.POSTGRES_CSVLOG)
     assert [line.sql for line in log.lines] == ["SELECT 2"]
     assert log.failed == 1
+
+
+@pytest.mark.parametrize("state", ["57014", "57P01", "40001", "53200"])
+def test_csvlog_does_not_judge_what_was_cut_short(state: str) -> None:
+    said = csvlog("statement: " + ASKED, severity="LOG")
+    for rows in ([said, error(state, ASKED)], [error(state, ASKED)]):
+        log = open_log("\n".join([*rows, ""]), LogFormat.POSTGRES_CSVLOG)
+        assert (log.lines, log.failed, [r.sql for r in log.unjudged]) == ((), 0, [ASKED])
+    reset = open_log(error(state, "SET a = 1") + "\n", LogFormat.POSTGRES_CSVLOG)
+    assert (reset.failed, reset.unjudged) == (1, ())
 
 
 SET = "SELECT 1; SET no_such_setting TO 2"  # PostgreSQL answers the first, and then fails
@@ -251,7 +261,9 @@ def test_what_failed_is_passed_over_only_if_it_told_nothing(export: str, kind: L
 
     asked = "SELECT 1 / SUM(x - 51) FROM t"
     assert read(asked, "SQL compilation error: Table T does not exist") == (1, [])
-    assert read(asked, "Query was cancelled") == (1, [])
+    for words in ("Query was cancelled", "USER_CANCELED", "Statement reached its statement timeout", "job was stopped"):
+        assert read(asked, words) == (0, [CUT_SHORT])
+    assert read("SET a = 1", "Query was cancelled") == (1, [])
     assert read(asked, "Division by zero") == (0, [TELLS])
     assert read("SELECT IF(x > 5 ERROR('not found') 1) FROM t", "not found") == (0, [TELLS])
     assert read("SELECT SUM(x) FROM t; SELECT nothing", "nothing not found") == (0, [SEVERAL])
@@ -433,10 +445,10 @@ def test_filling_in_leaves_quoted_text_alone(parts: list[str], values: dict[int,
 STAMPS = {
     "mysql_general.log": ("ann", "2026-11-16T10:00:01.000001Z", "mysql", 0),
     "mysql_general_log.csv": ("ann", "2026-11-16 10:00:01.000001", "mysql", 0),
-    "query_store.csv": (None, "2026-11-16 10:00:00.0000000 +00:00", "tsql", 1),
-    "redshift_stl_query.csv": ("100", "2026-11-16 10:00:00.131358", "redshift", 1),
+    "query_store.csv": (None, "2026-11-16 10:00:00.0000000 +00:00", "tsql", 0),
+    "redshift_stl_query.csv": ("100", "2026-11-16 10:00:00.131358", "redshift", 0),
     "redshift_sys_query_history.json": ("ann", "2026-11-16 10:00:00", "redshift", 1),
-    "databricks_query_history.csv": ("ann@clinic.org", "2026-11-16T10:00:00.000Z", "databricks", 2),
+    "databricks_query_history.csv": ("ann@clinic.org", "2026-11-16T10:00:00.000Z", "databricks", 1),
     "trino_events.jsonl": ("ann", "2026-11-16T10:00:00.000Z", "trino", 1),
     "postgres_csvlog.csv": ("postgres", "2026-11-15 21:07:22.664 UTC", "postgres", 2),
 }
@@ -481,8 +493,10 @@ def test_errors_of_a_real_server() -> None:
     assert not any("pg_sleep" in sql for sql in asked)  # cancelled
     assert "SELECT SUM(pay) FROM t WHERE name = 'a'" in asked  # answered, before the next in the same text failed
     assert [r.sql for r in log.unjudged] == [
+        "SELECT SUM(pay), pg_sleep(3) FROM t",
         "SELECT 1/(SUM(pay)-7) FROM t",
         "EXECUTE q(1/0)",
         "SELECT SUM(CAST(name AS int)) FROM t",
     ]
-    assert log.failed == 4
+    assert CUT_SHORT in log.unjudged[0].error
+    assert log.failed == 3

@@ -217,7 +217,7 @@ def test_a_server_log_says_who_asked_and_what_failed() -> None:
     lines = [
         csv_line(ALL, "ann", 1),
         csv_line(wrong, "bob", 2),
-        csv_line(wrong, "bob", 2, state="57014", severity="ERROR"),
+        csv_line(wrong, "bob", 2, state="42703", severity="ERROR"),
         csv_line("SELECT count(*) FROM orders", "bob", 2),
         csv_line(ALL, "bob", 2),
     ]
@@ -229,6 +229,43 @@ def test_a_server_log_says_who_asked_and_what_failed() -> None:
         assert book.state.heard.keys() == {"ann", "bob"}  # bob was told the same
     verdict = keyhole.examine("book.keyhole", config="keyhole.toml", by="analyst")
     assert list(verdict.views) == ["ann"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_was_cancelled_makes_the_book_incomplete_unless_it_is_about_something_else() -> None:
+    asked = [ALL, "SELECT count(*) FROM orders"]
+    lines = [
+        csv_line(sql, "bob", 2, state=s, severity=w) for sql in asked for s, w in (("", "LOG"), ("57014", "ERROR"))
+    ]
+    Path("log.csv").write_text("".join(lines), encoding="utf-8")
+    found, follower = follow(log="log.csv", beside=("orders",))
+    assert [(e.sql, e.how) for e in found] == [(ALL, Entering.UNJUDGED)]
+    assert (follower.counts.failed, follower.counts.elsewhere, follower.counts.unjudged) == (0, 1, 1)
+
+
+@pytest.mark.usefixtures("folder")
+def test_today_is_the_day_of_the_record() -> None:
+    asked = "SELECT SUM(pay) FROM t WHERE DATE '2026-11-{:02}' <= CURRENT_DATE AND team = 'a'"
+    lines = [csv_line(asked.format(day), "ann", 1) for day in (16, 17)]
+    lines.append(lines[1].replace("2026-11-16 10", "2026-11-17 10"))  # the same text a day later is another question
+    Path("log.csv").write_text("".join(lines), encoding="utf-8")
+    found, follower = follow(log="log.csv")
+    assert not follower.counts.unjudged
+    assert ["CAST('2026-11-16' AS DATE)" in each.sql for each in found] == [True, True, False]
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_log_without_times_needs_now() -> None:
+    Path("log.sql").write_text("SELECT SUM(pay) FROM t WHERE DATE '2026-11-16' <= CURRENT_DATE;\n", encoding="utf-8")
+    loaded = ["watch", "-c", "keyhole.toml", "--load", "log.sql"]
+    ran = run(*loaded)
+    assert ran.returncode == 2
+    assert "--now" in ran.stderr
+    assert run(*loaded, "--now", "2026-11-17").returncode == 0
+    asked = run("watch", "-c", "keyhole.toml", "--now", "2026-11-17", given=Path("log.sql").read_text(encoding="utf-8"))
+    assert "Q1 allow" in asked.stdout or "Q2 allow" in asked.stdout
+    asked = run("ask", "-c", "keyhole.toml", "--now", "2026-11-17", Path("log.sql").read_text(encoding="utf-8"))
+    assert asked.returncode == 0
 
 
 @pytest.mark.usefixtures("folder")

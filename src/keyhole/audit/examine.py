@@ -32,6 +32,7 @@ from keyhole.knowledge import Config, Knowledge
 from keyhole.logs.fold import apart, folded
 from keyhole.logs.open import Log, as_log
 from keyhole.settings import Names, settings, with_private
+from keyhole.sql.clock import said_now
 from keyhole.tables.open import Table, Use, compared_with_text, open_table
 from keyhole.transcript import ABSENT, Noise, Transcript
 
@@ -95,7 +96,7 @@ def examine(
         judge = Judge(rules_for(group_size, within, clock), progress, opened.source, within is None, clock=clock)
         brief = replace(judge, rules=rules_for(1, within, BRIEF), progress=None)
         law = _rounded(rounding, answered=answered)
-        return Examination(opened, given.knowledge(), law, _moment(now), judge, brief, clock)
+        return Examination(opened, given.knowledge(), law, said_now(now), judge, brief, clock)
 
     return _in_time(prepared, read, by, clock)
 
@@ -211,16 +212,6 @@ def _timed(width: Within | None, clock: Deadline) -> Rule:
         return interval(width, max(clock.left(most, share=SEARCHING), 1e-9))(system, known)
 
     return rule
-
-
-def _moment(now: str | None) -> dt.date | None:
-    """When statements ran whose lines do not say it: a day, or a moment."""
-    try:
-        if now is not None and len(now.strip()) == len("2026-11-15"):
-            return dt.date.fromisoformat(now.strip())
-        return None if now is None else dt.datetime.fromisoformat(now)
-    except ValueError:
-        raise ConfigError(f"--now {now!r} is no time: write 2026-11-15 or 2026-11-15 12:00") from None
 
 
 def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise | None:

@@ -144,7 +144,8 @@ class Engine:
             if suffix in (".duckdb", ".db"):
                 self._con.execute("DETACH file")
         except self._error as error:
-            raise Unreadable(f"cannot read {data.name}: {str(error).splitlines()[0]}") from None
+            said = str(error).splitlines()[0].replace(f"{data.parent}/", "")  # it may be a copy
+            raise Unreadable(f"cannot read {data.name}: {said}") from None
 
     def _as_text(self, data: Path, kinds: Mapping[str, str]) -> list[str]:
         """Columns of a text file that were judged as text, whatever they look like."""

@@ -48,6 +48,7 @@ def ask(
     hidden: tuple[str, ...],
     config: Path | None,
     dialect: str | None,
+    now: str | None,
     accuracy: str | None,
     beta: float,
     analyst: str | None,
@@ -64,12 +65,14 @@ def ask(
     from keyhole.session.open import Terms
     from keyhole.session.private import Private
     from keyhole.settings import settings
+    from keyhole.sql.clock import as_it_ran, said_now
     from keyhole.verbs.ask import asking, policy_of
 
     config = options.settled(config, data)
     given = settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden)
     check_out(out)
-    texts = _texts(questions, clip)
+    when = said_now(now)
+    texts = [as_it_ran(text, dialect or "duckdb", None, when) for text in _texts(questions, clip)]
     terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
     with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
         if session.book.new:
@@ -181,6 +184,7 @@ command = click.Command(
         click.Argument(["questions"], nargs=-1, metavar="SQL..."),
         *options.TABLE_OPTIONS,
         options.DIALECT,
+        options.NOW,
         options.ACCURACY,
         options.BETA,
         options.ANALYST,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import signal
 import sys
 import time
@@ -34,6 +35,7 @@ class Following:
     dialect: str | None
     beside: tuple[str, ...]
     how: Format
+    now: dt.date | None = None
 
     def into(self, session: Watch, out: Telling) -> bool:
         """Until Ctrl-C or SIGTERM; True if all is in the book and exposes nobody."""
@@ -49,7 +51,7 @@ class Following:
         engine = None if self.dialect is None else Dialect(self.dialect)
         with stopped_by_signals() as stopping, out:
             ways = (told, lambda: time.sleep(EVERY), stopping, warn)
-            follower = Follower(session.auditing, self.log, *ways, self.kind, engine, self.beside)
+            follower = Follower(session.auditing, self.log, *ways, self.kind, engine, self.beside, self.now)
             follower.run()
         sys.stderr.write(f"stopped; {summary(follower.counts)}\n")
         return not (follower.counts.unjudged or follower.counts.exposing)

@@ -157,7 +157,7 @@ DIALECT = click.Option(
 NOW = click.Option(
     ["--now"],
     metavar="TIME",
-    help="When statements ran whose log does not say it, for CURRENT_DATE and NOW(): 2026-11-15, or with a time.",
+    help="When statements run (or ran, if a log has no time), for CURRENT_DATE and NOW(): 2026-11-15, or with a time.",
 )
 GROUP_SIZE = click.Option(
     ["--group-size"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
 import json
 import sys
@@ -65,6 +66,7 @@ def watch(
     hidden: tuple[str, ...],
     config: Path | None,
     dialect: str | None,
+    now: str | None,
     history: Path | None,
     insiders: int | None,
     load: tuple[Path, ...],
@@ -82,8 +84,10 @@ def watch(
     from keyhole.session.open import Watching
     from keyhole.session.published import accept
     from keyhole.settings import settings, with_private
+    from keyhole.sql.clock import said_now
     from keyhole.verbs.watch import watched
 
+    when = said_now(now)
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
     with ExitStack() as stack:
         despite = follow is not None or accept_unjudged
@@ -94,15 +98,15 @@ def watch(
             if accept_unjudged:
                 accept(session.auditing)
             for path in load:
-                _earlier(session, path, LogFormat(log_format), accept_unjudged)
+                _earlier(session, path, LogFormat(log_format), accept_unjudged, when)
             stream = stack.enter_context(growing(out))
             if follow is not None:
                 from keyhole.cli.follow import Following
 
-                following = Following(follow, LogFormat(log_format), dialect, beside, format)
+                following = Following(follow, LogFormat(log_format), dialect, beside, format, when)
                 allowed = following.into(session, Telling(stream, format))
             else:
-                allowed = _decide(session, Telling(stream, format), explain, dialect)
+                allowed = _decide(session, Telling(stream, format), explain, dialect, when)
         except KeyboardInterrupt:
             sys.stderr.write("stopped; what was allowed is in the book\n")
             end(INTERRUPTED)
@@ -111,16 +115,19 @@ def watch(
     end(0 if allowed else SOME_REFUSED)
 
 
-def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None) -> bool:
+def _decide(session: Watch, told: Telling, explain: bool, dialect: str | None, now: dt.date | None) -> bool:
     """Statement by statement, each verdict printed before the next statement is read; True if all were allowed."""
     if isinstance(sys.stdin, io.TextIOWrapper):  # some locales would let bytes through that are not text
         sys.stdin.reconfigure(encoding="utf-8", errors="strict")
     if sys.stdin is None:
         raise LogError("there is no standard input to read statements from")
+    from keyhole.sql.clock import as_it_ran
+
     all_allowed = True
     with told:
         for sql, answer in incoming(sys.stdin):
-            reply = session.ask_in(sql, dialect, answer)  # what it allows is in the book before anybody is told
+            asked = as_it_ran(sql, dialect or "duckdb", None, now)
+            reply = session.ask_in(asked, dialect, answer)  # what it allows is in the book before anybody is told
             assert reply.admission is not None
             all_allowed = all_allowed and reply.answered
             verdict = reply.admission
@@ -152,14 +159,15 @@ def _announce(session: Watch, opened: Table) -> None:
         warn(left)
 
 
-def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool) -> None:
+def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool, now: dt.date | None) -> None:
     """Load a log of earlier publications; what cannot be represented stops us unless it was accepted."""
     from keyhole.logs.open import open_log
-    from keyhole.session.published import publish, unaccounted
+    from keyhole.session.published import as_they_ran, publish, unaccounted
 
     log = open_log(path, kind)
     beside = (*log.refused, *log.unjudged)
-    left = unaccounted(session.auditing, log.lines, beside)
+    lines = as_they_ran(log.lines, now)
+    left = unaccounted(session.auditing, lines, beside)
     count = "1 statement" if len(left) == 1 else f"{len(left)} statements"
     listed = "\n".join(f"  Q{r.number}: {r.error.splitlines()[0]}: {' '.join(r.sql.split())[:100]}" for r in left[:10])
     if len(left) > 10:
@@ -171,7 +179,7 @@ def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool) -> None:
         )
     if left:
         warn(f"{count} of {path}: no verdict accounts for\n{listed}")
-    publish(session.auditing, log.lines, beside)
+    publish(session.auditing, lines, beside)
 
 
 def incoming(stream: TextIO | Iterable[str]) -> Iterator[tuple[str, Decimal | None]]:
@@ -239,6 +247,7 @@ command = click.Command(
     params=[
         *options.TABLE_OPTIONS,
         options.DIALECT,
+        options.NOW,
         options.HISTORY,
         options.INSIDERS,
         options.LOAD,

@@ -21,6 +21,7 @@ from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GRO
 from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.schema import Kind, Schema
 from keyhole.sql import Unread, read
+from keyhole.sql.clock import stamped
 from keyhole.sql.engines import CASELESS, OTHERS
 from keyhole.sql.looks_like import suspicion
 from keyhole.sql.of_dimensions import of_dimensions
@@ -94,7 +95,7 @@ def lowered(
     """Every line on its own: lowered, or refused with the reason. What is refused is read `again`, over the table."""
     found = []
     for line in lines:
-        when = _when(line) or now
+        when = stamped(line.time) or now
         try:
             try:
                 first, *others = read(line.sql, line.dialect, schema, when)
@@ -121,15 +122,6 @@ def lowered(
         else:
             found.append(Read(line, first, others=tuple(others)))
     return found
-
-
-def _when(line: Line) -> dt.datetime | None:
-    """The time stamp of a line, as its clock showed it; None if there is none that can be read."""
-    said = line.time
-    try:
-        return None if said is None else dt.datetime.fromisoformat(str(said).strip()).replace(tzinfo=None)
-    except ValueError:
-        return None
 
 
 def checked(lines: Sequence[Read], roster: Roster) -> list[Read]:

@@ -79,6 +79,12 @@ def _value(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> 
             return {str(key): _value(parts[1], each, (*place, str(key)), faults) for key, each in value.items()}
         faults.append(f"{_at(place)}: write a table")
     elif kind is tuple:
+        if parts[0] is str and place[-1] == "values" and isinstance(value, list) and _numbers(value):
+            faults.append(
+                f"{_at(place)}: values lists texts; numbers are declared by min = {min(value)}, max = {max(value)} and "
+                "step = ... (what lies between two of them), or in quotes if they are codes"
+            )
+            return None
         if isinstance(value, list | tuple):
             return tuple(_value(parts[0], each, (*place, str(at)), faults) for at, each in enumerate(value))
         faults.append(f"{_at(place)}: write a list, [...]")
@@ -102,6 +108,11 @@ def _value(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> 
         words = " or ".join(_WORDS.get(choice, "a list") for choice in choices)
         faults.append(f"{_at(place)}: write {words}, not {value!r}")
     return None
+
+
+def _numbers(values: list[Any]) -> bool:
+    """Is it a list of numbers, and not empty?"""
+    return bool(values) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values)
 
 
 def as_number(value: Any) -> Decimal | None:

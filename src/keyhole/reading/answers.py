@@ -161,7 +161,8 @@ def _numbers(query: Query, trial: Trial, names: Sequence[str], groups: Groups, f
         slack = (filled.n + 8) * _ULP * size[g]
         if isinstance(number, Fraction) and query.per:
             slack = (slack + abs(float(number)) * (filled.n + 8) * _ULP * below[g]) / abs(float(per[g]))
-        found.append(_cell(query, number, slack, _whole(query.terms, size[g], filled)))
+        zeros = not size[g] and all(term.weight is None for term in query.per)  # 0 in floating point, too
+        found.append(_cell(query, number, slack, _whole(query.terms, size[g], filled), zeros=zeros))
     return found
 
 
@@ -210,11 +211,12 @@ def _by_group(rows: Codes, of: Codes) -> Iterator[tuple[int, Codes]]:
     yield from ((g, order[a:b]) for g, a, b in zip(groups.tolist(), starts.tolist(), ends, strict=False) if g >= 0)
 
 
-def _cell(query: Query, number: Value, slack: float, whole: bool = False) -> FormAnswer:
-    """The answer, or which side of its threshold it is on; a `whole` number is compared as it is."""
+def _cell(query: Query, number: Value, slack: float, whole: bool = False, *, zeros: bool = False) -> FormAnswer:
+    """The answer, or which side of its threshold it is on; a `whole` number, a sum of `zeros` is compared as it is."""
     if query.test is None:
         return FormAnswer(number, slack, query.digits, rounding=query.rounding)
-    exact = (whole or query.aggregate is Aggregate.PEOPLE) and not query.per and query.digits is None
+    whole = (whole or query.aggregate is Aggregate.PEOPLE) and not query.per
+    exact = (whole or zeros) and query.digits is None
     half = Fraction(1) / Fraction(10) ** query.digits if query.digits is not None else Fraction(0)
     near = isinstance(number, Fraction) and abs(number - Fraction(query.test.value)) <= Fraction(slack) + half
     close = near and not exact

@@ -7,6 +7,7 @@ keeps it accepts that. So does a part of the log that is gone: it was truncated,
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from keyhole.logs.open import found_in
 from keyhole.logs.tail import Ended, LogPlace, TailedFile, earlier
 from keyhole.session.audited import Audited
 from keyhole.sql import Dialect, carried
+from keyhole.sql.clock import as_it_ran
 from keyhole.sql.elsewhere import elsewhere
 
 BATCH = 200  # statements on one page
@@ -92,6 +94,7 @@ class Follower:
     format: LogFormat = LogFormat.AUTO
     dialect: Dialect | None = None
     beside: tuple[str, ...] = ()
+    now: dt.date | None = None  # when statements ran whose record does not say it
     counts: FollowCounts = field(default_factory=FollowCounts)
     _batch: list[Exported] = field(default_factory=list)
     _known: dict[str, int] = field(default_factory=dict)  # statements of this epoch -> their entries
@@ -249,9 +252,11 @@ class Follower:
         if found.steers or found.failed:
             return
         self.counts.read += 1
-        sql, dialect = found.sql, self.dialect or found.dialect
-        why = found.fault or ("" if readable(sql) else NOT_UTF8) or found.unjudged
-        if not why and elsewhere(sql, dialect, self.beside):
+        dialect = self.dialect or found.dialect
+        sql = as_it_ran(found.sql, dialect, found.time, self.now)
+        unread = found.fault or ("" if readable(sql) else NOT_UTF8)
+        why = unread or found.unjudged
+        if not unread and elsewhere(sql, dialect, self.beside):
             self.counts.elsewhere += 1
             return
         read = None if why else carried(sql, dialect, self.policy.auditor.roster.schema)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 
 from keyhole.audit.minmax import ANSWERED
@@ -10,7 +12,13 @@ from keyhole.book import Mark
 from keyhole.errors import QueryError
 from keyhole.session.audited import Audited, past
 from keyhole.sql import carried
+from keyhole.sql.clock import as_it_ran
 from keyhole.transcript import Line, Refusal
+
+
+def as_they_ran(lines: Iterable[Line], now: dt.date | None = None) -> list[Line]:
+    """The lines with the time written out at which each ran: its own, else `now`."""
+    return [replace(line, sql=as_it_ran(line.sql, line.dialect, line.time, now)) for line in lines]
 
 
 def unaccounted(policy: Audited, lines: Iterable[Line], refused: Iterable[Refusal]) -> tuple[Refusal, ...]:

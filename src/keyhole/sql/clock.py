@@ -9,6 +9,8 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from keyhole.errors import ConfigError
+from keyhole.sql.comments import comment_in_doubt
 from keyhole.sql.days import added, shifted, truncated
 from keyhole.sql.engines import Dialect
 
@@ -18,8 +20,42 @@ _SAID = re.compile(
     r"current_(date|time|timestamp|datetime)|\b(now|today|curdate|getdate|sysdate|sysdatetime|localtimestamp)\b",
     re.IGNORECASE,
 )
+_ZONE = re.compile(r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?)\d*\s*(?:[A-Z]{1,5}|[+-]\d\d:?(?:\d\d)?)$")
 _MOMENTS = (exp.CurrentTimestamp, exp.CurrentDatetime)
 _COMPUTED = (exp.Add, exp.Sub, exp.DateAdd, exp.DateSub, exp.TsOrDsAdd, exp.DateTrunc, exp.TimestampTrunc)
+
+
+def as_it_ran(sql: str, dialect: str, time: str | None, now: dt.date | None = None) -> str:
+    """The statement with the time written out at which it ran: that of the log, else `now`; as it is without both.
+
+    >>> as_it_ran("SELECT COUNT(*) FROM t WHERE d = CURRENT_DATE", "duckdb", "2025-06-30 12:00:00+02")
+    "SELECT COUNT(*) FROM t WHERE d = CAST('2025-06-30' AS DATE)"
+    """
+    when = stamped(time) or now
+    return sql if when is None or comment_in_doubt(sql, dialect) else told(sql, dialect, when)
+
+
+def stamped(said: str | None) -> dt.datetime | None:
+    """The time stamp of a log, as its clock showed it; None if there is none that can be read.
+
+    >>> stamped("2026-11-16 10:00:00.123 UTC"), stamped("2026-11-16 10:00:00 -0800"), stamped("yesterday")
+    (datetime.datetime(2026, 11, 16, 10, 0, 0, 123000), datetime.datetime(2026, 11, 16, 10, 0), None)
+    """
+    try:
+        bare = None if said is None else _ZONE.sub(r"\1", str(said).strip())
+        return None if bare is None else dt.datetime.fromisoformat(bare).replace(tzinfo=None)
+    except ValueError:
+        return None
+
+
+def said_now(now: str | None) -> dt.date | None:
+    """What --now says: a day, or a moment."""
+    try:
+        if now is not None and len(now.strip()) == len("2026-11-15"):
+            return dt.date.fromisoformat(now.strip())
+        return None if now is None else dt.datetime.fromisoformat(now)
+    except ValueError:
+        raise ConfigError(f"--now {now!r} is no time: write 2026-11-15 or 2026-11-15 12:00") from None
 
 
 def told(sql: str, dialect: str, now: dt.date) -> str:

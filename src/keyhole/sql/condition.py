@@ -101,7 +101,8 @@ class ConditionReader(PublicReader):
             if found.listed is not None and found.listed.type == "BOOLEAN":
                 return Comparison(found.name, "=", listed_text(found, "=", True, node, self.source))
             if found.kind is not Kind.BOOLEAN:
-                raise self.refuse(f"{found.name} is {found.kind.value}, not true or false: compare it", node)
+                cure = 'compare it, or declare kind = "boolean"' if found.kind is Kind.TEXT else "compare it"
+                raise self.refuse(f"{found.name} is {found.kind.value}, not true or false: {cure}", node)
             return Comparison(found.name, "=", True)
         if isinstance(node, tuple(REFUSED)):
             raise self.unknown(node)

@@ -182,14 +182,16 @@ def coerce(value: Value, kind: Kind, name: str, node: exp.Expr, source: SourceTe
             literal(str(to_decimal(value))) if isinstance(value, Fraction) and to_decimal(value) is not None else None
         )
         hint = f"write {shown}" if shown else "write the text in single quotes"
+        if isinstance(value, bool):
+            hint += ', or declare kind = "boolean" of it'
         raise source.refuse(f"{name} holds text: {hint}", node)
     if kind is Kind.BOOLEAN:
         if isinstance(value, bool):
             return value
         if isinstance(value, Fraction) and value in (0, 1):
             return value == 1
-        if isinstance(value, str) and value.lower() in ("true", "false"):
-            return value.lower() == "true"
+        if isinstance(value, str) and value.lower() in ("true", "false", "t", "f"):
+            return value.lower() in ("true", "t")
         raise source.refuse(f"{name} is true or false: write TRUE or FALSE", node)
     if kind in (Kind.DATE, Kind.TIMESTAMP):
         return _to_date(value, kind, name, node, source)

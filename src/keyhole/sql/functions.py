@@ -121,6 +121,8 @@ CONDITIONS: tuple[type[exp.Expr], ...] = (
     *(exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.Not),
 )
 
+RAN = "say when it ran (a time in the log, or --now of audit, watch and ask)"
+
 # what people reach for, and why it is refused
 REFUSED: dict[type[exp.Expr], str] = {
     exp.Window: "window functions are not judged: use GROUP BY",
@@ -133,12 +135,10 @@ REFUSED: dict[type[exp.Expr], str] = {
     exp.Parameter: "a parameter has no value here: write the value",
     exp.Rand: "RANDOM() gives another value each time: write a number",
     exp.Uuid: "UUID() gives another value each time: write the value",
-    exp.CurrentDate: "today's date changes: say when it ran with --now, or write the date, DATE '2020-01-31'",
-    exp.CurrentTimestamp: (
-        "the current time changes: say when it ran with --now, or write it, TIMESTAMP '2020-01-31 12:00:00'"
-    ),
+    exp.CurrentDate: f"today's date changes: {RAN}, or write the date, DATE '2020-01-31'",
+    exp.CurrentTimestamp: f"the current time changes: {RAN}, or write it, TIMESTAMP '2020-01-31 12:00:00'",
     exp.CurrentTime: "the current time changes: write it",
-    exp.CurrentDatetime: "the current time changes: say when it ran with --now, or write it",
+    exp.CurrentDatetime: f"the current time changes: {RAN}, or write it",
     exp.Interval: "intervals are not computed here: write the resulting date, DATE '2020-01-31'",
     exp.Glob: "GLOB is not judged: use LIKE",
     exp.Escape: "LIKE with ESCAPE is not judged: use a pattern without it",

@@ -24,6 +24,7 @@ from keyhole.sql.functions import (
     NAMED,
     NOT_REPEATABLE,
     NUMBER,
+    RAN,
     REFUSED,
     Function,
 )
@@ -126,7 +127,7 @@ class PublicReader(ABC):
         if node.find(exp.AggFunc) is not None:
             return self.refuse("a function of an aggregate is not judged: ask for the aggregate", node)
         if node.name.lower() in NOT_REPEATABLE:
-            when = "say when it ran with --now, or " if node.name.lower() == "now" else ""
+            when = f"{RAN}, or " if node.name.lower() == "now" else ""
             return self.refuse(f"{node.name.upper()}() gives another value each time: {when}write the value", node)
         return self.refuse(f"{_word(node)} is not among the functions that are judged (see docs/sql.md)", node)
 

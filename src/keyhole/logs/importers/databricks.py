@@ -1,4 +1,4 @@
-"""Databricks' system.query.history as CSV or JSON. Statements that failed or were cancelled gave no answer."""
+"""Databricks' system.query.history as CSV or JSON. Statements that failed gave no answer; cancelled ones may have."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         if record.fault:
             yield faulty(record.raw, record.at, record.fault)
         elif status in ("FAILED", "CANCELED", "CANCELLED"):
-            yield failed(sql, record.at, Dialect.DATABRICKS, record.fields.get("error_message"), who)
+            why = record.fields.get("error_message") if status == "FAILED" else "cancelled"
+            yield failed(sql, record.at, Dialect.DATABRICKS, why, who)
         elif not sql:
             yield faulty(str(record.fields.get("statement_id") or record.fields), record.at, NO_TEXT, who)
         else:

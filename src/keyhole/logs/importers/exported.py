@@ -21,13 +21,15 @@ NO_PARAMETERS = "its parameter values ($1, ...) are not in the export, so it can
 NO_TEMPLATE = "it is a template ({{...}}): export the statements that were run, with their values"
 
 SEVERAL = "it failed, but it holds several statements: those before the error may have been answered"
+CUT_SHORT = "it was cut short (cancelled, timed out): some of its answer may have been sent by then"
 TELLS = "it failed, perhaps because of a value that it met, which tells something of that value"
 _WHATEVER_VALUES = re.compile(
     r"syntax|pars(?:e|ing) error|compilation error|does not exist|not (?:be )?found|unrecognized name|undefined|"
     r"cannot be resolved|unresolved|ambiguous|no matching signature|group by|permission|denied|not authorized|"
-    r"privilege|cancel|time[d ]*[-_ ]?out|kill|quota|rate limit|concurren",
+    r"privilege|quota|rate limit|concurren",
     re.IGNORECASE,
 )
+_CUT_SHORT = re.compile(r"cancel|time[d ]*[-_ ]?out|time limit|kill|\bstopped\b|\baborted\b", re.IGNORECASE)
 _RAISES = re.compile(r"\b(?:error|fail|raise\w*|assert\w*|throw)\s*\(", re.IGNORECASE)  # errors with words of one's own
 _STEERS = re.compile(
     r"(?:BEGIN|START|SET|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE|RESET|DISCARD|PREPARE|DEALLOCATE|LISTEN|UNLISTEN|"
@@ -132,18 +134,23 @@ def faulty(text: str, at: int, fault: str, who: Asker = NOBODY) -> Exported:
 def failed(text: str, at: int, dialect: str = Dialect.DUCKDB, error: object = None, who: Asker = NOBODY) -> Exported:
     """A statement that ended in an error: passed over, and counted.
 
-    Unless something was said all the same: by statements before the error in the same text, or by an `error` (as the
-    export words it) that is not one of those that come whatever the values are.
+    Unless something was said all the same: by statements before the error in the same text, by rows that were sent
+    before it was cancelled, or by an `error` (as the export words it) that is not one of those that come whatever the
+    values are.
 
     >>> failed("SELECT 1/x FROM t", 1, error="Table T does not exist").failed
+    True
+    >>> failed("SELECT x FROM t", 1, error="Query was cancelled").unjudged == CUT_SHORT
     True
     >>> bool(failed("SELECT 1/x FROM t", 1, error="Division by zero").unjudged)
     True
     >>> failed("SELECT SUM(x) FROM t; SET a = 1", 1).unjudged
     'it failed, but it holds several statements: those before the error may have been answered'
     """
-    why = SEVERAL if answered_before(text, dialect) else ""
-    if not why and error and (not _WHATEVER_VALUES.search(str(error).replace("_", " ")) or _RAISES.search(text)):
+    why, said = SEVERAL if answered_before(text, dialect) else "", str(error or "").replace("_", " ")
+    if not why and _CUT_SHORT.search(said):
+        why = CUT_SHORT if _ASKS.search(text) else ""
+    elif not why and said and (not _WHATEVER_VALUES.search(said) or _RAISES.search(text)):
         why = TELLS
     if not why:
         return Exported(text, at, failed=True)

@@ -7,7 +7,8 @@ are translated unless lc_messages = 'C') is listed as refused.
 
 A statement is logged before it runs. If an error of the same process about the same text follows, it gave no answer and
 is passed over; not if the text held several statements, for those before the error were answered. An error about a
-value (division by zero, a text that is no number) is an answer of its kind: such a statement is listed as not judged.
+value (division by zero, a text that is no number) is an answer of its kind, and what was cancelled may have sent rows
+by then: such statements are listed as not judged.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ _FAILED = frozenset({"ERROR", "FATAL", "PANIC"})
 _WENT_ON = frozenset({"", "LOG", "WARNING", "NOTICE", "INFO", "DEBUG"})
 _FINE = ("00", "01", "02")  # classes of SQLSTATE that are no error
 _TELLING = ("21", "22", "P0")  # errors that depend on the values met: how many rows, a division by zero, a RAISE
+_CUT_SHORT = ("40", "53", "57", "58", "XX")  # cancelled, stopped by the server: at any time, so rows may have been sent
 _LOST = "08"  # the connection broke: the answer may have been sent by then
 _MOST = 10_000  # statements of which it is not known yet how they ended
 _LOGGED = re.compile(r"(?P<took>duration: [\d.]+ ms\s+)?(?P<step>statement|execute [^:]*): (?P<sql>.*)", re.DOTALL)
@@ -164,6 +166,10 @@ def _ended_badly(row: list[str], at: int, running: _Statement | None, who: Asker
     if row[_STATE][:2] in _TELLING and (asked or _MAY_ASK.search(query)):
         sql, place = (asked[0].sql, asked[0].at) if asked else (query, at)
         why = f"it failed because of a value that it met (SQLSTATE {row[_STATE]}), which tells something of that value"
+        found = Exported(sql, place, dialect=Dialect.POSTGRES, unjudged=why, analyst=who.analyst, time=who.time)
+    elif row[_STATE][:2] in _CUT_SHORT and (asked or _MAY_ASK.search(query)):
+        sql, place = (asked[0].sql, asked[0].at) if asked else (query, at)
+        why = f"{exported.CUT_SHORT} (SQLSTATE {row[_STATE]})"
         found = Exported(sql, place, dialect=Dialect.POSTGRES, unjudged=why, analyst=who.analyst, time=who.time)
     else:  # in the place of what it takes back: statements come in the order of the log
         taken = running.found if running is not None and logged else []

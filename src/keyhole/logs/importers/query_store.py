@@ -38,7 +38,7 @@ def read(text: Text, name: str) -> Iterator[Exported]:
             yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no query_sql_text", who)
         elif kind in ("3", "4") or word in ("aborted", "exception"):
             ran = kind == "4" or word == "exception"  # it has a plan: what failed is not its text
-            yield failed(sql, record.at, Dialect.TSQL, "exception" if ran else None, who)
+            yield failed(sql, record.at, Dialect.TSQL, "exception" if ran else "aborted", who)
         elif _PARAMETERS.match(sql) or _PARAMETER.search(masked(sql, Dialect.TSQL)):
             yield faulty(sql, record.at, NO_VALUES, who)
         else:

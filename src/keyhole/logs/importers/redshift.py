@@ -16,11 +16,11 @@ _NOT_YET = frozenset({"planning", "queued", "running"})
 
 
 def read(text: Text, name: str) -> Iterator[Exported]:
-    """The statements of an export; those that were cancelled or failed gave no answer.
+    """The statements of an export; those that failed gave no answer, and those that were cancelled may have.
 
     >>> rows = "userid,querytxt,starttime,aborted\\n100,SELECT SUM(x) FROM t,2026-11-16 10:00:00,0\\n100,SELECT 2,,1"
     >>> [(f.sql, f.analyst, f.failed) for f in read(rows, "stl_query.csv")]
-    [('SELECT SUM(x) FROM t', '100', False), ('SELECT 2', None, True)]
+    [('SELECT SUM(x) FROM t', '100', False), ('SELECT 2', '100', False)]
     """
     for record in records(text, name):
         sql = record.text("querytxt", "query_text")
@@ -33,7 +33,9 @@ def read(text: Text, name: str) -> Iterator[Exported]:
         if record.fault or not sql:
             yield faulty(str(record.fields or record.raw), record.at, record.fault or "it has no query text", who)
         elif aborted or status in ("failed", "canceled", "cancelled", "aborted"):
-            yield failed(sql, record.at, Dialect.REDSHIFT, record.fields.get("error_message"), who)
+            cut = aborted or status != "failed"  # "stopped by the system or canceled by the user"
+            why = "cancelled" if cut else record.fields.get("error_message")
+            yield failed(sql, record.at, Dialect.REDSHIFT, why, who)
         elif status in _NOT_YET:
             continue  # it has not answered
         elif len(sql.rstrip()) >= LONGEST:

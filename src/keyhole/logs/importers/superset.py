@@ -25,8 +25,10 @@ def read(text: Text, name: str) -> Iterator[Exported]:
     page = list(records(text, name))
     for record in page:
         sql = record.text("executed_sql", "sql", "query")
-        if str(record.fields.get("status") or "success").lower() in ("failed", "stopped", "timed_out"):
-            engine, why = _engine(record.fields.get("database")), record.fields.get("error_message")
+        status = str(record.fields.get("status") or "success").lower()
+        if status in ("failed", "stopped", "timed_out"):
+            engine = _engine(record.fields.get("database"))
+            why = record.fields.get("error_message") if status == "failed" else status
             yield failed(sql, record.at, engine, why)
             continue
         if "slice_name" in record.fields and not sql:

@@ -13,18 +13,30 @@ from dataclasses import dataclass
 from io import StringIO
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypedDict
+
+import duckdb
 
 from keyhole.errors import DataError
-from keyhole.predicate import literal
+from keyhole.predicate import literal, quote_name
 from keyhole.schema import folded
 
 SEPARATORS = ("\t", ";", "|", ",")
 QUOTES = (('"', '"'), ('"', "\\"), ("'", "'"))  # and what is put before a quote inside quotes
 SAMPLE = 1 << 16  # characters
 ROWS = 200
+TRUTHS = ("true", "false", "t", "f", "yes", "no", "y", "n", "on", "off")  # what engines take for truth values
 TIMES = "timestampformat='%Y-%m-%d %H:%M:%S'"
 DATES = "dateformat='%Y-%m-%d'"  # other forms stay text: whether 03/04 is in March or in April is not guessed
+
+
+class CsvWords(TypedDict):
+    """What Python's reader of text files is told."""
+
+    delimiter: str
+    quotechar: str
+    doublequote: bool
+    escapechar: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +92,22 @@ class Separation:
 
     def rows(self, lines: list[str]) -> Iterator[list[str]]:
         """The first rows of these lines; empty ones are left out."""
-        double = self.escape == self.quote
-        reader = csv.reader(
-            lines,
-            delimiter=self.delimiter,
-            quotechar=self.quote,
-            doublequote=double,
-            escapechar=None if double else "\\",
-        )
+        reader = csv.reader(lines, **self.words)
         try:
             yield from (row for row in islice(reader, ROWS) if row)
         except csv.Error:
             return
+
+    @property
+    def words(self) -> CsvWords:
+        """The same in the words of Python's reader."""
+        double = self.escape == self.quote
+        return {
+            "delimiter": self.delimiter,
+            "quotechar": self.quote,
+            "doublequote": double,
+            "escapechar": None if double else "\\",
+        }
 
     @property
     def options(self) -> str:
@@ -104,8 +120,50 @@ def csv_reader(path: Path) -> str:
     """What the engine selects from, for a file in UTF-8 with a header; columns with one name are refused."""
     separation = Separation.of(path)
     check_header(path, separation)
+    check_escapes(path, separation)
     times = f", {TIMES}" if _other_times(path, separation) else ""
-    return f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES}{times})"
+    reader = f"read_csv({literal(str(path))}, header=true, sample_size=-1, {separation.options}, {DATES}{times})"
+    return with_texts(reader, words_like_truths(path, separation))
+
+
+def with_texts(reader: str, names: Iterable[str]) -> str:
+    """A `read_csv` that reads these columns as they are written, besides those it reads so already.
+
+    >>> with_texts(with_texts("read_csv('t.csv')", ["sex"]), ["sex", "zip"])
+    "read_csv('t.csv', types={'sex': 'VARCHAR', 'zip': 'VARCHAR'})"
+    """
+    told = [each for name in names if (each := f"{literal(name)}: 'VARCHAR'") not in reader]
+    if not told:
+        return reader
+    before = f"{reader[:-2]}, " if reader.endswith("})") else f"{reader[:-1]}, types={{"
+    return f"{before}{', '.join(told)}}})"
+
+
+def words_like_truths(path: Path, separation: Separation) -> list[str]:
+    """The columns that the engine would take for truth values though not all are true or false: a sex F, a yes or no.
+
+    Whoever asked about them wrote the words. Cost: the file is read once if its first rows have such a column.
+    """
+    rows = first_rows(path, separation)[1:]
+    origin = f"read_csv({literal(str(path))}, header=true, all_varchar=true, {separation.options})"
+    width = max(map(len, rows), default=0)
+    maybe = [k for k in range(width) if all(len(row) <= k or row[k].lower() in ("", *TRUTHS) for row in rows)]
+    if not maybe:
+        return []
+    try:
+        con = duckdb.connect(":memory:")
+        there = [str(row[0]) for row in con.execute(f"SELECT column_name FROM (DESCRIBE FROM {origin})").fetchall()]
+        names = [there[k] for k in maybe if k < len(there)]
+        tests = [_only(name, TRUTHS) + " AND NOT " + _only(name, TRUTHS[:2]) for name in names]
+        found = con.execute(f"SELECT {', '.join(tests)} FROM {origin}").fetchall()[0]
+    except duckdb.Error:
+        return []  # what is wrong with the file is said where it is loaded
+    return [name for name, text in zip(names, found, strict=True) if text]
+
+
+def _only(column: str, words: Sequence[str]) -> str:
+    """Is every value one of these words?"""
+    return f"bool_and(lower({quote_name(column)}) IN ({', '.join(map(literal, words))}))"
 
 
 def _other_times(path: Path, separation: Separation) -> bool:
@@ -123,6 +181,24 @@ def check_header(path: Path, separation: Separation) -> None:
             raise DataError.of_file(
                 f"{path.name} has two columns named {name!r} (number {before} and {at}): rename one of them"
             )
+
+
+def check_escapes(path: Path, separation: Separation) -> None:
+    """Where a backslash is put before quotes, refuse any other use of it: what it says there differs from tool to tool.
+
+    The engine drops a backslash inside quotes and keeps it outside of them. Cost: such files are read once more.
+    """
+    if separation.escape != "\\":
+        return
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    sign = re.escape(separation.delimiter)
+    quoted = re.compile(rf'((?:\A|(?<=[{sign}\r\n]))")((?:[^"\\]|\\["\\])*)(?=")')
+    rest = quoted.sub(lambda found: found[1] + "\n" * found[2].count("\n"), text)
+    if (at := rest.find("\\")) >= 0:
+        raise DataError.of_file(
+            f'{path.name}, line {rest.count(chr(10), 0, at) + 1}: a backslash that is no part of \\" inside quotes: '
+            'whether it belongs to the value is not said; write quotes inside quotes twice ("") and save the file anew'
+        )
 
 
 def header(path: Path, separation: Separation) -> list[str]:
@@ -147,16 +223,9 @@ def lines_of(text: str) -> list[str]:
 
 def uneven(path: Path, separation: Separation) -> str | None:
     """Which row has another number of fields than the first one, or another line end; None if none has."""
-    double = separation.escape == separation.quote
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
         ends = _LineEnds(file)
-        reader = csv.reader(
-            ends,
-            delimiter=separation.delimiter,
-            quotechar=separation.quote,
-            doublequote=double,
-            escapechar=None if double else "\\",
-        )
+        reader = csv.reader(ends, **separation.words)
         wide = None
         try:
             for row in reader:

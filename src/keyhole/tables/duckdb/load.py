@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import duckdb
@@ -106,7 +107,18 @@ def read(
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
     with unchanged(data), ExitStack() as life:
-        return _read(prepared(data, layout or FileLayout(), texts, life), roles, how, table, view, others or {})
+        plain = prepared(data, layout or FileLayout(), texts, life)
+        try:
+            return _read(plain, roles, how, table, view, others or {})
+        except DataError as error:
+            raise _of_the_file(error, plain, data) from None
+
+
+def _of_the_file(error: DataError, plain: object, data: object) -> DataError:
+    """The fault with the name that the file has where it came from."""
+    copy, name = (Path(str(each)).name if isinstance(each, str | Path) else "" for each in (plain, data))
+    told = None if error.told is None else error.told.replace(copy, name)
+    return error if copy == name else DataError(str(error).replace(copy, name), told=told)
 
 
 def _read(

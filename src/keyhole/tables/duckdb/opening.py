@@ -10,7 +10,8 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.predicate import literal, quote_name
-from keyhole.tables.duckdb.dialect import Separation, uneven
+from keyhole.tables.duckdb.dialect import Separation, with_texts
+from keyhole.tables.duckdb.misquoted import in_our_words, unreadable
 from keyhole.tables.duckdb.prepare import cannot_attach
 from keyhole.tables.duckdb.related import Origin, chosen, folder, reader_of
 
@@ -86,7 +87,7 @@ def _view(con: Connection, view: str, tables: Mapping[str, str], typed: bool) ->
         try:
             con.execute(f"CREATE TEMP VIEW {quote_name(name)} AS SELECT * FROM {origin}")
         except duckdb.Error as error:
-            raise DataError(f"cannot read {name}: {str(error).splitlines()[0]}") from None
+            raise DataError(f"cannot read {name}: {in_our_words(error)}") from None
     return f"({view.strip().rstrip(';')})", typed, ", ".join(tables)
 
 
@@ -106,8 +107,7 @@ def origin_as(con: Connection, data: object, origin: str, asked: str | None, kin
     if not kinds:
         return origin
     if origin.startswith("read_csv("):
-        forced = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in kinds)
-        return f"{origin[:-1]}, types={{{forced}}})"
+        return with_texts(origin, kinds)
     if origin.startswith("read_json("):
         try:
             rows = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {origin})").fetchall()
@@ -138,9 +138,9 @@ def _failed(error: duckdb.Error, data: object, asked: str | None) -> ConfigError
     """The engine cannot read the file or run the view: its words are told, unless they may quote a value."""
     said = str(error).splitlines()[0]
     if asked is None:
-        text = isinstance(data, str | Path) and Path(data).suffix in (".csv", ".tsv")
-        why = uneven(Path(str(data)), Separation.of(Path(str(data)))) if text else None
-        return DataError(f"cannot read {called(data)}: {why or said}")
+        if isinstance(data, str | Path) and Path(data).suffix.lower() in (".csv", ".tsv"):
+            return DataError(f"cannot read {called(data)}: {unreadable(Path(data), Separation.of(Path(data)), error)}")
+        return DataError(f"cannot read {called(data)}: {in_our_words(error)}")
     if isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
         return ConfigError(f"--view does not run: {said}. It may read from: {asked}.")
     told = "--view does not run: the engine fails on some row; no value is shown here"

@@ -22,7 +22,8 @@ import duckdb
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import FileLayout
 from keyhole.predicate import literal, quote_name
-from keyhole.tables.duckdb.dialect import Separation, check_header, header, uneven
+from keyhole.tables.duckdb.dialect import Separation, check_escapes, check_header, header
+from keyhole.tables.duckdb.misquoted import in_our_words, unreadable
 from keyhole.tables.duckdb.roster import first
 from keyhole.tables.encodings import GZIP, UTF8, checked, encoding_of, transcoded
 from keyhole.tables.growing import TABLES
@@ -121,7 +122,7 @@ def _folder(path: Path, layout: FileLayout, texts: Collection[str], life: ExitSt
 
 def cannot_attach(path: Path, error: duckdb.Error) -> DataError:
     """Why a database does not open: mostly because another process holds it."""
-    said = str(error).splitlines()[0]
+    said = in_our_words(error)
     if "lock" in said.lower():
         return DataError.of_file(f"{path.name} is in use by another process: close it there, or work on a copy")
     return DataError.of_file(f"cannot read {path.name}: {said}")
@@ -185,6 +186,7 @@ def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[st
         raise ConfigError(f"{shown.name} has {wide} columns in its first line, and {len(layout.columns)} are named")
     if not layout.columns:
         check_header(path, separation)
+    check_escapes(path, separation)
     con = duckdb.connect(":memory:")
     head = f"header=false, names=[{', '.join(map(literal, layout.columns))}]" if layout.columns else "header=true"
     origin = f"read_csv({literal(str(path))}, {head}, all_varchar=true, {separation.options})"
@@ -193,7 +195,7 @@ def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[st
         con.execute("SET preserve_insertion_order = true")
         con.execute(f"CREATE TEMP TABLE raw AS SELECT * FROM {origin}")
     except duckdb.Error as error:
-        why = uneven(path, separation) or str(error).splitlines()[0]
+        why = unreadable(path, separation, error)
         raise DataError.of_file(f"cannot read {shown.name}: {why}") from None
     names = [str(row[0]) for row in con.execute("SELECT column_name FROM (DESCRIBE raw)").fetchall()]
     cells = ", ".join(f"{_cell(con, name, layout, texts)} AS {quote_name(name)}" for name in names)

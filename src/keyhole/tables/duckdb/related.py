@@ -20,6 +20,7 @@ from keyhole.schema import Column, Kind, Related, Role, Schema, folded
 from keyhole.tables.duckdb.copy import copied
 from keyhole.tables.duckdb.dialect import csv_reader
 from keyhole.tables.duckdb.kinds import kind_of_type
+from keyhole.tables.duckdb.misquoted import in_our_words
 from keyhole.tables.duckdb.roster import first, scalar
 
 NEED = "[tables.*] are tables of a .duckdb file or files of a folder: data = that file or folder"
@@ -124,7 +125,7 @@ def _read(con: duckdb.DuckDBPyConnection, name: str, origin: str, told: TableRol
         kept = [quote_name(n) for n in there if n not in told.hidden]
         con.execute(f"CREATE TEMP TABLE {held_as(name)} AS SELECT {', '.join(kept)} FROM {origin}")
     except duckdb.Error as error:
-        raise DataError(f"cannot read {name}: {str(error).splitlines()[0]}") from None
+        raise DataError(f"cannot read {name}: {in_our_words(error)}") from None
     kinds = {str(n): kind_of_type(str(kind)) for n, kind, _ in described}
     columns = []
     for each in there:

@@ -18,8 +18,9 @@ from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import FileLayout
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Kind, folded
-from keyhole.tables.duckdb.dialect import Separation, csv_reader, first_rows, no_header, uneven
+from keyhole.tables.duckdb.dialect import Separation, check_escapes, csv_reader, first_rows, no_header
 from keyhole.tables.duckdb.kinds import kind_of_type
+from keyhole.tables.duckdb.misquoted import in_our_words, unreadable
 from keyhole.tables.duckdb.prepare import BLANKS, Content, cannot_attach, content_of, prepared
 from keyhole.tables.encodings import encoding_of
 from keyhole.tables.growing import TABLES
@@ -160,7 +161,7 @@ class Survey:
             )
             rows, *counted = self._con.execute(f"SELECT count(*), {counts}{signed} FROM {origin}").fetchall()[0]
         except duckdb.Error as error:
-            raise DataError(f"cannot read {name}: {str(error).splitlines()[0]}", told=f"cannot read {name}") from None
+            raise DataError(f"cannot read {name}: {in_our_words(error)}", told=f"cannot read {name}") from None
         numerals = dict(zip(texts, counted[2 * len(kinds) :], strict=True))
         columns = [
             Surveyed(column, kind, rows - counted[2 * k], counted[2 * k + 1], numerals.get(column, 0))
@@ -193,12 +194,13 @@ def _found(path: Path, layout: FileLayout, life: ExitStack) -> FileLayout:
         raise ConfigError(
             f"the first line of {path.name} looks like data, not names: name its {len(names)} columns with --columns"
         )
+    check_escapes(plain, separation)
     con = duckdb.connect(":memory:")
     try:
         origin = f"read_csv({literal(str(plain))}, header=true, all_varchar=true, {separation.options})"
         con.execute(f"CREATE TEMP TABLE raw AS FROM {origin}")
     except duckdb.Error as error:
-        why = uneven(plain, separation) or str(error).splitlines()[0]
+        why = unreadable(plain, separation, error)
         raise DataError.of_file(f"cannot read {path.name}: {why}") from None
     listed = [str(row[0]) for row in con.execute("SELECT column_name FROM (DESCRIBE raw)").fetchall()]
     words = layout.null or tuple(word for word in NOTHING if _stands_for_nothing(con, listed, word))

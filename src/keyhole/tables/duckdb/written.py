@@ -11,7 +11,8 @@ from collections.abc import Collection
 import duckdb
 
 from keyhole.knowledge import Columns
-from keyhole.predicate import literal, quote_name
+from keyhole.predicate import quote_name
+from keyhole.tables.duckdb.dialect import with_texts
 from keyhole.tables.duckdb.faults import type_of
 from keyhole.tables.duckdb.roster import first
 
@@ -33,8 +34,7 @@ def written_alike(
     ]
     if not suspects:
         return {}
-    forced = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in suspects)
-    texts = f"{origin[:-1]}, types={{{forced}}})"
+    texts = with_texts(origin, suspects)
     tests = [_merges(name, kinds[name], name in roles.id) for name in suspects]
     found = first(con, f"SELECT {', '.join(tests)} FROM {texts}") or ()
     return {name: "text" for name, merged in zip(suspects, found, strict=True) if merged}
