@@ -282,3 +282,11 @@ def test_every_small_table_with_fresh_seeds() -> None:
         score += play(seed)
     print(dict(score))  # noqa: T201
     assert not score["silent_and_fixed"]
+
+
+def test_ends_of_an_answer_that_an_engine_printed_hold_the_quotient_that_it_printed() -> None:
+    """2/3 is printed as 0.6666666666666666, which is below it: a table with that average is possible."""
+    people = pa.table({"name": ["a", "b", "c"]})
+    log = [("SELECT AVG(pay) FROM t", {"lo": 0, "hi": 0.6666666666666666}), ("SELECT COUNT(*) FROM t WHERE pay > 2", 0)]
+    found = keyhole.examine(log, data=people, id="name", private="pay:0..3:1")
+    assert {(f.lo, f.hi) for f in (*found, *found.exposure.ranges)} == {(0, 2)}

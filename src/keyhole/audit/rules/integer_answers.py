@@ -14,7 +14,7 @@ from math import ceil, floor
 
 from keyhole.audit.known import Known
 from keyhole.evidence import ROUNDED
-from keyhole.gather.answers import interval, noise_compared, radius
+from keyhole.gather.answers import interval, largest_end, noise_compared, radius
 from keyhole.gather.arithmetic import EXACT, Arithmetic
 from keyhole.meaning import OVER_ZERO, Value, holds, value
 from keyhole.transcript import Entry
@@ -81,7 +81,8 @@ class AnswerTest:
     def _number(self, v: Fraction) -> bool | None:
         answer = self.entry.answer
         assert answer is not None
-        dust = self._dust(Fraction(answer.value)) if isinstance(answer.value, Decimal) else Fraction(0)
+        told = Fraction(answer.value) if isinstance(answer.value, Decimal) else largest_end(answer)
+        dust = Fraction(0) if told is None else self._dust(told)  # ends may be numbers that an engine printed
         said = interval(self.entry.query, answer, dust)
         if (said.lo is not None and v < said.lo) or (said.hi is not None and v > said.hi):
             return False
@@ -91,7 +92,8 @@ class AnswerTest:
             near = dust + abs(v) / 10**9
             inside = said.lo is not None and said.hi is not None and said.lo + near < v < said.hi - near
             return True if inside else None
-        return True if answer.value is None else None
+        inside = (said.lo is None or v >= said.lo + 2 * dust) and (said.hi is None or v <= said.hi - 2 * dust)
+        return True if answer.value is None and inside else None
 
     def _dust(self, at: Fraction) -> Fraction:
         return radius(self.entry.query, at, self.known.evidence.n, self.known.schema, self.known.knowledge)
