@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +16,7 @@ from keyhole.audit.examine import examine
 from keyhole.errors import DataError, LogError
 from keyhole.logs.fold import fold_log
 from keyhole.logs.lines import LogLines
-from keyhole.logs.open import open_log
+from keyhole.logs.open import LogFormat, open_log
 from keyhole.sql.looks_like import looks_like
 
 TABLE = pa.table({"name": ["a", "b", "c"], "city": ["Köln", "Ulm", "Ulm"], "pay": [1, 2, 4]})
@@ -142,3 +144,16 @@ def test_a_cte_of_ten_thousand_lines_is_listed_and_hides_no_other() -> None:
     assert [u.number for u in verdict.unjudged] == ["1"]
     assert "queries that read from one another" in verdict.unjudged[0].reason
     assert [f.who for f in verdict] == ["a"]
+
+
+@pytest.mark.parametrize("kind", [LogFormat.AUTO, LogFormat.SQL])
+def test_a_pipe_is_read_once_to_its_end(tmp_path: Path, kind: LogFormat) -> None:
+    """It has no size, and what is looked at to see whether it is a book is gone: it was called empty."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    texts = [f"SELECT SUM(x) FROM t WHERE a > {k};\n" for k in range(20_000)]
+    writer = threading.Thread(target=lambda: pipe.write_text("".join(texts)))
+    writer.start()
+    found = open_log(pipe, kind)
+    writer.join(timeout=30)
+    assert (len(found.lines), found.lines[-1].sql) == (20_000, "SELECT SUM(x) FROM t WHERE a > 19999")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import sys
 import time
 import zlib
@@ -52,12 +53,15 @@ class LogLines:
 
     @classmethod
     def of_file(cls, path: Path) -> LogLines:
-        """Of a file."""
+        """Of a file; of a pipe (`<(zcat log.sql.gz)`) as far as it goes, since it has no size."""
         try:
             raw = path.open("rb")
-            size = os.fstat(raw.fileno()).st_size
+            state = os.fstat(raw.fileno())
         except OSError as error:
             raise LogError(f"cannot read {path}: {error.strerror}") from None
+        if stat.S_ISFIFO(state.st_mode):
+            return cls(str(path), _text(raw))
+        size = state.st_size
         return cls(str(path), _text(io.BufferedReader(_Upto(raw, size), 1 << 20)), size=size, path=path)
 
     @classmethod

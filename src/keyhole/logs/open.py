@@ -244,10 +244,12 @@ def _is_file(text: str) -> bool:
 
 
 def is_book(log: str | Path) -> bool:
-    """Is it a book, by its first bytes?"""
+    """Is it a book, by its first bytes? A pipe is none: what is read of it is gone."""
     if isinstance(log, str) and not _is_file(log):
         return False
     try:
+        if Path(log).is_fifo():
+            return False
         with Path(log).open("rb") as file:
             return file.read(16) == b"SQLite format 3\x00"
     except OSError:
