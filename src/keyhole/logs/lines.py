@@ -60,7 +60,7 @@ class LogLines:
         except OSError as error:
             raise LogError(f"cannot read {path}: {error.strerror}") from None
         if stat.S_ISFIFO(state.st_mode):
-            return cls(str(path), _text(raw))
+            return cls(str(path), _text(raw), path=path)
         size = state.st_size
         return cls(str(path), _text(io.BufferedReader(_Upto(raw, size), 1 << 20)), size=size, path=path)
 
@@ -129,7 +129,9 @@ class LogLines:
     def growing(self) -> bool:
         """Is it a file that is longer than when it was opened, or that another process has open for writing?"""
         try:
-            return self.path is not None and (self.path.stat().st_size > self.size or written_elsewhere(self.path))
+            if self.path is None or self.path.is_fifo():
+                return False
+            return self.path.stat().st_size > self.size or written_elsewhere(self.path)
         except OSError:  # it is gone meanwhile
             return False
 
