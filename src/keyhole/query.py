@@ -140,6 +140,7 @@ class Query:
     needs: tuple[Predicate, ...] = ()
     rounding: str = HALF
     level: Fraction = Fraction(1, 2)
+    roundings: int = 0  # numbers that an engine adds up on the way, each a rounded DOUBLE: an average of averages
     item: int = field(default=0, compare=False)  # which column of the answer (from 1), where its text does not tell
 
     @property

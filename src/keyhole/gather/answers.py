@@ -182,15 +182,15 @@ def radius(
 
     Sums of integers and decimals are exact, and their averages are rounded once. A DOUBLE sum of n terms is off by at
     most n ulp of the sum of absolute values; that sum is taken from the declared range, or from the answer itself and
-    `beside`: what is known to be added up and may cancel.
+    `beside`: what is known to be added up and may cancel. Averages of groups are DOUBLEs, which are added up again.
     """
     kinds = {column.kind for name in query.columns if (column := schema.find(name)) is not None}
     weights = {t.weight for t in (*query.terms, *query.per) if t.weight is not None}
     divided = any(t.factor.denominator != 1 for t in (*query.terms, *query.per))
-    if Kind.DOUBLE not in kinds and all(exact_weight(weight, schema) for weight in weights):
+    if not query.roundings and Kind.DOUBLE not in kinds and all(exact_weight(weight, schema) for weight in weights):
         if not divided or len(query.terms) == 1:
             return 2 * ULP * abs(value) + dust_of(value) if query.per or divided else dust_of(value)
-    elif matched <= 1 and not beside and not query.per and not weights and _as_it_is(query):
+    elif matched <= 1 and not beside and not query.per and not query.roundings and not weights and _as_it_is(query):
         return dust_of(value)  # the number of one person, which nothing was added to
     size = abs(value) + beside
     for name in query.columns:
@@ -198,7 +198,7 @@ def radius(
         if prior.lo is not None and prior.hi is not None:
             most = max(abs(Fraction(prior.lo)), abs(Fraction(prior.hi)))
             size = max(size, most if query.per else most * matched)
-    return (matched + 2) * (ULP * size + TINY)
+    return (matched + query.roundings + 2) * (ULP * size + TINY)
 
 
 def _as_it_is(query: Query) -> bool:

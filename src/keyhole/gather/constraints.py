@@ -231,10 +231,12 @@ class Reader:
 
     def _printed(self, asked: Asked, top: Evaluated, per: Evaluated) -> Fraction:
         """How far a quotient lies from the DOUBLE that is printed, where that stands for several sums."""
-        if not asked.entry.query.per or not per.total or private_part(asked.form.per):
+        query, below = asked.entry.query, per.total if asked.entry.query.per else Fraction(1)
+        if not (query.per or query.roundings) or not below or private_part(asked.form.per):
             return Fraction(0)
-        dust, unit = 2 * ULP * abs(top.total / per.total), self.computed.unit(self._added(asked.form.top))
-        return dust if unit is not None and 2 * dust * abs(per.total) >= unit else Fraction(0)
+        dust = (query.roundings + 2) * ULP * abs(top.total / below)
+        unit = self.computed.unit(self._added(asked.form.top))
+        return dust if unit is not None and 2 * dust * abs(below) >= unit else Fraction(0)
 
     def _computed(
         self, query: Query, top: Evaluated, per: Evaluated, printed: Fraction = Fraction(0)

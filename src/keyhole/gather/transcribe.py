@@ -15,12 +15,12 @@ from keyhole.gather.answers import given_answer
 from keyhole.gather.cut_off import Certain, certain, group_of
 from keyhole.gather.having import named, told
 from keyhole.gather.union_rows import of_each, told_apart
-from keyhole.gather.whole_table import WholeTableReader
+from keyhole.gather.whole_table import WholeTableReader, read_over
 from keyhole.predicate import FALSE, Scalar, conjunction, disjunction, negation
 from keyhole.query import COVERED, DOUBTFUL, FINER, IF_SHOWN, IN_PART, OTHER_GROUPS, Aggregate, Query, Statement, Term
 from keyhole.reading import FAILS, Spelling, Validator, refusals
 from keyhole.schema import Kind, Schema
-from keyhole.sql import Unread, read
+from keyhole.sql import Unread
 from keyhole.sql.clock import stamped
 from keyhole.sql.engines import CASELESS, OTHERS
 from keyhole.sql.looks_like import suspicion
@@ -97,13 +97,7 @@ def lowered(
     for line in lines:
         when = stamped(line.time) or now
         try:
-            try:
-                first, *others = read(line.sql, line.dialect, schema, when)
-            except QueryError as refused:
-                if again is None:
-                    raise
-                given = line.answer is not ABSENT
-                first, *others = again.read(line.sql, line.dialect, when, refused, answered=given)
+            first, *others = read_over(line, schema, when, again)
         except (Unread, QueryError) as error:
             public = of_dimensions(line.sql, line.dialect, schema)
             if public is not None or isinstance(error, Unread):

@@ -13,22 +13,26 @@ from sqlglot.errors import SqlglotError
 
 from keyhole.errors import DIFFERS, QueryError, UnsupportedQuery
 from keyhole.gather.row_groups import by_row_groups
+from keyhole.gather.second_aggregation import linear_rows
 from keyhole.gather.thresholds import with_thresholds
 from keyhole.query import FINER, Statement
-from keyhole.schema import WholeTableColumn
+from keyhole.schema import Schema, WholeTableColumn
 from keyhole.sql import Unread, read
 from keyhole.sql.clock import told
 from keyhole.sql.dialects import carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold
 from keyhole.sql.read import written_as
+from keyhole.sql.second_aggregation import second_aggregation
 from keyhole.sql.whole_table import whole_table
 from keyhole.tables import Roster, Source
+from keyhole.transcript import ABSENT, Line
 
 BY_ITSELF = (
     "what is computed from a private figure decides who is meant: ask for the figure by itself, and compare with that "
     "number"
 )
+_AVERAGES_ALIKE = (Dialect.DUCKDB, Dialect.POSTGRES)  # elsewhere an average of whole numbers may be a whole number
 _LOOKS = re.compile(r"\bOVER\s*\(|\(\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 
 
@@ -77,6 +81,23 @@ class WholeTableReader:
         parts = (*told_more.asked, *(replace(part, certainty=FINER) for part in found))
         return written_as(parts, carry.sql)
 
+    def linear(
+        self, sql: str, dialect: str, now: dt.date | None, found: tuple[Statement, ...]
+    ) -> tuple[Statement, ...]:
+        """What was read as computed from grouped answers: a second aggregation that is linear in the cells, as such.
+
+        Guarantee: as of `read`. Cost: as of `read`, for what is one; else a walk over the text.
+        """
+        if dialect not in _AVERAGES_ALIKE or all(part.certainty != FINER for part in found):
+            return found
+        carry = carried(sql if now is None else told(sql, dialect, now), dialect, self.roster.schema)
+        tree = None if carry.reason else _tree(carry.sql)
+        second = None if tree is None else second_aggregation(tree, self.roster.schema)
+        made = None if second is None else linear_rows(second, self.roster, self._computed)
+        if tree is None or second is None or made is None:
+            return found
+        return written_as((made,) if len(second.places) == len(tree.expressions) else (made, *found), carry.sql)
+
     def _opened(self, sql: str, tree: exp.Expr, refused: QueryError | None) -> tuple[Statement, ...]:
         """The statement with public columns for what looks at the whole table; `refused` if nothing does."""
         made, columns = whole_table(tree, self.roster.schema)
@@ -97,6 +118,17 @@ class WholeTableReader:
         if self.source is not None:
             self.source.adopt(self.roster.schema)
         return said
+
+
+def read_over(line: Line, schema: Schema, now: dt.date | None, again: WholeTableReader | None) -> tuple[Statement, ...]:
+    """What a line of a log asks. What is refused, or known only by what tells more, is read `again`, over the table."""
+    try:
+        found = read(line.sql, line.dialect, schema, now)
+    except QueryError as refused:
+        if again is None:
+            raise
+        return again.read(line.sql, line.dialect, now, refused, answered=line.answer is not ABSENT)
+    return found if again is None else again.linear(line.sql, line.dialect, now, found)
 
 
 def _as_of(dialect: str, statement: Statement) -> Statement:

@@ -39,11 +39,11 @@ def flat(tree: exp.Expr, columns: Collection[str] = ()) -> exp.Select | None:
 
 
 def _opened(outer: exp.Select, columns: Collection[str]) -> exp.Select | None:
-    inner, alias = _source(outer)
-    if inner is None or not _only(outer, _KEPT) or not _only(inner, _INNER) or outer.args.get("joins"):
+    inner, alias = source_of(outer)
+    if inner is None or not only(outer, _KEPT) or not only(inner, _INNER) or outer.args.get("joins"):
         return None
-    names = _names(inner)
-    if names is None or not (inner.args.get("group") or any(map(_aggregated, names.values()))):
+    names = names_of(inner)
+    if names is None or not (inner.args.get("group") or any(map(aggregated, names.values()))):
         return None
     aliases = {name: part for name, part in names.items() if name not in columns}
     try:
@@ -51,13 +51,13 @@ def _opened(outer: exp.Select, columns: Collection[str]) -> exp.Select | None:
     except NotTold:
         return None
     inner.set("group", clause)
-    twice = outer.args.get("group") is not None or any(map(_aggregated, _said(outer)))
+    twice = outer.args.get("group") is not None or any(map(aggregated, _said(outer)))
     if twice:
         return _twice(outer, inner, names, alias)
     return _once(outer, inner, names, alias)
 
 
-def _source(outer: exp.Select) -> tuple[exp.Select | None, str]:
+def source_of(outer: exp.Select) -> tuple[exp.Select | None, str]:
     """The subquery that a SELECT is about, with the name it has there."""
     from_ = outer.args.get("from_")
     node = from_.this if from_ is not None else None
@@ -81,11 +81,11 @@ def _source(outer: exp.Select) -> tuple[exp.Select | None, str]:
     return inner, node.alias or node.name
 
 
-def _only(select: exp.Select, known: tuple[str, ...]) -> bool:
+def only(select: exp.Select, known: tuple[str, ...]) -> bool:
     return not any(value and name not in known for name, value in select.args.items())
 
 
-def _names(inner: exp.Select) -> dict[str, exp.Expr] | None:
+def names_of(inner: exp.Select) -> dict[str, exp.Expr] | None:
     """The columns of a subquery by name; None if one has no name of its own."""
     found: dict[str, exp.Expr] = {}
     for item in inner.expressions:
@@ -100,11 +100,11 @@ def _said(outer: exp.Select) -> list[exp.Expr]:
     return [item.unalias() for item in outer.expressions]
 
 
-def _aggregated(node: exp.Expr) -> bool:
+def aggregated(node: exp.Expr) -> bool:
     """Is there an aggregate other than the function of a window?"""
     if isinstance(node, exp.Window):
-        return any(map(_aggregated, node.this.iter_expressions()))
-    return is_aggregate(node) or any(map(_aggregated, node.iter_expressions()))
+        return any(map(aggregated, node.this.iter_expressions()))
+    return is_aggregate(node) or any(map(aggregated, node.iter_expressions()))
 
 
 def _once(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], alias: str) -> exp.Select | None:
@@ -117,14 +117,14 @@ def _once(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], alia
                 return None
             items += [exp.alias_(part.copy(), name, quoted=True) for name, part in names.items()]
             continue
-        part = _put(item.unalias(), names, alias)
+        part = put(item.unalias(), names, alias)
         if part is None:
             return None
         items.append(exp.alias_(part, item.alias or item.name, quoted=True) if item.alias_or_name else part)
     made.set("expressions", items)
     where = outer.args.get("where")
     if where is not None:
-        test = _put(where.this, names, alias)
+        test = put(where.this, names, alias)
         if test is None:
             return None
         if not inner.args.get("group"):
@@ -135,10 +135,10 @@ def _once(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], alia
         clause = outer.args.get(name)
         if clause is not None:
             other = {n: p for n, p in names.items() if n not in shown} if name == "order" else names
-            put = _put(clause, other, alias, shown if name == "order" else frozenset())
-            if put is None:
+            placed = put(clause, other, alias, shown if name == "order" else frozenset())
+            if placed is None:
                 return None
-            made.set(name, put)
+            made.set(name, placed)
     return made
 
 
@@ -147,7 +147,7 @@ def _twice(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], ali
     if inner.args.get("having") is not None or not inner.args.get("group") or outer.args.get("having") is not None:
         return None
     made = inner.copy()
-    plain = {name: part for name, part in names.items() if not _aggregated(part)}
+    plain = {name: part for name, part in names.items() if not aggregated(part)}
     items = []
     for item in outer.expressions:
         part = _second(item.unalias(), names, plain, alias)
@@ -157,17 +157,15 @@ def _twice(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], ali
     made.set("expressions", items)
     where, group = outer.args.get("where"), outer.args.get("group")
     if where is not None:
-        test = _put(where.this, plain, alias)
+        test = put(where.this, plain, alias)
         if test is None:
             return None
         made = made.where(test)
     clause = None
     if group is not None:
-        if not all(isinstance(part, exp.Column | exp.Literal) for part in group.expressions) or not _plain(group):
+        if not all(isinstance(part, exp.Column | exp.Literal) for part in group.expressions) or not plain_group(group):
             return None
-        keys = [
-            part.copy() if isinstance(part, exp.Literal) else _put(part, plain, alias) for part in group.expressions
-        ]
+        keys = [part.copy() if isinstance(part, exp.Literal) else put(part, plain, alias) for part in group.expressions]
         if any(key is None for key in keys):
             return None
         clause = exp.Group(expressions=keys)
@@ -175,14 +173,14 @@ def _twice(outer: exp.Select, inner: exp.Select, names: dict[str, exp.Expr], ali
     for name in ("order", "limit", "offset"):
         if (said := outer.args.get(name)) is not None:
             aliases = frozenset(folded(item.alias) for item in outer.expressions if item.alias)
-            put = _put(said, plain, alias, aliases)
-            if put is None:
+            placed = put(said, plain, alias, aliases)
+            if placed is None:
                 return None
-            made.set(name, put)
+            made.set(name, placed)
     return made
 
 
-def _plain(group: exp.Group) -> bool:
+def plain_group(group: exp.Group) -> bool:
     return not any(value for name, value in group.args.items() if name != "expressions")
 
 
@@ -190,14 +188,14 @@ def _second(node: exp.Expr, names: dict[str, exp.Expr], plain: dict[str, exp.Exp
     """An item of a second aggregation over the records; None if it is not linear in the cells."""
     while isinstance(node, exp.Paren):
         node = node.this
-    if not _aggregated(node):
-        return _put(node, plain, alias)
+    if not aggregated(node):
+        return put(node, plain, alias)
     if isinstance(node, exp.Binary) and not isinstance(node, exp.Connector):
         left, right = (_second(part, names, plain, alias) for part in (node.this, node.expression))
         return None if left is None or right is None else exp.paren(type(node)(this=left, expression=right))
     if not isinstance(node, exp.Sum | exp.Min | exp.Max) or not isinstance(node.this, exp.Column):
         return None
-    first = _put(node.this, names, alias)
+    first = put(node.this, names, alias)
     while isinstance(first, exp.Paren):
         first = first.this
     if isinstance(node, exp.Min | exp.Max):
@@ -213,7 +211,7 @@ def _second(node: exp.Expr, names: dict[str, exp.Expr], plain: dict[str, exp.Exp
     return exp.Sum(this=exp.Case(ifs=[exp.If(this=there, true=one)], default=exp.Literal.number(0)))
 
 
-def _put(
+def put(
     node: exp.Expr, names: dict[str, exp.Expr], alias: str, kept: frozenset[str] | set[str] = frozenset()
 ) -> exp.Expr | None:
     """The expression with the subquery's columns replaced by what they are; None if it looks at anything else."""

@@ -20,7 +20,7 @@ PEOPLE = "people"
 _BY_PLACE = (exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _RANKS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 _ADDED = (exp.Sum, exp.Avg)
-_ALLOWED = frozenset(
+ALLOWED = frozenset(
     (
         *(exp.Select, exp.From, exp.Where, exp.Group, exp.Having, exp.With, exp.CTE, exp.Subquery, exp.Table),
         *(exp.TableAlias, exp.Alias, exp.Column, exp.Identifier, exp.Literal, exp.Null, exp.Boolean, exp.Paren),
@@ -160,7 +160,7 @@ class _WholeTable:
         for part in node.walk():
             if isinstance(part, exp.Column):
                 self.check_column(part, named)
-            elif type(part) not in _ALLOWED:
+            elif type(part) not in ALLOWED:
                 raise NotTold(f"{_word(part)} inside a subquery or window is not judged: put it in --view")
             elif isinstance(part, exp.Star) and not isinstance(part.parent, exp.Count | exp.Select):
                 raise NotTold("* inside a subquery is not judged: name the columns")
