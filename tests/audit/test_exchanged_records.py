@@ -84,3 +84,11 @@ def test_complete_verdicts_leave_two_values_in_whole_tables(tmp_path: Path) -> N
         for i in set(range(n)) - listed:
             assert len({x[i] for x in tables}) > 1, (pay, asked, i)
     assert complete > 3
+
+
+@pytest.mark.parametrize("where", ["g = 'nobody'", "id IN (0, 1)"])
+def test_statistics_of_nobody_with_a_value(where: str) -> None:
+    people = pa.table({"id": range(4), "g": [*"abab"], "pay": [None, None, 1, 2]})
+    log = [f"SELECT SUM(pay * pay) FROM t WHERE {where}", f"SELECT MEDIAN(pay) FROM t WHERE {where}"]
+    found = keyhole.examine(log, data=people, id="id", private="pay")
+    assert (found.exit_code, len(found.findings)) == (0, 0)

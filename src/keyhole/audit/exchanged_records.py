@@ -53,6 +53,8 @@ def _differ(system: System, known: Known, name: str, values: PrivateValues, alik
     """Does each class have two values of a column, but for those who are listed or of whom nothing was asked?"""
     found = values.floats if values.units is None else np.asarray(values.units)
     rows = np.flatnonzero(values.present & _asked(system, name))
+    if not len(rows):
+        return True  # nobody has a value that an answer depends on
     order = rows[np.lexsort((found[rows], alike[rows]))]
     first = np.flatnonzero(np.diff(alike[order], prepend=-1))
     last = np.append(first[1:], len(order)) - 1
