@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -355,3 +356,12 @@ def test_a_square_that_exposes_somebody_is_not_taken_off_a_total() -> None:
         [log[0], "SELECT SUM(x) FROM t WHERE a > 2"], data=people, private="x", id="n", group_size=3
     )
     assert [(g.rows, g.total) for g in plain.groups] == [((1, 2, 4), 17)]
+
+
+def test_of_two_values_as_frequent_mode_tells_whose_came_first() -> None:
+    """Read as a function of how many people have each value, it could be an all-clear: r0 has 3 and r1 has 7."""
+    first = [duckdb.sql(f"SELECT MODE(x) FROM (VALUES ({a}), ({10 - a})) v(x)").fetchall() for a in (3, 7)]
+    assert first == [[(3,)], [(7,)]]
+    people = pa.table({"n": ["r0", "r1"], "x": [3, 7]})
+    found = keyhole.examine(["SELECT SUM(x) FROM t", "SELECT MODE(x) FROM t"], data=people, private="x:3..7:4", id="n")
+    assert (found.exit_code, [u.number for u in (*found.unjudged, *found.refused)]) == (3, ["2"])

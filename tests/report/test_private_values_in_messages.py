@@ -173,7 +173,7 @@ def test_the_command_prints_no_private_value_either(tmp_path: Path, how: str) ->
 
 
 def test_a_report_made_of_a_redacted_verdict_has_none(tmp_path: Path) -> None:
-    hushed = judged("SELECT MODE(pay) FROM ward").without(Withheld.ALL)
+    hushed = judged("SELECT COUNT(DISTINCT pay) FROM ward").without(Withheld.ALL)
     (tmp_path / "verdict.json").write_text(hushed.dumps(), encoding="utf-8")
     with contextlib.chdir(tmp_path):
         done = CliRunner().invoke(app, ["report", "verdict.json", "--out", "page.html"])

@@ -72,7 +72,7 @@ def moments(node: exp.Expr, secret: Collection[str]) -> ComputedFrom:
         return ComputedFrom(tuple(_filtered(part, where) for part in _of_pairs(inner.this, inner.expression)))
     distinct = inner.this if isinstance(inner.this, exp.Distinct) else None
     value = distinct.expressions[0] if distinct is not None and len(distinct.expressions) == 1 else None
-    if isinstance(inner, exp.Mode | exp.ApproxDistinct):
+    if isinstance(inner, exp.ApproxDistinct):  # not MODE: of values as frequent the first is taken, which is about who
         value = inner.this
     if isinstance(value, exp.Expr) and any(folded(c.name) in secret for c in value.find_all(exp.Column)):
         return ComputedFrom(value=value, where=where)
