@@ -365,3 +365,13 @@ def test_of_two_values_as_frequent_mode_tells_whose_came_first() -> None:
     people = pa.table({"n": ["r0", "r1"], "x": [3, 7]})
     found = keyhole.examine(["SELECT SUM(x) FROM t", "SELECT MODE(x) FROM t"], data=people, private="x:3..7:4", id="n")
     assert (found.exit_code, [u.number for u in (*found.unjudged, *found.refused)]) == (3, ["2"])
+
+
+def test_a_quotient_by_a_public_column_is_no_decimal_that_was_cut_off() -> None:
+    """x / 3 weighed 0.3333333333333333, so that Q2 - Q1 / 6 = -Ann / 2 did not hold, and the log was an all-clear."""
+    people = pa.table({"n": ["Ann", "Bob", "Cyd", "Dan", "Eve"], "w": [-2, 0, -2, 3, 0], "x": [23, 14, 34, 59, 27]})
+    log = [
+        "SELECT SUM(CASE n WHEN 'Cyd' THEN -3 * x WHEN 'Dan' THEN 2 * x END) FROM t",
+        "SELECT SUM(x / NULLIF(w, 0)) FROM t",
+    ]
+    assert [(f.who, f.value) for f in keyhole.examine(log, data=people, private="x", id="n").exposed] == [("Ann", 23)]

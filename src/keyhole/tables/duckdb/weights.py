@@ -14,12 +14,17 @@ from keyhole.basis import Weights
 from keyhole.errors import DataError
 from keyhole.tables.duckdb.codes import scaled
 
+ENDLESS = 16  # signs of a DOUBLE that was cut off
+SMALL = 10**6  # denominators of quotients such as 1 / w
+
 
 def weigh(con: duckdb.DuckDBPyConnection, table: str, weight: str) -> tuple[NDArray[np.int64], Weights]:
     """`values[codes[r]]` is the weight of record r, exactly; NULL weighs nothing. The values are distinct.
 
     Integers and decimals of up to 18 digits are exact as they are; a double is the decimal that the engine prints
-    for it, so 0.1 is 1/10. Cost: a sort of the column; for doubles and text one Fraction for each distinct value too.
+    for it, so 0.1 is 1/10, or the quotient that it is, so x / 3 weighs 1/3: as 0.3333333333333333 an equation would be
+    missed that holds, and somebody with it. Cost: a sort of the column; for doubles and text one Fraction for each
+    distinct value too.
     """
     [described] = con.execute(f"DESCRIBE SELECT ({weight}) AS w FROM {table}").fetchall()
     type_ = str(described[1])
@@ -56,7 +61,16 @@ def _codes(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
 
 
 def _exact(text: str, weight: str) -> Fraction:
+    """The number of a text: of one with as many digits as a DOUBLE has, the quotient of small numbers that it is.
+
+    >>> _exact("0.1", "w"), _exact("0.3333333333333333", "1 / w"), _exact("0.30000000000000004", "w").denominator
+    (Fraction(1, 10), Fraction(1, 3), 25000000000000000)
+    """
     try:
-        return Fraction(Decimal(text))
+        found = Fraction(Decimal(text))
     except (InvalidOperation, OverflowError, ValueError):
         raise DataError(f"the weight {weight} is {text!r} for some record: a weight must be a finite number") from None
+    if len(text) < ENDLESS:
+        return found
+    simple = found.limit_denominator(SMALL)
+    return simple if float(simple) == float(found) else found
