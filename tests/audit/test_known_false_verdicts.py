@@ -375,3 +375,13 @@ def test_a_quotient_by_a_public_column_is_no_decimal_that_was_cut_off() -> None:
         "SELECT SUM(x / NULLIF(w, 0)) FROM t",
     ]
     assert [(f.who, f.value) for f in keyhole.examine(log, data=people, private="x", id="n").exposed] == [("Ann", 23)]
+
+
+@pytest.mark.parametrize("weight", ["w * v", "SQRT(w) * v"])
+def test_rounded_weights_are_no_all_clear(weight: str) -> None:
+    """0.1 * 3 is 0.30000000000000004, so that three times the other sum did not cancel, and Ann was called open."""
+    people = pa.table({"n": ["Ann", "Bob", "Cyd"], "w": [0.1, 0.2, 0.7], "v": [3, 3, 3], "x": [23, 14, 9]})
+    log = [f"SELECT SUM(x * ({weight})) FROM t", f"SELECT SUM(x * ({weight} / v)) FROM t WHERE n <> 'Ann'"]
+    assert keyhole.examine(log, data=people, private="x", id="n").exit_code in (1, 3)
+    short = keyhole.examine(["SELECT SUM(x * w) FROM t"], data=people, private="x", id="n")
+    assert short.exit_code == 0

@@ -30,6 +30,11 @@ class Status(StrEnum):
     OPEN = "open"
 
 
+ROUNDED_WEIGHTS = (
+    "some public weight is a rounded floating-point number, and equations between rounded weights can be missed"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SquareSums:
     """What a rule about squares rests on: `squares` answers factor * SUM(x*x) + plain * SUM(x) of those under `where`.
@@ -325,6 +330,8 @@ class Exposure:
             return "some statement was not judged"
         if self.contradictions:
             return "some answers contradict each other or the data"
+        if any(weight.rounded for system in self.evidence.systems for weight in system.atoms.weights):
+            return ROUNDED_WEIGHTS
         if not all(noise.bounded for noise in self.noisy.values()):
             return NOISE_GAP
         if self.missed:

@@ -23,6 +23,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Integers: TypeAlias = NDArray[Any]  # int64 where all fit into 62 bits, else Python integers
 
 NARROW = 1 << 62
+SHORT = 10**14  # denominators of decimals as people write them
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,6 +59,15 @@ class Weights:
     def at(self, classes: Ints) -> Weights:
         """The weights of some classes, in their order."""
         return Weights(self.values[classes], self.over)
+
+    @property
+    def rounded(self) -> bool:
+        """Is one of them a DOUBLE with all its digits: the number that was meant is another, which is not known?
+
+        >>> Weights.of([Fraction(1, 3), Fraction(1, 10)]).rounded, Weights.of([Fraction("0.30000000000000004")]).rounded
+        (False, True)
+        """
+        return self.over > SHORT and any(self.over // gcd(self.over, int(v)) > SHORT for v in self.values.tolist())
 
     def __len__(self) -> int:
         return len(self.values)
