@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 
 from keyhole.cli import app
 from keyhole.cli.demo import LOG, PEOPLE
-from keyhole.knowledge import Config
+from keyhole.errors import ConfigError
+from keyhole.knowledge import Config, parse_private
 from keyhole.schema import Kind, Role
 from keyhole.settings import settings
 from keyhole.tables import Use, open_table
@@ -358,3 +359,29 @@ def test_numbers_with_signs_are_no_names_and_nothing_private_is_said(folder: Pat
     bare = called("init", "bare.csv", "--yes", "--out", "bare.toml")
     assert "No column looks private" in bare.output
     assert "No column looks private" not in done.output
+
+
+def test_a_private_column_is_written_as_not_declared(folder: Path) -> None:
+    found = made(folder, "people.csv", "--yes").columns.private["Blood sugar"]
+    assert (found.domain, found.state) == ("?", "undeclared")
+    assert 'domain = "?"' in (folder / "keyhole.toml").read_text()
+    called_real = made(folder, "people.csv", "--yes", "--force", "--private", "Blood sugar:real").columns
+    assert called_real.private["Blood sugar"].state == "real"
+    (folder / "keyhole.toml").unlink()
+    answered = made(folder, "people.csv", given="\n\n\nreal\n").columns
+    assert answered.private["Blood sugar"].state == "real"
+    with_bounds = (folder / "keyhole.toml").read_text().replace('\ndomain = "real"', '\ndomain = "?"\nmin = 3')
+    assert Config.parse(with_bounds).columns.private["Blood sugar"].state == "declared"
+
+
+@pytest.mark.parametrize("bound", ["min = 0", "max = 9", "step = 1", 'values = ["a"]', 'kind = "text"'])
+def test_real_stands_alone(bound: str) -> None:
+    with pytest.raises(ConfigError, match=r'columns\.private\.pay: domain = "real"'):
+        Config.parse(f'[columns.private.pay]\ndomain = "real"\n{bound}\n')
+
+
+def test_the_short_form_of_real() -> None:
+    name, column = parse_private("Blood sugar:real")
+    assert (name, column.state, column.known().state) == ("Blood sugar", "real", "real")
+    with pytest.raises(ConfigError, match="a range has ends, and real has none"):
+        parse_private("pay:0..9:real")

@@ -137,10 +137,11 @@ def _asked(made: Proposal) -> Proposal:
         roles |= dict.fromkeys(now, Role.PUBLIC) | dict.fromkeys(chosen, role)
     known = {name: column for name, column in made.known.items() if roles[name] is Role.PRIVATE}
     for name in (n for n, r in roles.items() if r is Role.PRIVATE and n not in known):
-        question = f"What does everybody know of {name}? min..max, min..max:step, or values a,b,c"
+        question = f"What does everybody know of {name}? min..max, min..max:step, values a,b,c, or real (any number)"
         answer = click.prompt(question, default="nothing", err=True).strip()
         if answer != "nothing":
-            short = f"{name}:{answer.replace(' ', '')}" if ".." in answer else f"{name}={answer}"
+            is_range = ".." in answer or answer.lower() == "real"
+            short = f"{name}:{answer.replace(' ', '')}" if is_range else f"{name}={answer}"
             known[name] = parse_private(short)[1]
     return proposal(made.survey, table=made.table.name, roles=roles, bounds=Config(columns=Columns(private=known)))
 

@@ -130,7 +130,8 @@ PRIVATE = click.Option(
     ["--private"],
     multiple=True,
     metavar="COL[:min..max[:step]]",
-    help="Private column, with what an attacker knows of it; COL=flu,cold for categories. Repeatable.",
+    help="Private column, with its possible values; COL=flu,cold for categories, COL:real if any number is possible. "
+    "Repeatable.",
 )
 HIDDEN = click.Option(
     ["--hidden"], multiple=True, metavar="COL", help="Column nobody knows and nobody asks about. Repeatable."

@@ -3,7 +3,7 @@
 from keyhole.knowledge.columns import Columns, PrivateColumn, PublicColumn, TableRoles
 from keyhole.knowledge.config import BookTable, BudgetTable, Config, FactTable, Online, home
 from keyhole.knowledge.file_layout import FileLayout, SourceTable
-from keyhole.knowledge.prior import Fact, Knowledge, Prior
+from keyhole.knowledge.prior import DomainState, Fact, Knowledge, Prior
 from keyhole.knowledge.short_form import parse_private
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "BudgetTable",
     "Columns",
     "Config",
+    "DomainState",
     "Fact",
     "FactTable",
     "FileLayout",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
-from keyhole.knowledge.prior import Prior
+from keyhole.knowledge.prior import DomainState, Prior
 from keyhole.knowledge.toml_table import Number, TomlTable, as_number
 
 Missing = str | int | bool | Number | None
@@ -16,7 +16,11 @@ KindName = Literal["integer", "decimal", "double", "text", "boolean", "date", "t
 
 @dataclass(frozen=True, slots=True)
 class PrivateColumn(TomlTable):
-    """[columns.private.NAME]: what an attacker knows of a private column."""
+    """[columns.private.NAME]: what an attacker knows of a private column.
+
+    `domain` says what holds where no min, max, step or values are given: "real", any number is possible; "?", nobody
+    said, and what is not said is assumed against us.
+    """
 
     min: Number | None = None
     max: Number | None = None
@@ -28,9 +32,12 @@ class PrivateColumn(TomlTable):
     cuts: tuple[Number, ...] = field(default=(), repr=False)  # where private answers may cut it
     missing: Missing = field(default=None, repr=False)  # what NULL and undeclared values count as in private answers
     prior: dict[str, Number] = field(default_factory=dict, repr=False, hash=False)  # base rates, for attacks
+    domain: Literal["real", "?"] = field(default="?", repr=False)
 
     def __post_init__(self) -> None:
         _exact(self, "min", "max", "step", "width")
+        if self.domain == "real":
+            _check_real(self)
         if self.values is not None and (self.min is not None or self.max is not None or self.step is not None):
             raise ValueError("write either values = [...] or min/max/step, not both")
         if self.min is not None and self.max is not None and self.min > self.max:
@@ -45,7 +52,13 @@ class PrivateColumn(TomlTable):
 
     def known(self) -> Prior:
         """As what the attacker knows."""
-        return Prior(self.min, self.max, self.step, self.values, tuple(self.prior.items()))
+        rates = tuple(self.prior.items())
+        return Prior(self.min, self.max, self.step, self.values, rates, is_real=self.domain == "real")
+
+    @property
+    def state(self) -> DomainState:
+        """Was a domain declared, was the column called unbounded, or was nothing said?"""
+        return self.known().state
 
     def implied(self) -> KindName:
         """The kind that was declared, or else follows from the declaration: no value is looked at.
@@ -54,6 +67,17 @@ class PrivateColumn(TomlTable):
         ('text', 'integer', 'decimal')
         """
         return self.kind or ("text" if self.values is not None else _number_kind(self.min, self.max, self.step))
+
+
+def _check_real(column: PrivateColumn) -> None:
+    """A column that is called unbounded has no bounds, and holds numbers."""
+    bounds = [name for name in ("min", "max", "step", "values") if getattr(column, name) is not None]
+    if bounds:
+        raise ValueError(
+            f'domain = "real" says that any number is possible: leave out {" and ".join(bounds)}, or domain'
+        )
+    if column.kind in ("text", "boolean", "date", "timestamp"):
+        raise ValueError(f'domain = "real" is for numbers, and kind is {column.kind!r}: declare values = [...]')
 
 
 def _rates(rates: Mapping[str, Decimal], prior: Prior) -> None:

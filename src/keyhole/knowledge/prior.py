@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Literal
+
+DomainState = Literal["declared", "real", "undeclared"]
 
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is known of a private column beforehand: a range, a grid, or the list of its values."""
+    """What is known of a private column beforehand: a range, a grid, or the list of its values.
+
+    >>> Prior(lo=Decimal(0)).state, Prior(is_real=True).state, Prior().state
+    ('declared', 'real', 'undeclared')
+    """
 
     lo: Decimal | None = None
     hi: Decimal | None = None
     step: Decimal | None = None
     values: tuple[str, ...] | None = None
     rates: tuple[tuple[str, Decimal], ...] = field(default=(), compare=False)  # how common single values are
+    is_real: bool = field(default=False, compare=False)  # called unbounded: any number is possible
+
+    @property
+    def state(self) -> DomainState:
+        """Was a domain declared, was the column called unbounded, or was nothing said?"""
+        if any(end is not None for end in (self.lo, self.hi, self.step, self.values)):
+            return "declared"
+        return "real" if self.is_real else "undeclared"
 
     def admits(self, value: Decimal) -> bool:
         """True if a number lies in the range and on the grid."""

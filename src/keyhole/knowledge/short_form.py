@@ -1,4 +1,4 @@
-"""`COL:min..max:step` and `COL=value,value`: a private column in one option."""
+"""`COL:min..max:step`, `COL:real` and `COL=value,value`: a private column in one option."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PRIVATE = re.compile(r"^(?P<name>.+?)(?::(?P<lo>[^:]*)\.\.(?P<hi>[^:]*?)(?::(?P
 
 
 def parse_private(text: str) -> tuple[str, PrivateColumn]:
-    """`COL[:min..max[:step]]`, or `COL=value,value,...` for categories: the short form of a private column.
+    """`COL[:min..max[:step]]`, `COL:real` for any number, or `COL=value,value,...`: the short form of a private column.
 
     >>> parse_private("ill=flu,cold")
     ('ill', PrivateColumn(min=None, max=None, step=None, values=('flu', 'cold'), width=None, family='sum', kind=None))
@@ -33,6 +33,8 @@ def parse_private(text: str) -> tuple[str, PrivateColumn]:
     Decimal('0.1')
     >>> parse_private("salary:0..")[1].max is None, parse_private("debt:-50..-1")[1].max
     (True, Decimal('-1'))
+    >>> parse_private("pay:real")[1].state, parse_private("pay")[1].state
+    ('real', 'undeclared')
     """
     if dashed := _DASHED.match(text) or _SPACED.match(text) or _EQUALS.match(text):
         meant = f"{dashed['name']}:{dashed['lo'] or ''}..{dashed['hi'] or ''}{dashed['step'] or ''}"
@@ -42,9 +44,16 @@ def parse_private(text: str) -> tuple[str, PrivateColumn]:
     name, equals, listed = text.partition("=")
     if equals and name.strip() and ".." not in listed:
         return _categories(text, name.strip(), listed)
+    column, colon, word = text.rpartition(":")
+    if colon and word.strip().lower() == "real" and column.strip():
+        if ".." in column:
+            raise ConfigError(
+                f"--private {text!r}: a range has ends, and real has none; write COL:min..max or COL:real"
+            )
+        return column.strip(), PrivateColumn(domain="real")
     found = _PRIVATE.match(text)
     if not found or not text.strip():
-        raise ConfigError("--private needs a column: write --private COL, COL:min..max or COL:min..max:step")
+        raise ConfigError("--private needs a column: write --private COL, COL:min..max, COL:min..max:step or COL:real")
     numbers: dict[str, Decimal | None] = {}
     for key, part in (("min", found["lo"]), ("max", found["hi"]), ("step", found["step"])):
         if part is None or not part.strip():

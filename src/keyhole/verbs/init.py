@@ -197,8 +197,8 @@ def _private(made: Proposal) -> Iterator[str]:
         yield "# [columns.private.COLUMN]"
         yield ""
         return
-    yield "# Private columns: what nobody should learn. Say what everybody knows of them (min, max, step or values)"
-    yield "# if an attacker may use it. Nothing of this was read off the data."
+    yield "# Private columns: what nobody should learn. Say which values are possible: min, max and step, or values; or"
+    yield '# domain = "real" if any number is. "?" means not declared. Nothing of this was read off the data.'
     for name in names:
         column, known = made.table.column(name), made.known.get(name)
         yield f"[columns.private.{_key(name)}]    # {made.roles[name].why}"
@@ -206,11 +206,12 @@ def _private(made: Proposal) -> Iterator[str]:
             yield f"# kind: {column.kind}, as the file says"
         else:
             yield f'kind = "{_kind(column, known)}"'
-        said = _said(known)
+        if bounds := _bounds(known):
+            yield from bounds
+            continue
+        yield 'domain = "?"'
         yield from (
-            said or ("# min = ...", "# max = ...", "# step = ...")
-            if _kind(column, known) != "text"
-            else said or ("# values = [...]",)
+            ("# values = [...]",) if _kind(column, known) == "text" else ("# min = ...", "# max = ...", "# step = ...")
         )
     yield ""
 
@@ -235,9 +236,12 @@ def _kind(column: Surveyed, known: PrivateColumn | None) -> str:
     return "text" if kind is Kind.OTHER else str(kind)
 
 
-def _said(known: PrivateColumn | None) -> Sequence[str]:
+def _bounds(known: PrivateColumn | None) -> Sequence[str]:
+    """What was declared of a private column, as lines; nothing if nothing was."""
     if known is None:
         return ()
+    if known.state == "real":
+        return ('domain = "real"',)
     if known.values is not None:
         return (f"values = {_list(known.values)}",)
     ends = {"min": known.min, "max": known.max, "step": known.step}
