@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from benchmarks.corpora import tables
 from keyhole.audit import Judge
-from keyhole.audit.rules import RULES, interval
+from keyhole.audit.rules import interval, quick_rules
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config
 from keyhole.logs.open import as_log
@@ -146,7 +146,7 @@ def covered(corpus: Corpus) -> Covered:
     opened = open_table(given, Use.AUDIT, text=compared_with_text(log.lines, given.columns.private))
     transcript = transcribe(log.lines, opened.roster, source=opened.source, now=NOW)
     evidence = gather(transcript, opened.roster, given.knowledge(), source=opened.source)
-    found = Judge((*RULES[:-2], interval(seconds=SECONDS))).examine(evidence, opened.roster)
+    found = Judge((*quick_rules(), interval(seconds=SECONDS))).examine(evidence, opened.roster)
     said = tally(found)
     first = {u.number.partition(".")[0]: cause(u.reason) for u in reversed(found.unjudged)}
     first |= {r.number.partition(".")[0]: "refused: " + cause(r.error) for r in reversed(found.refused)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -12,12 +12,14 @@ import pyarrow as pa
 import pytest
 
 import keyhole
+from keyhole.audit import rules as audit_rules
 from keyhole.audit.deadline import Deadline
-from keyhole.audit.examine import NO_TIME, examine
+from keyhole.audit.examine import NO_TIME, examine, rules_for
 from keyhole.audit.interrupted import interrupted
+from keyhole.audit.known import Rule
 from keyhole.audit.promise import TIME_GAP
 from keyhole.audit.read_in_time import NOT_READ, read_in_time
-from keyhole.audit.rules import RULES, linear
+from keyhole.audit.rules import RULES, linear, quick_rules
 from keyhole.errors import STOPPED_BY_ENGINE, ConfigError, LogError, engine_interruptions
 from keyhole.report.verdict import Verdict
 from keyhole.transcript import Line, Refusal, Transcript
@@ -177,3 +179,23 @@ def test_the_command_line_names_the_limit(tmp_path: Any, monkeypatch: pytest.Mon
 
     with pytest.raises(LogError, match="--time-limit"):
         _in_time(clock, reading)
+
+
+@pytest.mark.parametrize("time_limit", [None, 3.0, Deadline(3.0)])
+@pytest.mark.parametrize("group_size", [1, 2])
+def test_options_replace_a_rule_by_its_name_and_lose_none(
+    monkeypatch: pytest.MonkeyPatch, group_size: int, time_limit: float | Deadline | None
+) -> None:
+    def one_more(*_: object) -> list[object]:
+        return []
+
+    places = {"keyhole.audit.examine": "keyhole.audit.rules.interval"}  # where its clock is looked at
+
+    def modules(rules: Iterable[Rule]) -> list[str]:
+        return [places.get(rule.__module__, rule.__module__) for rule in rules]
+
+    usual = modules(RULES)
+    assert len(set(usual)) == len(usual) == 8
+    monkeypatch.setattr(audit_rules, "quick_rules", lambda within=None: (*quick_rules(within), one_more))
+    wanted = [*usual[:-2], __name__, *usual[-2:], *(["keyhole.audit.rules.groups"] if group_size > 1 else [])]
+    assert modules(rules_for(group_size, "5%", time_limit)) == wanted

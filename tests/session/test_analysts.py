@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from session_world import COUNT, WHOLE, audited, call, private, staff
 from keyhole.book import Mark
 from keyhole.defend.answering import Answered
 from keyhole.errors import ConfigError
+from keyhole.report.book import as_plain
+from keyhole.report.html import book as book_html
+from keyhole.report.html.charts import Series
 from keyhole.session.open import Terms
 from keyhole.session.session import Session
 
@@ -125,3 +130,30 @@ def test_who_saw_what_is_in_the_book(tmp_path: Path) -> None:
     assert {who: each["amount"] for who, each in plain["spent"].items()} == {"*": "1/10", "ann": "1/10", "bob": "1/10"}
     assert [e["analyst"] for e in plain["entries"] if e["kind"] == "told"] == ["bob", "bob"]
     assert [e["analyst"] for e in plain["not_answered"]] == ["bob"]
+
+
+def test_chart_table_and_list_of_the_budget_have_the_same_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What an analyst buys is a charge and then a release that names the charge: it counts once."""
+    with capped(tmp_path) as session:
+        session.ask(COUNT, "ann")
+        session.ask(OTHER, "ann")
+        session.ask(COUNT, "bob")
+        session.ask(COUNT, "bob")
+        plain = as_plain(session.book)
+    exact = {who: Fraction(each["amount"]) for who, each in plain["spent"].items()}
+    assert exact == {"*": Fraction(1, 5), "ann": Fraction(1, 5), "bob": Fraction(1, 10)}
+    drawn: list[Series] = []
+    monkeypatch.setattr(book_html, "line_chart", lambda series, *_, **__: drawn.extend(series) or "")
+    page = book_html.book_page(plain)
+    ends = {("*" if s.name == book_html.TOGETHER else s.name): s.points[-1][1] for s in drawn}
+    assert ends == {who: float(amount) for who, amount in exact.items()}
+    assert all(a[1] <= b[1] for s in drawn for a, b in pairwise(s.points))
+    assert re.findall(r">(0\.\d+)</td>", page) == ["0.2", "0.2", "0.1"]
+    out = call("book", "show", str(tmp_path / "book.keyhole"))[1]
+    assert re.findall(r"spent, (.*): epsilon (\S+)", out) == [
+        ("everybody together", "0.2"),
+        ("ann", "0.2"),
+        ("bob", "0.1"),
+    ]

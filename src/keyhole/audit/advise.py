@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from keyhole.audit.base import Exposure, Finding, Proof, Status
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Rules
-from keyhole.audit.rules import RULES
+from keyhole.audit.rules import RULES, quick_rules
 from keyhole.audit.withhold import SECONDS, Remedy, withhold
 from keyhole.evidence import ROUNDED, Constraint, Evidence, System
 from keyhole.predicate import Predicate
@@ -25,7 +25,6 @@ from keyhole.predicate import Predicate
 Mask = NDArray[np.bool_]
 
 FEW = (2, 3, 5, 10, 20, 50, 100)  # smallest groups that are tried
-QUICK = RULES[:-2]  # all but the searches for ranges and tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ class LogAdvice:
     def proofs(self, gone: frozenset[str]) -> list[frozenset[str]]:
         """The statements that each proof uses, in the log without some of them."""
         left = without(self.evidence, self.every(gone))
-        for rules in (QUICK, self.rules):
+        for rules in (quick_rules(), self.rules):
             found = Judge(rules).examine(left, self.exposure.roster)
             used = [cited(f.proof) for f in found.findings if f.proof is not None]
             used += [cited(g.proof) for g in found.groups]

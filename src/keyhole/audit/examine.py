@@ -20,10 +20,8 @@ from keyhole.audit.interrupted import by_the_clock, interrupted
 from keyhole.audit.judge import Judge
 from keyhole.audit.known import Known, Rule, Rules
 from keyhole.audit.read_in_time import not_read, read_in_time
-from keyhole.audit.rules import RULES, groups, order
-from keyhole.audit.rules.integer import integer
+from keyhole.audit.rules import every_rule, groups
 from keyhole.audit.rules.interval import SECONDS, interval
-from keyhole.audit.rules.order import within_order
 from keyhole.audit.width import Within
 from keyhole.errors import ConfigError
 from keyhole.evidence import OF_TABLE, Evidence, System, Unjudged
@@ -197,11 +195,11 @@ class Examination:
 def rules_for(group_size: int = 1, within: str | None = None, time_limit: float | Deadline | None = None) -> Rules:
     """The rules of every audit; ranges as narrow and as long as was asked for, groups where they were."""
     width = None if within is None else Within.parse(within)
-    *first, _, _ = (within_order(width) if rule is order else rule for rule in RULES)
-    some = () if group_size == 1 else (groups(group_size),)
     if isinstance(time_limit, Deadline):
-        return (*first, _timed(width, time_limit), integer(width), *some)
-    return (*first, interval(width, SECONDS if time_limit is None else time_limit), integer(width), *some)
+        ranges = _timed(width, time_limit)
+    else:
+        ranges = interval(width, SECONDS if time_limit is None else time_limit)
+    return (*every_rule(width, ranges), *(() if group_size == 1 else (groups(group_size),)))
 
 
 def _timed(width: Within | None, clock: Deadline) -> Rule:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from keyhole.book import EVERYBODY, Book, BookEntry, Mark
+from keyhole.book.state import BookState
 from keyhole.report.sentence import counted
 
 HELD_BACK = ("told", "epoch", "added", "present", "written")  # rows and keyed ids: long, and for the auditor alone
@@ -20,12 +21,26 @@ def as_plain(book: Book) -> dict[str, Any]:
         "epochs": [{"epoch": number, "version": e["version"]} for number, e in enumerate(state.epochs, 1)],
         "budget": dict(state.budget),
         "spent": {who: {"amount": str(a), "delta": str(d)} for who, (a, d) in sorted(state.totals.items())},
+        "spending": list(spending(book)),
         "entries": [_entry(entry) for entry in book.entries()],
         "not_answered": [
             {"at": at, "analyst": who, "sql": sql, "verdict": verdict, "reason": reason}
             for at, who, sql, verdict, reason in book.refusals()
         ],
     }
+
+
+def spending(book: Book) -> Iterator[dict[str, Any]]:
+    """What was spent after each entry that changed it, for the accounts that it changed: counted as the totals are."""
+    state = BookState()
+    for entry in book.entries():
+        before = dict(state.totals)
+        state.take(entry)
+        changed = {
+            who: str(amount) for who, (amount, _) in state.totals.items() if before.get(who) != state.totals[who]
+        }
+        if changed:
+            yield {"entry": entry.seq, "spent": changed}
 
 
 def _entry(entry: BookEntry) -> dict[str, Any]:

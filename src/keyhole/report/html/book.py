@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from keyhole.book import EVERYBODY
 from keyhole.report.html.axes import Axis
 from keyhole.report.html.charts import Series, line_chart
 from keyhole.report.html.markup import Markup, folded, lines, name, table, tag
@@ -15,6 +16,7 @@ from keyhole.report.sentence import counted
 LISTED = 2000
 TOGETHER = "everybody together"
 POINTS = 500  # of the budget's curve
+DRAWN = 6  # curves; the table below has every account
 TOLD = {
     "answer": "answered",
     "published": "published",
@@ -28,7 +30,7 @@ def book_page(found: Mapping[str, Any], file: str = "") -> str:
     told = [e for e in found["entries"] if e["kind"] in TOLD and e["says"].get("sql")]
     held = found["not_answered"]
     unit = found["budget"].get("unit", "epsilon")
-    spent = float(Fraction(found["spent"].get("*", {"amount": "0"})["amount"]))
+    spent = float(Fraction(found["spent"].get(EVERYBODY, {"amount": "0"})["amount"]))
     were = "was" if len(told) == 1 else "were"
     sentence = f"{counted(len(told), 'statement')} {were} answered or published, {len(held)} not answered"
     sentence += f"; {unit} {spent:.4g} was spent." if spent else "."
@@ -63,23 +65,21 @@ def _sections(
 
 
 def _spending(found: Mapping[str, Any], unit: str) -> Iterator[Markup]:
-    """What was paid up to each entry, by everybody together and by each analyst (who is told again pays his share)."""
-    paid = {e["entry"]: Fraction(e["says"]["amount"]) for e in found["entries"] if e["kind"] == "charge"}
-    if not paid:
-        return
-    sums: dict[str, Fraction] = {}
+    """What was spent up to each entry, by everybody together and by each analyst."""
     curves: dict[str, list[tuple[float, float]]] = {}
-    for entry in found["entries"]:
-        charged = entry["kind"] == "charge"
-        amount = paid[entry["entry"]] if charged else sum(paid.get(k, 0) for k in entry["says"].get("of", []))
-        for who in ([TOGETHER] if charged else []) + ([entry["analyst"]] if entry["analyst"] and amount else []):
-            curve = curves.setdefault(who, [(0.0, 0.0)])
-            sums[who] = sums.get(who, Fraction(0)) + Fraction(amount)
-            curve.append((float(entry["entry"]), float(sums[who])))
+    for point in found["spending"]:
+        for who, amount in point["spent"].items():
+            curve = curves.setdefault(TOGETHER if who == EVERYBODY else who, [(0.0, 0.0)])
+            curve.append((float(point["entry"]), float(Fraction(amount))))
+    if not curves:
+        return
     last = float(found["entries"][-1]["entry"])
-    series = [Series(who, [*_thinned(curve), (last, curve[-1][1])], stepped=True) for who, curve in curves.items()][:6]
+    series = [Series(who, [*_thinned(curve), (last, curve[-1][1])], stepped=True) for who, curve in curves.items()][
+        :DRAWN
+    ]
     top = max(v for s in series for _, v in s.points)
     caption = f"What was spent up to each entry ({found['entries'][0]['at']} to {found['entries'][-1]['at']})."
+    caption += f" {len(curves) - DRAWN} more accounts are in the table below." if len(curves) > DRAWN else ""
     yield line_chart(series, Axis("entry", 0, last, whole=True), Axis(unit, 0, top or 1.0), caption, height=260)
 
 
@@ -91,7 +91,7 @@ def _thinned(curve: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 def _accounts(found: Mapping[str, Any], unit: str) -> Iterator[Markup]:
     rows = [
         (
-            name(TOGETHER if who == "*" else who),
+            name(TOGETHER if who == EVERYBODY else who),
             f"{float(Fraction(s['amount'])):.6g}",
             f"{float(Fraction(s['delta'])):g}",
         )
