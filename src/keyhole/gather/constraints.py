@@ -131,8 +131,8 @@ class Reader:
         if not self._met(public):
             self.notes.nobody.append(Unjudged(number, asked.entry.sql, "nobody matches it"))
             return None  # anybody could have known
-        if query.per and not private_part(asked.form.per):
-            return None
+        if query.per and not private_part(asked.form.per) and per.public == 0:
+            return None  # a quotient over nobody is NULL, and anybody could have known
         if private or private_part(asked.form.per):
             self.notes.leave(asked.entry, "an answer NULL does not say which of its sums was over nobody")
         else:

@@ -11,14 +11,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from keyhole.errors import LogError
 from keyhole.forms import private_leaves
 from keyhole.meaning import on_nobody, passed
-from keyhole.predicate import conjunction
+from keyhole.predicate import Scalar, conjunction
 from keyhole.query import Aggregate, AllOf, AnyOf, Query, Statement, Term, Test, Threshold, questions
 from keyhole.tables import GroupKey, Roster, Source
 from keyhole.transcript import Answer
 
 OPEN = "HAVING has several tests of private values, and which of them decided is not told"
+NOISY_GROUPS = "groups may have been shown or left out for their noise: nothing is read from that"
+PRIVATE_GROUPS = "which groups HAVING left out depends on private values, and they are not listed: leave HAVING out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +33,20 @@ class Told:
     open: str = ""
 
 
-def told(statement: Statement, shown: Sequence[GroupKey], roster: Roster, source: Source | None) -> Told:
-    """What HAVING tells: with a source about the groups that it has, else about those that a transcript lists."""
+def told(
+    statement: Statement,
+    shown: Sequence[GroupKey],
+    roster: Roster,
+    source: Source | None,
+    *,
+    answered: bool = False,
+    noisy: bool = False,
+) -> Told:
+    """What HAVING tells: with a source about the groups that it has, else about those that a transcript lists.
+
+    `answered`: `shown` are the groups of an answer, which must be those that public columns decide, unless it is
+    `noisy`.
+    """
     secret = frozenset(c.name for c in roster.schema.columns if c.secret)
     private_keys = any(k.hidden(secret) for k in statement.keys)
     if not statement.keys:
@@ -39,6 +54,8 @@ def told(statement: Statement, shown: Sequence[GroupKey], roster: Roster, source
     else:
         every = list(shown) if private_keys else roster.keys(statement)
     listed = {named(key) for key in shown}
+    if answered and not private_keys and not listed <= {named(key) for key in every}:
+        raise LogError("the answer has a group that is not in the data")
     kept: list[GroupKey] = []
     said: list[tuple[Query, Answer | None]] = []
     reasons: list[str] = []
@@ -48,11 +65,19 @@ def told(statement: Statement, shown: Sequence[GroupKey], roster: Roster, source
         here = named(key) in listed if source is None else passed(test, _answered_by(source, figures)) is True
         if here:
             kept.append(key)
-        found = _news(_reduced(test, lambda q: _public(q, roster, secret, figures)), held=here, secret=secret)
+        reduced = _reduced(test, lambda q: _public(q, roster, secret, figures))
+        if answered and isinstance(reduced, bool) and reduced is not here:
+            if not noisy:
+                says = "has" if here else "lacks"
+                raise LogError(f"the answer {says} a group, though public columns alone decide HAVING the other way")
+            reasons.append(NOISY_GROUPS)
+        found = _news(reduced, held=here, secret=secret)
         if found is None:
             reasons.append(OPEN)
         else:
             said.extend(found)
+    if private_keys:
+        reasons.append(PRIVATE_GROUPS)
     return Told(tuple(kept), tuple(said), reasons[0] if reasons else "")
 
 
@@ -77,8 +102,18 @@ def _answered_by(source: Source, figures: Mapping[Query, bool]) -> Callable[[Que
 
 
 def named(key: GroupKey) -> tuple[tuple[str, str], ...]:
-    """A group's key as something that can be compared."""
-    return tuple(sorted((k, str(v)) for k, v in key.items()))
+    """A group's key as something that can be compared: 30 and 30.00 are one number.
+
+    >>> named({"age": Decimal("30.00")}) == named({"age": 30})
+    True
+    """
+    return tuple(sorted((k, str(_plain_number(v))) for k, v in key.items()))
+
+
+def _plain_number(value: Scalar | None) -> Scalar | None:
+    if isinstance(value, Decimal) and value.is_finite() and value == value.to_integral_value():
+        return int(value)
+    return value.normalize() if isinstance(value, Decimal) else value
 
 
 def informative(query: Query, secret: frozenset[str]) -> bool:

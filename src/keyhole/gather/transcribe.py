@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -31,6 +32,7 @@ from keyhole.transcript import ABSENT, Answer, Entry, Line, Noise, Refusal, Tran
 Asked: TypeAlias = tuple[Query, Answer | None, str]  # with the certainty that it was shown
 CUT_PRIVATELY = "which groups there are depends on private values, and not all of them are listed: leave the LIMIT out"
 DROPPED = "groups that are not shown may have been left out for their noise: nothing is read from their absence"
+NO_ROW = "a SELECT without GROUP BY always has one row, and the answer has {}: the log has lost it"
 _NOBODY = Query(Aggregate.SUM, (Term(None, FALSE),))
 _SELECT = re.compile(r"\bSELECT\b", re.IGNORECASE)
 _OF_TEXTS = re.compile(r"\b(?:SUBSTR(?:ING)?|LEFT|RIGHT|CONCAT|UPPER|LOWER|I?LIKE|NVL|STARTS_?WITH)\b|\|\|", re.I)
@@ -240,16 +242,21 @@ def _expand(
     else:
         groups = _groups(line.answer, statement, roster.schema)
         shown = [key for key, _ in groups]
+        _check_rows(statement, shown)
         for key, values in groups:
             pairs = zip(statement.group(key), values, strict=True)
             asked.extend((q, given_answer(q, given, law)) for q, given in pairs)
     if statement.certainty in DOUBTFUL and _hides(statement, roster) and (source is None or line.answer is not ABSENT):
         return [], CUT_PRIVATELY
     if statement.certainty == IF_SHOWN and line.answer is not ABSENT:
-        return _cut_off(statement, asked, shown, roster), CUT_PRIVATELY if statement.having else ""
+        rows = _cut_off(statement, asked, shown, roster, noisy=bits is not None)
+        return rows, CUT_PRIVATELY if statement.having else ""
     tells, present = False, None
     if statement.having:
-        found = told(statement, shown, roster, source if line.answer is ABSENT else None)
+        if line.answer is ABSENT:
+            found = told(statement, shown, roster, source)
+        else:
+            found = told(statement, shown, roster, None, answered=True, noisy=bits is not None)
         kept = {named(key) for key in found.shown}
         asked = [(q, a) for q, a in asked if named(dict(q.key)) in kept]
         asked.extend((q, a if a is None else replace(a, noise=bits)) for q, a in found.said)
@@ -269,11 +276,20 @@ def _expand(
 
 
 def _cut_off(
-    statement: Statement, answered: Sequence[tuple[Query, Answer | None]], shown: Sequence[GroupKey], roster: Roster
+    statement: Statement,
+    answered: Sequence[tuple[Query, Answer | None]],
+    shown: Sequence[GroupKey],
+    roster: Roster,
+    *,
+    noisy: bool,
 ) -> list[Asked]:
     """Groups with the answers that were listed, and those that LIMIT may have cut off, as if they were shown too."""
     listed = {named(key) for key in shown}
     sure = Certain() if statement.having or _hides(statement, roster) else certain(statement, roster)
+    if not noisy and not sure.shown <= {group_of(key) for key in shown}:
+        raise LogError("a group that LIMIT surely keeps is missing from the answer")
+    if not noisy and not sure.hidden.isdisjoint(group_of(key) for key in shown):
+        raise LogError("the answer has a group that LIMIT surely cuts off")
     groups = [key for key in roster.keys(statement) if group_of(key) not in sure.hidden]
     rest = [key for key in groups if named(key) not in listed]
     hidden = [(q, None, IF_SHOWN) for key in rest for q in statement.group(key)]
@@ -346,6 +362,10 @@ def _groups(answer: Any, statement: Statement, schema: Schema) -> list[tuple[Gro
         if len(part["values"]) != wanted:
             raise LogError(f"a group has {len(part['values'])} values where the SELECT asks for {wanted}")
         given = part.get("key", {})
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise LogError('the key of a group is {"column": value}')
+        if len({name.casefold() for name in given}) != len(given):
+            raise LogError("the key of a group has a column twice")
         key: GroupKey = {}
         for k in statement.keys:
             match = next((name for name in given if name.casefold() == k.name.casefold()), None)
@@ -362,6 +382,26 @@ def _groups(answer: Any, statement: Statement, schema: Schema) -> list[tuple[Gro
             raise LogError(f"a group's key lacks {missing!r}")
         found.append((key, list(part["values"])))
     return found
+
+
+def _check_rows(statement: Statement, shown: Sequence[GroupKey]) -> None:
+    """Refuse an answer with rows that no engine gives: too few, too many, or one group twice.
+
+    Which groups there are is looked at elsewhere (`told`, `_absent`, `_cut_off`): this depends on the text alone.
+    """
+    if not statement.keys:
+        may_be_empty = bool(statement.having) or statement.certainty == IF_SHOWN
+        if len(shown) > 1 or not (shown or may_be_empty):
+            raise LogError(NO_ROW.format(f"{len(shown)} rows" if shown else "none"))
+    if statement.limit is not None and len(shown) > statement.limit:
+        raise LogError(f"the answer has {len(shown)} rows where LIMIT leaves at most {statement.limit}")
+    times: Counter[tuple[tuple[str, str], ...]] = Counter(map(named, shown))
+    for key in shown:
+        rolled = tuple(at for at, k in enumerate(statement.keys) if k.name in key)
+        if rolled not in statement.sets:
+            raise LogError("a group's key does not have the columns of a grouping set")
+        if times[named(key)] > 1 + statement.again.count(rolled):
+            raise LogError("a group stands in the answer twice")
 
 
 def _coerce(value: Any, kind: Kind | None) -> Scalar | None:
