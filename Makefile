@@ -1,6 +1,8 @@
 # Everything installs into .venv/ in this checkout; each target sets up what it needs.
 PYTHON ?= python3
 VENV   := .venv
+# Pythons for which every package of constraints.txt has a wheel; numpy and scipy are the first without one for 3.15
+PYTHONS := 3.11 3.12 3.13 3.14
 BIN    := $(VENV)/bin
 # two test processes on few cores: threads of BLAS would only spin against each other
 export OPENBLAS_NUM_THREADS ?= 1
@@ -12,7 +14,11 @@ help:            ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*##/\t/'
 
 $(VENV)/.core: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit("keyhole needs Python 3.11 or newer: make PYTHON=python3.12 ..." if sys.version_info < (3, 11) else 0)'
+	@$(PYTHON) -c 'import sys; here = "%d.%d" % sys.version_info[:2]; \
+	  sys.exit(0 if here in "$(PYTHONS)".split() else \
+	    "keyhole needs Python $(firstword $(PYTHONS)) or newer, and this is %s: make PYTHON=python$(lastword $(PYTHONS)) ..." % here \
+	    if sys.version_info[:2] < (3, 11) else \
+	    "There are no wheels yet of all packages (numpy, scipy, ...) for Python %s: make PYTHON=python$(lastword $(PYTHONS)) ..." % here)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@

@@ -36,21 +36,31 @@ def lacks_data(text: str) -> bool:
     return "<!-- needs: KEYHOLE_DATA -->" in text and not Path(os.environ.get("KEYHOLE_DATA", "/nowhere")).is_dir()
 
 
-def printed(command: str, folder: Path) -> str:
-    """What a command prints, as a console block; exit codes other than 0 are shown."""
+def environment_of(programs: Path) -> dict[str, str]:
+    """The variables under which commands print what a page shows, with the programs of this folder first."""
     env = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}
-    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
+    return env | {"PATH": f"{programs}{os.pathsep}{env['PATH']}"}
+
+
+def printed(command: str, folder: Path, env: dict[str, str] | None = None) -> str:
+    """What a command prints, as a console block; exit codes other than 0 are shown."""
     result = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, timeout=300, check=False
+        ["bash", "-c", command],
+        cwd=folder,
+        env=env or environment_of(Path(sys.executable).parent),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     text = "\n".join(line.rstrip() for line in (result.stdout + result.stderr).rstrip().splitlines())
     code = f"\n$ echo $?\n{result.returncode}" if result.returncode else ""
     return f"<!-- run: {command} -->\n```console\n$ {command}\n{text}{code}\n```"
 
 
-def refreshed(text: str, folder: Path) -> str:
+def refreshed(text: str, folder: Path, env: dict[str, str] | None = None) -> str:
     """A page with every block printed again."""
-    return BLOCK.sub(lambda found: printed(found["command"], folder), text)
+    return BLOCK.sub(lambda found: printed(found["command"], folder, env), text)
 
 
 def main() -> int:

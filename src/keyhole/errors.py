@@ -16,7 +16,7 @@ KeyholeError                    root: catch this
 ├── PrivacyParameterError       epsilon, delta, accuracy or a domain out of range
 ├── ModelError                  an oracle attack was given a query, basis or noise outside its model
 ├── SolverEnded                 the process of a solver ended before it answered, for want of memory or killed
-└── MissingExtra                an optional part is not installed; says the pip command
+└── MissingExtra                an optional package is not installed; says the pip command
 
 An error message is an answer: it may depend on the query and the schema, never on private data at query time.
 """
@@ -186,7 +186,11 @@ class SolverEnded(KeyholeError):
 
 
 class MissingExtra(KeyholeError):
-    """An optional part is not installed."""
+    """An optional package is not installed; raised by `keyhole.extras` alone.
 
-    def __init__(self, feature: str, extra: str) -> None:
-        super().__init__(f"{feature} needs an optional part: pip install 'keyhole[{extra}]'")
+    >>> print(MissingExtra("the convex attack", "cvxpy", "convex"))
+    the convex attack needs cvxpy, which is not installed: pip install 'keyhole[convex]'
+    """
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(f"{feature} needs {package}, which is not installed: pip install 'keyhole[{extra}]'")

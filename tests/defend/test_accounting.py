@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from keyhole.defend.accounting import composed_epsilon
 from keyhole.defend.loss import Loss
-from keyhole.errors import MissingExtra
 
 
 def test_one_loss_is_itself_and_many_are_less_than_their_sum() -> None:
@@ -16,9 +13,3 @@ def test_one_loss_is_itself_and_many_are_less_than_their_sum() -> None:
     assert composed_epsilon([Loss.of_epsilon("0.01")] * 1000, 1e-6) == pytest.approx(1.36, abs=0.1)
     assert composed_epsilon([Loss.of_rho("0.005")] * 2, 1e-6) < 1.2
     assert composed_epsilon([], 1e-6) == 0
-
-
-def test_without_the_extra_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "dp_accounting.pld.common", None)
-    with pytest.raises(MissingExtra, match=r"keyhole\[accounting\]"):
-        composed_epsilon([Loss.of_epsilon(1)], 1e-6)

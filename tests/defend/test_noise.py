@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -14,7 +13,7 @@ from keyhole.checks.chernoff import surprising
 from keyhole.checks.exact_laws import gaussian_mass, laplace_mass
 from keyhole.checks.seeded_noise import SeededNoise
 from keyhole.defend.noise import ExactNoise, NoiseSource, door, float_above, root_above
-from keyhole.errors import MissingExtra, PrivacyParameterError
+from keyhole.errors import PrivacyParameterError
 
 TRIALS = 12_000
 
@@ -91,16 +90,3 @@ def test_a_forked_child_shares_no_noise() -> None:
 
 def test_there_is_one_door() -> None:
     assert door() is door()
-
-
-def test_without_opendp_the_cure_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from keyhole.defend import noise
-
-    monkeypatch.setitem(sys.modules, "opendp.measurements", None)
-    monkeypatch.setitem(sys.modules, "opendp", None)
-    noise._opendp.cache_clear()
-    try:
-        with pytest.raises(MissingExtra, match=r"keyhole\[defend\]"):
-            ExactNoise().laplace(Fraction(1))
-    finally:
-        noise._opendp.cache_clear()

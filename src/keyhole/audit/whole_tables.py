@@ -3,7 +3,7 @@
 Vertices of linear programs need not lie on a grid. Where people are left with no second table, integer programs look
 for tables with their least and greatest value, in a child process and within the bounds that are proved. A table counts
 if every row and every bound holds in fractions; nothing is concluded from a table that was not found, nor where the
-child dies. Cost: at most the time given; without OR-tools nothing is done.
+child dies. Cost: at most the time given; without OR-tools the verdict says what to install.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 
 from keyhole.audit.known import Searched
 from keyhole.errors import SolverEnded
-from keyhole.solve.decode.cpsat import extreme_tables, solver_here
+from keyhole.extras import is_installed
+from keyhole.solve.decode.cpsat import extreme_tables
 from keyhole.solve.interval.polytope import End, Polytope, inside, room
 from keyhole.solve.interval.problem import RangeProblem
 from keyhole.solve.interval.ranges import Ranges as Found
@@ -28,12 +29,13 @@ MOST_CELLS = 3_000_000  # rows times columns of a part
 MOST_WANTED = 300  # ends of one part
 LARGEST = 2**40  # of an integer
 ENDED = "the process that looks for second tables ended before it answered"
+NOT_INSTALLED = "OR-tools, which looks for such tables, is not installed: pip install 'keyhole[cpsat]'"
 
 
 def look_for_second_tables(searched: Searched) -> None:
     """Widen what tables are seen to give, of all whom no second table shows open so far."""
     question, found = searched.bounded.question, searched.ranges
-    if found.refuted or question.fits is not None or not solver_here():
+    if found.refuted or question.fits is not None:
         return
     end = monotonic() + (SECONDS if searched.seconds is None else min(SECONDS, searched.seconds))
     for rows, columns in question.polytope.parts():
@@ -44,6 +46,9 @@ def look_for_second_tables(searched: Searched) -> None:
         seconds = end - monotonic()
         if not left or seconds <= 0:
             continue
+        if not is_installed("ortools"):
+            found.stopped = found.stopped or NOT_INSTALLED
+            return
         try:
             for table in _proposed(question, found, rows, columns, left[: MOST_WANTED // 2], seconds):
                 if _possible(question, rows, table):

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from keyhole.defend.loss import Loss, Number, probability
-from keyhole.errors import MissingExtra
+from keyhole.extras import import_extra
 
 
 def composed_epsilon(losses: Iterable[Loss], delta: Number) -> float:
@@ -24,26 +24,21 @@ def composed_epsilon(losses: Iterable[Loss], delta: Number) -> float:
     True
     """
     slack = float(probability(delta, "delta"))
-    try:
-        from dp_accounting.pld.common import DifferentialPrivacyParameters
-        from dp_accounting.pld.privacy_loss_distribution import (
-            from_gaussian_mechanism,
-            from_privacy_parameters,
-            identity,
-        )
-    except ImportError:
-        raise MissingExtra("the privacy loss distribution figure", "accounting") from None
+    feature = "the privacy loss distribution figure"
+    common = import_extra("dp_accounting.pld.common", feature)
+    distributions = import_extra("dp_accounting.pld.privacy_loss_distribution", feature)
     counted: dict[tuple[str, Fraction, Fraction], int] = {}
     for loss in losses:
         key = (loss.unit, loss.amount, loss.delta)
         counted[key] = counted.get(key, 0) + 1
-    total = identity()
+    total = distributions.identity()
     for (unit, amount, extra), times in counted.items():
         if amount == 0:
             continue
         if unit == "rho":
-            one = from_gaussian_mechanism(float(1 / (2 * amount)) ** 0.5)
+            one = distributions.from_gaussian_mechanism(float(1 / (2 * amount)) ** 0.5)
         else:
-            one = from_privacy_parameters(DifferentialPrivacyParameters(float(amount), float(extra)))
+            worst = common.DifferentialPrivacyParameters(float(amount), float(extra))
+            one = distributions.from_privacy_parameters(worst)
         total = total.compose(one.self_compose(times))
     return float(total.get_epsilon_for_delta(slack))

@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from types import SimpleNamespace
 from typing import Any, Protocol
 
-from keyhole.errors import MissingExtra, PrivacyParameterError
+from keyhole.errors import PrivacyParameterError
 
 LARGEST_SCALE = Fraction(2**55)  # 120 scales from the edge of 64 bits: saturation has probability exp(-120)
 
@@ -73,11 +73,9 @@ def checked(scale: Fraction) -> Fraction:
 @cache
 def _opendp() -> Any:
     """The parts of OpenDP that are used; its prelude would load scikit-learn too, which takes seconds."""
-    try:
-        from opendp import domains, measurements, measures, metrics
-        from opendp.mod import enable_features
-    except ImportError:
-        raise MissingExtra("private answering (exact noise)", "defend") from None
+    from opendp import domains, measurements, measures, metrics
+    from opendp.mod import enable_features
+
     enable_features("contrib")
     return SimpleNamespace(
         m=measurements,

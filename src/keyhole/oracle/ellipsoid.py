@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 
-from keyhole.errors import MissingExtra, ModelError
+from keyhole.errors import ModelError
 from keyhole.oracle.base import ModelWarning, YesNoOracle
 from keyhole.oracle.subspace import LONGEST
 from keyhole.oracle.tails import Floats
@@ -106,10 +106,8 @@ class EllipsoidBisection:
 
     def explained(self) -> bool:
         """Is there a vector in the box that agrees with all of the latest max(64, 8 D) bits? A linear program."""
-        try:
-            from scipy.optimize import linprog
-        except ImportError as error:
-            raise MissingExtra("judging bits together", "attack") from error
+        from scipy.optimize import linprog
+
         kept = self._window[: min(self._heard, len(self._window))]
         size = math.sqrt(float(np.max(np.diag(self._A))))
         if len(kept) == 0 or size <= 1e-9 * (1 + float(np.max(np.abs(self._c)))):
@@ -135,11 +133,8 @@ class EllipsoidBisection:
             self._judge()
 
     def _judge(self) -> None:
-        try:
-            if self._warned or self.explained():
-                return
-        except MissingExtra:
-            return  # the attack itself does without
+        if self._warned or self.explained():
+            return
         self._warned = True
         warnings.warn(
             f"no vector in the box explains the latest {min(self._heard, len(self._window))} bits together: the oracle "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keyhole.errors import MissingExtra
+from keyhole.extras import import_extra
 from keyhole.report.as_json import number
 from keyhole.report.plain import Plain
 from keyhole.report.text import formula
@@ -15,10 +15,7 @@ if TYPE_CHECKING:
 
 def frame(verdict: Plain) -> pd.DataFrame:
     """One row a finding: the id, then column, status, value, lo, hi, singled_out, proof. Needs the `frames` extra."""
-    try:
-        import pandas as pd
-    except ImportError:
-        raise MissingExtra("to_frame()", "frames") from None
+    frames = import_extra("pandas", "to_frame()")
     rows = [
         {
             **case.records[0],
@@ -33,4 +30,6 @@ def frame(verdict: Plain) -> pd.DataFrame:
         for case in verdict.findings
     ]
     ids = verdict.source.id or ("row",)
-    return pd.DataFrame(rows, columns=[*ids, "column", "status", "value", "lo", "hi", "singled_out", "proof"])
+    columns = [*ids, "column", "status", "value", "lo", "hi", "singled_out", "proof"]
+    table: pd.DataFrame = frames.DataFrame(rows, columns=columns)
+    return table

@@ -14,8 +14,6 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from keyhole.errors import MissingExtra
-
 Unit = TypeVar("Unit", bound=Hashable)
 SLACK = 1e-6  # of a bound that HiGHS computes in floats
 
@@ -60,11 +58,9 @@ def _irredundant(sets: Iterable[frozenset[Unit]]) -> list[frozenset[Unit]]:
 
 
 def _solved(sets: list[frozenset[Unit]], units: list[Unit], costs: Mapping[Unit, int], seconds: float) -> Any:
-    try:
-        from scipy.optimize import Bounds, LinearConstraint, milp
-        from scipy.sparse import csr_array
-    except ImportError:
-        raise MissingExtra("advice on what to withhold", "attack") from None
+    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.sparse import csr_array
+
     at = {u: k for k, u in enumerate(units)}
     rows = np.concatenate([np.full(len(each), k) for k, each in enumerate(sets)])
     columns = np.array([at[u] for each in sets for u in sorted(each, key=str)])

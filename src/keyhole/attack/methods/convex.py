@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +13,8 @@ from keyhole.attack.cell_constraints import cell_rows
 from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.joined_blocks import over
 from keyhole.attack.standard_errors import midpoint
-from keyhole.errors import CannotHonour, ContradictionError, MissingExtra
+from keyhole.errors import CannotHonour, ContradictionError
+from keyhole.extras import import_extra
 from keyhole.solve.status import SolverStatus
 
 Knows = Callable[[Any], Sequence[Any]]  # a cvxpy expression of the n values -> cvxpy constraints on it
@@ -48,10 +48,7 @@ class Convex(BatchAttack):
         self.knows = knows
 
     def _solve(self, problem: Problem) -> Reconstruction:
-        try:
-            cp: Any = import_module("cvxpy")
-        except ImportError:
-            raise MissingExtra("the convex attack", "convex") from None
+        cp = import_extra("cvxpy", "the convex attack")
         if self.knows is not nothing_more:
             problem = _one_atom_each(problem)
         A = dense_design(problem, self.name)

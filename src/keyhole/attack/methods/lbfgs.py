@@ -13,7 +13,6 @@ from keyhole.attack.decoding_problem import NoiseLaw, Problem
 from keyhole.attack.matrix_free import operator, plain_operator, reconstruct_matrix_free
 from keyhole.attack.sparse_fit import fit_sparse
 from keyhole.attack.standard_errors import midpoint
-from keyhole.errors import MissingExtra
 from keyhole.solve.status import SolverStatus
 
 _ROUND_CORNER = 0.02  # Laplace losses are rounded off within this share of the noise scale: sqrt(r^2 + d^2) - d
@@ -68,10 +67,7 @@ def _free(problem: Problem, y: Floats) -> tuple[Floats, SolverStatus]:
 def _minimise(
     problem: Problem, y: Floats, lower: Floats, upper: Floats, start: Floats, watch: Watch | None = None
 ) -> tuple[Floats, SolverStatus]:
-    try:
-        optimize: Any = import_module("scipy.optimize")
-    except ImportError:
-        raise MissingExtra("the lbfgs attack", "attack") from None
+    optimize: Any = import_module("scipy.optimize")  # slow to import, and typed beyond what is used here
     op, root = operator(problem), np.sqrt(problem.weights())
     interval, laplace = problem.law == NoiseLaw.INTERVAL, problem.law == NoiseLaw.LAPLACE
     shift = y - problem.y

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from keyhole.extras import import_extra
 from keyhole.solve.integers.apart import apart
 from keyhole.solve.status import SolverStatus
 
@@ -67,11 +66,6 @@ def extreme_tables(
     return np.array(apart(_solved, job)["solutions"], dtype=np.int64).reshape(-1, len(top))
 
 
-def solver_here() -> bool:
-    """Is CP-SAT installed?"""
-    return importlib.util.find_spec("ortools") is not None
-
-
 def _job(C: NDArray[Any], lo: Ints, hi: Ints, top: Ints) -> dict[str, Any]:
     rows = [[[int(k), int(c[k])] for k in np.flatnonzero(c)] for c in C]
     ends = {"lo": [int(v) for v in lo], "hi": [int(v) for v in hi], "top": [int(v) for v in top]}
@@ -83,7 +77,7 @@ def _solved(job: dict[str, Any]) -> dict[str, Any]:
     import random
     import time
 
-    cp_model: Any = import_module("ortools.sat.python.cp_model")
+    cp_model: Any = import_extra("ortools.sat.python.cp_model", "solving in whole numbers")
 
     model = cp_model.CpModel()
     z = [model.new_int_var(0, t, f"z{k}") for k, t in enumerate(job["top"])]

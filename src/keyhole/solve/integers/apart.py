@@ -16,10 +16,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import IO, Any, TypeVar
 
-from keyhole.errors import MissingExtra, SolverEnded
+from keyhole.errors import SolverEnded
+from keyhole.extras import require_extra
 from keyhole.solve.integers.stopping import SIGNAL, STOPPED, listen, stopping
 
 T = TypeVar("T")
@@ -78,8 +78,7 @@ def apart(work: Callable[..., T], *given: object) -> T:
     >>> apart(max, 1, 2)
     2
     """
-    if find_spec("ortools") is None:
-        raise MissingExtra("solving in whole numbers", "attack")
+    require_extra("ortools", "solving in whole numbers")
     result: T = _CHILD.call(pickle.dumps((work, given)))
     return result
 

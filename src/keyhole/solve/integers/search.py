@@ -11,11 +11,11 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from keyhole.extras import import_extra
 from keyhole.solve.integers.stopping import STOPPED
 from keyhole.solve.integers.system import NO_END, IntegerSystem, Ints, LinearRow
 from keyhole.solve.status import SolverStatus
@@ -81,7 +81,7 @@ class CpSearch:
     def __init__(self, system: IntegerSystem, seconds: float) -> None:
         self.system = system
         self.until = time.monotonic() + seconds
-        self._cp: Any = import_module("ortools.sat.python.cp_model")
+        self._cp = import_extra("ortools.sat.python.cp_model", "solving in whole numbers")
 
     def solve(
         self, *, below: Ints | None = None, above: Ints | None = None, only: Iterable[int] | None = None

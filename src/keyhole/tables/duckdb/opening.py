@@ -9,6 +9,7 @@ from typing import TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
+from keyhole.extras import require_extra
 from keyhole.predicate import literal, quote_name
 from keyhole.tables.duckdb.dialect import Separation, with_texts
 from keyhole.tables.duckdb.misquoted import in_our_words, unreadable
@@ -31,6 +32,8 @@ Opened: TypeAlias = tuple[str, str, bool, str | None, Mapping[str, Origin]]
 def opened(con: Connection, data: object, table: str | None, view: str | None) -> Opened:
     """(natural name, what to select from, are its types written down, what a view may read from, all its tables)."""
     if not isinstance(data, str | Path):
+        if type(data).__module__.partition(".")[0] == "polars":  # DuckDB reads such frames through pyarrow
+            require_extra("pyarrow", "reading a polars frame")
         try:
             con.register("frame", data)
         except duckdb.Error:

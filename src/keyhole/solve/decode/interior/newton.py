@@ -9,8 +9,6 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from keyhole.errors import MissingExtra
-
 Floats = NDArray[np.float64]
 
 # Far from the optimum (gap above _COARSE), while no row is much stiffer than the others (_EVEN), a Newton matrix summed
@@ -64,10 +62,8 @@ def _even(curvatures: list[Floats]) -> bool:
 
 def factorised(H: Floats) -> Callable[[Floats], Floats]:
     """x with H x = right-hand side, by Cholesky."""
-    try:
-        from scipy.linalg import cho_factor, cho_solve
-    except ImportError:
-        raise MissingExtra("decoding by interior point", "attack") from None
+    from scipy.linalg import cho_factor, cho_solve
+
     diagonal = H.diagonal().copy()
     ridge = 0.0
     for _ in range(12):  # the matrix is positive definite in exact arithmetic; a ridge repairs rounding

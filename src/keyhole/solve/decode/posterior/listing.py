@@ -7,7 +7,8 @@ from math import lcm
 
 import numpy as np
 
-from keyhole.solve.decode.cpsat import solve_integers, solver_here
+from keyhole.extras import is_installed
+from keyhole.solve.decode.cpsat import solve_integers
 from keyhole.solve.decode.posterior.enumeration import Enumerated
 from keyhole.solve.decode.posterior.units import Floats, Ints, Units
 from keyhole.solve.status import SolverStatus
@@ -25,7 +26,7 @@ def listed_tables(units: Units, seconds: float) -> Enumerated | None:
     >>> found is None or found.chances.tolist() == [1.0, 0.0, 1.0, 0.0]
     True
     """
-    if not solver_here():
+    if not is_installed("ortools"):
         return None
     S, count = len(units.features), units.count
     of = np.repeat(np.arange(count), np.diff(units.states))

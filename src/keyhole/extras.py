@@ -1,0 +1,50 @@
+"""The optional packages: which extra brings each of them, and the one place where they are imported.
+
+A package that is not installed ends a command with one sentence and the line to install it, never with an error of the
+import. Everything else is in `dependencies` of pyproject.toml and is imported as usual.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from keyhole.errors import MissingExtra
+
+EXTRAS = {  # package: the extra of pyproject.toml that brings it
+    "cvxpy": "convex",
+    "dp_accounting": "accounting",
+    "ortools": "cpsat",
+    "pandas": "frames",
+    "pyarrow": "frames",
+}
+
+
+def is_installed(package: str) -> bool:
+    """Can this package be found? Nothing of it is imported.
+
+    >>> is_installed("keyhole")
+    True
+    """
+    return find_spec(package) is not None
+
+
+def require_extra(package: str, feature: str) -> None:
+    """Raise MissingExtra if a feature needs a package that is not installed; nothing is imported."""
+    if not is_installed(package):
+        raise MissingExtra(feature, package, EXTRAS[package])
+
+
+def import_extra(module: str, feature: str) -> Any:
+    """Import a module of an optional package for a feature; raises MissingExtra if that cannot be done.
+
+    >>> import_extra("pandas", "to_frame()").__name__
+    'pandas'
+    """
+    package = module.partition(".")[0]
+    extra = EXTRAS[package]
+    try:
+        return import_module(module)
+    except ImportError:
+        raise MissingExtra(feature, package, extra) from None
