@@ -9,8 +9,11 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import pkgutil
+import subprocess
 import sys
+import tomllib
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -18,6 +21,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from benchmarks import size
 
 import keyhole
 import keyhole.attack
@@ -33,6 +37,7 @@ from keyhole.defend.histogram import Histogram
 from keyhole.defend.loss import Loss
 
 SRC = Path(keyhole.__file__).parent
+ROOT = Path(__file__).resolve().parent.parent
 PATHS = sorted(SRC.rglob("*.py"))
 
 
@@ -178,54 +183,86 @@ def test_public_names_exist() -> None:
             assert hasattr(module, name), f"keyhole.{package} exports {name}, which it has not"
 
 
-# --- size: a file is a page or two of one thought, a function a screen ------------------------------------------------
+# --- shape: a newcomer guesses the file of anything from the listing --------------------------------------------------
 
-FILE_LINES, FUNCTION_LINES = 400, 60
-LONG_FILES: set[str] = set()
-LONG_FUNCTIONS = {
-    "cli/simulate.py: oracle",
-    "oracle/bisection.py: _phase_loop",
-    "solve/decode/posterior/chains.py: _walk",
-    "solve/decode/posterior/enumeration.py: _search",
-}
+MOST_ENTRIES, MOST_LINES, MOST_COMPLEX = 15, 800, 15
+LIMITS = size.load_limits()
 
 
 def where(path: Path) -> str:
     return path.relative_to(SRC).as_posix()
 
 
-def test_files_are_short() -> None:
-    sizes = {where(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PATHS}
-    found = {name: size for name, size in sizes.items() if size > FILE_LINES}
-    assert set(found) == LONG_FILES, f"over {FILE_LINES} lines: {found}"
+def test_folders_can_be_overseen() -> None:
+    crowded = {folder: count for folder, count in size.count_entries(SRC).items() if count > MOST_ENTRIES}
+    assert crowded == LIMITS.crowded, f"folders with more than {MOST_ENTRIES} entries; the list may only shrink"
 
 
-def test_functions_are_short() -> None:
-    found = {
-        f"{where(path)}: {node.name}": node.end_lineno - node.lineno + 1
-        for path in PATHS
-        for node in nodes(path)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
-        if node.end_lineno - node.lineno + 1 > FUNCTION_LINES
-    }
-    assert set(found) == LONG_FUNCTIONS, f"over {FUNCTION_LINES} lines: {found}"
+def test_a_file_answers_one_question() -> None:
+    lengths = {where(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PATHS}
+    assert {name: length for name, length in lengths.items() if length > MOST_LINES} == {}
 
 
-# --- one name, one meaning; nothing said twice ------------------------------------------------------------------------
+def test_functions_are_simple() -> None:
+    assert size.find_complex_functions(MOST_COMPLEX, SRC) == sorted(LIMITS.complex), "the list may only shrink"
 
-NAMED_TWICE: set[str] = set()
+
+def test_small_modules_have_several_customers() -> None:
+    """A small module with one customer is a part of that customer; members of registered families are exempt."""
+    assert size.find_lonely_modules(LIMITS.families, SRC) == sorted(LIMITS.lonely), "the list may only shrink"
+
+
+def test_a_class_name_is_defined_once_in_its_folder() -> None:
+    assert size.find_repeated_classes(SRC) == sorted(LIMITS.repeated), "the list may only shrink"
+
+
+def test_the_size_budget_is_kept() -> None:
+    """Each top-level folder has a ceiling of code lines, and so has the package; a gain is written down."""
+    folders = size.measure_folders(SRC)
+    assert folders.keys() == LIMITS.folders.keys()
+    over = {name: found.code for name, found in folders.items() if found.code > LIMITS.folders[name]}
+    assert not over, f"over the ceiling of tests/architecture.toml: {over}"
+    slack = {name: found.code for name, found in folders.items() if found.code < LIMITS.folders[name] - 200}
+    assert not slack, f"far below the ceiling of tests/architecture.toml, so write the gain down: {slack}"
+    assert sum(found.code for found in folders.values()) <= LIMITS.code
+    assert sum(found.files for found in folders.values()) <= LIMITS.files
+
+
+def test_the_walk_budget_is_kept() -> None:
+    """No command walks further than its ceiling, and ARCHITECTURE prints the ceilings."""
+    command = [sys.executable, "-m", "benchmarks.walks"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=walking_environment())
+    walks = {name: [int(n) for n in numbers] for name, *numbers in map(str.split, printed.stdout.splitlines()[1:])}
+    assert walks.keys() == LIMITS.walks.keys()
+    for name, walk in walks.items():
+        assert all(n <= most for n, most in zip(walk, LIMITS.walks[name], strict=True)), (name, walk)
+        assert walk[0] >= 0.9 * LIMITS.walks[name][0], f"{name} walks {walk}: write the gain down"
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    for name, (functions, files, hops) in LIMITS.walks.items():
+        assert f"| {name} | {functions} / {files} / {hops} |" in page, f"ARCHITECTURE does not print the walk of {name}"
+
+
+def walking_environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(SRC.parent), os.environ.get("PYTHONPATH", "")])}
+
+
+def test_every_folder_has_its_layer() -> None:
+    """The list of layers in pyproject.toml is the one place that says which folder may import which."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
+    layers = [name.strip() for contract in contracts for line in contract["layers"] for name in line.split("|")]
+    modules = {path.stem if path.suffix else path.name for path in SRC.iterdir() if path.suffix in ("", ".py")}
+    assert sorted(layers) == sorted(f"keyhole.{name}" for name in modules - WITHOUT_LAYER)
+
+
+WITHOUT_LAYER = {"__init__", "__main__", "__pycache__", "checker"}  # the checker has a stricter test of its own
+
+
+# --- nothing said twice -----------------------------------------------------------------------------------------------
+
 EQUAL_LINES = 10  # more than so many lines in a row are said once
 SAID_TWICE: set[tuple[str, str]] = set()
-
-
-def test_a_class_name_is_defined_once() -> None:
-    found: dict[str, list[str]] = defaultdict(list)
-    for path in PATHS:
-        for node in nodes(path):
-            if isinstance(node, ast.ClassDef):
-                found[node.name].append(where(path))
-    twice = {name: places for name, places in found.items() if len(places) > 1}
-    assert set(twice) == NAMED_TWICE, f"defined more than once: {twice}"
 
 
 def code_lines(path: Path) -> list[tuple[int, str]]:
