@@ -57,9 +57,11 @@ def walk(arguments: list[str]) -> tuple[int, int, int]:
         sys.setprofile(profile)
         try:
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-                app(arguments, prog_name="keyhole", standalone_mode=False)
+                code = app(arguments, prog_name="keyhole", standalone_mode=False)
         finally:
             sys.setprofile(None)
+        if code not in {None, 0, 1, 3}:
+            raise RuntimeError(f"keyhole {' '.join(arguments)} ended with {code}: its walk says nothing")
     return len(functions), len({file for file, _ in functions}), len(hops)
 
 
@@ -71,6 +73,8 @@ def main() -> None:
     from keyhole.cli import demo
 
     print(f"{'walk':10}{'functions':>10}{'files':>10}{'hops':>10}")
+    root = str(Path(__file__).resolve().parents[1])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])}
     with tempfile.TemporaryDirectory() as folder:
         for name, text in {
             "people.csv": demo.PEOPLE,
@@ -82,7 +86,7 @@ def main() -> None:
         }.items():
             Path(folder, name).write_text(text, encoding="utf-8")
         for name in COMMANDS:
-            subprocess.run([sys.executable, str(Path(__file__).resolve()), name], cwd=folder, check=True)
+            subprocess.run([sys.executable, "-m", "benchmarks.walks", name], cwd=folder, env=environment, check=True)
 
 
 if __name__ == "__main__":
