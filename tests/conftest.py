@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,6 +20,36 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "keyhole")
 
 SLOW = frozenset(Path(__file__).with_name("slow.txt").read_text(encoding="utf-8").splitlines())
+
+_connect = sqlite3.connect
+_opened: list[tuple[str, sqlite3.Connection]] = []  # what was opened in the test that runs, by its path
+
+
+def connect_and_note(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+    """`sqlite3.connect`, for the test that looks afterwards whether its connections were closed."""
+    connection = _connect(*args, **kwargs)
+    _opened.append((str(args[0] if args else kwargs["database"]), connection))
+    return connection
+
+
+sqlite3.connect = connect_and_note  # type: ignore[assignment]
+
+
+def is_open(connection: sqlite3.Connection) -> bool:
+    """Was it not closed yet? Whatever thread it belongs to."""
+    try:
+        return isinstance(connection.in_transaction, bool)
+    except sqlite3.ProgrammingError:
+        return False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, None, None]:
+    """Each test closes the databases that it opened: from Python 3.13 on an open one warns, some time later."""
+    _opened.clear()
+    yield
+    left = [path for path, connection in _opened if is_open(connection)]
+    assert not left, f"SQLite databases left open: {left}"
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -88,7 +88,8 @@ def test_one_person_moves_what_the_price_says_at_most(rows: int) -> None:
         for neighbours, pair in (("replace-one", found[:2]), ("add-remove", found[::2])):
             for law, unit in (("gaussian", "rho"), ("laplace", "epsilon")):
                 cap = Cap(Loss(unit, Fraction(9**9), Fraction(0), neighbours))  # type: ignore[arg-type]
-                ledger = Ledger(Book.rehearsal(None, "t"), cap, rows=rows)
+                with Book.rehearsal(None, "t") as book:
+                    ledger = Ledger(book, cap, rows=rows)
                 paid = ledger.per_person(price(doses, law, "table", neighbours)).amount  # type: ignore[arg-type]
                 moved = Fraction(0)
                 for at, dose in enumerate(doses):
@@ -119,11 +120,9 @@ def test_a_table_of_everybody_costs_exactly_what_one_person_can_move(
             off = [a - b for a, b in zip(one, other, strict=True)]
             moved = [Fraction(v * v, 2) if unit == "rho" else Fraction(abs(v)) for v in off]
             dearest = max(dearest, sum((v / d.noise for v, d in zip(moved, doses, strict=False)), Fraction(0)))
-        ledger = Ledger(
-            Book.rehearsal(None, "t"),
-            Cap(Loss(unit, Fraction(9**9), Fraction(0), neighbours)),
-            rows=rows,  # type: ignore[arg-type]
-        )
+        cap = Cap(Loss(unit, Fraction(9**9), Fraction(0), neighbours))  # type: ignore[arg-type]
+        with Book.rehearsal(None, "t") as book:
+            ledger = Ledger(book, cap, rows=rows)
         assert Purchase((), tuple(doses), law).cost(ledger, neighbours).amount == dearest  # type: ignore[arg-type]
 
 

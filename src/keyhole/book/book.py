@@ -84,20 +84,25 @@ class Book:
         """A copy in memory of the book at `path` (an empty one if there is none): whatever is done, nothing is kept.
         Refused where `open` refuses.
 
-        >>> Book.rehearsal(None, "staff").state.population
+        >>> with Book.rehearsal(None, "staff") as book:
+        ...     book.state.population
         'staff'
         """
         copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         book = cls(MEMORY if path is None else str(path), copy)
         book.kept = False
-        if path is None or not there(path, witness, begun=begun):
-            with book.page():
-                book._begin(population)
-            return book
-        copied(path, copy)
-        book._witness = Witness(witness) if witness else None
-        book._check()
-        book._witness = None  # it saw nothing of what is rehearsed
+        try:
+            if path is None or not there(path, witness, begun=begun):
+                with book.page():
+                    book._begin(population)
+                return book
+            copied(path, copy)
+            book._witness = Witness(witness) if witness else None
+            book._check()
+            book._witness = None  # it saw nothing of what is rehearsed
+        except BaseException:
+            book.close()
+            raise
         return book
 
     def _blank(self) -> bool:

@@ -40,7 +40,11 @@ def converted(path: Path, population: str, *, dry_run: bool = False) -> Book | N
         return None
     if dry_run:
         book = Book.rehearsal(None, population)
-        _fill(book, path)
+        try:
+            _fill(book, path)
+        except BaseException:
+            book.close()
+            raise
         book.path = str(path)  # whose key is there
         return book
     with _alone(path):

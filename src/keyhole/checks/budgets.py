@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 
@@ -22,10 +22,12 @@ Open = Callable[[Cap], Budget]
 
 
 def _in_a_file(cap: Cap) -> Ledger:
-    """A ledger in a folder of its own, which goes with it."""
-    folder = tempfile.TemporaryDirectory(prefix="keyhole-")
-    ledger = Ledger(Book.open(Path(folder.name) / "book.keyhole", "staff"), cap)
-    weakref.finalize(ledger, folder.cleanup)
+    """A ledger in a folder of its own. Book and folder go with the ledger."""
+    with ExitStack() as opened:
+        folder = opened.enter_context(tempfile.TemporaryDirectory(prefix="keyhole-"))
+        book = opened.enter_context(Book.open(Path(folder) / "book.keyhole", "staff"))
+        ledger = Ledger(book, cap)
+        weakref.finalize(ledger, opened.pop_all().close)
     return ledger
 
 

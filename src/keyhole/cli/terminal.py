@@ -126,7 +126,9 @@ def errors_end_well() -> Iterator[None]:
     except KeyboardInterrupt:
         _interrupted()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
         end(NOBODY_READS)
     except Exception as error:
         _finish(error)

@@ -71,9 +71,10 @@ class Ledger(Budget):
     the data, or over another declared domain, is not reused; what was spent stays spent. Per analyst a charge counts
     once, when he is first told anything computed from it. O(1) a charge.
 
-    >>> ledger = Ledger(Book.rehearsal(None, "staff"), Cap(Loss.of_epsilon(1)))
-    >>> ledger.spend(Loss.of_epsilon("0.4"), what="a first run")
-    >>> ledger.left()
+    >>> with Book.rehearsal(None, "staff") as book:
+    ...     ledger = Ledger(book, Cap(Loss.of_epsilon(1)))
+    ...     ledger.spend(Loss.of_epsilon("0.4"), what="a first run")
+    ...     ledger.left()
     Fraction(3, 5)
     """
 
