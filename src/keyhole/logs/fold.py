@@ -124,11 +124,12 @@ def fold_log(
     """
     if is_book(log):
         return open_log(log)
-    found, into = opened(log, format, dialect, progress), Folding(dialect)
-    found.lines.counted = lambda: into.number
-    if found.format is LogFormat.SQL:
-        into.script(found.lines, dialect or Dialect.DUCKDB)
-    return found.collected(into)
+    into = Folding(dialect)
+    with opened(log, format, dialect, progress) as found:
+        found.lines.counted = lambda: into.number
+        if found.format is LogFormat.SQL:
+            into.script(found.lines, dialect or Dialect.DUCKDB)
+        return found.collected(into)
 
 
 def folded(log: Log) -> Log:

@@ -10,7 +10,8 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO, TextIO, TypeAlias
+from types import TracebackType
+from typing import BinaryIO, Self, TextIO, TypeAlias
 
 from keyhole.errors import LogError
 from keyhole.open_files import written_elsewhere
@@ -56,13 +57,19 @@ class LogLines:
         """Of a file; of a pipe (`<(zcat log.sql.gz)`) as far as it goes, since it has no size."""
         try:
             raw = path.open("rb")
-            state = os.fstat(raw.fileno())
         except OSError as error:
             raise LogError(f"cannot read {path}: {error.strerror}") from None
-        if stat.S_ISFIFO(state.st_mode):
-            return cls(str(path), _text(raw), path=path)
-        size = state.st_size
-        return cls(str(path), _text(io.BufferedReader(_Upto(raw, size), 1 << 20)), size=size, path=path)
+        try:
+            state = os.fstat(raw.fileno())
+            if stat.S_ISFIFO(state.st_mode):
+                return cls(str(path), _text(raw), path=path)
+            size = state.st_size
+            return cls(str(path), _text(io.BufferedReader(_Upto(raw, size), 1 << 20)), size=size, path=path)
+        except BaseException as error:
+            raw.close()
+            if isinstance(error, OSError):
+                raise LogError(f"cannot read {path}: {error.strerror}") from None
+            raise
 
     @classmethod
     def of_standard_input(cls) -> LogLines:
@@ -97,8 +104,24 @@ class LogLines:
         """All that is left, as one text: for formats that are one document."""
         return "".join(self)
 
+    def close(self) -> None:
+        """Close the file. Standard input stays open: it is not ours to close, as a wrapper that goes would do."""
+        if self.path is not None:
+            self._stream.close()
+        elif self._stream is not sys.stdin and isinstance(self._stream, io.TextIOWrapper):
+            self._stream.detach()
+            self._stream = io.StringIO()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
     def _end(self) -> None:
-        """Close a file that is read, if it is one state; standard input is not ours to close."""
+        """Close a file that was read to its end, if it is one state."""
         if self.path is None or self._stream.closed:
             return
         raw = getattr(getattr(self._stream, "buffer", None), "raw", None)

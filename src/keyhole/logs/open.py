@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -125,20 +126,22 @@ def open_log(
     """
     if is_book(log):
         return _of_book(Path(log))
-    return opened(log, format, dialect).collected(Collection(dialect))
+    with opened(log, format, dialect) as found:
+        return found.collected(Collection(dialect))
 
 
+@contextmanager
 def opened(
     log: str | Path,
     format: LogFormat = LogFormat.AUTO,  # noqa: A002 - the word of the option
     dialect: Dialect | None = None,
     progress: Progress | None = None,
-) -> Opened:
+) -> Iterator[Opened]:
     """A log whose statements are read as they are asked for; whatever its size, one is in memory at a time."""
-    lines = _lines_of(log)
-    lines.progress = progress
-    kind = detect(_head(lines), lines.name) if format is LogFormat.AUTO else format
-    return Opened(kind, lines, found_in(lines, lines.name, kind, dialect))
+    with _lines_of(log) as lines:
+        lines.progress = progress
+        kind = detect(_head(lines), lines.name) if format is LogFormat.AUTO else format
+        yield Opened(kind, lines, found_in(lines, lines.name, kind, dialect))
 
 
 def found_in(lines: Iterable[str], name: str, kind: LogFormat, dialect: Dialect | None) -> Iterator[Exported]:
@@ -205,8 +208,8 @@ def read_log(log: str | Path) -> list[Line]:
     >>> [line.sql for line in read_log("SELECT SUM(x) FROM t; SELECT AVG(x) FROM t")]
     ['SELECT SUM(x) FROM t', 'SELECT AVG(x) FROM t']
     """
-    lines = _lines_of(log)
-    text = lines.rest()
+    with _lines_of(log) as lines:
+        text = lines.rest()
     if not readable(text):
         raise LogError(f"{lines.name} is not UTF-8 text; a log is SQL statements or JSON lines")
     return read_text(text, lines.name)

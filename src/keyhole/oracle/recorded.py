@@ -61,25 +61,25 @@ class Recorded:
         self._target, self._path, self._budget, self._rate = target, record, budget, rate
         self._name, self._asks, self._stop, self.waiting = name, asks, stop, False
         self._file = None if record is None else _alone(record)
-        told = [] if record is None else self._recorded(record)
-        self.withdrawn = "; ".join(str(line["withdrawn"]) for line in told if "withdrawn" in line)
-        self._known = [line for line in told if "withdrawn" not in line]
-        self.resumed = any("resumed" in line for line in self._known)
         self._answers = list[tuple[tuple[float, ...], float, int]]()  # query, threshold, yes or no
-        for line in self._known:
-            self._noted(line)
+        try:
+            told = [] if record is None else self._recorded(record)
+            self.withdrawn = "; ".join(str(line["withdrawn"]) for line in told if "withdrawn" in line)
+            self._known = [line for line in told if "withdrawn" not in line]
+            self.resumed = any("resumed" in line for line in self._known)
+            for line in self._known:
+                self._noted(line)
+        except BaseException:
+            self.close()
+            raise
         self._last = 0.0
         self.asked = self.recalled = self.failed = 0
 
     def _recorded(self, record: Path) -> list[dict[str, Any]]:
         """The answers so far; the file then ends with its last whole line."""
         assert self._file is not None
-        try:
-            found = _read(record)
-            self._same_attack(found)
-        except Exception:
-            self.close()
-            raise
+        found = _read(record)
+        self._same_attack(found)
         self._file.truncate(record.read_bytes().rfind(b"\n") + 1)
         return found
 

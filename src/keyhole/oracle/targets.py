@@ -100,6 +100,7 @@ class HttpTarget:
             with self._opener.open(request, timeout=TIMEOUT) as reply:
                 text = reply.read(1 << 16).decode("utf-8", "replace")
         except urllib.error.HTTPError as error:
+            error.close()
             if error.code == 429 or error.code >= 500:
                 raise TargetDown(f"{self.name} answered with status {error.code}") from None
             asked = "is it the right address?"

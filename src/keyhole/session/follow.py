@@ -106,14 +106,18 @@ class Follower:
         """Until it is to stop; what was read by then is in the book."""
         if not self.path.is_file():
             raise LogError(f"there is no log {self.path}")
-        with suppress(Stopped):
-            for path, live, place in self._unread():
-                self._read(path, live, place)
-            while True:
-                while not self.path.is_file():  # renamed, and the next is not there yet
-                    self._pause()
-                self._read(self.path, True, None)
-        self._look_back(leave=True)
+        try:
+            with suppress(Stopped):
+                for path, live, place in self._unread():
+                    self._read(path, live, place)
+                while True:
+                    while not self.path.is_file():  # renamed, and the next is not there yet
+                        self._pause()
+                    self._read(self.path, True, None)
+            self._look_back(leave=True)
+        finally:
+            if self._left is not None:
+                self._left.close()
 
     @property
     def name(self) -> str:
@@ -129,9 +133,10 @@ class Follower:
         if place is None:
             return
         with self.path.open("rb") as file:
-            if place.fits(file):
-                yield self.path, True, place
-                return
+            goes_on = place.fits(file)
+        if goes_on:
+            yield self.path, True, place
+            return
         found = earlier(self.path, place)
         if found is None:
             self._lost(GONE, anew=True)
@@ -150,28 +155,32 @@ class Follower:
         pause = 0 if place is None else place.paused
         lines = TailedFile(path, lambda: self._idle(lines), live=live, pause=pause)
         try:
-            for found in self._found(lines):
-                if place is None or lines.offset(*found.begins) >= place.offset:
-                    self._take(found, lines)
+            try:
+                for found in self._found(lines):
+                    if place is None or lines.offset(*found.begins) >= place.offset:
+                        self._take(found, lines)
+            finally:
+                self._commit(lines)
+            if lines.ended is Ended.TRUNCATED:
+                self.warn(f"{path.name} was truncated")
+                self._lost(TRUNCATED, anew=True)
+            elif lines.ended is Ended.ROTATED:
+                self.warn(f"{path.name} was rotated: going on with the new file")
+                self._look_back(leave=True)
+                self._left = lines
         finally:
-            self._commit(lines)
-            if lines.ended is not Ended.ROTATED:
+            if self._left is not lines:
                 lines.close()
-        if lines.ended is Ended.TRUNCATED:
-            self.warn(f"{path.name} was truncated")
-            self._lost(TRUNCATED, anew=True)
-        elif lines.ended is Ended.ROTATED:
-            self.warn(f"{path.name} was rotated: going on with the new file")
-            self._look_back(leave=True)
-            self._left = lines
 
     def _look_back(self, *, leave: bool = False) -> None:
         """Has the file that was left grown since?"""
         if self._left is not None and (leave or self._left.grown):
             left, self._left = self._left, None
-            if left.grown:
-                self._lost(LATE)
-            left.close()
+            try:
+                if left.grown:
+                    self._lost(LATE)
+            finally:
+                left.close()
 
     def _found(self, lines: TailedFile) -> Iterator[Exported]:
         kind = self.format

@@ -47,6 +47,7 @@ class _Child:
 
     def _started(self) -> tuple[IO[bytes], IO[bytes]]:
         if self.process is None or self.process.poll() is not None:
+            self.end()  # one that died by itself: its pipes are still open
             program = [sys.executable, "-m", "keyhole.solve.integers.apart"]
             self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         assert self.process.stdin is not None
