@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +20,7 @@ from keyhole.errors import DataError, LogError
 from keyhole.logs.fold import fold_log
 from keyhole.logs.lines import LogLines
 from keyhole.logs.open import LogFormat, open_log
+from keyhole.sql import Dialect, split
 from keyhole.sql.looks_like import looks_like
 
 TABLE = pa.table({"name": ["a", "b", "c"], "city": ["Köln", "Ulm", "Ulm"], "pay": [1, 2, 4]})
@@ -88,7 +92,8 @@ def test_a_file_that_grows_is_read_as_far_as_it_was(tmp_path: Path) -> None:
     assert lines.cut == whole[:20]
     path.write_text(f"{GOOD};\n{GOOD} WHERE city = 'U", encoding="utf-8")
     still = open_log(path.rename(tmp_path / "log.sql"))
-    assert len(still.lines) == 2  # it did not grow: the last statement lacks its semicolon, and is refused as it stands
+    assert len(still.lines) == 1  # it did not grow: the quote of the last statement never closes
+    assert still.unjudged[0].error.startswith("line 2: the quote ' is never closed")
     assert examine(still, data=TABLE, private="pay", id="name").exit_code == 3
 
 
@@ -132,8 +137,9 @@ def test_a_quote_that_never_closes_in_a_csv_says_so(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("keyhole.logs.importers.records._LONGEST", 1000)
     path = tmp_path / "history.csv"
     path.write_text('query_text,execution_status\n"SELECT 1,SUCCESS\n' + "SELECT 2,SUCCESS\n" * 100, encoding="utf-8")
-    with pytest.raises(LogError, match="line 2: not CSV"):
-        open_log(path)
+    log = open_log(path)
+    assert log.refused[0].error.startswith("line 2: a quote of this CSV row is never closed")
+    assert {line.sql for line in log.lines} == {"SELECT 2"}  # behind the longest field that is read
 
 
 def test_a_cte_of_ten_thousand_lines_is_listed_and_hides_no_other() -> None:
@@ -157,3 +163,115 @@ def test_a_pipe_is_read_once_to_its_end(tmp_path: Path, kind: LogFormat) -> None
     found = open_log(pipe, kind)
     writer.join(timeout=30)
     assert (len(found.lines), found.lines[-1].sql) == (20_000, "SELECT SUM(x) FROM t WHERE a > 19999")
+
+
+ANN = "SELECT SUM(pay) FROM t WHERE name = 'a'"
+OPENINGS = {
+    "comment": f"/* all;\n{ANN};\n",
+    "comment behind a word": f"COMMIT /* all;\n{ANN};\n",
+    "comment behind a query": f"{GOOD} /* all;\n{ANN};\n",
+    "comment in a comment": f"/* one /* two */;\n{ANN};\n",
+    "quote": "SET x = 'all;\nCOMMIT;\n",
+    "quote that a later one closes": "SET x = 'all;\nSELECT 1;\nSET y = 'b';\n",
+    "name": 'SET x = "all;\nCOMMIT;\n',
+    "dollars": "SET x = $a$ all;\nCOMMIT;\n",
+    "block": "DO $$ BEGIN;\nCOMMIT;\n",
+    "text alone": "'all';\nCOMMIT;\n",
+}
+
+
+@pytest.mark.parametrize("kind", OPENINGS)
+def test_what_never_closes_is_a_statement_that_is_not_judged(tmp_path: Path, kind: str) -> None:
+    """An unclosed comment hid the rest of a log: exit 0, and nobody said so."""
+    path = tmp_path / "log.sql"
+    path.write_text(f"{GOOD};\n{OPENINGS[kind]}", encoding="utf-8")
+    for log in (open_log(path), fold_log(path)):
+        assert examine(log, data=TABLE, private="pay", id="name").exit_code == 3
+        if kind != "text alone":
+            assert log.unjudged[0].error.startswith("line 2: the ")
+            assert dict(log.at)[log.unjudged[0].number] == 2
+
+
+@pytest.mark.parametrize("dialect", ["mysql", "bigquery", "spark", "sqlite", "tsql"])
+def test_names_that_never_close(dialect: str) -> None:
+    mark = "[" if dialect == "tsql" else "`"
+    assert [(f.sql, f.unclosed) for f in split(f"SET x = {mark}all;\nSELECT 1;\n", dialect)] == [
+        (f"SET x = {mark}all", mark),
+        ("SELECT 1", ""),
+    ]
+
+
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_a_comment_in_a_comment_ends_where_the_engine_ends_it_or_is_in_doubt(dialect: str) -> None:
+    """The same text is one comment to some engines and asks about Ann in others."""
+    found = split(f"/* one /* two */; {ANN}; -- */\n", dialect)
+    if dialect in (Dialect.DUCKDB, Dialect.POSTGRES, Dialect.TSQL):
+        assert not found
+    else:
+        assert found[-1] == replace(found[-1], sql=ANN, unclosed="")
+        assert [f.unclosed for f in found[:-1]] in ([], ["/* /*"])
+        assert bool(found[:-1]) == (dialect not in ("mysql", "sqlite", "bigquery", "trino"))
+
+
+@pytest.mark.parametrize("dialect", ["mysql", "sqlite", "tsql", "bigquery", "trino"])
+def test_dollars_quote_nothing_where_the_engine_has_no_such_quotes(dialect: str) -> None:
+    assert ANN in [f.sql for f in split(f"SET x = $$; {ANN}; SET y = $$", dialect)]
+
+
+def test_an_escaped_quote_does_not_hide_what_follows() -> None:
+    """DuckDB ends E'a\\' /* ' behind the comment's mark: the next statement is asked."""
+    text = f"SET x = E'a\\' /* '; {ANN}; -- */"
+    assert [f.sql for f in split(text)] == ["SET x = E'a\\' /* '", ANN]
+
+
+def as_csvlog(sql: str) -> str:
+    row = ["2026-11-15 10:00:00 UTC", *[""] * 12, f"statement: {sql}", *[""] * 12]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(row)
+    return text.getvalue()
+
+
+EXPORTS = {
+    "log.csv": as_csvlog,
+    "snowflake.csv": lambda sql: f'"{sql}",SUCCESS\n',
+    "log.jsonl": lambda sql: json.dumps({"sql": sql}) + "\n",
+    "general.log": lambda sql: f"2026-11-15T10:00:00.000000Z\t    8 Query\t{sql}\n",
+    "databricks.json": lambda sql: json.dumps({"statement_text": sql, "executed_as": "a", "statement_id": "1"}) + "\n",
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+@pytest.mark.parametrize("broken", ["COMMIT /* all; SELECT 1", "SET x = 'all; SELECT 1"])
+def test_what_never_closes_in_one_record_of_an_export(tmp_path: Path, name: str, broken: str) -> None:
+    path = tmp_path / name
+    head = "query_text,execution_status\n" if name.startswith("snowflake") else ""
+    path.write_text(head + "".join(map(EXPORTS[name], (GOOD, broken, ANN))), encoding="utf-8")
+    for log in (open_log(path), fold_log(path)):
+        assert [line.sql for line in log.lines] == [GOOD, ANN]
+        assert log.unjudged[0].error.startswith(f"line {3 if head else 2}: the ")
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_quote_in_the_last_field_of_a_csv_does_not_swallow_the_rows_behind_it(tmp_path: Path, closed: bool) -> None:
+    """The rows behind it were taken for the name of a user."""
+    path = tmp_path / "snowflake.csv"
+    end = 'SELECT 1,SUCCESS,"ann"\n' if closed else ""
+    path.write_text(
+        f'query_text,execution_status,user_name\n{GOOD},SUCCESS,"ann\n{ANN},SUCCESS,bob\n{end}', encoding="utf-8"
+    )
+    log = open_log(path)
+    assert [r.error[:47] for r in log.refused] == ["line 2: a quote of this CSV row is never closed"]
+    assert examine(log, data=TABLE, private="pay", id="name").exit_code == 3
+    row = as_csvlog(GOOD).rstrip("\n") + '"psql\n'
+    path.write_text(row + as_csvlog(ANN), encoding="utf-8")
+    log = open_log(path, LogFormat.POSTGRES_CSVLOG)
+    assert "never closed" in log.refused[0].error
+
+
+def test_dbt_models_are_split_in_the_words_of_their_engine(tmp_path: Path) -> None:
+    """Split as DuckDB's, a name in backticks with a quote in it opened a text that swallowed the second statement."""
+    path = tmp_path / "manifest.json"
+    node = {"resource_type": "model", "compiled_code": f"SET `it's` = 1; {ANN}"}
+    whole = {"metadata": {"adapter_type": "bigquery"}, "nodes": {"model.p.m": node}}
+    path.write_text(json.dumps(whole), encoding="utf-8")
+    assert [line.sql for line in open_log(path, LogFormat.DBT).lines] == [ANN]

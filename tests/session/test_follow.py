@@ -358,3 +358,15 @@ def test_killed_it_loses_nothing_and_enters_nothing_twice(folder: Path) -> None:
 @pytest.mark.soak
 def test_killed_again_and_again(folder: Path) -> None:
     killed(folder, 12, 200, random.randrange(10**9))
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_comment_that_never_closes_is_entered_as_unjudged_and_the_log_goes_on() -> None:
+    """It swallowed whatever was written behind it, in silence."""
+    Path("log.sql").write_text(f"{ALL};\n/* all;\n{ALL} WHERE name = 'p1';\n", encoding="utf-8")
+    told, follower = follow(add("log.sql", f"{ALL} WHERE age > 25;\n"))
+    assert [e.how for e in told] == [Entering.PUBLISHED, Entering.UNJUDGED, Entering.PUBLISHED]
+    assert told[1].reason.startswith("line 2: the comment /* is never closed")
+    assert follower.counts.unjudged == 1
+    again, _ = follow()
+    assert not again

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 
@@ -56,6 +57,21 @@ def test_each_statement_comes_when_it_is_whole() -> None:
     for found in pieces(lines()):  # type: ignore[arg-type]
         seen.append(found.sql)
     assert len(seen) == 3
+
+
+def test_a_comment_that_is_open_when_nothing_more_comes_does_not_swallow_a_followed_log() -> None:
+    lines = ["SELECT 1;\n", "/* all;\n", "SELECT 2;\n", "", "SELECT 3;\n"]
+    found = [(f.sql, f.unclosed, f.line, f.opened) for f in pieces(lines, patience=0)]
+    assert found == [("SELECT 1", "", 1, 0), ("/* all;\nSELECT 2;\n", "/*", 2, 2), ("SELECT 3", "", 4, 0)]
+    lines = ["/* being\n", "", "written; */ SELECT 1;\n"]
+    assert [f.sql for f in pieces(lines, patience=0)] == ["SELECT 1"]
+
+
+def test_a_comment_that_never_closes_is_not_scanned_again_for_each_line() -> None:
+    lines = ["/*\n", *["SELECT 1;\n"] * 20_000]
+    begun = time.process_time()
+    assert len(list(pieces(lines, patience=0))) == 1
+    assert time.process_time() - begun < 5
 
 
 def test_a_quote_that_never_closes_does_not_swallow_the_log_for_ever() -> None:

@@ -118,7 +118,7 @@ def _json_fields(text: str) -> frozenset[str]:
 def _csv_fields(text: str) -> frozenset[str]:
     from keyhole.logs.importers.records import csv_rows
 
-    row = next((row for row, _ in csv_rows(text)), [])
+    row = next((row.fields for row in csv_rows(text) if not row.fault), [])
     return frozenset(part.strip().lower() for part in row)
 
 
@@ -133,5 +133,5 @@ def _is_csvlog(text: str) -> bool:
     from keyhole.logs.importers.postgres_csvlog import COLUMNS
     from keyhole.logs.importers.records import csv_rows
 
-    row = next((row for row, _ in csv_rows(text)), [])
+    row = next((row.fields for row in csv_rows(text) if not row.fault), [])
     return len(row) in COLUMNS and _TIME.match(row[0]) is not None

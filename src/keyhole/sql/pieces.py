@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from keyhole.sql.engines import Dialect
-from keyhole.sql.split import Fragment, Scan
+from keyhole.sql.split import Fragment, Scan, ends_a_line
 
 PATIENCE = 1 << 24  # characters in which a quote that was opened may still close
 
@@ -47,19 +47,27 @@ class Waiting:
         return not self._parts
 
     def taken(self, text: str) -> list[Fragment]:
-        """One line more; the statements that are whole now."""
+        """One line more; the statements that are whole now.
+
+        An empty text says that nothing more is there at the moment. A comment that is open then, with a semicolon at
+        the end of one of its lines, is taken for one that never closes: else it would swallow a log that is followed.
+        """
         self._parts.append(text)
         self._size += len(text)
-        if not self._may_end(text) or self._size < self._again:
+        if not self._may_end(text) or (text and self._size < self._again):
             return []
         waiting = "".join(self._parts)
         scan = Scan(waiting, self.dialect)
-        found = scan.fragments(self.column > 0)
+        fragments = scan.fragments(self.column > 0)
+        in_comment = bool(fragments) and fragments[-1].unclosed == "/*"
         cut, count = scan.ended if self._size > self.patience else scan.sure
-        told = [self._moved(f) for f in found[:count]]
+        if in_comment and not text and ends_a_line(fragments[-1].sql):
+            cut, count = len(waiting), len(fragments)
+        whole = [self._moved(f) for f in fragments[:count]]
         self._keep(waiting, cut)
-        self._again = min(2 * self._size, self.patience) if scan.doubt or self.dialect == Dialect.TSQL else 0
-        return told
+        again = 2 * self._size if in_comment else min(2 * self._size, self.patience)
+        self._again = again if scan.doubt or self.dialect == Dialect.TSQL else 0
+        return whole
 
     def rest(self) -> list[Fragment]:
         """What is there when nothing more comes."""
@@ -85,4 +93,5 @@ class Waiting:
     def _moved(self, found: Fragment) -> Fragment:
         """A fragment of the text that waits, where it stands in the log."""
         column = found.column + (self._start() if found.line == 1 else 0)
-        return Fragment(found.sql, found.line + self.line - 1, column)
+        opened = found.opened + self.line - 1 if found.opened else 0
+        return Fragment(found.sql, found.line + self.line - 1, column, found.unclosed, opened)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from keyhole.schema import folded
 from keyhole.sql.engines import Dialect
+from keyhole.sql.looks_like import suspicion
 from keyhole.sql.prepared import Prepared
 from keyhole.sql.split import Fragment, masked, split
 from keyhole.sql.views import NotResolved, with_views
@@ -109,8 +110,8 @@ class Script:
     views: dict[str, str] = field(default_factory=dict)
     whole: bool = False  # everything that reads its views comes through here
 
-    def steps(self, text: str) -> Iterator[ScriptStep]:
-        """The steps of a script, in order.
+    def steps(self, text: str, at: int = 1) -> Iterator[ScriptStep]:
+        """The steps of a script that begins on line `at`, in order.
 
         >>> script = "BEGIN; PREPARE q (int) AS SELECT SUM(x) FROM t WHERE a > $1; EXECUTE q (3); COMMIT"
         >>> [step.sql for step in Script("postgres").steps(script) if not step.steers]
@@ -119,7 +120,8 @@ class Script:
         ['SELECT SUM(x) FROM t', 'SELECT 1']
         """
         for part in told_apart(text, self.dialect) if len(text) <= SHORT else split(text, self.dialect):
-            yield from self.step(part)
+            opened = part.opened + at - 1 if part.opened else 0
+            yield from self.step(part if at == 1 else replace(part, line=part.line + at - 1, opened=opened))
 
     def _viewed(self, step: ScriptStep) -> ScriptStep:
         """A statement that reads a view, with the view's query in it."""
@@ -132,7 +134,9 @@ class Script:
 
     def step(self, part: Fragment) -> Iterator[ScriptStep]:
         """The steps of one statement."""
-        if _PLAIN.match(part.sql):
+        if part.doubt:
+            yield ScriptStep(part.sql, part.line, unjudged=part.doubt + suspicion(part.sql, self.dialect))
+        elif _PLAIN.match(part.sql):
             yield self._viewed(ScriptStep(part.sql, part.line))
         else:
             yield from map(self._viewed, self._opened(part.sql, part))
@@ -140,14 +144,14 @@ class Script:
     def _opened(self, sql: str, part: Fragment) -> Iterator[ScriptStep]:
         """One statement: passed, opened, or listed."""
         said = masked(sql, self.dialect)
+        if not said.strip():
+            if sql.strip():  # a comment, or a text that is no statement
+                yield ScriptStep(sql, part.line, steers=not split(sql, self.dialect))
+            return
         start = len(said) - len(said.lstrip())
         sql = sql[start:].rstrip()
         said = said[start : start + len(sql)]
         line = part.line + part.sql.count("\n", 0, max(part.sql.find(sql), 0))
-        if not said.strip():
-            if sql:
-                yield ScriptStep(sql, line, steers=True)  # nothing but a comment or a text
-            return
         for matches, open_it in _WAYS:
             if (match := matches.match(said)) is not None:
                 found = open_it(self, sql, said, match, part)
@@ -184,9 +188,12 @@ class Script:
         query, rest = sql[slice(*match.span("query"))], sql[slice(*match.span("rest"))]
         return [*self._opened(_bare(query), part), *self._opened(rest, part)]
 
-    def _do(self, sql: str, _said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
+    def _do(self, sql: str, _said: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep] | None:
         body = _DO.fullmatch(sql)
-        return None if body is None else list(Script(self.dialect, blocks=1).steps(body["body"]))
+        if body is None:
+            return None
+        at = part.line + sql.count("\n", 0, body.start("body"))
+        return list(Script(self.dialect, blocks=1).steps(body["body"], at))
 
     def _prepare(self, sql: str, _said: str, match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
         types = tuple(t.strip() for t in (match["types"] or "").split(",") if t.strip())

@@ -14,13 +14,17 @@ _ESCAPES = frozenset({"mysql", "bigquery", "spark", "databricks", "snowflake"}) 
 _EXECUTED = r"M?!(?!\d*\s*(?i:SET)\b(?:(?!\*/|(?i:SELECT)).)*\*/)"  # /*! ... */, unless it merely sets something
 _ONLY_LF = (Dialect.SQLITE, Dialect.MYSQL)  # elsewhere a carriage return ends a comment, too
 _HASHES = frozenset({"mysql", "bigquery"})  # a comment
-_FLAT = frozenset({"mysql", "bigquery", "spark", "snowflake", "sqlite"})  # comments in comments do not nest
+_FLAT = frozenset({"mysql", "bigquery", "sqlite", "trino"})  # comments in comments do not nest
+_FLAT_OR_NESTED = frozenset({"spark", "databricks", "snowflake", "redshift", "unknown"})  # it depends, or is not known
+_NO_DOLLARS = frozenset({"mysql", "sqlite", "tsql", "bigquery", "trino"})  # $a$ quotes nothing there
+_E_STRINGS = frozenset({"postgres", "duckdb", "redshift"})  # E'it\'s' is one string
+NESTED = "/* /*"
 _BLOCK = re.compile(r"/\*|\*/")
 _NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\r\n]*)?\r?\n\s*(?:SELECT|WITH)\b", re.IGNORECASE)
 _END_OF_LINE = re.compile(r";[ \t]*(?=\r?\n|$|--)")
 _FROM_STDIN = re.compile(r"COPY\b[^;]*\bFROM\s+STDIN\b", re.IGNORECASE)
 _ENDS_QUERY = re.compile(r"\\(?:g|G|gx|gset|gdesc|gexec|watch|crosstabview)\b")
-_ESCAPED = re.compile(r"(?<=[eE])(?<!\w[eE])'(?:[^'\\]|''|\\.)*'", re.DOTALL)  # E'it\'s' of PostgreSQL
+_ESCAPED = re.compile(r"(?<=[eE])(?<!\w[eE])'(?:[^'\\]|''|\\.)*'", re.DOTALL)  # the text of E'it\'s'
 _OPEN_ENDED = re.compile(r"\b(?:UNION|ALL|EXCEPT|INTERSECT)\s*$", re.IGNORECASE)
 # in SQL Server's scripts: what begins a line and a statement, and what such a line ends
 _STARTS = r"(?:(?:SELECT|DECLARE|SET|USE|PRINT|EXEC|BEGIN|COMMIT|ROLLBACK)\b|WITH\s+\w+\s+AS\b|END\s+(?:TRY|CATCH)\b)"
@@ -29,11 +33,37 @@ _ENDS = re.compile(r"(?:SELECT|USE|SET|DECLARE|PRINT|EXEC|BEGIN|COMMIT|ROLLBACK|
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """One statement of a log as written, without its semicolon; `line` and `column` count from 1."""
+    """One statement of a log as written, without its semicolon; `line` and `column` count from 1.
+
+    `unclosed` is the mark of a quote or comment that never closes (`/*`, `'`, `$a$`), or `/* /*` where it depends on
+    the engine whether it does; `opened` is the line on which that mark stands. What such a statement asks is not known.
+    """
 
     sql: str
     line: int
     column: int
+    unclosed: str = ""
+    opened: int = 0
+
+    @property
+    def doubt(self) -> str:
+        """Why it is not known what was asked; empty if it is.
+
+        >>> split("SELECT 1;\\nCOMMIT /* all; SELECT 2")[1].doubt
+        'line 2: the comment /* is never closed, so it is not known what was asked from there on: close it'
+        """
+        if not self.unclosed:
+            return ""
+        if self.unclosed == NESTED:
+            return (
+                f"line {self.opened}: a comment stands inside a comment, and engines differ in where it ends: write "
+                "it without"
+            )
+        what = "comment" if self.unclosed == "/*" else "quote"
+        return (
+            f"line {self.opened}: the {what} {self.unclosed} is never closed, so it is not known what was asked from "
+            "there on: close it"
+        )
 
 
 def split(text: str, dialect: str = Dialect.DUCKDB) -> list[Fragment]:
@@ -41,16 +71,16 @@ def split(text: str, dialect: str = Dialect.DUCKDB) -> list[Fragment]:
 
     Knows `'...'` with `''`, `"..."`, `--`, nested `/* */` and `$tag$...$tag$`, and what the dialect quotes with beside
     these. A quote that never closes ends at the next semicolon at the end of a line (or at the end of the text), so
-    that one broken statement does not swallow the log: it comes back as a fragment that `lower` refuses. A command of a
-    terminal (`\\timing`, `.mode csv`) is a fragment of its own, up to the end of its line; the rows behind
-    `COPY ... FROM STDIN;` are passed over. In SQL Server's scripts a line `GO` ends a statement, and so does the end of
-    a line behind which another one begins. Linear in the length of the text, except after an unterminated quote, where
-    each one costs a look ahead.
+    that one broken statement does not swallow the log; a comment that never closes takes the rest. Both come back as
+    one fragment that says so (`Fragment.unclosed`). A command of a terminal (`\\timing`, `.mode csv`) is a fragment of
+    its own, up to the end of its line; the rows behind `COPY ... FROM STDIN;` are passed over. In SQL Server's scripts
+    a line `GO` ends a statement, and so does the end of a line behind which another one begins. Linear in the length of
+    the text, except after an unterminated quote, where each one costs a look ahead.
 
     >>> [f.sql for f in split("SELECT 1; -- a; b\\nSELECT ';' /* c; /* d */ ; */;;")]
     ['SELECT 1', "SELECT ';'"]
     >>> split("SELECT 1;\\n  SELECT 2")[1]
-    Fragment(sql='SELECT 2', line=2, column=3)
+    Fragment(sql='SELECT 2', line=2, column=3, unclosed='', opened=0)
     >>> [f.sql for f in split("SELECT 1\\nGO 3\\nSELECT 2", "tsql")]
     ['SELECT 1', 'SELECT 2']
     """
@@ -75,9 +105,10 @@ def _pattern(dialect: str) -> re.Pattern[str]:
         parts.append(r"(?P<go>^[ \t]*GO(?:[ \t]+\d+)?[ \t]*;?[ \t]*\r?$)")
         parts.append(rf"(?P<blank>\n\s*(?={_STARTS}))")
     parts += [r"(?P<command>\\[a-zA-Z!?][^\n]*|^\.[a-zA-Z][^\n]*)", f"(?P<quote>{'|'.join(quotes)})"]
-    parts += [r"(?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$)", r"(?P<open>['\"])"]
-    quoting = ("`" if dialect in _BACKTICKS else "") + (r"\[" if dialect in _BRACKETS else "")
-    quoting += r"\#" if dialect in _HASHES else ""
+    parts += [] if dialect in _NO_DOLLARS else [r"(?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$)"]
+    opening = ("`" if dialect in _BACKTICKS else "") + (r"\[" if dialect in _BRACKETS else "")
+    parts += [rf"(?P<open>['\"{opening}])"]
+    quoting = opening + (r"\#" if dialect in _HASHES else "")
     marks = rf";'\"$/\\{quoting}-"
     run = rf"[^\s{marks}]+" if dialect == Dialect.TSQL else rf"[^\s{marks}][^{marks}]*"  # there lines matter
     parts.append(rf"(?P<word>{run}|[$/\\{quoting}-])")
@@ -96,13 +127,15 @@ class Scan:
         self.text = text
         self.pattern = _pattern(dialect)
         self.flat = dialect in _FLAT
-        self.escapes = dialect == Dialect.POSTGRES
+        self.flat_or_nested = dialect in _FLAT_OR_NESTED
+        self.escapes = dialect in _E_STRINGS
         self.found: list[Fragment] = []
         self.line, self.counted = 1, 0  # lines seen up to the offset `counted`
         self.first: int | None = None  # offset of the first word of the statement
         self.last = 0  # offset behind its last word
         self.depth = 0  # of parentheses
-        self.unclosed: set[str] = set()  # dollar quotes known not to close in the rest of the text
+        self.unclosed_dollars: set[str] = set()  # dollar quotes known not to close in the rest of the text
+        self.unclosed: tuple[str, int] | None = None  # the first mark of the statement that never closes, and its place
         self.ended = self.sure = (0, 0)
         self.doubt = False  # something never closed, perhaps because the text was cut here
 
@@ -148,28 +181,38 @@ class Scan:
             return match.start() + 1
         if kind == "open" or (kind == "quote" and _swallows(text)):
             self.doubt = self.doubt or kind == "open"
-            return _end_of_broken(self.text, match.start())
+            return self.break_off(text[0], match.start())
         if kind in ("dollar", "tag"):
             mark = match.group("dollar")
-            shut = -1 if mark in self.unclosed else self.text.find(mark, match.end())
+            shut = -1 if mark in self.unclosed_dollars else self.text.find(mark, match.end())
             if shut >= 0:
                 return shut + len(mark)
-            self.unclosed.add(mark)
+            self.unclosed_dollars.add(mark)
             self.doubt = True
-            return _end_of_broken(self.text, match.start())
+            return self.break_off(mark, match.start())
         if kind == "word":
             self.depth += text.count("(") - text.count(")")
             return match.start() + len(text.rstrip())
         return match.end()
 
+    def break_off(self, mark: str, at: int) -> int:
+        """Where a statement ends whose quote or comment does not close."""
+        self.unclosed = self.unclosed or (mark, at)
+        return len(self.text) if mark == "/*" else _end_of_broken(self.text, at)
+
     def comment(self, match: re.Match[str]) -> int:
-        at = _end_of_comment(self.text, match.end(), self.flat)
-        if at >= 0:
+        """The end of a comment. One that is in doubt is kept, so that its statement can say so."""
+        at = _end_of_comment(self.text, match.end(), self.flat or self.flat_or_nested)
+        nested = self.flat_or_nested and "/*" in self.text[match.end() : at]
+        if at >= 0 and not nested:
             return at
-        # never closed: keep it, so that the parser can say so
-        self.doubt = True
-        self.first, self.last = match.start() if self.first is None else self.first, len(self.text)
-        return len(self.text)
+        if at < 0:
+            self.doubt = True
+            at = self.break_off("/*", match.start())
+        else:
+            self.unclosed = self.unclosed or (NESTED, match.start())
+        self.first, self.last = match.start() if self.first is None else self.first, at
+        return at
 
     def separates(self) -> bool:
         """Does this line end the statement? Not inside parentheses, behind UNION, or where WITH goes on."""
@@ -179,12 +222,15 @@ class Scan:
     def close(self) -> int:
         """Ends the statement; where to go on if what follows is no SQL, else 0."""
         first, self.first, self.depth = self.first, None, 0
+        unclosed, self.unclosed = self.unclosed, None
         if first is None:
             return 0
         self.line += self.text.count("\n", self.counted, first)
         self.counted = first
         sql = self.text[first : self.last]
-        self.found.append(Fragment(sql, self.line, first - self.text.rfind("\n", 0, first)))
+        mark, at = unclosed or ("", first)
+        opened = self.line + self.text.count("\n", first, at) if mark else 0
+        self.found.append(Fragment(sql, self.line, first - self.text.rfind("\n", 0, first), mark, opened))
         if _FROM_STDIN.match(sql) is None:
             return 0
         rows = re.compile(r"^\\\.\r?$", re.MULTILINE).search(self.text, self.last)
@@ -202,6 +248,11 @@ def _swallows(quoted: str) -> bool:
     # A string that holds a semicolon at the end of a line, followed by a line that starts a statement, is taken for
     # an unterminated one: its closing mark is the opening mark of a later statement.
     return ";" in quoted and _NEXT_STATEMENT.search(quoted) is not None
+
+
+def ends_a_line(sql: str) -> bool:
+    """Does a semicolon stand at the end of one of its lines?"""
+    return _END_OF_LINE.search(sql) is not None
 
 
 def _end_of_broken(text: str, start: int) -> int:
@@ -231,7 +282,7 @@ def masked(sql: str, dialect: str = Dialect.DUCKDB) -> str:
         if kind == "block":
             end = _end_of_comment(sql, end, dialect in _FLAT)
             end = len(sql) if end < 0 else end
-        elif dialect == Dialect.POSTGRES and (escaped := _ESCAPED.match(sql, match.start())):
+        elif dialect in _E_STRINGS and (escaped := _ESCAPED.match(sql, match.start())):
             end = escaped.end()
         elif kind in ("dollar", "tag"):
             shut = sql.find(match["dollar"], end)

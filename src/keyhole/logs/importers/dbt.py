@@ -49,13 +49,13 @@ def read(text: Text, name: str) -> Iterator[Exported]:
             yield faulty(key, at, "it has no compiled code: run dbt compile and audit its manifest.json")
             continue
         others = {name: code for name, code in models.items() if code != sql}
-        for part in statements(sql, at):
+        for part in statements(sql, at, engine):
             try:
                 whole_sql = with_views(part.sql, engine, others)
             except NotResolved as error:
-                yield replace(part, at=at, dialect=engine, unjudged=str(error))
+                yield replace(part, at=at, unjudged=part.unjudged or str(error))
                 continue
-            yield replace(part, sql=whole_sql, at=at, dialect=engine)
+            yield replace(part, sql=whole_sql, at=at)
 
 
 def _models(whole: Mapping[str, Any]) -> dict[str, str]:

@@ -93,9 +93,8 @@ def statements(
     >>> [f.sql for f in statements(text, 7) if not f.steers]
     ['SELECT SUM(x) FROM t', 'SELECT SUM(y) FROM t']
     """
-    for step in (session or Script(dialect)).steps(text):
-        place = at + step.line - 1
-        yield Exported(step.sql, place, "", dialect, step.steers, step.unjudged, False, *who, within=(at, 1))
+    for step in (session or Script(dialect)).steps(text, at):
+        yield Exported(step.sql, step.line, "", dialect, step.steers, step.unjudged, False, *who, within=(at, 1))
 
 
 def scripted(lines: Iterable[str], dialect: str = Dialect.DUCKDB, patience: int = PATIENCE) -> Iterator[Exported]:

@@ -33,7 +33,7 @@ def transcribed(text: Text, name: str, dialect: Dialect = Dialect.DUCKDB) -> Ite
         except LogError as error:
             yield Exported(part.rstrip("\r\n"), place, str(error))
             continue
-        steps = [] if _PLAIN.match(line.sql) else list(session.steps(line.sql))
+        steps = [] if _PLAIN.match(line.sql) else list(session.steps(line.sql, place))
         asked = [step for step in steps if not step.steers]
         steers = bool(steps) and not asked and line.answer is ABSENT
         sql, unjudged = (asked[0].sql, asked[0].unjudged) if len(asked) == 1 else (line.sql, "")

@@ -68,12 +68,14 @@ def read(text: Text, name: str) -> Iterator[Exported]:
     """
     held = _Held()
     sessions: dict[str, Script] = {}  # what each server process has prepared
-    for row, at in csv_rows(text):
+    for row, at, fault in csv_rows(text):
         if not row:  # an empty line: a log that is followed has nothing more at the moment
             yield from held.all()
             continue
         process, found = "", []
-        if len(row) not in COLUMNS:
+        if fault:
+            found = [faulty(row[0], at, fault)]
+        elif len(row) not in COLUMNS:
             found = [faulty(",".join(row), at, f"it is not a csvlog line: it has {len(row)} columns, not 23 to 26")]
         else:
             process = (row[_LEADER] if len(row) > _LEADER else "") or row[_PID]

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from io import StringIO
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from keyhole.errors import LogError
 from keyhole.logs.importers.json_records import Record, json_records, short
@@ -32,23 +32,46 @@ def joined(text: Text) -> str:
     return text if isinstance(text, str) else "".join(text)
 
 
-def csv_rows(text: Text) -> Iterator[tuple[list[str], int]]:
-    """The rows of a CSV text, each with the line it starts on; that of an empty line is empty."""
+class CsvRow(NamedTuple):
+    """A row of a CSV text, the line it starts on, and why its fields are not known, if they are not."""
+
+    fields: list[str]
+    at: int
+    fault: str = ""
+
+
+def csv_rows(text: Text) -> Iterator[CsvRow]:
+    """The rows of a CSV text; that of an empty line is empty. A row whose quotes do not close has no fields but its
+    text, and says so: a quote that is left open takes the rows behind it into one field.
+
+    >>> [(row.fields, row.at, bool(row.fault)) for row in csv_rows('a,"b"\\nc,"d\\ne,f\\n')]
+    [(['a', 'b'], 1, False), (['c,"d\\ne,f\\n'], 2, True)]
+    """
     before = csv.field_size_limit(_LONGEST)
     number, start = 0, 1
+    taken: list[str] = []  # the lines of the row at hand
 
     def counted() -> Iterator[str]:
         nonlocal number
         for line in lines_of(text):
             number += bool(line)  # a log that is followed has none at the moment: no line of it
+            taken.append(line)
             yield line
 
+    rows = csv.reader(counted(), strict=True)
     try:
-        for row in csv.reader(counted(), strict=False):
-            yield row, start
+        while True:
+            try:
+                yield CsvRow(next(rows), start)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                if not taken:
+                    return
+                fault = f"a quote of this CSV row is never closed, or closes in the wrong place ({error})"
+                yield CsvRow(["".join(taken)], start, fault)
             start = number + 1
-    except csv.Error as error:
-        raise LogError(f"line {start}: not CSV ({error}); is a quote open?") from None
+            taken.clear()
     finally:
         csv.field_size_limit(before)
 
@@ -72,10 +95,12 @@ def records(text: Text, name: str) -> Iterator[Record]:
         yield from json_records(chain(first, lines), name, array=begun[0] == "[")
         return
     header: list[str] | None = None
-    for row, at in csv_rows(chain(first, lines)):
+    for row, at, fault in csv_rows(chain(first, lines)):
         if not row:
             continue
-        if header is None:
+        if fault:
+            yield Record({}, at, fault, row[0])
+        elif header is None:
             header = [part.strip().lower() for part in row]
         elif len(row) != len(header):
             yield Record({}, at, f"it has {len(row)} fields where the header has {len(header)}: {short(row)}")
