@@ -22,6 +22,7 @@ from keyhole.sql.clock import told
 from keyhole.sql.dialects import carried
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold
+from keyhole.sql.grammar import find_unclaimed
 from keyhole.sql.read import written_as
 from keyhole.sql.second_aggregation import second_aggregation
 from keyhole.sql.whole_table import whole_table
@@ -142,4 +143,5 @@ def _tree(sql: str) -> exp.Expr | None:
         found = sqlglot.parse(sql, read="duckdb")
     except (SqlglotError, RecursionError, ValueError, AttributeError, TypeError, IndexError, KeyError):
         return None
-    return found[0] if len(found) == 1 and isinstance(found[0], exp.Select) else None
+    tree = found[0] if len(found) == 1 else None
+    return tree if isinstance(tree, exp.Select) and find_unclaimed(tree) is None else None

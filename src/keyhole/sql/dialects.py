@@ -18,6 +18,7 @@ from keyhole.sql.caseless import with_lengths
 from keyhole.sql.comments import comment_in_doubt
 from keyhole.sql.common_words import CommonWords
 from keyhole.sql.engines import CASELESS, SPELLED, Dialect, named
+from keyhole.sql.grammar import find_unclaimed
 from keyhole.sql.portable import portable
 from keyhole.sql.postgres import PostgresTranslator
 from keyhole.sql.sorts import Differs
@@ -70,6 +71,8 @@ def carried(sql: str, dialect: str, schema: Schema) -> Carried:
         read = _tree(sql, "" if kind is Dialect.UNKNOWN else kind.value)
         if read is None:
             raise Differs(", and it cannot be read as that: is it the right --dialect?")
+        if (unclaimed := find_unclaimed(read)) is not None:
+            raise Differs(f": {unclaimed.reason}")
         translator = TRANSLATORS.get(kind)
         text = _core(sql, read, kind, schema) if translator is None else _translated(sql, read, translator(schema))
     except Differs as differs:

@@ -19,6 +19,7 @@ from keyhole.sql.condition import bare
 from keyhole.sql.constants import NotConstant, to_decimal
 from keyhole.sql.exists import conjuncts
 from keyhole.sql.from_clause import SELECT, check_clauses, scope_of
+from keyhole.sql.grammar import find_unclaimed
 from keyhole.sql.joins import related_names
 from keyhole.sql.labels import labels, spans
 from keyhole.sql.parse import MAX_DEPTH, SourceText, parse
@@ -52,6 +53,8 @@ def lower(text: str, schema: Schema) -> Statement:
         statement = lowering.statement()
     except RecursionError:
         raise UnsupportedQuery(f"nested too deeply (limit {MAX_DEPTH}): write it flatter", text, 0) from None
+    if (unclaimed := find_unclaimed(select)) is not None:
+        raise source.refuse(unclaimed.reason, unclaimed.node)
     if shaped is not None:
         keep(source, select, *shaped, lowering.spans())
     return statement

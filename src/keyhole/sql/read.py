@@ -26,6 +26,7 @@ from keyhole.sql.dialects import Carried, carried, without_own_catalog
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
 from keyhole.sql.flatten import flat
+from keyhole.sql.grammar import find_unclaimed
 from keyhole.sql.in_duckdb import in_duckdb
 from keyhole.sql.lower import lower
 from keyhole.sql.ranked import ranked
@@ -280,6 +281,10 @@ def _tree(sql: str, dialect: str) -> exp.Expr:
         raise NotTold("it cannot be read") from None
     if len(found) != 1 or not isinstance(found[0], exp.Expr):
         raise NotTold("one statement at a time")
-    if dialect == Dialect.DUCKDB:
-        return found[0]
-    return without_own_catalog(plainly(found[0]) if dialect == Dialect.TSQL else found[0])
+    tree = found[0]
+    if dialect != Dialect.DUCKDB:
+        tree = without_own_catalog(plainly(tree) if dialect == Dialect.TSQL else tree)
+    if (unclaimed := find_unclaimed(tree)) is not None:
+        # what is said of the text itself is clearer where a kind of node is not known at all
+        raise NotTold(unclaimed.reason) if unclaimed.whole_node else UnsupportedQuery(unclaimed.reason)
+    return tree
