@@ -36,7 +36,7 @@ def listed(text: str, dialect: str = "postgres") -> list[str]:
 
 STEERING = """
 BEGIN; BEGIN TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY; START TRANSACTION; COMMIT; ROLLBACK TO SAVEPOINT a
-SET search_path = public; SET LOCAL x TO 'SELECT 1'; RESET ALL; SHOW work_mem; USE db; DISCARD ALL; DEALLOCATE q
+SET search_path = public; SET LOCAL x TO 'SELECT 1'; RESET ALL; USE db; DISCARD ALL; DEALLOCATE q
 END; CLOSE c; SAVEPOINT a; RELEASE SAVEPOINT a; PRAGMA table_info(t); DECLARE @x INT; PREPARE q AS SELECT 1; ABORT
 """
 
@@ -55,7 +55,7 @@ def test_what_steers_passes(statement: str, dialect: str) -> None:
     [
         ("postgres", f"\\timing on\n\\d t\n{ASK};"),
         ("postgres", f"{ASK}\n\\g out.txt\n\\x"),
-        ("mysql", f"{ASK}\\G\nSHOW WARNINGS;"),
+        ("mysql", f"{ASK}\\G\nSHOW VARIABLES LIKE 'x';"),
         ("postgres", f"COPY ({ASK}) TO '/tmp/x' WITH (FORMAT csv)"),
         ("postgres", f"\\copy ({ASK}) TO 'x.csv' csv\n\\q"),
         ("postgres", f"DECLARE c NO SCROLL CURSOR WITH HOLD FOR {ASK}; FETCH ALL FROM c; CLOSE c"),
@@ -108,6 +108,48 @@ def test_what_asks_in_a_wrapping_is_opened(dialect: str, text: str) -> None:
 def test_what_cannot_be_judged_is_listed_with_a_reason(text: str, why: str) -> None:
     (reason,) = listed(text)
     assert why in reason
+
+
+HARMLESS = [
+    *("SHOW search_path", "SHOW TIME ZONE", "SHOW t", "PRAGMA table_info('t')", "PRAGMA main.journal_mode = wal"),
+    *("SHOW TABLES", "SHOW VARIABLES LIKE 'x'", "SET x = 3", "SET x TO 'a', 'b'", "DECLARE @x VARCHAR(20) = 'a'"),
+    *("\\timing on", "\\d t", "\\pset format csv", ".mode csv", "RESET ALL", "CHECKPOINT", "DECLARE @x TABLE (a INT)"),
+    *("VACUUM t", "VACUUM (FREEZE) t"),
+]
+MAY_PRINT = [
+    *("PRAGMA storage_info('t')", "PRAGMA enable_profiling", "PRAGMA database_size", "PRAGMA page_count"),
+    *("SUMMARIZE t", "SUMMARIZE SELECT kids FROM t", "DESCRIBE t", "DESC t", "ANALYZE", "ANALYZE VERBOSE t"),
+    *("ANALYZE TABLE t", "SHOW TABLE STATUS", "SHOW INDEX FROM t", "SHOW STATS FOR t", "SHOW CREATE TABLE t"),
+    *("SHOW PROFILE FOR QUERY 1", "VACUUM VERBOSE t", "VACUUM (VERBOSE) t", "SET STATISTICS IO ON"),
+    *("SET profiling = 1", "SET SHOWPLAN_ALL ON", "SET enable_profiling = 'json'", "SET x = f(3)"),
+    *("PRINT dbo.f('Ann')", "RETURN f(1)", "RAISE NOTICE '%', f(1)", "x := f(1)"),
+]
+COMMANDS = [
+    *("\\! psql -c 'TABLE t'", "\\dt+", "\\lo_export 1 x", ".stats on", ".sha3sum", ".backup x", ".scanstats on"),
+    *(".shell ls", ".clone x", ".changes on", ".eqp on"),
+]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_cannot_show_data_is_skipped(text: str) -> None:
+    (step,) = Script("duckdb").steps(text)
+    assert step.steers
+
+
+@pytest.mark.parametrize(
+    ("text", "inside"),
+    [(text, inside) for text in MAY_PRINT for inside in ("{}", "BEGIN; {}", "DO $$ BEGIN {}; END $$")]
+    + [(text, "{}") for text in COMMANDS],
+)
+def test_what_may_print_statistics_is_not_skipped(text: str, inside: str) -> None:
+    (mine,) = [step for step in Script("postgres").steps(inside.format(text)) if not step.steers]
+    assert mine.unjudged
+
+
+def test_the_same_words_print_statistics_in_some_engines() -> None:
+    for dialect, text in (("snowflake", "SHOW TABLES"), ("mysql", "SHOW WARNINGS"), ("mysql", "SHOW STATUS")):
+        (step,) = Script(dialect).steps(text)
+        assert step.unjudged, text
 
 
 @pytest.mark.parametrize("dialect", list(Dialect))

@@ -16,6 +16,7 @@ from keyhole.query import Statement
 from keyhole.schema import Related, Schema, folded
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
+from keyhole.sql.grammar import orders_by_shown
 from keyhole.tables import Source
 
 MOST = 200  # values of one column of rows
@@ -33,6 +34,8 @@ def by_row_groups(tree: exp.Expr, schema: Schema, source: Source) -> tuple[State
     group = tree.args.get("group")
     if group is None or any(value for name, value in group.args.items() if name != "expressions"):
         return None
+    if not orders_by_shown(tree.args.get("order"), {folded(item.alias_or_name) for item in tree.expressions}):
+        return None  # the order would be dropped here
     items = [item.unalias() for item in tree.expressions]
     keys = [_meant(part, items, tree) for part in group.expressions]
     pairs = zip(group.expressions, keys, strict=True)

@@ -32,7 +32,10 @@ _CLAUSES = {
 _FILE = re.compile(
     r"[/\\\\*?]|\.(csv|tsv|txt|json|jsonl|ndjson|parquet|arrow|xlsx?|db|sqlite|duckdb|gz|zst|zip)$", re.IGNORECASE
 )
-_CATALOG = re.compile(r"(information_schema|pg_catalog)\.|\w*\.(sqlite_|pg_|duckdb_)", re.IGNORECASE)
+_CATALOG = re.compile(
+    r"(information_schema|pg_catalog|mysql|sys|performance_schema|account_usage|system)\.|\w*\.(sqlite_|pg_|duckdb_)",
+    re.IGNORECASE,
+)
 
 
 def check_clauses(source: SourceText, select: exp.Select, known: tuple[str, ...], *, joins: bool = False) -> None:

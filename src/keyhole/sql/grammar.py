@@ -38,22 +38,20 @@ CLAIMED: dict[type[exp.Expr], dict[str, str]] = {
         **dict.fromkeys(("side", "kind"), "joins.joined_scope"),
     },
     exp.Group: dict.fromkeys(("expressions", "grouping_sets", "cube", "rollup", "all"), "finer.resolved_keys"),
-    **dict.fromkeys(
-        (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple), {"expressions": "finer.resolved_keys"}
-    ),
+    **{kind: {"expressions": "finer.resolved_keys"} for kind in (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)},
     exp.Order: {"expressions": BOTH},
     exp.Ordered: dict.fromkeys(("this", "desc", "nulls_first"), "ranking.sort_of"),
     exp.Limit: dict.fromkeys(("expression", "limit_options"), "ranking.rows_shown"),
     exp.Fetch: dict.fromkeys(("direction", "count", "limit_options"), "ranking.rows_shown"),
     exp.LimitOptions: dict.fromkeys(("percent", "rows", "with_ties"), "ranking.rows_shown"),
     exp.Offset: {"expression": "ranking.rows_shown"},
-    **dict.fromkeys((exp.From, exp.Where, exp.Having, exp.Qualify, exp.Paren), {"this": BOTH}),
+    **{kind: {"this": BOTH} for kind in (exp.From, exp.Where, exp.Having, exp.Qualify, exp.Paren)},
     exp.Distinct: {"expressions": BOTH},
     exp.Filter: dict.fromkeys(("this", "expression"), "moments.moments"),
     exp.WithinGroup: dict.fromkeys(("this", "expression"), "moments.moments"),
     exp.Window: dict.fromkeys(("this", "partition_by", "order", "spec", "alias", "over"), FINER),
     exp.WindowSpec: dict.fromkeys(("kind", "start", "start_side", "end", "end_side", "exclude"), FINER),
-    **dict.fromkeys((exp.IgnoreNulls, exp.RespectNulls), {"this": FINER}),
+    **{kind: {"this": FINER} for kind in (exp.IgnoreNulls, exp.RespectNulls)},
     exp.Column: dict.fromkeys(("this", "table", "db", "catalog"), "names.Scope"),
     exp.Identifier: dict.fromkeys(("this", "quoted"), "names.Scope"),
     exp.Alias: dict.fromkeys(("this", "alias"), LOWER),
@@ -69,8 +67,8 @@ CLAIMED: dict[type[exp.Expr], dict[str, str]] = {
     exp.Anonymous: dict.fromkeys(("this", "expressions"), BOTH),
 }
 
-# functions of their arguments and of nothing else. `lower` refuses arguments that it does not read (`PublicReader.only`);
-# `finer` visits them all. An aggregate is read by `lower` wherever it stands.
+# functions of their arguments and of nothing else. `lower` refuses arguments that it does not read
+# (`PublicReader.only`); `finer` visits them all. An aggregate is read by `lower` wherever it stands.
 FUNCTIONS: frozenset[type[exp.Expr]] = frozenset(
     (
         *(exp.Literal, exp.RawString, exp.Null, exp.Boolean, exp.Var, exp.National, exp.Interval),
@@ -87,8 +85,16 @@ FUNCTIONS: frozenset[type[exp.Expr]] = frozenset(
         *(exp.Pad, exp.Repeat, exp.NumberToStr, exp.ToChar, exp.ToNumber, exp.TimeToStr, exp.StrToTime, exp.StrToDate),
         *(exp.Year, exp.Quarter, exp.Month, exp.Monthname, exp.Week, exp.WeekOfYear, exp.Day, exp.DayOfMonth),
         *(exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear, exp.Dayname, exp.Hour, exp.Minute, exp.Second, exp.LastDay),
-        *(exp.Extract, exp.Date, exp.Timestamp, exp.DateAdd, exp.DateSub, exp.DateDiff, exp.DateTrunc, exp.DateFromParts),
-        *(exp.DatetimeAdd, exp.DatetimeSub, exp.DatetimeDiff, exp.TimestampAdd, exp.TimestampSub, exp.TimestampDiff),
+        *(exp.Extract, exp.Date, exp.Timestamp, exp.DateAdd, exp.DateSub, exp.DateDiff, exp.DateTrunc),
+        *(
+            exp.DateFromParts,
+            exp.DatetimeAdd,
+            exp.DatetimeSub,
+            exp.DatetimeDiff,
+            exp.TimestampAdd,
+            exp.TimestampSub,
+            exp.TimestampDiff,
+        ),
         *(exp.TimestampTrunc, exp.TsOrDsAdd, exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.TimeStrToTime),
         *(exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentDatetime, exp.CurrentTime, exp.Grouping),
         *(exp.Sum, exp.Count, exp.CountIf, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Quantile, exp.ApproxDistinct),

@@ -173,7 +173,10 @@ class _Opening:
         whole, rows = tree.copy(), rows_shown(tree)
         for name in _CUT:
             whole.set(name, None)
-        if tree.args.get("qualify") is not None:
+        qualify = tree.args.get("qualify")
+        if qualify is not None:
+            if qualify.find(exp.Query) is not None:
+                raise UnsupportedQuery("a subquery in QUALIFY is not judged: ask for its value by itself")
             own = whole.args.get("order")
             first = rows.order or () if rows is not None else ()
             also = own.expressions if own is not None else ()

@@ -24,15 +24,49 @@ _SELECT = re.compile(r"\bSELECT\b", _I)
 _ASKS = re.compile(r"\b(?:SELECT|EXECUTE|EXEC|CALL|COPY|TABLE|WITH)\b", _I)
 _ENDED = re.compile(
     r"(?:COMMIT|ROLLBACK|ABORT|SAVEPOINT|RELEASE|START\s+TRANSACTION)\b(?:[\s,]+\w+)*\s*"
-    r"|(?:BEGIN|END)(?:\s+(?:TRANSACTION|TRAN|WORK|ISOLATION|LEVEL|READ|WRITE|ONLY|COMMITTED|UNCOMMITTED|REPEATABLE"
-    r"|SERIALIZABLE|DEFERRED|IMMEDIATE|EXCLUSIVE|CONCURRENT|NOT|DEFERRABLE|,))*\s*"
+    r"|(?:BEGIN|END)(?:[\s,]+(?:TRANSACTION|TRAN|WORK|ISOLATION|LEVEL|READ|WRITE|ONLY|COMMITTED|UNCOMMITTED|REPEATABLE"
+    r"|SERIALIZABLE|DEFERRED|IMMEDIATE|EXCLUSIVE|CONCURRENT|NOT|DEFERRABLE))*\s*"
     r"|END(?:\s+(?:IF|LOOP|WHILE|CASE|FOR|REPEAT|TRY|CATCH))?(?:\s+\w+)?\s*",
     _I,
 )
+# What is skipped is on these lists: it cannot show data. A variable may be printed, since what fills it is judged.
 _SESSION = re.compile(
-    r"(?:SET|RESET|SHOW|USE|DISCARD|DEALLOCATE|CLOSE|PRAGMA|DECLARE|LET|PRINT|RETURN|LISTEN|UNLISTEN|LOAD"
-    r"|LOCK|FETCH|MOVE|VACUUM|ANALYZE|REINDEX|CHECKPOINT)\b",
+    r"(?:SET|RESET|USE|DISCARD|DEALLOCATE|CLOSE|DECLARE|LET|PRINT|RETURN|RAISE|LISTEN|UNLISTEN|LOAD(?!\s+(?:DATA|XML)\b)"
+    r"|LOCK|FETCH|MOVE|VACUUM|REINDEX|CHECKPOINT)\b",
     _I,
+)
+_CALLS = re.compile(r"(?!(?:TABLE|VALUES|IN|AND|OR|NOT)\b)\b[^\W\d]\w*\s*\(", _I)  # a function may look anywhere
+_VALUE = re.compile(r":?=|\b(?:TO|DEFAULT)\b", _I)  # what stands behind it is computed
+_DECLARES = re.compile(r"(?:SET|DECLARE|LET|LOCK|VACUUM|REINDEX)\b", _I)  # in parentheses: types, options, columns
+_MEASURES = re.compile(r"SET\b.*(?:STATISTICS|SHOWPLAN|PROFIL|EXPLAIN)|VACUUM\b.*\bVERBOSE\b", _I)
+_STATISTICS = re.compile(r"(?:SHOW|PRAGMA|ANALY[SZ]E|SUMMARIZE|DESCRIBE|DESC)\b", _I)
+_SETTINGS = re.compile(  # what shows names, types and settings alone
+    r"SHOW\s+(?:(?:SESSION\s+|GLOBAL\s+)?VARIABLES|DATABASES|SCHEMAS|(?:FULL\s+)?(?:COLUMNS|FIELDS)|CHARACTER\s+SET|COLLATION"
+    r"|ENGINES|PLUGINS|GRANTS|PRIVILEGES|TIME\s+ZONE|TRANSACTION\s+ISOLATION\s+LEVEL)\b.*"
+    r"|PRAGMA\s+(?:\w+\s*\.\s*)?(?:table_info|table_xinfo|table_list|index_list|index_info|index_xinfo|foreign_key_list"
+    r"|database_list|collation_list|function_list|compile_options|show_tables|version|foreign_keys|journal_mode|synchronous"
+    r"|cache_size|temp_store|mmap_size|page_size|busy_timeout|locking_mode|wal_autocheckpoint|wal_checkpoint|auto_vacuum"
+    r"|user_version|application_id|encoding|threads|memory_limit|temp_directory|optimize|enable_progress_bar"
+    r"|disable_progress_bar|disable_profiling)\b.*",
+    _I,
+)
+_ONE_SETTING = re.compile(r"SHOW\s+[\w.]+\s*", _I)  # in PostgreSQL a setting, in DuckDB the columns of a table
+_TABLES = re.compile(r"SHOW\s+(?:FULL\s+)?TABLES\b.*", _I)  # Snowflake counts the rows of each
+_SHOWS_ONE = (Dialect.POSTGRES, Dialect.REDSHIFT, Dialect.DUCKDB)
+_IDLE = re.compile(  # of a block: nothing is computed, or a variable is declared
+    r"(?:NULL|CONTINUE|EXIT|LEAVE|ITERATE|BREAK|ELSE|THEN|LOOP|REPEAT|GO|THROW)\b[^()]*|\w+:|<<\s*\w+\s*>>"
+    r"|@?\w+\s+(?:CONSTANT\s+)?(?:\S+%(?:ROW)?TYPE|(?:BIG|SMALL|TINY)?INT\w*|INTEGER|NUMERIC|NUMBER|DECIMAL|FLOAT\d*|REAL"
+    r"|DOUBLE|TEXT|STRING|N?VARCHAR2?|N?CHAR|BOOL\w*|BIT|DATE\w*|TIME\w*|INTERVAL|RECORD|REFCURSOR|RESULTSET|CURSOR|JSONB?"
+    r"|UUID|MONEY)\b.*",
+    _I,
+)
+_COMMANDS = re.compile(  # of psql, mysql and sqlite3: none of them shows data of its own
+    r"\\(?:timing|pset|x|set|unset|echo|qecho|warn|c|connect|q|l|h|help|\?|o|a|t|f|H|C|encoding|conninfo|g|G|gx|gset"
+    r"|gdesc|watch|cd|r|reset|p|print|s|sf|sv|z|dp?|d[tvismnfuEDTLOx]|crosstabview|errverbose|bind|parse|if|elif|else|endif"
+    r"|prompt|password|e|edit|ef|ev)(?![\w+!])"
+    r"|\.(?:mode|headers?|timer|width|separator|output|once|open|tables?|schema|fullschema|databases|exit|quit|echo|bail"
+    r"|nullvalue|print|prompt|help|show|indexes|indices|log|limit|timeout|cd|version|highlight|maxrows|maxwidth|columns|rows"
+    r"|large_number_rendering|decimal_sep|thousand_sep)\b",
 )
 _OPENERS = re.compile(  # what may stand before a statement of a block
     r"(?:BEGIN(?:\s+(?:TRY|CATCH|NOT\s+ATOMIC|ATOMIC))?|ELSE(?!\s*IF\b)|LOOP|REPEAT|DO(?=\s+(?:SELECT|WITH)\b)"
@@ -77,6 +111,12 @@ NO_CURSOR = "it reads a cursor whose query is not in the log: log the DECLARE ..
 INSIDE = "a SELECT stands inside it and cannot be taken out: write it as a statement of its own"
 INCLUDED = "it runs another file, which is not in the log: audit that file too"
 GENERATED = "\\gexec runs what the query answered as statements, which are not in the log: audit those too"
+STATISTICS = (
+    "it may print statistics of the data (numbers of rows, least and greatest values), and what these give away is "
+    "not judged"
+)
+COMPUTES = "it computes with a function that may look anywhere: log the SELECT that it stands for"
+CLIENT = "what this command of the client shows or runs is not known, so it is not judged"
 DUMPED = ".dump prints the records themselves: that is not judged, whoever has the output has the values"
 
 
@@ -159,7 +199,7 @@ class Script:
                     yield from (ScriptStep(s.sql, max(s.line, line), s.steers, s.unjudged) for s in found)
                     return
         idle = self.blocks > 0 and _ASKS.search(said) is None and _SELECT.search(sql) is None
-        yield ScriptStep(sql, line, steers=idle)
+        yield ScriptStep(sql, line, steers=idle and _IDLE.fullmatch(said.strip()) is not None and not _computes(said))
 
     # each takes the text, the text without quotes and comments, and the match; None: it is something else after all
 
@@ -168,6 +208,8 @@ class Script:
             return None
         why = INCLUDED if _INCLUDES.match(sql) else DUMPED if _DUMPS.match(sql) else ""
         why = GENERATED if sql.startswith("\\gexec") else why
+        if not why and _COMMANDS.match(sql) is None:
+            why = CLIENT
         return [ScriptStep(sql, steers=not why, unjudged=why)]
 
     def _transaction(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep] | None:
@@ -256,9 +298,19 @@ class Script:
         select = "SELECT " if match["word"].upper() == "PERFORM" else ""
         return list(self._opened(select + sql[match.end() :], part))
 
+    def _shows(self, sql: str, said: str, _match: re.Match[str], _part: Fragment) -> list[ScriptStep]:
+        """SHOW, PRAGMA and their kin: names and settings, or statistics."""
+        harmless = _SETTINGS.fullmatch(said) is not None
+        harmless = harmless or (self.dialect in _SHOWS_ONE and _ONE_SETTING.fullmatch(said) is not None)
+        harmless = harmless or (self.dialect != Dialect.SNOWFLAKE and _TABLES.fullmatch(said) is not None)
+        if _SELECT.search(said) is not None:
+            harmless = False
+        return [ScriptStep(sql, steers=harmless, unjudged="" if harmless else STATISTICS)]
+
     def _steered(self, sql: str, said: str, _match: re.Match[str], part: Fragment) -> list[ScriptStep]:
         if _SELECT.search(said) is None:
-            return [ScriptStep(sql, steers=True)]
+            why = STATISTICS if _MEASURES.match(said) else COMPUTES if _computes(said) else ""
+            return [ScriptStep(sql, steers=not why, unjudged=why)]
         inner = _inside(said, said.index("(")) if _ASSIGNED.match(said) else None
         if inner is None or said[inner[1] + 1 :].strip(" )"):
             return [ScriptStep(sql, unjudged=INSIDE)]
@@ -285,9 +337,18 @@ _WAYS: tuple[tuple[re.Pattern[str], _Way], ...] = (
     (re.compile(r"DROP\s+VIEW\b", _I), Script._drop),
     (_KEPT, Script._kept),
     (_PERFORM, Script._perform),
+    (_STATISTICS, Script._shows),
     (_SESSION, Script._steered),
     (re.compile(r"[@\w.]+\s*:="), Script._steered),
 )
+
+
+def _computes(said: str) -> bool:
+    """Is a function called? Where a variable is declared or set: in what it is set to."""
+    if _DECLARES.match(said) is None and _IDLE.fullmatch(said.strip()) is None:
+        return _CALLS.search(said) is not None
+    value = _VALUE.search(said)
+    return value is not None and _CALLS.search(said, value.end()) is not None
 
 
 def _view_name(written: str) -> str:

@@ -19,6 +19,7 @@ from keyhole.predicate import quote_name
 from keyhole.schema import Kind, Role, Schema, WholeTableColumn, folded
 from keyhole.sql.finer import NotTold, resolved_keys
 from keyhole.sql.flatten import aggregated, names_of, only, plain_group, put, source_of
+from keyhole.sql.grammar import orders_by_shown
 from keyhole.sql.moments import is_aggregate
 from keyhole.sql.whole_table import ALLOWED, PEOPLE
 
@@ -85,6 +86,8 @@ class _Second:
         inner, self.alias = source_of(outer)
         if inner is None or not only(outer, _OUTER) or not only(inner, _INNER) or outer.args.get("joins"):
             raise NotTold("no grouped subquery")
+        if not orders_by_shown(outer.args.get("order"), {folded(item.alias_or_name) for item in outer.expressions}):
+            raise NotTold("an order by what is not shown")
         names = names_of(inner)
         table: Any = inner.args["from_"].this if inner.args.get("from_") is not None else None
         if names is None or inner.args.get("group") is None or not _plain_table(table, outer, schema):
