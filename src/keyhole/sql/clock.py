@@ -10,9 +10,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from keyhole.errors import ConfigError
-from keyhole.sql.comments import comment_in_doubt
 from keyhole.sql.days import added, shifted, truncated
 from keyhole.sql.engines import Dialect
+from keyhole.sql.split import comment_in_doubt
 
 _TODAY = frozenset(["today", "curdate"])
 _NOW = frozenset(["now", "getdate", "sysdate", "sysdatetime", "localtimestamp", "get_current_timestamp"])

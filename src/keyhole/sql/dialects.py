@@ -15,13 +15,13 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 
 from keyhole.schema import Schema
 from keyhole.sql.caseless import with_lengths
-from keyhole.sql.comments import comment_in_doubt
 from keyhole.sql.common_words import CommonWords
 from keyhole.sql.engines import CASELESS, SPELLED, Dialect, named
 from keyhole.sql.grammar import find_unclaimed
 from keyhole.sql.portable import portable
 from keyhole.sql.postgres import PostgresTranslator
 from keyhole.sql.sorts import Differs
+from keyhole.sql.split import comment_in_doubt
 from keyhole.sql.sqlite import SqliteTranslator
 from keyhole.sql.translate import Translator
 from keyhole.sql.tsql import plainly

@@ -8,9 +8,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from keyhole.sql.comments import comment_in_doubt
 from keyhole.sql.engines import Dialect
 from keyhole.sql.scopes import of_with
+from keyhole.sql.split import comment_in_doubt
 
 _HARMLESS = frozenset(
     {"version", "pg_backend_pid", "pg_is_in_recovery", "connection_id", "last_query_id", "user", "serverproperty"}

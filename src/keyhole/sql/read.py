@@ -21,7 +21,6 @@ from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, State
 from keyhole.schema import Schema, folded
 from keyhole.sql.beside import plain_part
 from keyhole.sql.clock import told
-from keyhole.sql.comments import comment_in_doubt
 from keyhole.sql.dialects import Carried, carried, without_own_catalog
 from keyhole.sql.engines import Dialect
 from keyhole.sql.finer import NotTold, finer
@@ -31,6 +30,7 @@ from keyhole.sql.in_duckdb import in_duckdb
 from keyhole.sql.lower import lower
 from keyhole.sql.ranked import ranked
 from keyhole.sql.ranking import RowRange, most_shown, rows_shown
+from keyhole.sql.split import comment_in_doubt
 from keyhole.sql.tsql import plainly
 
 _CUT = ("limit", "offset", "qualify", "fetch")

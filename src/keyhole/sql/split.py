@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from keyhole.sql.engines import Dialect
+from keyhole.sql.engines import SPELLED, Dialect, named
 
 _BACKTICKS = frozenset({"mysql", "bigquery", "spark", "databricks", "sqlite"})
 _BRACKETS = frozenset({"tsql", "sqlite"})
@@ -18,6 +18,8 @@ _FLAT = frozenset({"mysql", "bigquery", "sqlite", "trino"})  # comments in comme
 _FLAT_OR_NESTED = frozenset({"spark", "databricks", "snowflake", "redshift", "unknown"})  # it depends, or is not known
 _NO_DOLLARS = frozenset({"mysql", "sqlite", "tsql", "bigquery", "trino"})  # $a$ quotes nothing there
 _E_STRINGS = frozenset({"postgres", "duckdb", "redshift"})  # E'it\'s' is one string
+_CARRIAGE_RETURN = re.compile(r"(?:--|#)[^\n]*\r(?!\n)")
+_RUN_BY_MYSQL = re.compile(r"/\*M?!")
 NESTED = "/* /*"
 _BLOCK = re.compile(r"/\*|\*/")
 _NEXT_STATEMENT = re.compile(r";[ \t]*(?:--[^\r\n]*)?\r?\n\s*(?:SELECT|WITH)\b", re.IGNORECASE)
@@ -291,3 +293,27 @@ def masked(sql: str, dialect: str = Dialect.DUCKDB) -> str:
         parts += [sql[at : match.start()], sql[match.start() : end] if kept else " " * (end - match.start())]
         at = end
     return "".join([*parts, sql[at:]])
+
+
+def comment_in_doubt(sql: str, dialect: str) -> str:
+    r"""Why it is not known what is a comment; empty if it is. DuckDB and PostgreSQL end one at a carriage return.
+
+    >>> comment_in_doubt("SELECT 1 -- all\r WHERE 2 > 1", "postgres")
+    ''
+    >>> comment_in_doubt("SELECT 1 -- all\r WHERE 2 > 1", "sqlite")[:45]
+    'written for SQLite: a carriage return ends a '
+    >>> comment_in_doubt("SELECT 1 /* all /* of */ them */", "snowflake")[:58]
+    'written for Snowflake: a comment stands inside a comment, '
+    >>> comment_in_doubt("SELECT 1 /*! WHERE 2 > 1 */", "mysql")[:43]
+    'written for MySQL: what stands in /*! ... *'
+    """
+    if dialect == Dialect.DUCKDB or not ("\r" in sql or "!" in sql or "/*" in sql):
+        return ""
+    kind, why = named(dialect), ""
+    if kind in (Dialect.MYSQL, Dialect.UNKNOWN) and _RUN_BY_MYSQL.search(sql):
+        why = "what stands in /*! ... */ is run by MySQL: write it without"
+    elif kind not in (Dialect.POSTGRES, Dialect.REDSHIFT) and _CARRIAGE_RETURN.search(sql):
+        why = "a carriage return ends a comment in some engines and not in others: write the statement without it"
+    elif any(part.unclosed == NESTED for part in split(sql, kind)):
+        why = "a comment stands inside a comment, and engines differ in where it ends: write it without"
+    return why and f"written for {SPELLED[kind]}: {why}"
