@@ -72,6 +72,116 @@ def test_as_json(folder: Path) -> None:
     assert found["fails"][0]["records"] == [{"name": "Ann"}]
 
 
+def test_what_each_analyst_was_told_is_replayed_too(tmp_path: Path) -> None:
+    data, log, verdict = (tmp_path / name for name in ("staff.csv", "log.jsonl", "verdict.json"))
+    data.write_text("name,pay\nAnn,10\nBob,20\nCyd,30\n", encoding="utf-8")
+    asked = ("SELECT SUM(pay) FROM staff", "SELECT SUM(pay) FROM staff WHERE name <> 'Ann'")
+    log.write_text("".join(json.dumps({"sql": sql, "analyst": "eve"}) + "\n" for sql in asked), encoding="utf-8")
+    options = ["--data", str(data), "--id", "name", "--private", "pay", "--by", "analyst", "--format", "json"]
+    CliRunner().invoke(app, ["audit", str(log), *options, "--out", str(verdict)])
+    found = json.loads(verdict.read_text(encoding="utf-8"))
+    assert verify(tmp_path)[0] == 0
+    found["by"][0]["exposed"][0]["value"] = 11
+    verdict.write_text(json.dumps(found), encoding="utf-8")
+    assert verify(tmp_path)[0] == 1
+
+
+# --- with the log -----------------------------------------------------------------------------------------------------
+
+
+def test_a_statement_that_nobody_asked_fails_with_the_log(folder: Path) -> None:
+    assert verify(folder, "--log", str(folder / "log.sql"))[0] == 0
+    (folder / "log.sql").write_text(LOG.replace("name <> 'Ann'", "name <> 'Bob'"), encoding="utf-8")
+    code, text = verify(folder, "--log", str(folder / "log.sql"))
+    assert code == 1
+    assert "Ann: pay (exposed): statement 2 does not stand in the log" in text
+    assert "2 hold, 1 fail" in text
+
+
+def test_comments_and_line_breaks_do_not_make_another_statement(folder: Path) -> None:
+    text = LOG.replace("WHERE", "-- who;\n  WHERE").replace("SELECT SUM", "SELECT /* all */ SUM")
+    (folder / "log.sql").write_text(text, encoding="utf-8")
+    assert verify(folder, "--log", str(folder / "log.sql"))[0] == 0
+    (folder / "log.sql").write_text(LOG.replace("'Ann'", "'--Ann'").replace("'b'", "'/**/b'"), encoding="utf-8")
+    assert verify(folder, "--log", str(folder / "log.sql"))[0] == 1
+
+
+def test_a_statement_inside_another_one_is_not_said_to_stand_there(folder: Path) -> None:
+    inside = LOG.replace("SELECT SUM(pay) FROM staff WHERE", "SELECT * FROM (SELECT SUM(pay) FROM staff WHERE", 1)
+    (folder / "log.sql").write_text(inside.replace("'Ann';", "'Ann');"), encoding="utf-8")
+    code, text = verify(folder, "--log", str(folder / "log.sql"))
+    assert code == 3
+    assert "statement 2 stands inside another statement of the log" in text
+
+
+ANSWERS = [100, 90, 2]
+
+
+@pytest.mark.parametrize(
+    ("answers", "code"),
+    [
+        (ANSWERS, 0),
+        ([None, None, None], 1),
+        ([101, 91, 2], 1),  # the same value of Ann, by answers that nobody got
+        ([100, 91, 2], 1),
+        ([100, 90, 1], 1),
+        ([{"lo": 100, "hi": 100}, 90, 2], 1),
+        ([[{"key": {}, "values": [100]}], 90, 2], 0),
+        ([[100], 90, 2], 3),
+        ([[{"key": {}, "values": [100, 4]}], 90, 2], 3),
+    ],
+)
+def test_the_answers_are_those_of_the_log(folder: Path, answers: list[object], code: int) -> None:
+    lines = [
+        json.dumps({"sql": sql, "answer": answer}) for sql, answer in zip(LOG.strip().split("\n"), answers, strict=True)
+    ]
+    (folder / "log.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert verify(folder, "--log", str(folder / "log.jsonl"))[0] == code
+
+
+@pytest.mark.parametrize(
+    ("noise", "code"), [({"kind": "uniform", "scale": 1}, 1), ({"kind": "laplace", "scale": 1}, 1)]
+)
+def test_noise_that_the_log_has_and_the_proof_has_not(folder: Path, noise: dict[str, object], code: int) -> None:
+    lines = [
+        json.dumps({"sql": sql, "answer": answer, "noise": noise})
+        for sql, answer in zip(LOG.strip().split("\n"), ANSWERS, strict=True)
+    ]
+    (folder / "log.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    assert verify(folder, "--log", str(folder / "log.jsonl"))[0] == code
+
+
+GROUPED = [
+    ("SELECT team, COUNT(*), SUM(pay) FROM staff GROUP BY team", [("a", 2, 30), ("b", 2, 70)]),
+    ("SELECT COUNT(*), SUM(pay) FROM staff WHERE name <> 'Ann'", [(3, 90)]),
+    ("SELECT team, STDDEV_POP(pay), AVG(pay) FROM staff WHERE name > 'C' GROUP BY team", [("b", 5, 35)]),
+    ("SELECT team FROM staff WHERE name > 'C' GROUP BY team HAVING SUM(pay) > 10", [("b",)]),
+    ("SELECT ROUND(AVG(pay), 0) FROM staff WHERE name <> 'Bob'", [(27,)]),
+]
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_answers_by_groups_are_those_of_the_log(tmp_path: Path, wrong: bool) -> None:
+    data, log, verdict = (tmp_path / name for name in ("staff.csv", "log.jsonl", "verdict.json"))
+    data.write_text("name,team,pay\nAnn,a,10\nBob,a,20\nCyd,b,30\nDan,b,40\n", encoding="utf-8")
+
+    def write(add: int) -> None:
+        lines = []
+        for sql, rows in GROUPED:
+            keys = 1 if "GROUP BY" in sql else 0
+            answer = [{"key": {"team": r[0]} if keys else {}, "values": [v + add for v in r[keys:]]} for r in rows]
+            lines.append(json.dumps({"sql": sql, "answer": answer}))
+        log.write_text("\n".join(lines), encoding="utf-8")
+
+    write(0)
+    found = keyhole.examine(log, data=data, id=["name"], private=["pay"])
+    verdict.write_text(found.dumps(), encoding="utf-8")
+    assert {each["row"] for each in json.loads(found.dumps())["exposed"]} >= {1, 2}
+    write(int(wrong))
+    done = CliRunner().invoke(app, ["verify", str(verdict), "--data", str(data), "--log", str(log)])
+    assert done.exit_code == int(wrong), done.output
+
+
 def test_other_data_is_not_the_data(folder: Path) -> None:
     (folder / "other.csv").write_text("name,team,pay\nAnn,a,10\nBob,a,20\n", encoding="utf-8")
     assert verify(folder, data="other.csv")[0] == 3

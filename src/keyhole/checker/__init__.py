@@ -1,4 +1,4 @@
-"""The proof checker: takes a verdict, the data and (where the verdict has no SQL) the log, and replays every proof.
+"""The proof checker: takes a verdict, the data and, if there is one, the log, and replays every proof.
 
 It uses the standard library and DuckDB, and nothing of keyhole: whoever does not trust the auditor can read this folder
 alone, copy it elsewhere and run `python -m checker verdict.json --data FILE`. It fills the private columns with made-up

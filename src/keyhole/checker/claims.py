@@ -10,6 +10,55 @@ from fractions import Fraction
 from typing import Any
 
 UNSETTLED = ("open", "limit")  # statuses that say no more than a range, if that
+LISTS = ("excluded", "allowed")
+STATUSES = ("exposed", "inferred", *UNSETTLED)
+
+# What docs/json.md knows. A field that is not here may say anything, so that nothing with it is said to hold.
+SAID = {"column", "proof", "certificate", "first", "why"}  # `first` and `why` retell the proof, and are not replayed
+PERSONAL = {"person", "form", "rows", "grade"}
+FIELDS = {
+    "exposed": {*SAID, *PERSONAL, "cell", "record", "row", "value", "status", "singled_out", "known"},
+    "features": {*SAID, *PERSONAL, "status", "if_shown"},
+    "groups": {*SAID, "records", "rows", "total", "known"},
+    "intervals": {
+        *SAID,
+        *("cell", "record", "row", "lo", "hi", "prior", "status", "value", "excluded", "allowed", "tight", "if_shown"),
+    },
+    "certificate.known": {"record", "row", "column", "status", "value", "lo", "hi", "proof", "certificate"},
+}
+VERDICT = {
+    *("sentence", "records", "people", "queries", "statements", "complete", "atoms", "rank", "promise", "assumed"),
+    *("source", "exposed", "features", "grades", "groups", "intervals", "unjudged", "refused", "contradictions"),
+    *("warnings", "accepted", "advice", "rules", "by", "analyst"),
+}
+TABLES = {  # of keyhole tables besides: what was published, and which cells its rules are about
+    *("tables", "cells", "suppressed", "lines", "inferred", "suggestion", "rules_applied", "sensitive", "protection"),
+    *("rounding", "rounding_given", "uneven", "unrounded"),
+}
+ASKED = {"query", "sql", "weight", "answer", "form", "rule", "key", "column", "exactly", "besides", "squares"}
+ITEM = {*ASKED, "rounded", "noise", "side", "ends", "offset", "test"}
+FACT_ITEM = {"fact", "weight", "where", "column", "total", "ends", "side"}
+BOUND_ITEM = {"bound", "each", "weight", "people", "of", "record", "own", "fact", "where", "column", "side"}
+SQUARES = {"times", "power", "people", "sum", "scale", "offset"}
+TEST = {"op", "value", "offset", "noise", "shown"}
+MOMENTS = {"where", "squares", "sum", "scale", "offset", "variance", "factor", "plain", "shift"}
+CERTIFICATES = {
+    "identity": {"declared", "step"},
+    "part": {"declared", "step"},
+    "square": {"declared"},
+    "range": {"people", "declared", "known"},
+    "counts": {"rows", "declared"},
+    "equal": MOMENTS,
+    "zero": MOMENTS,
+    "roots": MOMENTS,
+    "cases": {"declared", "every", "stated"},
+    "order": {"facts", "stated", "declared", "cases", "known"},
+    "rest": {"query", "scale", "offset", "others", "stated", "declared", "known"},
+    "both": {"declared", "known"},
+    "people": {"table", "tables", "atoms", "counts", "implied", "conditions", "some", "declared"},
+    "alone": {"table", "tables", "parts", "constant", "off"},
+    "none": {"why"},
+}
 
 
 class Unreadable(Exception):
@@ -59,6 +108,11 @@ class Claimed:
     proof: tuple[Addend, ...]
     certificate: Mapping[str, Any]
     rows: tuple[int, ...] = ()  # of a person with several records: those that it is about, from 1
+    form: str = ""  # what is said of these records, in words
+    grade: str = ""
+    singled_out: bool | None = None
+    prior: tuple[Any, Any] | None = None  # what the entry itself says was known before
+    unknown: str = ""  # a field of the entry that is not among those of docs/json.md
 
     @property
     def who(self) -> str:
@@ -75,6 +129,7 @@ class Claims:
     records: int | None
     priors: Mapping[str, tuple[Any, Any]]
     contradictions: int
+    unknown: tuple[str, ...] = ()  # fields of the verdict that are not among those of docs/json.md
 
 
 def number(value: Any) -> Fraction | None:
@@ -97,19 +152,44 @@ def parse(text: str) -> Claims:
         raw = json.loads(text, parse_float=Decimal)
     except ValueError as error:
         raise Unreadable(f"the verdict is not JSON: {error}") from None
+    return _read(raw)
+
+
+def _read(raw: Any) -> Claims:
     if not isinstance(raw, dict) or not isinstance(raw.get("exposed"), list):
         raise Unreadable("this is no verdict: it has no list `exposed` (write one with keyhole audit --format json)")
     try:
         source = raw.get("source") or {}
-        intervals = [i for i in raw.get("intervals", ()) if i.get("status") not in UNSETTLED or i.get("proof")]
-        priors = {str(i["column"]): (i["prior"][0], i["prior"][1]) for i in raw.get("intervals", ()) if i.get("prior")}
+        listed = raw.get("intervals", ())
+        intervals = [i for i in listed if i.get("status") not in UNSETTLED or i.get("proof") or _narrows(i)]
+        priors = {str(i["column"]): (i["prior"][0], i["prior"][1]) for i in listed if i.get("prior")}
         groups = raw.get("groups", ())
         whole = [e for e in raw["exposed"] if not e.get("form")]
-        forms = [e for e in (*raw["exposed"], *raw.get("features", ())) if e.get("form")]
-        claims = (*_people(whole, intervals), *map(_form, forms), *map(_group, groups))
-        return Claims(claims, source, raw.get("records"), priors, len(raw.get("contradictions", ())))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError) as error:
+        forms = [e for e in raw["exposed"] if e.get("form")]
+        claims = (
+            *_people(whole, intervals),
+            *(_form(e, "exposed") for e in forms),
+            *(_form(e, "features") for e in raw.get("features", ())),
+            *map(_group, groups),
+        )
+        views = [_read(view) for view in raw.get("by", ())]  # what each analyst alone was told
+        claims = (*claims, *(claim for view in views for claim in view.claims))
+        against = len(raw.get("contradictions", ())) + sum(view.contradictions for view in views)
+        strange = tuple(sorted(set(raw) - VERDICT - (TABLES if "cells" in raw else set())))
+        if raw.get("inferred", []) != [i for i in listed if "cells" in raw and i.get("status") == "inferred"]:
+            strange += ("inferred, which is not that of its intervals",)
+        if any((view.source or source) != source or view.records != raw.get("records") for view in views):
+            strange += ("by, which is of other data",)
+        strange += tuple(name for view in views for name in view.unknown)
+        return Claims(claims, source, raw.get("records"), priors, against, strange)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ArithmeticError) as error:
         raise Unreadable(f"the verdict has not the fields of docs/json.md: {type(error).__name__} {error}") from None
+
+
+def _narrows(i: Mapping[str, Any]) -> bool:
+    """Does an entry without a proof say more than what was known before?"""
+    said = [i.get("lo"), i.get("hi")]
+    return said != list(i.get("prior") or (None, None)) or any(i.get(n) is not None for n in ("value", *LISTS))
 
 
 def _people(exposed: Sequence[Mapping[str, Any]], intervals: Sequence[Mapping[str, Any]]) -> Iterator[Claimed]:
@@ -124,35 +204,74 @@ def _people(exposed: Sequence[Mapping[str, Any]], intervals: Sequence[Mapping[st
             ranges[_name(i, row=row)] = i
     for e in exposed:
         i = ranges.get(_name(e, row=row)) or {}
-        same = i.get("proof") == e["proof"] and i.get("status") == "exposed"
+        value = e["value"]
+        same = i.get("status") == "exposed" and all(i.get(n) == e.get(n) for n in ("proof", "certificate"))
+        same = same and i.get("value", value) == value
         if same:
             del ranges[_name(e, row=row)]  # else it stays a claim of its own
-        value = e["value"]
-        lo, hi = (i.get("lo", value), i.get("hi", value)) if same else (value, value)
-        yield Claimed("exposed", (e["record"],), e["row"], e["column"], value, lo, hi, (), (), *_proof(e["proof"], e))
+        yield _claim(e, "exposed", i if same else {"lo": value, "hi": value}, value)
     for i in (*ranges.values(), *others):
-        lists = (tuple(i.get("excluded", ())), tuple(i.get("allowed", ())))
-        value = i.get("value", i["lo"]) if i["status"] == "exposed" else None
-        yield Claimed(
-            i["status"],
-            (i["record"],),
-            i.get("row"),
-            i["column"],
-            value,
-            i["lo"],
-            i["hi"],
-            *lists,
-            *_proof(i["proof"], i),
-        )
+        exact = i["status"] == "exposed"
+        yield _claim(i, "intervals", i, i.get("value", i["lo"]) if exact else i.get("value"))
+
+
+def _claim(entry: Mapping[str, Any], where: str, ends: Mapping[str, Any], value: Any) -> Claimed:
+    """What an entry says of one value; `ends` is the entry that has its range."""
+    prior = ends.get("prior")
+    half = next((name for name in sorted(PERSONAL & set(entry))), "")  # of a person's records, without saying what
+    return Claimed(
+        str(entry.get("status", "exposed")),
+        (entry["record"],),
+        entry.get("row"),
+        entry["column"],
+        value,
+        ends["lo"],
+        ends["hi"],
+        tuple(ends.get("excluded", ())),
+        tuple(ends.get("allowed", ())),
+        *_proof(entry["proof"], entry),
+        singled_out=entry.get("singled_out"),
+        prior=None if prior is None else (prior[0], prior[1]),
+        unknown=half or unknown_field(entry, where) or (unknown_field(ends, "intervals") if ends is not entry else ""),
+    )
+
+
+def unknown_field(entry: Mapping[str, Any], where: str) -> str:
+    """The first field of an entry that docs/json.md does not have; empty if there is none.
+
+    >>> unknown_field({"column": "pay", "mean": 3, "proof": [], "certificate": {"kind": "both"}}, "intervals")
+    'mean'
+    """
+    if strange := sorted(set(entry) - FIELDS[where]):
+        return strange[0]
+    if "cell" in entry:  # of a published table: its record is the cell in words
+        words = ", ".join(f"{column} {category}" for column, category in sorted(entry["cell"].items()))
+        if entry["record"] != {"cell": words or "the grand total"}:
+            return "cell, which is not its record"
+    certificate = entry.get("certificate") or {}
+    fields = {"kind", "declared", "why"} | CERTIFICATES.get(str(certificate.get("kind")), set(certificate))
+    for name in sorted(set(certificate) - fields):
+        return f"certificate.{name}"
+    for each in entry.get("proof") or ():
+        known = BOUND_ITEM if "bound" in each else {"known", "weight", "side"} if "known" in each else ITEM
+        known = FACT_ITEM if "fact" in each and "bound" not in each else known
+        inner = {"squares": SQUARES, "test": TEST, "squares.sum": ASKED - {"weight"}}
+        found = [f"proof.{name}" for name in sorted(set(each) - known)]
+        for name, inside in inner.items():
+            part: Any = each
+            for step in name.split("."):
+                part = part.get(step) if isinstance(part, Mapping) else None
+            if isinstance(part, Mapping):
+                found += [f"proof.{name}.{key}" for key in sorted(set(part) - inside)]
+        if found:
+            return found[0]
+    return ""
 
 
 def known_before(claim: Claimed) -> Iterator[Claimed]:
     """The claims about others that a proof rests on, with their own proofs."""
     for e in claim.certificate.get("known") or ():
-        value = e["value"] if e["status"] == "exposed" else None
-        yield Claimed(
-            e["status"], (e["record"],), e["row"], e["column"], value, e["lo"], e["hi"], (), (), *_proof(e["proof"], e)
-        )
+        yield _claim(e, "certificate.known", e, e["value"])
 
 
 def _name(entry: Mapping[str, Any], *, row: bool = False) -> str:
@@ -160,26 +279,41 @@ def _name(entry: Mapping[str, Any], *, row: bool = False) -> str:
     return json.dumps([entry["record"], entry["column"], entry["row"] if row else None], default=str, sort_keys=True)
 
 
-def _form(e: Mapping[str, Any]) -> Claimed:
+def _form(e: Mapping[str, Any], where: str) -> Claimed:
     """What is said of a person with several records, or of his rows in other tables."""
     value = e.get("value")
     about = (e.get("status", "exposed"), (e["person"],), None, e["column"], value, value, value, (), ())
-    return Claimed(*about, *_proof(e["proof"], e), tuple(int(r) for r in e["rows"]))
+    unknown = unknown_field(e, where)
+    if e.get("record", e["person"]) != e["person"] or e.get("row", e["rows"][0]) != e["rows"][0]:
+        unknown = unknown or "record, which is not the person"
+    return Claimed(
+        *about,
+        *_proof(e["proof"], e),
+        _rows(e["rows"]),
+        str(e["form"]),
+        str(e.get("grade", "")),
+        e.get("singled_out"),
+        unknown=unknown,
+    )
 
 
 def _group(g: Mapping[str, Any]) -> Claimed:
-    total, found = g["total"], _proof(g["proof"], g)
-    return Claimed("group", tuple(g["records"]), None, g["column"], total, total, total, (), (), *found)
+    total, found, unknown = g["total"], _proof(g["proof"], g), unknown_field(g, "groups")
+    about = (tuple(g["records"]), None, g["column"], total, total, total, (), ())
+    return Claimed("group", *about, *found, _rows(g["rows"]), unknown=unknown)
+
+
+def _rows(listed: Sequence[Any]) -> tuple[int, ...]:
+    if not all(type(r) is int for r in listed):
+        raise ValueError("a row is a whole number")
+    return tuple(listed)
 
 
 def _proof(
     items: Sequence[Mapping[str, Any]], entry: Mapping[str, Any]
 ) -> tuple[tuple[Addend, ...], Mapping[str, Any]]:
     cited = tuple(item(each) for each in items)
-    given = entry.get("certificate")
-    if given is None:  # an older verdict: a sum of answers needs no more than its weights
-        plain = not any(c.rule or c.form for c in cited)
-        given = {"kind": "identity" if plain and entry.get("status") != "inferred" else "none"}
+    given = entry.get("certificate") or {"kind": "none"}
     return cited, dict(given)
 
 

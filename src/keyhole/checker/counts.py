@@ -61,7 +61,7 @@ class Counts:
         self, claim: Claimed, rows: Sequence[Mapping[str, str]]
     ) -> tuple[list[str], list[Choice], list[set[int]]]:
         cited = {c.query: c for c in claim.proof if c.query}
-        key = (repr(claim.proof), repr(rows), repr(claim.certificate.get("declared")))
+        key = (repr(claim.proof), repr(rows), repr(claim.certificate.get("declared")), self.own_constants(claim))
         if key not in self._narrowed:
             names, choices = self.choices(claim)
             start = self.start(names, choices)
@@ -85,7 +85,7 @@ class Counts:
         pools = []
         for name in names:
             said = declared.get(name) or {}
-            cells = self._cells(claim, name, said)
+            cells = self._cells(claim, name, said, every=every)
             whole = every and self._gridded(name, said)
             pools.append([v for c in cells for v in (listed(c) if whole else None) or self.maker.values([c])])
         found = list(product(*pools))
@@ -93,14 +93,32 @@ class Counts:
             raise Cannot(f"who can match would take {len(found) * self.engine.n * len(texts)} runs of a statement")
         return names, found
 
-    def _cells(self, claim: Claimed, name: str, said: Mapping[str, Any]) -> list[Span]:
+    def _cells(self, claim: Claimed, name: str, said: Mapping[str, Any], *, every: bool = False) -> list[Span]:
         texts = [c.sql for c in claim.proof if c.sql is not None]
-        return self.maker.cells(name, *constants(texts, keys(claim.proof, name)), said)
+        own = self.own_constants(claim, every=every) if name == claim.column else ()
+        return self.maker.cells(name, *constants(texts, [*keys(claim.proof, name), *own]), said)
+
+    def own_constants(self, claim: Claimed, *, every: bool = False) -> tuple[Any, ...]:
+        """Values that the claim itself names and its statements do not: they are tried like those of the statements.
+
+        With `every` none is needed where all values of the column are listed.
+        """
+        texts = [c.sql for c in claim.proof if c.sql is not None]
+        numbers, words = constants(texts, keys(claim.proof, claim.column))
+        named = (*claim.excluded, *claim.allowed, claim.value, claim.lo, claim.hi)
+        found = [v for v in named if (v not in words if isinstance(v, str) else number(v) is not None)]
+        found = [v for v in found if isinstance(v, str) or number(v) not in numbers]
+        if not found:
+            return ()
+        said = (claim.certificate.get("declared") or {}).get(claim.column) or {}
+        cells = self.maker.cells(claim.column, numbers, words, said)
+        fine = every and self._gridded(claim.column, said) and all(listed(c) is not None for c in cells)
+        return () if fine else tuple(dict.fromkeys(found))
 
     def cells_sampled(self, claim: Claimed, name: str, said: Mapping[str, Any]) -> list[Between]:
         """The cells of a column whose values are too many to be listed."""
         fine = self._gridded(name, said)
-        cells = self._cells(claim, name, said)
+        cells = self._cells(claim, name, said, every=True)
         return [Between(c) for c in cells if c.point is None and (not fine or listed(c) is None)]
 
     def _gridded(self, name: str, said: Mapping[str, Any]) -> bool:
@@ -288,19 +306,18 @@ def narrowed(sums: Sequence[tuple[Added, Ends]], start: Sequence[set[int]]) -> l
 
 
 def allows(claim: Claimed, value: Any) -> bool:
-    """Is a value among those that a claim leaves?"""
+    """Is a value among those that a claim leaves, by each of its fields?"""
     held = plain(value)
     if claim.status == "exposed" and claim.value is not None:
         return bool(plain(claim.value) == held or _same_text(claim.value, value))
-    if any(plain(v) == held for v in claim.excluded):
-        return False
-    if claim.allowed:
-        return any(plain(v) == held for v in claim.allowed)
     lo, hi, at = number(claim.lo), number(claim.hi), number(value)
+    says = bool(claim.excluded or claim.allowed) or lo is not None or hi is not None
+    if not says or any(plain(v) == held for v in claim.excluded):
+        return False  # it says nothing, or not this
+    if claim.allowed and not any(plain(v) == held for v in claim.allowed):
+        return False
     if at is None:
-        return bool(claim.excluded)
-    if lo is None and hi is None and not claim.excluded:
-        return False  # it says nothing
+        return lo is None and hi is None
     return (lo is None or lo <= at) and (hi is None or at <= hi)
 
 

@@ -254,6 +254,12 @@ class Engine:
         found = self._con.execute(f"SELECT {quoted(column)} FROM keyhole_people ORDER BY keyhole_row").fetchall()
         return [row[0] for row in found]
 
+    def alone(self, row: int, names: Sequence[str]) -> bool:
+        """Is there no other row with the same values in these columns?"""
+        same = "".join(f" AND p.{quoted(name)} IS NOT DISTINCT FROM q.{quoted(name)}" for name in names)
+        asked = f"SELECT count(*) FROM keyhole_people p JOIN keyhole_people q ON q.keyhole_row = {int(row)}{same}"
+        return int(self._con.execute(asked).fetchall()[0][0]) == 1
+
     def condition(self, where: str) -> list[int]:
         """The rows that satisfy a public condition."""
         one = f"SELECT keyhole_row FROM keyhole_people WHERE {where}"
@@ -309,6 +315,17 @@ class Engine:
         if len(rest) == 1:
             return rows[0][rest[0]]
         raise Cannot("the verdict does not say which column of the answer is meant")
+
+    def names(self, sql: str) -> list[str]:
+        """The columns of the answer of a statement."""
+        if self._table not in self._results:  # nothing is filled in yet
+            private = [f"CAST(NULL AS {self.types[name]}) AS {quoted(name)}" for name in self.private]
+            public = [quoted(name) for name in self.columns if name not in self.private]
+            self._con.execute(
+                f"CREATE OR REPLACE TABLE keyhole_filled AS SELECT {', '.join((*private, *public))} FROM keyhole_people"
+            )
+            self._table, self._results["keyhole_filled"] = "keyhole_filled", {}
+        return self._cells(sql)[0]
 
     def _cells(self, sql: str) -> Result:
         results = self._results[self._table]

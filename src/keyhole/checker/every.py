@@ -36,7 +36,9 @@ class EveryTable:
             raise Fails("this proof is of a value, or of what a value is not")
         if row in self.counts.engine.null[claim.column]:
             raise Fails("somebody who has no value is said to have one")
-        key = repr((claim.proof, claim.certificate.get("declared"), claim.certificate.get("stated")))
+        how = claim.certificate
+        own = self.counts.own_constants(claim, every=True)
+        key = repr((claim.proof, how.get("declared"), how.get("stated"), own))
         if key not in self._left:
             self._left[key] = self._tables(claim)
         names, left = self._left[key]

@@ -110,6 +110,8 @@ class Moments:
     def _roots(self, claim: Claimed, total: Fraction, left: Fraction) -> None:
         """2 x = total -+ sqrt(left); both are said, or the range between them, which another proof rests on."""
         ends = (claim.lo, claim.hi)
+        if claim.excluded or len(claim.allowed) not in (0, 2):
+            raise Fails("two values, or the range between them, are all that is proved")
         said = sorted(v for v in map(number, claim.allowed or ends) if v is not None)
         if claim.status == "exposed" or len(said) != 2:
             raise Fails("two values are known up to their order only")

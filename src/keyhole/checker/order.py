@@ -105,11 +105,14 @@ class Order:
             if abs(lo - value) > (abs(lo) / 10**11 if lo.denominator > 10**11 else 0):
                 raise Fails("the order statistics leave the person another value")
             return
-        if claim.allowed:
-            if not _pair(row, sorted(v for v in map(number, claim.allowed) if v is not None), bounds, facts):
-                raise Fails("the order statistics do not leave two people these two values")
-            return
         least, most = number(claim.lo), number(claim.hi)
+        if claim.allowed:
+            two = sorted(v for v in map(number, claim.allowed) if v is not None)
+            if len(claim.allowed) != 2 or claim.excluded or not _pair(row, two, bounds, facts):
+                raise Fails("the order statistics do not leave two people these two values")
+            if (least is not None and least > two[0]) or (most is not None and most < two[1]):
+                raise Fails("the claimed range leaves out a value that is possible")
+            return
         if (least is None and most is None) or claim.excluded:
             raise Fails("an order statistic proves a value or a range")
         if (least is not None and (lo is None or lo < least)) or (most is not None and (hi is None or hi > most)):

@@ -8,6 +8,7 @@ by a second, plain program: a count that is reached leaves nobody else, one that
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,12 @@ from .dealt import TRIALS, DealtTables
 from .engine import Cannot, Fails, quoted, text, written
 from .fillings import Maker, constants
 
+NAME = r'"(?:[^"]|"")+"'
+HAS = re.compile(  # some row of another table, as a condition on keys
+    rf"\(\((?:(?:{NAME} IS NOT NULL AND )+\((?:{NAME}(?:, )?)+\)|{NAME}) IN \(SELECT (?:\((?:{NAME}(?:, )?)+\)|{NAME}) "
+    rf"FROM \"keyhole (?P<table>(?:[^\"]|\"\")+)\" WHERE (?:{NAME} IS NOT NULL AND )+\((?P<where>.*)\)\)\) IS TRUE\)",
+    re.DOTALL,
+)
 Literal = tuple[Any, bool]  # an instance of a condition, and whether it must hold
 
 
@@ -48,6 +55,8 @@ class PeopleCounts:
             raise Cannot("the certificate names no condition")
         if conditions and claim.rows and claim.value is not None and bool(claim.value) != bool(conditions[0]["holds"]):
             raise Fails("the certificate shows something else")
+        if claim.form:
+            self._as_worded(claim, rows)
         self.dealt.open(told)
         cited = {c.query: c for c in claim.proof if c.query}
         for count in told["counts"]:
@@ -62,6 +71,32 @@ class PeopleCounts:
             self._shown(told, condition, value, rows, cited)
         if not claim.rows:
             self._leaves(claim, told, conditions)
+
+    def _as_worded(self, claim: Claimed, rows: Sequence[int]) -> None:
+        """What is said in words, the grade and the column are those of the certificate."""
+        told = claim.certificate
+        if "some" in told:
+            clauses = told["counts"][int(told["some"])]["clauses"]
+            said = [" and ".join(in_words(told["atoms"][a]["sql"], bool(h)) for a, h in c["literals"]) for c in clauses]
+            form, grade, column = (
+                f"one of {len(rows)} records: {' or '.join(dict.fromkeys(said))}",
+                "one of his",
+                "records",
+            )
+            status, value = "inferred", None
+        else:
+            condition = told["conditions"][0]
+            atom, holds = told["atoms"][int(condition["atom"])], bool(condition["holds"])
+            form, grade = in_words(atom["sql"], holds), "shown to have" if holds else "shown not to have"
+            has = HAS.fullmatch(atom["sql"])
+            column = atom.get("column") if has is None else has["table"].replace('""', '"')
+            status, value = ("exposed", True) if holds else ("inferred", None)
+            listed = f" (record {', '.join(str(r + 1) for r in sorted(rows))})"
+            form = form + listed if claim.form.endswith(listed) else form
+        if (claim.form, claim.grade, claim.column, claim.status) != (form, grade, column, status):
+            raise Fails("its words, its grade or its column are not those of the certificate")
+        if claim.value not in (value, None):
+            raise Fails("the value is not that of the certificate")
 
     def _one_of(
         self,
@@ -250,6 +285,20 @@ class PeopleCounts:
                 if not any(x is None and h for x, h in wanted):
                     found.setdefault(who, []).append([(x, h) for x, h in wanted if x is not None])
         return found
+
+
+def in_words(sql: str, holds: bool) -> str:
+    """A condition as what somebody has.
+
+    >>> sql = '(("id" IN (SELECT "who" FROM "keyhole visits" WHERE "who" IS NOT NULL AND ("ward" > 3))) IS TRUE)'
+    >>> in_words(sql, False)
+    'has no row in visits with "ward" > 3'
+    """
+    has = HAS.fullmatch(sql)
+    if has is None:
+        return sql if holds else f"NOT {sql}"
+    name = has["table"].replace('""', '"')
+    return f"has {'a' if holds else 'no'} row in {name}" + ("" if has["where"] == "TRUE" else f" with {has['where']}")
 
 
 def _where(count: Mapping[str, Any]) -> str:

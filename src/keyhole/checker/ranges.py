@@ -17,7 +17,7 @@ from math import ceil, floor
 from typing import Any
 
 from .claims import Addend, Claimed, number
-from .engine import INTEGER, Fails
+from .engine import INTEGER, Cannot, Fails
 from .order import Ends
 from .rounding import radius
 from .sums import Sums
@@ -59,6 +59,8 @@ class RangeProofs:
         self._learned = learned
         if row in self.engine.null[claim.column] or not self.engine.numeric(claim.column):
             raise Fails("somebody who has no number is said to have one")
+        if claim.allowed or claim.excluded:
+            raise Fails("a range is proved, and a list of values is claimed")
         proved: dict[str, Fraction] = {}
         for side, said in (("lo", claim.lo), ("hi", claim.hi)):
             if said is None:
@@ -155,6 +157,10 @@ class RangeProofs:
         if cited.known is not None:
             return cited.known, Fraction(0)
         ends, dust = cited.ends, Fraction(0)
+        if cited.fact is None and (
+            not cited.answered or isinstance(cited.answer, bool) is not (cited.test is not None)
+        ):
+            raise Cannot("the verdict does not have the answers")
         if ends is None and cited.fact is None:
             found = self.sums.printed([cited], claim.column)  # weighted
             return found.value / cited.weight, found.dust / abs(cited.weight)
@@ -273,8 +279,10 @@ def _as_said(cited: Addend, ends: Ends) -> bool:
     shown, off = number(cited.answer), cited.noise
     if isinstance(cited.answer, Mapping):
         lo, hi = (number(cited.answer.get(end)) for end in ("lo", "hi"))
-    elif shown is None or not off:
-        return True
+    elif shown is None:
+        return False
+    elif not off:
+        return True  # its rounding is tried
     else:
         lo, hi = shown - off, shown + off
     below = ends[0] is None or (lo is not None and ends[0] <= lo)

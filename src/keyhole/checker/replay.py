@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from .alone import AloneSums
-from .claims import UNSETTLED, Addend, Claimed, Claims, Unreadable, known_before, number, parse
+from .claims import STATUSES, UNSETTLED, Addend, Claimed, Claims, Unreadable, item, known_before, number, parse
 from .counts import Counts, allows
 from .dealt import DealtTables
-from .engine import Cannot, Engine, Fails
+from .engine import Cannot, Engine, Fails, plain
 from .every import EveryTable
 from .fillings import Maker
 from .moments import Moments
@@ -27,6 +30,9 @@ from .tables import Tables
 from .thresholds import Thresholds
 
 BITS = 50
+OF_ONE_COLUMN = ("order", "rest", "both")  # kinds whose certificate declares the column of the claim alone
+
+Declared = Mapping[str, Mapping[str, Any]]  # column -> min, max, step, values
 
 
 class Outcome(StrEnum):
@@ -52,6 +58,7 @@ class Replay:
 
     checked: tuple[Checked, ...]
     contradictions: int = 0
+    unknown: tuple[str, ...] = ()  # fields of the verdict that the checker does not know
 
     def of(self, outcome: Outcome) -> tuple[Checked, ...]:
         """The claims with this outcome."""
@@ -62,7 +69,7 @@ class Replay:
         """0 all replayed, 1 a proof fails, 3 some cannot be replayed here."""
         if self.of(Outcome.FAILS):
             return 1
-        return 3 if self.of(Outcome.CANNOT) or self.contradictions else 0
+        return 3 if self.of(Outcome.CANNOT) or self.contradictions or self.unknown else 0
 
 
 def replay(
@@ -73,17 +80,27 @@ def replay(
     table: str | None = None,
     view: str | None = None,
     bits: int = BITS,
+    declared: Declared | None = None,
 ) -> Replay:
-    """Replay the proofs of a verdict (a path, or its text) against the data. A wrong sum passes with chance 2^-bits."""
+    """Replay the proofs of a verdict (a path, or its text) against the data. A wrong sum passes with chance 2^-bits.
+
+    `declared`: the private columns by the settings, each with its min, max, step and values; without it what the
+    verdict says was declared is taken as it is. With `log` every statement of a proof must stand in it, with the same
+    answer where the log has one.
+    """
     try:
         read = parse(verdict.read_text(encoding="utf-8") if isinstance(verdict, Path) else verdict)
     except (OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"cannot read the verdict: {error}") from None
     engine = Engine(data, read.source, table=table, view=view)
     _same_columns(read, engine)
-    texts = statements(log) if log is not None else {}
-    checker = Checker(read, engine, texts, bits, DealtTables(data, engine.private))
-    return Replay(tuple(checker.checked()), read.contradictions)
+    for name in declared or ():
+        if name not in (read.source.get("private") or ()):
+            raise Unreadable(f"the settings call {name!r} private, and the verdict does not")
+    logged = None if log is None else read_log(log)
+    checker = Checker(read, engine, logged, bits, DealtTables(data, engine.private))
+    checker.declared = declared
+    return Replay(tuple(checker.checked()), read.contradictions, read.unknown)
 
 
 def _same_columns(verdict: Claims, engine: Engine) -> None:
@@ -103,12 +120,10 @@ def _same_columns(verdict: Claims, engine: Engine) -> None:
 class Checker:
     """One verdict against one engine."""
 
-    def __init__(
-        self, verdict: Claims, engine: Engine, texts: Mapping[str, str], bits: int, dealt: DealtTables
-    ) -> None:
+    def __init__(self, verdict: Claims, engine: Engine, log: Log | None, bits: int, dealt: DealtTables) -> None:
         self.verdict = verdict
         self.engine = engine
-        self.texts = texts
+        self.log = log
         maker = Maker(engine)
         self.sums = Sums(engine, maker, bits, verdict.priors)
         self.counts = Counts(engine, maker)
@@ -120,20 +135,27 @@ class Checker:
         self.rest = Rest(self.sums, thresholds)
         self.ranges = RangeProofs(self.sums, thresholds)
         self.people, self.alone = PeopleCounts(dealt, maker), AloneSums(dealt)
+        self.declared: Declared | None = None
         self._values: dict[str, list[Any]] = {}
+        roles = (verdict.source.get(role) or () for role in ("id", "private", "hidden"))
+        self._not_public = frozenset(str(name) for names in roles for name in names)
 
     def checked(self) -> Iterator[Checked]:
         """Every claim, with what came of it."""
         for claim in self.verdict.claims:
             claim = replace(claim, proof=tuple(self._with_text(c) for c in claim.proof))
             try:
+                if claim.unknown:
+                    raise Cannot(f"the checker does not know its field {claim.unknown!r}")
                 rows = self._rows(claim)
                 try:
                     self._replay(claim, rows)
                 except Cannot as cannot:
+                    self._as_a_whole(claim, rows)
                     self._true_of_the_data(claim, rows)
                     yield Checked(claim, Outcome.CANNOT, str(cannot))
                     continue
+                self._as_a_whole(claim, rows)
                 self._true_of_the_data(claim, rows)
                 yield Checked(claim, Outcome.HOLDS)
             except Fails as fails:
@@ -144,9 +166,9 @@ class Checker:
                 yield Checked(claim, Outcome.CANNOT, f"its certificate cannot be read ({type(error).__name__} {error})")
 
     def _with_text(self, cited: Addend) -> Addend:
-        if cited.sql is not None or not cited.query:
+        if cited.sql is not None or not cited.query or self.log is None:
             return cited
-        return replace(cited, sql=self.texts.get(cited.query.partition(".")[0]))
+        return replace(cited, sql=self.log.by_number.get(cited.query.partition(".")[0]))
 
     def _rows(self, claim: Claimed) -> list[int]:
         """The rows of the people of a claim; each must be there once."""
@@ -156,17 +178,21 @@ class Checker:
         if self.verdict.records != self.engine.n:
             raise Cannot(f"the verdict is about {self.verdict.records} records, the data has {self.engine.n}")
         kind = claim.certificate.get("kind")
-        if claim.column not in self.engine.private and not (claim.rows and kind in ("none", "people", "alone")):
+        personal = bool(claim.rows) and claim.status != "group"
+        if claim.column not in self.engine.private and not (personal and kind in ("none", "people", "alone")):
             raise Fails("the column is not private")
         found = []
-        for record in claim.records:
+        for k, record in enumerate(claim.records):
             rows = self.engine.find(record, list(self.verdict.source.get("id") or ()))
-            if claim.rows:
+            if personal:
+                if len(set(claim.rows)) != len(claim.rows):
+                    raise Fails("a record is named twice")
                 if not {r - 1 for r in claim.rows} <= set(rows):
                     raise Fails("some of the records are not this person's")
                 return [r - 1 for r in claim.rows]
-            if claim.row is not None and claim.row - 1 in rows:
-                rows = [claim.row - 1]
+            row = claim.rows[k] if len(claim.rows) == len(claim.records) else claim.row
+            if row is not None and row - 1 in rows:
+                rows = [row - 1]
             if len(rows) != 1:
                 raise Fails(f"{len(rows)} rows of the data have this id")
             found.extend(rows)
@@ -174,19 +200,88 @@ class Checker:
             raise Fails("the id and the row are not of the same person")
         if len(set(found)) != len(found) or not found:
             raise Fails("a group names somebody twice, or nobody")
+        if claim.status == "group" and [r - 1 for r in claim.rows] != found:
+            raise Fails("the rows of a group are not those of its people")
         return found
+
+    def _as_a_whole(self, claim: Claimed, rows: list[int]) -> None:
+        """Do the fields of a claim fit each other, and what the verdict says was known before?"""
+        value, lo, hi = number(claim.value), number(claim.lo), number(claim.hi)
+        if claim.status not in ("group", *STATUSES):
+            raise Fails("its status is none of a verdict")
+        if claim.prior is not None and claim.prior != self.verdict.priors.get(claim.column):
+            raise Fails("another range is said to be known before than elsewhere in the verdict")
+        text = isinstance(claim.value, str | bool) and claim.lo == claim.hi == claim.value  # a word or truth is known
+        if not text and any(end is not None and number(end) is None for end in (claim.lo, claim.hi)):
+            raise Fails("an end that is no number")
+        if claim.status in ("exposed", "group"):
+            if claim.allowed or claim.excluded:
+                raise Fails("a list of values is claimed beside a value")
+            if value is None and not (lo is None and hi is None):
+                raise Fails("a range of numbers is claimed of a value that is none")
+            if value is not None and ((lo is not None and lo > value) or (hi is not None and hi < value)):
+                raise Fails("the claimed value lies outside its own range")
+        elif claim.value is not None and not claim.form:
+            raise Fails("a value is claimed, and that it is not known")
+        elif claim.status in UNSETTLED and (len(claim.allowed) == 1 or (lo is not None and lo == hi)):
+            raise Fails("one value is left of what is said to be open")
+        if lo is not None and hi is not None and lo > hi:
+            raise Fails("nothing lies between its ends")
+        if claim.singled_out is not None and not claim.form:
+            self._singled_out(claim, rows[0])
+        if claim.form and claim.certificate.get("kind") == "identity":
+            several = f"total {claim.column} of {len(rows)} records"
+            if claim.form != (f"{claim.column} of record {rows[0] + 1}" if len(rows) == 1 else several) or claim.grade:
+                raise Fails("its words are not those of a total of these records")
+
+    def _singled_out(self, claim: Claimed, row: int) -> None:
+        """Do the public columns alone point to the person, as is said?"""
+        source = self.verdict.source
+        if any("." in name and name not in self.engine.columns for name in source.get("kinds") or ()):
+            return  # public columns of other tables, which are not here
+        public = [name for name in self.engine.columns if name not in self._not_public]
+        if self.engine.alone(row, public) is not claim.singled_out:
+            raise Fails("whether the public columns point to one person is not as it is said to be")
+
+    def _as_declared(self, claim: Claimed) -> None:
+        """What a proof assumes of columns is what the verdict says beside it, and what the settings declare."""
+        how = claim.certificate
+        said: Mapping[str, Any] = how.get("declared") or {}
+        if how.get("kind") in OF_ONE_COLUMN:
+            said = {claim.column: said}
+        for name, assumed in said.items():
+            prior = self.verdict.priors.get(name)
+            ends = (assumed.get("min"), assumed.get("max"))
+            if prior is not None and ends != (None, None) and tuple(map(number, ends)) != tuple(map(number, prior)):
+                raise Fails("what is declared is not what the verdict says beside it")
+            if self.declared is not None:
+                self._in_settings(name, assumed)
+        if self.declared is not None:
+            for name, (lo, hi) in self.verdict.priors.items():
+                self._in_settings(name, {"min": lo, "max": hi})
+            self._in_settings(claim.column, {"step": how.get("step")})
+
+    def _in_settings(self, name: str, assumed: Mapping[str, Any]) -> None:
+        settings = (self.declared or {}).get(name) or {}
+        for each, value in assumed.items():
+            if value is not None and not plainly_equal(settings.get(each), value):
+                raise Cannot(f"the verdict assumes {each} = {value} of {name}, and the settings do not say so")
 
     def _replay(self, claim: Claimed, rows: list[int]) -> None:
         kind = claim.certificate.get("kind")
+        self._as_declared(claim)
         if not claim.proof:
             raise Fails("there is no proof")
         if any(c.sql is None and c.query for c in claim.proof):
             raise Cannot("a statement is not in the verdict: give --log")
+        if self.log is not None:
+            for cited in _statements_of(claim):
+                self.log.check(cited, self.engine)
         if kind in ("identity", "part"):
             if claim.status not in ("exposed", "inferred") and kind == "part":
                 raise Fails("a sum of answers proves a value or a total")
             self.sums.identity(claim, rows, part=kind == "part")
-        elif (claim.status == "group" or claim.rows) and kind not in ("none", "people", "alone"):
+        elif (claim.status == "group" and kind != "none") or (claim.rows and kind not in ("none", "people", "alone")):
             raise Fails("a total is proved by a sum of answers alone")
         elif kind == "range":
             self.ranges.check(claim, rows[0], self._learned(claim))
@@ -222,7 +317,10 @@ class Checker:
             each = replace(each, proof=tuple(self._with_text(c) for c in each.proof))
             if each.column != claim.column and not others:
                 raise Fails("what is known of another column is used")
+            if each.unknown:
+                raise Cannot(f"the checker does not know the field {each.unknown!r} of a claim that it rests on")
             rows = self._rows(each)
+            self._as_a_whole(each, rows)
             self._replay(each, rows)
             yield each, rows[0]
 
@@ -288,17 +386,159 @@ class Checker:
         return inside and not claim.excluded and (lo is not None or hi is not None)
 
 
-def statements(log: Path) -> dict[str, str]:
-    """The statements of a log by number: a .jsonl transcript, or SQL text (its SELECTs counted from 1)."""
+def plainly_equal(one: Any, two: Any) -> bool:
+    """Are two declarations the same: numbers by value, lists item by item?
+
+    >>> from decimal import Decimal
+    >>> plainly_equal(Decimal("1.0"), 1), plainly_equal(("a",), ["a"]), plainly_equal(None, 1)
+    (True, True, False)
+    """
+    if isinstance(one, list | tuple) and isinstance(two, list | tuple):
+        return [plain(v) for v in one] == [plain(v) for v in two]
+    return bool(plain(one) == plain(two))
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+TOKEN = re.compile(r"""(?P<kept>'(?:[^']|'')*'|"(?:[^"]|"")*")|(?:--[^\n]*|/\*.*?\*/|\s+)+""", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One statement of a log; `answered` if the log says what was answered."""
+
+    sql: str
+    answered: bool = False
+    answer: Any = None
+    noise: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Log:
+    """What was asked, and what was answered where the log says it. `others` are statements that are no SELECT."""
+
+    asked: tuple[Asked, ...]
+    others: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def by_number(self) -> dict[str, str]:
+        """The statements by number, from 1."""
+        return {str(i): each.sql for i, each in enumerate(self.asked, 1)}
+
+    @functools.cached_property
+    def by_text(self) -> dict[str, list[Asked]]:
+        """The statements by their normal text: one may have been asked several times."""
+        found: dict[str, list[Asked]] = {}
+        for each in self.asked:
+            found.setdefault(normal_text(each.sql), []).append(each)
+        return found
+
+    def check(self, cited: Addend, engine: Engine) -> None:
+        """Does a statement of a proof stand here, with the same answer? Fails or Cannot if not."""
+        text = normal_text(cited.sql or "")
+        lines = self.by_text.get(text, [])
+        if not lines:
+            if text and any(text in other for other in (*map(normal_text, self.others), *self.by_text)):
+                raise Cannot(f"statement {cited.query} stands inside another statement of the log")
+            raise Fails(f"statement {cited.query} does not stand in the log")
+        answered = [each for each in lines if each.answered]
+        if not answered or not cited.answered:
+            return
+        cannot: Cannot | None = None
+        for each in answered:
+            try:
+                if _same_answer(each, cited, engine):
+                    return
+            except Cannot as error:
+                cannot = error
+        raise cannot or Fails(f"the log has another answer to statement {cited.query}")
+
+
+def normal_text(sql: str) -> str:
+    """A statement without its comments, line breaks and last semicolon; with an escape in it, as it is.
+
+    >>> normal_text("SELECT 1 -- one;\\n  FROM t WHERE a = '--  x' ;")
+    "SELECT 1 FROM t WHERE a = '--  x'"
+    """
+    if "\\" in sql or "$" in sql:
+        return sql.strip().rstrip(";").strip()
+    return TOKEN.sub(lambda found: found["kept"] or " ", sql).strip().rstrip(";").strip()
+
+
+def _statements_of(claim: Claimed) -> Iterator[Addend]:
+    """Every statement that a proof cites; a variance names a second one."""
+    for cited in claim.proof:
+        if cited.query:
+            yield cited
+        if cited.squares is not None:
+            yield item({**cited.squares["sum"], "weight": "1"})
+
+
+def _same_answer(asked: Asked, cited: Addend, engine: Engine) -> bool:
+    """Is what a proof cites what the log says was answered, with the noise that the log says?"""
+    off = Fraction(0)
+    if asked.noise is not None:
+        if asked.noise.get("kind") not in ("uniform", "rounded"):
+            raise Fails("an answer with noise that has no bound is used in a proof")
+        if cited.test is not None:
+            raise Cannot("a comparison with noise is not compared with the log")
+        off = Fraction(str(asked.noise["scale"]))
+    cell = _logged_cell(asked.answer, cited, engine)
+    if isinstance(cell, Mapping):
+        ends = cell["suppressed"] if "suppressed" in cell else [cell["lo"], cell["hi"]]
+        lo, hi = (None if end is None else number(end) for end in ends)
+        said = cited.answer if isinstance(cited.answer, Mapping) else {}
+        widened = (None if lo is None else lo - off, None if hi is None else hi + off)
+        return bool(said) and (number(said.get("lo")), number(said.get("hi"))) == widened
+    if cell is None or cited.answer is None:
+        return cited.answer in (None, 0) and cell in (None, 0)
+    if isinstance(cited.answer, bool):
+        return cell in (0, 1) and bool(cell) is cited.answer
+    return max(cited.noise, cited.rounded or Fraction(0)) >= off and plain(cell) == plain(cited.answer)
+
+
+def _logged_cell(answer: Any, cited: Addend, engine: Engine) -> Any:
+    """The cell of a logged answer that a proof cites; None for NULL and for a group that is not there."""
+    if not isinstance(answer, list):
+        if cited.key or cited.besides is not None or (cited.test or {}).get("shown"):
+            raise Cannot("the answer in the log does not show its groups")
+        if len(engine.names(cited.sql or "")) != 1:
+            raise Cannot("the answer in the log does not show its columns")
+        return answer
+    if not all(isinstance(row, Mapping) and isinstance(row.get("values"), list) for row in answer):
+        raise Cannot("the answer in the log is not read here")
+    folded = [{k.casefold(): plain(v) for k, v in (row.get("key") or {}).items()} for row in answer]
+    wanted = {k.casefold(): plain(v) for k, v in (cited.key or {}).items()}
+    if any(not wanted.keys() <= key.keys() for key in folded):
+        raise Cannot("the answer in the log does not show the key of its group")
+    rows = [k for k, key in enumerate(folded) if wanted.items() <= key.items()]
+    if cited.besides is not None:
+        listed = [{k.casefold(): plain(v) for k, v in other.items()} for other in cited.besides]
+        return sum(not any(other.items() <= folded[k].items() for other in listed) for k in rows) or None
+    if (cited.test or {}).get("shown"):
+        return bool(rows)
+    if len(rows) > 1:
+        raise Cannot("several rows of the answer in the log have this key")
+    if not rows:
+        return None
+    values, names = answer[rows[0]]["values"], [name.casefold() for name in engine.names(cited.sql or "")]
+    places = [i for i, name in enumerate(names, 1) if name not in folded[rows[0]]]
+    if len(places) != len(values) or (cited.column is None and len(values) != 1):
+        raise Cannot("the columns of the answer in the log are not those of the statement")
+    return values[0] if cited.column is None else values[places.index(cited.column)]
+
+
+def read_log(log: Path) -> Log:
+    """The statements of a log: a .jsonl transcript, or SQL text (its SELECTs are counted)."""
     try:
         text = log.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"cannot read the log: {error}") from None
     if log.suffix.lower() == ".jsonl":
         try:
-            lines = [json.loads(line) for line in text.splitlines() if line.strip()]
-            return {str(i): str(line["sql"]) for i, line in enumerate(lines, 1)}
-        except (ValueError, KeyError, TypeError) as error:
+            lines = [json.loads(line, parse_float=Decimal) for line in text.splitlines() if line.strip()]
+            return Log(tuple(Asked(str(r["sql"]), "answer" in r, r.get("answer"), r.get("noise")) for r in lines))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Unreadable(f"the log is no transcript: {error}") from None
     import duckdb
 
@@ -306,5 +546,6 @@ def statements(log: Path) -> dict[str, str]:
         found = duckdb.connect(":memory:").extract_statements(text)
     except duckdb.Error as error:
         raise Unreadable(f"the log is no SQL that DuckDB reads: {str(error).splitlines()[0]}") from None
-    chosen = [s.query.strip().rstrip(";") for s in found if s.type == duckdb.StatementType.SELECT]
-    return {str(i): sql for i, sql in enumerate(chosen, 1)}
+    chosen = [s.type == duckdb.StatementType.SELECT for s in found]
+    asked = tuple(Asked(s.query.strip().rstrip(";")) for s, select in zip(found, chosen, strict=True) if select)
+    return Log(asked, tuple(s.query for s, select in zip(found, chosen, strict=True) if not select))

@@ -35,6 +35,8 @@ def lines(replayed: Replay) -> list[str]:
             found.append(f"  ... and {len(alike) - SHOWN} more reasons (--format json lists all)")
     if replayed.contradictions:
         found.append(f"  not replayed: contradictions of answers, which carry no proof ({replayed.contradictions})")
+    if replayed.unknown:
+        found.append(f"  not replayed: fields that the checker does not know ({', '.join(replayed.unknown)})")
     return [*found, SCOPE]
 
 
@@ -65,5 +67,6 @@ def as_data(replayed: Replay) -> dict[str, Any]:
         "fails": listed(Outcome.FAILS),
         "cannot": listed(Outcome.CANNOT),
         "contradictions": replayed.contradictions,
+        "unknown": list(replayed.unknown),
         "scope": SCOPE,
     }

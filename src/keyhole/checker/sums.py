@@ -334,10 +334,15 @@ class Sums:
         room = said.dust + Fraction(1, 10**9) * max(Fraction(1), abs(said.value))
         if any(abs(v * v - said.value) > room for v in values):
             raise Fails("the claimed value is no root of the square")
-        if claim.status == "exposed" and values[0] and not self._signed(claim, values[0]):
-            raise Fails("the square does not say which of the two roots it is")
-        if claim.status != "exposed" and {v < 0 for v in values if v} not in ({True, False}, set()):
+        if claim.status == "exposed":
+            if values[0] and not self._signed(claim, values[0]):
+                raise Fails("the square does not say which of the two roots it is")
+            return
+        if {v < 0 for v in values if v} not in ({True, False}, set()):
             raise Fails("the other root is left out")
+        lo, hi = number(claim.lo), number(claim.hi)
+        if claim.excluded or (lo is not None and lo > min(values)) or (hi is not None and hi < max(values)):
+            raise Fails("the claimed range leaves out a root")
 
     def _signed(self, claim: Claimed, value: Fraction) -> bool:
         lo, hi = (number(end) for end in self.priors.get(claim.column, (None, None)))

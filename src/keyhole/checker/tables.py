@@ -48,7 +48,9 @@ class Tables:
             raise Fails("there are tables with these answers and different values")
 
     def _possible(self, claim: Claimed, row: int) -> tuple[list[str], list[Choice], dict[int, set[int]]]:
-        key = repr((claim.proof, claim.certificate.get("declared"), claim.certificate.get("stated")))
+        how = claim.certificate
+        own = self.counts.own_constants(claim, every=True)
+        key = repr((claim.proof, how.get("declared"), how.get("stated"), own))
         if key not in self._left:
             if not all(c.query or c.fact is not None for c in claim.proof):
                 raise Cannot("more than answers is used")

@@ -212,7 +212,9 @@ PROOF_SQL = click.Option(
 )
 
 # verify
-VERIFY_LOG = click.Option(["--log"], type=FILE, help="The log, where the verdict has no SQL: .jsonl or .sql.")
+VERIFY_LOG = click.Option(
+    ["--log"], type=FILE, help="The log (.jsonl or .sql): every statement of a proof must stand in it."
+)
 
 # watch
 HISTORY = click.Option(

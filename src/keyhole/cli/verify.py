@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,6 +14,7 @@ from keyhole.cli.layout import LAYOUT
 from keyhole.cli.options import Format
 from keyhole.cli.terminal import emit_json, emit_text, end
 from keyhole.errors import ConfigError, DataError
+from keyhole.knowledge import PrivateColumn
 
 HELP = """Replay every proof of a verdict on made-up private values.
 
@@ -55,7 +57,8 @@ def verify(
     with ExitStack() as life:
         plain = Path(str(prepared(given.data, given.config.source, _texts(verdict), life)))
         try:
-            found = replay(verdict, plain, log=log, table=given.table, view=given.view)
+            declared = None if config is None else {name: _declared(c) for name, c in given.columns.private.items()}
+            found = replay(verdict, plain, log=log, table=given.table, view=given.view, declared=declared)
         except Unreadable as error:
             raise DataError(str(error)) from None
     if format is Format.JSON:
@@ -63,6 +66,11 @@ def verify(
     else:
         emit_text("\n".join(lines(found)), out)
     end(found.exit_code)
+
+
+def _declared(column: PrivateColumn) -> dict[str, Any]:
+    """What the settings say of a private column, as a certificate says it."""
+    return {"min": column.min, "max": column.max, "step": column.step, "values": column.values}
 
 
 def _texts(verdict: Path) -> set[str]:
