@@ -1,4 +1,4 @@
-"""Who else has a file open: whether its last line may be half of one."""
+"""What is open: whether another process writes a file, and until when a run's own connections stay open."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import errno
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from typing import Protocol, TypeVar
+from weakref import WeakSet
 
 
 def written_elsewhere(path: Path) -> bool:
@@ -48,3 +53,66 @@ def _is_ours(path: Path) -> bool:
         if (seen.st_dev, seen.st_ino) == (wanted.st_dev, wanted.st_ino) and flags & os.O_ACCMODE != os.O_RDONLY:
             return True
     return False
+
+
+class Closable(Protocol):
+    """Something that is open: a connection, a file."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+T = TypeVar("T", bound=Closable)
+
+
+class Lifetime:
+    """Closes what was given to it, the last first: when it is closed, when nobody has it any more, or at a run's end.
+
+    >>> import io
+    >>> life, file = Lifetime(), io.StringIO()
+    >>> life.closes(file).closed, life.close(), file.closed
+    (False, None, True)
+    """
+
+    def __init__(self) -> None:
+        self._opened = ExitStack()
+        run = _run.get()
+        if run is not None:
+            run.add(self)
+
+    def closes(self, opened: T) -> T:
+        """Take over what was opened."""
+        self._opened.callback(opened.close)
+        return opened
+
+    def close(self) -> None:
+        """Close all of it; a second time nothing is left."""
+        self._opened.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+_run: ContextVar[WeakSet[Lifetime] | None] = ContextVar("run", default=None)
+
+
+@contextmanager
+def run_closing_all() -> Iterator[None]:
+    """A run at whose end every lifetime that began in it has ended, also on errors.
+
+    >>> import io
+    >>> file = io.StringIO()
+    >>> with run_closing_all():
+    ...     life = Lifetime()
+    ...     opened = life.closes(file)
+    >>> file.closed
+    True
+    """
+    begun: WeakSet[Lifetime] = WeakSet()
+    before = _run.set(begun)
+    try:
+        yield
+    finally:
+        _run.reset(before)
+        for life in list(begun):
+            life.close()

@@ -51,6 +51,11 @@ class DealtTables:
                     raise Cannot(f"it selects from {name}")
                 self.con.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS SELECT * FROM {quoted(self._main)}")
 
+    def close(self) -> None:
+        """Let go of the database, if there is one."""
+        if self.con is not None:
+            self.con.close()
+
     def open(self, told: Mapping[str, Any]) -> None:
         """The tables that a certificate names; the file itself is closed then."""
         if self.con is not None:

@@ -86,6 +86,13 @@ class Engine:
         self._con = duckdb.connect(":memory:")
         self._con.execute("SET TimeZone = 'UTC'")
         self._apart = duckdb.connect(":memory:")  # asked for names alone: it has no tables, so it looks behind none
+        try:
+            self._open(data, source, table, view)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, data: Path, source: Mapping[str, Any], table: str | None, view: str | None) -> None:
         kinds = source.get("kinds") or {}
         self._load(data, kinds, table, view)
         described = self._con.execute("DESCRIBE keyhole_people").fetchall()
@@ -105,6 +112,11 @@ class Engine:
         if self.n < 100_000:
             self._con.execute("SET threads = 1")  # many short statements
         self._con.execute("SET enable_external_access = false; SET lock_configuration = true")
+
+    def close(self) -> None:
+        """Let go of both databases."""
+        self._con.close()
+        self._apart.close()
 
     def _load(self, data: Path, kinds: Mapping[str, str], table: str | None, view: str | None) -> None:
         data = _in_folder(data, table)

@@ -6,6 +6,7 @@ import functools
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -92,15 +93,16 @@ def replay(
         read = parse(verdict.read_text(encoding="utf-8") if isinstance(verdict, Path) else verdict)
     except (OSError, UnicodeDecodeError) as error:
         raise Unreadable(f"cannot read the verdict: {error}") from None
-    engine = Engine(data, read.source, table=table, view=view)
-    _same_columns(read, engine)
-    for name in declared or ():
-        if name not in (read.source.get("private") or ()):
-            raise Unreadable(f"the settings call {name!r} private, and the verdict does not")
-    logged = None if log is None else read_log(log)
-    checker = Checker(read, engine, logged, bits, DealtTables(data, engine.private))
-    checker.declared = declared
-    return Replay(tuple(checker.checked()), read.contradictions, read.unknown)
+    with closing(Engine(data, read.source, table=table, view=view)) as engine:
+        _same_columns(read, engine)
+        for name in declared or ():
+            if name not in (read.source.get("private") or ()):
+                raise Unreadable(f"the settings call {name!r} private, and the verdict does not")
+        logged = None if log is None else read_log(log)
+        with closing(DealtTables(data, engine.private)) as dealt:
+            checker = Checker(read, engine, logged, bits, dealt)
+            checker.declared = declared
+            return Replay(tuple(checker.checked()), read.contradictions, read.unknown)
 
 
 def _same_columns(verdict: Claims, engine: Engine) -> None:
@@ -543,7 +545,8 @@ def read_log(log: Path) -> Log:
     import duckdb
 
     try:
-        found = duckdb.connect(":memory:").extract_statements(text)
+        with duckdb.connect(":memory:") as con:
+            found = con.extract_statements(text)
     except duckdb.Error as error:
         raise Unreadable(f"the log is no SQL that DuckDB reads: {str(error).splitlines()[0]}") from None
     chosen = [s.type == duckdb.StatementType.SELECT for s in found]

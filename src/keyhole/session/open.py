@@ -98,7 +98,7 @@ def private_session(
     except BaseException:
         book.close()
         raise
-    return Session(book, (Quoted if dry_run else Private)(answering, book.state.epoch))
+    return Session(book, (Quoted if dry_run else Private)(answering, book.state.epoch), life=opened.life)
 
 
 def _bounded(source: DuckDBSource, budget: BudgetTable, key: bytes, *, planned: bool) -> int | None:
@@ -219,7 +219,7 @@ def audited_session(
     except BaseException:
         book.close()
         raise
-    return Session(book, made, (begun,) if begun else ()), opened
+    return Session(book, made, (begun,) if begun else (), opened.life), opened
 
 
 def _settled(given: Settings, config: Config | str | Path | None) -> bool:

@@ -10,6 +10,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from keyhole.book import Book
 from keyhole.errors import KeyholeError, NotAvailable
+from keyhole.open_files import Lifetime
 from keyhole.query import Refused
 from keyhole.schema import Schema
 from keyhole.session.reply import Reply
@@ -55,6 +56,7 @@ class Session(Generic[Asked]):
     book: Book
     policy: Policy[Asked]
     notes: tuple[str, ...] = ()  # what the custodian should look at before anybody asks
+    life: Lifetime | None = None  # of the data behind the policy, if they were opened for this session
 
     def ask(self, text: str, analyst: str | None = None) -> Reply:
         """Read, recall, admit, charge, release, commit, reply."""
@@ -95,8 +97,10 @@ class Session(Generic[Asked]):
         return reply
 
     def close(self) -> None:
-        """Let go of the book; nothing is pending."""
+        """Let go of the book and of the data; nothing is pending."""
         self.book.close()
+        if self.life is not None:
+            self.life.close()
 
     def __enter__(self) -> Self:
         return self

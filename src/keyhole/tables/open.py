@@ -10,8 +10,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from types import TracebackType
+from typing import Self
 
 from keyhole.errors import ConfigError, DataError
+from keyhole.open_files import Lifetime
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.settings import Settings
 from keyhole.tables.duckdb.fact_conditions import public_facts
@@ -58,7 +61,20 @@ class Table:
     absent: tuple[str, ...]  # private columns that the data has not
     left_out: tuple[str, ...]  # private columns that the data has and that were not read
     assumed: Mapping[str, str]  # private columns whose kind was read off their values
+    life: Lifetime
     given: Settings  # how it was opened: `data=table` means the same again
+
+    def close(self) -> None:
+        """Let go of the data; whoever opened the table does it, or uses it in a `with` block."""
+        self.life.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     @property
     def whole(self) -> DuckDBSource:
@@ -102,6 +118,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
         absent,
         loaded.left_out,
         {name: str(kind) for name, kind in loaded.assumed},
+        loaded.life,
         given,
     )
 

@@ -97,4 +97,4 @@ def watch(
 def watched(given: Settings, config: Config | str | Path | None, how: Watching) -> tuple[Watch, Table]:
     """The session of merged settings, which came from `config`, and the table it watches."""
     session, opened = audited_session(given, config, how, "watch")
-    return Watch(session.book, session.policy, session.notes), opened
+    return Watch(session.book, session.policy, session.notes, session.life), opened

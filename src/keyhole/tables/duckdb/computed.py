@@ -72,10 +72,10 @@ def alike(
     if not 1 <= len(table) <= 2:
         return False
     con = duckdb.connect(":memory:")
-    con.execute("SET TimeZone = 'UTC'")
-    copied(people, "SELECT * FROM people", con, "keyhole_public")
     place = ".".join(map(quote_name, table))
     try:
+        con.execute("SET TimeZone = 'UTC'")
+        copied(people, "SELECT * FROM people", con, "keyhole_public")
         if len(table) == 2:
             con.execute(f"CREATE SCHEMA IF NOT EXISTS {quote_name(table[0])}")
         for seed in (1, 2):

@@ -151,11 +151,11 @@ def words_like_truths(path: Path, separation: Separation) -> list[str]:
     if not maybe:
         return []
     try:
-        con = duckdb.connect(":memory:")
-        there = [str(row[0]) for row in con.execute(f"SELECT column_name FROM (DESCRIBE FROM {origin})").fetchall()]
-        names = [there[k] for k in maybe if k < len(there)]
-        tests = [_only(name, TRUTHS) + " AND NOT " + _only(name, TRUTHS[:2]) for name in names]
-        found = con.execute(f"SELECT {', '.join(tests)} FROM {origin}").fetchall()[0]
+        with duckdb.connect(":memory:") as con:
+            there = [str(row[0]) for row in con.execute(f"SELECT column_name FROM (DESCRIBE FROM {origin})").fetchall()]
+            names = [there[k] for k in maybe if k < len(there)]
+            tests = [_only(name, TRUTHS) + " AND NOT " + _only(name, TRUTHS[:2]) for name in names]
+            found = con.execute(f"SELECT {', '.join(tests)} FROM {origin}").fetchall()[0]
     except duckdb.Error:
         return []  # what is wrong with the file is said where it is loaded
     return [name for name, text in zip(names, found, strict=True) if text]

@@ -43,8 +43,12 @@ def split(con: Connection, schema: Schema, absent: tuple[str, ...]) -> tuple[Con
         else:
             public.append(name)
     people = _without_secrets().cursor()
-    copied(con, f"SELECT {', '.join(public) or '1 AS one'} FROM loaded", people, "people")
-    hand_over(con, people, schema.related)
+    try:
+        copied(con, f"SELECT {', '.join(public) or '1 AS one'} FROM loaded", people, "people")
+        hand_over(con, people, schema.related)
+    except BaseException:
+        people.close()
+        raise
     con.execute(f"CREATE TEMP TABLE secrets AS SELECT {', '.join(secret) or '1 AS none'} FROM loaded")
     con.execute("DROP TABLE loaded")
     return people, tuple(held)

@@ -16,6 +16,7 @@ import duckdb
 
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Columns, FileLayout, TableRoles
+from keyhole.open_files import Lifetime
 from keyhole.predicate import quote_name
 from keyhole.schema import Column, Kind, Role, Schema, folded
 from keyhole.tables.duckdb.faults import check_ids, check_names, check_values, make_finite, type_of
@@ -54,16 +55,17 @@ class Loaded:
     secrets: Connection
     schema: Schema
     held: tuple[str, ...]
+    life: Lifetime  # of both databases, and of what is made of them
     left_out: tuple[str, ...] = ()
     assumed: tuple[tuple[str, Kind], ...] = ()  # private columns whose kind was read off their values
 
     def roster(self) -> DuckDBRoster:
         """The public half; the other database is not needed for it."""
-        return DuckDBRoster(self.people, self.schema)
+        return DuckDBRoster(self.people, self.schema, self.life)
 
     def source(self) -> DuckDBSource:
         """The whole."""
-        return DuckDBSource(self.people, self.secrets, self.schema, self.held)
+        return DuckDBSource(self.people, self.secrets, self.schema, self.held, self.life)
 
 
 def load(data: object, roles: Columns, *, table: str | None = None, view: str | None = None) -> DuckDBSource:
@@ -108,10 +110,14 @@ def read(
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
     with unchanged(data), ExitStack() as life:
         plain = prepared(data, layout or FileLayout(), texts, life)
+        loading = Lifetime()
         try:
-            return _read(plain, roles, how, table, view, others or {})
-        except DataError as error:
-            raise _of_the_file(error, plain, data) from None
+            return _read(plain, roles, how, table, view, others or {}, loading)
+        except BaseException as error:
+            loading.close()
+            if isinstance(error, DataError):
+                raise _of_the_file(error, plain, data) from None
+            raise
 
 
 def _of_the_file(error: DataError, plain: object, data: object) -> DataError:
@@ -128,8 +134,9 @@ def _read(
     table: str | None,
     view: str | None,
     others: Mapping[str, TableRoles],
+    life: Lifetime,
 ) -> Loaded:
-    con = duckdb.connect(":memory:")
+    con = life.closes(duckdb.connect(":memory:"))
     con.execute("SET preserve_insertion_order = true")
     con.execute("SET TimeZone = 'UTC'")  # what a time with zone is does not depend on where keyhole runs
     stem, origin, typed, asked, origins = opened(con, data, table, view)
@@ -168,10 +175,11 @@ def _read(
     else:
         check_values(con, schema, roles, absent)
     people, held = split(con, schema, absent)
+    life.closes(people)
     if not (how.declared or how.guarded):  # where answers are computed
         schema = as_held(con, schema, held)
     guessed = [c for c in schema.columns if c.name in held and c.name not in kinds and (not typed or c.name in dates)]
-    return Loaded(people, con, schema, held, left_out, tuple((c.name, c.kind) for c in guessed))
+    return Loaded(people, con, schema, held, life, left_out, tuple((c.name, c.kind) for c in guessed))
 
 
 def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -181,14 +189,14 @@ def read_columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _columns(data: object, names: Sequence[str]) -> list[tuple[Any, ...]]:
-    con = duckdb.connect(":memory:")
-    _, origin, _, _, _ = opened(con, data, None, None)
-    there = names_of(con, origin, data, None)
-    for name in names:
-        if name not in there:
-            raise DataError(f"{called(data)} has no column {name!r}; it has {', '.join(there)}")
-    listed = ", ".join(quote_name(name) for name in names)
-    return con.execute(f"SELECT {listed} FROM {origin}").fetchall()
+    with duckdb.connect(":memory:") as con:
+        _, origin, _, _, _ = opened(con, data, None, None)
+        there = names_of(con, origin, data, None)
+        for name in names:
+            if name not in there:
+                raise DataError(f"{called(data)} has no column {name!r}; it has {', '.join(there)}")
+        listed = ", ".join(quote_name(name) for name in names)
+        return con.execute(f"SELECT {listed} FROM {origin}").fetchall()
 
 
 def _wanted(roles: Columns, how: Reading, name: str, typed: bool) -> str | None:

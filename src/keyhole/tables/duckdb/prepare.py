@@ -187,7 +187,7 @@ def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[st
     if not layout.columns:
         check_header(path, separation)
     check_escapes(path, separation)
-    con = duckdb.connect(":memory:")
+    con = life.enter_context(duckdb.connect(":memory:"))
     head = f"header=false, names=[{', '.join(map(literal, layout.columns))}]" if layout.columns else "header=true"
     origin = f"read_csv({literal(str(path))}, {head}, all_varchar=true, {separation.options})"
     to = _place(shown, life, ".csv")
@@ -200,7 +200,6 @@ def _rewritten(path: Path, shown: Path, layout: FileLayout, texts: Collection[st
     names = [str(row[0]) for row in con.execute("SELECT column_name FROM (DESCRIBE raw)").fetchall()]
     cells = ", ".join(f"{_cell(con, name, layout, texts)} AS {quote_name(name)}" for name in names)
     con.execute(f"COPY (SELECT {cells} FROM raw) TO {literal(str(to))} (FORMAT csv, HEADER true)")
-    con.close()
     return to
 
 

@@ -63,25 +63,33 @@ class DuckDBProbe:
         self.schema = schema
         self._public = [c for c in schema.columns if not c.secret]
         con = duckdb.connect(":memory:")
-        con.execute("SET TimeZone = 'UTC'; SET threads = 1; SET memory_limit = '512MB'; SET temp_directory = ''")
-        # plans are made for a few hundred rows: what improves them costs more than it saves, and changes no answer
-        every = con.execute("SELECT string_agg(name, ',') FROM duckdb_optimizers()").fetchall()[0][0]
-        con.execute(f"SET disabled_optimizers = '{every}'")
-        listed = ", ".join(quote_name(c.name) for c in self._public) or "1 AS one"
-        some = f" WHERE rowid % {-(-n // SAMPLE)} = 0" if n > SAMPLE else ""
-        copied(people, f"SELECT {listed} FROM people{some}", con, "sample")
-        con.execute(f"CREATE SCHEMA {_OWN}")
-        con.execute(f"CREATE TABLE {_OWN}.taken AS SELECT * FROM temp.sample")
-        con.execute("DROP TABLE temp.sample")
-        self._others = OtherTables(people, con, schema)
-        described = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {_OWN}.taken)").fetchall()
-        self._types = {str(name): str(kind) for name, kind in described}
-        self._con = closed(con)
+        try:
+            con.execute("SET TimeZone = 'UTC'; SET threads = 1; SET memory_limit = '512MB'; SET temp_directory = ''")
+            # plans are made for a few hundred rows: what improves them costs more than it saves, and changes no answer
+            every = con.execute("SELECT string_agg(name, ',') FROM duckdb_optimizers()").fetchall()[0][0]
+            con.execute(f"SET disabled_optimizers = '{every}'")
+            listed = ", ".join(quote_name(c.name) for c in self._public) or "1 AS one"
+            some = f" WHERE rowid % {-(-n // SAMPLE)} = 0" if n > SAMPLE else ""
+            copied(people, f"SELECT {listed} FROM people{some}", con, "sample")
+            con.execute(f"CREATE SCHEMA {_OWN}")
+            con.execute(f"CREATE TABLE {_OWN}.taken AS SELECT * FROM temp.sample")
+            con.execute("DROP TABLE temp.sample")
+            self._others = OtherTables(people, con, schema)
+            described = con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {_OWN}.taken)").fetchall()
+            self._types = {str(name): str(kind) for name, kind in described}
+            self._con = closed(con)
+        except BaseException:
+            con.close()
+            raise
         self._at = ""
         self._places: NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self._sample: list[dict[str, Scalar | None]] | None = None
         self._columns: dict[str, tuple[NDArray[Any], NDArray[np.bool_]] | None] = {}
         self._parsed: dict[str, duckdb.Statement] = {}
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._con.close()
 
     def sample(self) -> list[dict[str, Scalar | None]]:
         """Public columns of some records."""
@@ -116,8 +124,10 @@ class DuckDBProbe:
             yield f"(VALUES {rows}) AS q({', '.join(f'c{i}' for i in range(len(columns)))})"
             return
         self._con.register("keyhole_extra", {f"c{i}": np.array(c, dtype=object) for i, c in enumerate(columns)})
-        yield "keyhole_extra"
-        self._con.unregister("keyhole_extra")
+        try:
+            yield "keyhole_extra"
+        finally:
+            self._con.unregister("keyhole_extra")
 
     def _look(self) -> int:
         """Fetch what is looked at again and again: where rows are in the fillings, and columns that are arrays."""

@@ -11,7 +11,7 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from keyhole.basis import Atoms
 from keyhole.errors import UnsupportedQuery
+from keyhole.open_files import Lifetime
 from keyhole.predicate import (
     TRUE,
     And,
@@ -38,15 +39,22 @@ from keyhole.tables.base import GroupKey, ProbeTable, Rows
 from keyhole.tables.duckdb.patterns import group
 from keyhole.tables.duckdb.template_truths import template_truths
 
+if TYPE_CHECKING:
+    from keyhole.tables.duckdb.probe import DuckDBProbe
+
 
 class DuckDBRoster:
     """The public half of a table in an in-memory DuckDB."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, schema: Schema) -> None:
-        self._con = con
+    def __init__(self, con: duckdb.DuckDBPyConnection, schema: Schema, life: Lifetime) -> None:
+        self._con, self._life = con, life
         self._schema = schema
         self._n = int(scalar(con, "SELECT count(*) FROM people"))
-        self._probe: ProbeTable | None = None
+        self._probe: DuckDBProbe | None = None
+
+    def close(self) -> None:
+        """Let go of the table, of both halves."""
+        self._life.close()
 
     @property
     def n(self) -> int:
@@ -63,7 +71,7 @@ class DuckDBRoster:
     def each_alone(self) -> DuckDBRoster:
         """The same records, each taken as somebody of his own, without rows of other tables."""
         dimensions = tuple(r for r in self.schema.related if r.dimension)
-        return DuckDBRoster(self._con, replace(self.schema, repeated=False, related=dimensions))
+        return DuckDBRoster(self._con, replace(self.schema, repeated=False, related=dimensions), self._life)
 
     @property
     def schema(self) -> Schema:
@@ -114,7 +122,7 @@ class DuckDBRoster:
         if self._probe is None:
             from keyhole.tables.duckdb.probe import DuckDBProbe
 
-            self._probe = DuckDBProbe(self._con, self.n, self.schema)
+            self._probe = self._life.closes(DuckDBProbe(self._con, self.n, self.schema))
         return self._probe
 
     def compute(self, columns: Sequence[WholeTableColumn]) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from keyhole.errors import DataError
+from keyhole.open_files import Lifetime
 from keyhole.predicate import Leaf, Opaque, Scalar, held_as, quote_name, to_sql
 from keyhole.query import CUT, Query, Statement
 from keyhole.schema import Kind, Role, Schema
@@ -32,9 +33,14 @@ class DuckDBSource(DuckDBRoster):
     """The whole table: `people` in the roster's database (`con`), `secrets` in another."""
 
     def __init__(
-        self, con: duckdb.DuckDBPyConnection, secrets: duckdb.DuckDBPyConnection, schema: Schema, held: Sequence[str]
+        self,
+        con: duckdb.DuckDBPyConnection,
+        secrets: duckdb.DuckDBPyConnection,
+        schema: Schema,
+        held: Sequence[str],
+        life: Lifetime,
     ) -> None:
-        super().__init__(con, schema)
+        super().__init__(con, schema, life)
         self._secrets, self._held = secrets, tuple(held)
         self._whole = False
         self._counted = "everything"  # what tallies are of
@@ -66,7 +72,7 @@ class DuckDBSource(DuckDBRoster):
     @cached_property
     def roster(self) -> DuckDBRoster:
         """The public half alone."""
-        return DuckDBRoster(self._con, self.schema)
+        return DuckDBRoster(self._con, self.schema, self._life)
 
     def evaluate(self, query: Query) -> Decimal | bool | None:
         """The true answer of one query, straight from the engine; sums beyond its numbers are added up here."""

@@ -94,7 +94,7 @@ class Survey:
         if not data.exists():
             raise DataError.of_file(f"there is no file {data}: is the path right?")
         self.data, self.layout = data, layout
-        self._con = duckdb.connect(":memory:")
+        self._con = life.enter_context(duckdb.connect(":memory:"))
         files = _files(data)
         if len(files) == 1 and content_of(files[0]) in (Content.TEXT, Content.EXCEL):
             self.layout = _found(files[0], layout, life)
@@ -195,7 +195,7 @@ def _found(path: Path, layout: FileLayout, life: ExitStack) -> FileLayout:
             f"the first line of {path.name} looks like data, not names: name its {len(names)} columns with --columns"
         )
     check_escapes(plain, separation)
-    con = duckdb.connect(":memory:")
+    con = life.enter_context(duckdb.connect(":memory:"))
     try:
         origin = f"read_csv({literal(str(plain))}, header=true, all_varchar=true, {separation.options})"
         con.execute(f"CREATE TEMP TABLE raw AS FROM {origin}")
