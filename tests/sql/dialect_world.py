@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import math
@@ -145,20 +146,18 @@ class RealSqlite:
 
     dialect = "sqlite"
 
-    def __init__(self) -> None:
-        self.connection = sqlite3.connect(":memory:")
-        self.connection.execute(f"CREATE TABLE t ({TYPES})")
-        self.connection.execute(INSERT)
-
     def values(self, expressions: Sequence[str]) -> list[list[Any] | None]:
         found: list[list[Any] | None] = []
-        for expression in expressions:
-            try:
-                found.append([v for _, v in sorted(self.connection.execute(question(expression)).fetchall())])
-            except sqlite3.Error:
-                found.append(None)
-            except TypeError:  # ids sort before values, so equal ids never meet
-                raise AssertionError(expression) from None
+        with contextlib.closing(sqlite3.connect(":memory:")) as connection:
+            connection.execute(f"CREATE TABLE t ({TYPES})")
+            connection.execute(INSERT)
+            for expression in expressions:
+                try:
+                    found.append([v for _, v in sorted(connection.execute(question(expression)).fetchall())])
+                except sqlite3.Error:
+                    found.append(None)
+                except TypeError:  # ids sort before values, so equal ids never meet
+                    raise AssertionError(expression) from None
         return found
 
 
