@@ -131,7 +131,8 @@ def test_what_open_gives_the_other_verbs_take() -> None:
     opened = keyhole.open(pa.table(people), private="pay", id="name")
     log = ["SELECT SUM(pay) FROM t", "SELECT SUM(pay) FROM t WHERE team = 'a'"]
     assert [f.who for f in keyhole.examine(log, data=opened)] == ["Cyd"]
-    assert keyhole.watch(opened).admit("SELECT SUM(pay) FROM t WHERE team = 'b'").verdict == "deny"
+    with keyhole.watch(opened) as watched:
+        assert watched.admit("SELECT SUM(pay) FROM t WHERE team = 'b'").verdict == "deny"
 
 
 def test_private_answers_take_the_words_of_the_command(folder: Path) -> None:
