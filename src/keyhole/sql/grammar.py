@@ -157,6 +157,9 @@ def _unclaimed_of(node: exp.Expr) -> Iterator[Unclaimed]:
             if value and name not in claimed:
                 what = name.strip("_").replace("_", " ").upper()
                 reason = f"{word} with {what} is not judged: leave it out, or put it in --view"
+                if name == "hints":  # as it is written, for whoever has to find it
+                    written = ", ".join(hint.sql("tsql") for hint in value)
+                    reason = f"{written} may give something else there: leave it out, or put it in --view"
                 yield Unclaimed(node, reason, whole_node=False)
     if (check := _CHECKS.get(kind)) is not None and (reason := check(node)):
         yield Unclaimed(node, reason, whole_node=kind is exp.Anonymous)
