@@ -13,6 +13,7 @@ KeyholeError                    root: catch this
 ├── CannotHonour                a method cannot use the knowledge or the answers it was given
 ├── BudgetExhausted             the ledger has less left than was asked for; carries both numbers
 ├── NotAvailable                a question met a fault of ours or of the engine; says its kind and nothing of the data
+├── NumberError                 a number is too large, or has too many digits, to be read
 ├── PrivacyParameterError       epsilon, delta, accuracy or a domain out of range
 ├── ModelError                  an oracle attack was given a query, basis or noise outside its model
 ├── SolverEnded                 the process of a solver ended before it answered, for want of memory or killed
@@ -25,10 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 
 DIFFERS = "read differently from the engine; please report"  # why a statement is not judged: our reading is at fault
 
 
+LARGEST_POWER, MOST_DIGITS = 400, 10_000  # numbers are read below 10^400, with so many digits
 STOPPED_BY_ENGINE = ("Query interrupted",)  # what DuckDB raises as RuntimeError when Ctrl-C comes while it runs
 
 
@@ -162,6 +166,68 @@ class NotAvailable(KeyholeError):
             "it; what was answered before it is in the book, and told again for nothing. KEYHOLE_DEBUG=1 shows the "
             "custodian why"
         )
+
+
+class NumberError(KeyholeError, ValueError):
+    """A number is too large, or has too many digits: 1e999999999 is a short text and a number that fills the memory."""
+
+    def __init__(self, text: str) -> None:
+        short = text if len(text) <= 40 else f"{text[:20]}...{text[-10:]}"
+        super().__init__(
+            f"the number {short} is too large or too long: numbers are read below 10^{LARGEST_POWER}, "
+            f"with at most {MOST_DIGITS:,} digits"
+        )
+
+
+def read_decimal(given: str | float | Decimal) -> Decimal:
+    """A number from outside, with all its digits: the one way in which settings, answers and options are read.
+
+    Raises `NumberError` at 10^400 and beyond and for more than 10,000 digits before and behind the point (1e-10001 is
+    as long as 1e10001), ValueError for what is no number. NaN and infinities are left to the caller.
+
+    >>> read_decimal("0.10"), read_decimal(12)
+    (Decimal('0.10'), Decimal('12'))
+    >>> read_decimal("1e999999999")
+    Traceback (most recent call last):
+    keyhole.errors.NumberError: the number 1e999999999 is too large or too long: numbers are read below 10^400, \
+with at most 10,000 digits
+    """
+    if isinstance(given, str) and len(given) > MOST_DIGITS + 20:
+        raise NumberError(given)
+    if isinstance(given, int) and given.bit_length() > LARGEST_POWER * 10 / 3:
+        raise NumberError(f"of {given.bit_length()} bits")
+    try:
+        number = Decimal(repr(given) if isinstance(given, float) else given)
+    except InvalidOperation:
+        raise ValueError(f"{given!r} is not a number") from None
+    if number.is_finite():
+        _, digits, exponent = number.as_tuple()
+        if number and (number.adjusted() >= LARGEST_POWER or max(len(digits), -int(exponent)) > MOST_DIGITS):
+            raise NumberError(str(given))
+        if not number and abs(int(exponent)) > MOST_DIGITS:
+            return Decimal(0)
+    return number
+
+
+def read_fraction(given: str | float | Decimal) -> Fraction:
+    """The same as a fraction; p/q is read too. ValueError for NaN and infinities.
+
+    >>> read_fraction("1/3"), read_fraction("0.25")
+    (Fraction(1, 3), Fraction(1, 4))
+    """
+    above, slash, below = given.partition("/") if isinstance(given, str) else (given, "", "1")
+    numbers = [read_decimal(part) for part in (above, below or "1")]
+    if not all(number.is_finite() for number in numbers) or (slash and not numbers[1]):
+        raise ValueError(f"{given!r} is not a number")
+    fraction = Fraction(numbers[0]) / Fraction(numbers[1])
+    if abs(fraction) >= 10**LARGEST_POWER:
+        raise NumberError(str(given))
+    return fraction
+
+
+def read_int(text: str) -> int:
+    """A whole number of JSON or TOML, as far as numbers are read."""
+    return int(read_decimal(text))
 
 
 class PrivacyParameterError(KeyholeError):

@@ -9,7 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from keyhole.errors import LogError
+from keyhole.errors import LogError, NumberError, read_decimal, read_fraction
 from keyhole.query import Query
 
 FIELDS = frozenset({"sql", "answer", "noise", "analyst", "time"})  # of a line of a transcript
@@ -39,8 +39,10 @@ class Noise:
         if kind == "unknown":
             return cls("unknown", Fraction(0))
         try:
-            value = Fraction(str(scale))
-        except (ValueError, ZeroDivisionError):
+            value = read_fraction(str(scale))
+        except NumberError as error:
+            raise LogError(f"noise scale: {error}") from None
+        except ValueError:
             raise LogError(f"noise scale {scale!r} is not a number") from None
         if value < 0:
             raise LogError(f"noise scale {scale} is negative")
@@ -163,8 +165,16 @@ def parse_line(text: str, number: int, at: int, name: str) -> Line:
     """One line of a transcript, or a LogError that says what is wrong with it."""
     try:
         raw = json.loads(
-            text, parse_float=Decimal, parse_int=Decimal, parse_constant=_not_a_number, object_pairs_hook=_no_repeats
+            text,
+            parse_float=read_decimal,
+            parse_int=read_decimal,
+            parse_constant=_not_a_number,
+            object_pairs_hook=_no_repeats,
         )
+    except NumberError as error:
+        raise LogError(f"{name}, line {at}: {error}") from None
+    except RecursionError:
+        raise LogError(f"{name}, line {at}: nested too deeply") from None
     except ValueError as error:
         # a decoder counts lines and columns within this one line
         said = f"{error.msg} at column {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
@@ -248,7 +258,10 @@ def _number(given: Given) -> Decimal:
     given = given.item() if hasattr(given, "item") else given  # a number of NumPy or pandas
     if isinstance(given, bool) or not isinstance(given, int | float | Decimal):
         raise LogError(f"{given!r} is not a number")
-    value = Decimal(repr(given)) if isinstance(given, float) else Decimal(given)
+    try:
+        value = read_decimal(given)
+    except NumberError as error:
+        raise LogError(f"an answer: {error}") from None
     if not value.is_finite():
         raise LogError("an answer is NaN or infinite; write null for SQL NULL")
     return value

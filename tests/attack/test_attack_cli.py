@@ -310,7 +310,7 @@ def test_other_errors_stay_what_they_are(place: Path, monkeypatch: pytest.Monkey
 
 def test_an_answer_too_large_for_a_number_says_which(place: Path) -> None:
     with (place / "log.jsonl").open("a") as file:
-        file.write('{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people", "answer": 1e400}\n')
+        file.write('{"sql": "SELECT SUM(\\"Blood sugar\\") FROM people", "answer": 1e399}\n')
     bad(place, "query 4: the answer, or its noise, is too large to compute with")
 
 

@@ -6,7 +6,6 @@ import datetime as dt
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from fractions import Fraction
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -23,7 +22,7 @@ from keyhole.audit.read_in_time import not_read, read_in_time
 from keyhole.audit.rules import every_rule, groups
 from keyhole.audit.rules.interval import SECONDS, interval
 from keyhole.audit.width import Within
-from keyhole.errors import ConfigError
+from keyhole.errors import ConfigError, NumberError, read_fraction
 from keyhole.evidence import OF_TABLE, Evidence, System, Unjudged
 from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
@@ -217,8 +216,10 @@ def _rounded(rounding: str | int | Decimal | None, *, answered: bool) -> Noise |
     if rounding is None:
         return None
     try:
-        step = Fraction(str(rounding))
-    except (ValueError, ZeroDivisionError):
+        step = read_fraction(str(rounding))
+    except NumberError as error:
+        raise ConfigError(f"rounding: {error}") from None
+    except ValueError:
         raise ConfigError(f"rounding {rounding!r} is not a number") from None
     if step <= 0:
         raise ConfigError(f"rounding {rounding} must be above 0")

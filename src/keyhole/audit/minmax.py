@@ -15,6 +15,7 @@ from keyhole.audit.admission import Permission
 from keyhole.audit.disclosed import People
 from keyhole.audit.extremes import Extremes
 from keyhole.basis.bits import Words, pack, unpack
+from keyhole.errors import read_fraction
 from keyhole.forms import private_leaves
 from keyhole.knowledge import Knowledge
 from keyhole.predicate import TRUE, IsNull, conjunction, negation
@@ -156,6 +157,6 @@ def number(answer: object) -> Fraction | None:
     if answer is None or isinstance(answer, bool) or not isinstance(answer, int | float | str | Decimal):
         return None
     try:
-        return Fraction(Decimal(str(answer)))
+        return read_fraction(answer)
     except (ValueError, ArithmeticError):
         return None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor
 
-from keyhole.errors import ConfigError
+from keyhole.errors import ConfigError, NumberError, read_decimal
 from keyhole.transcript import shifted
 
 DIGITS = 12  # of an end that is no decimal
@@ -29,8 +29,10 @@ class Within:
     def parse(cls, text: str) -> Within:
         """`0.5`, or `5%`."""
         try:
-            amount = Fraction(Decimal(text.strip().removesuffix("%")))
-        except (InvalidOperation, ValueError, OverflowError):
+            amount = Fraction(read_decimal(text.strip().removesuffix("%")))
+        except NumberError as error:
+            raise ConfigError(f"--within: {error}") from None
+        except (ValueError, OverflowError):
             raise ConfigError(
                 f"--within {text!r} is no width: write a number, such as 0.5, or a share, such as 5%"
             ) from None

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from .claims import Addend, Claimed, number
+from .claims import Addend, Claimed, fraction, number
 from .dealt import DealtTables
 from .engine import Cannot, Fails, quoted
 
@@ -48,7 +48,7 @@ class AloneSums:
         if not all(set(part["rows"]) <= own for part in told["parts"]):
             raise Fails("the certificate adds up records that the claim does not name")
         cited = [c for c in claim.proof if c.query]
-        constant, off = Fraction(str(told["constant"])), Fraction(str(told["off"]))
+        constant, off = fraction(told["constant"]), fraction(told["off"])
         self.dealt.open(told)
         self._holds_as_it_is(claim, cited, constant, off)
         words = self._words(claim, rows, cited)
@@ -119,7 +119,7 @@ class AloneSums:
             sql = f"SELECT {part['select']} FROM {his}"
             if len(self.dealt.con.extract_statements(sql)) != 1:
                 raise Cannot("a part of the certificate is not one expression")
-            total += Fraction(str(part["weight"])) * _amount(self.dealt.con.execute(sql).fetchall()[0][0])
+            total += fraction(part["weight"]) * _amount(self.dealt.con.execute(sql).fetchall()[0][0])
         return total
 
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+LARGEST_POWER, MOST_DIGITS = 400, 10_000  # numbers are read below 10^400, with so many digits
 UNSETTLED = ("open", "limit")  # statuses that say no more than a range, if that
 LISTS = ("excluded", "allowed")
 STATUSES = ("exposed", "inferred", *UNSETTLED)
@@ -132,6 +133,56 @@ class Claims:
     unknown: tuple[str, ...] = ()  # fields of the verdict that are not among those of docs/json.md
 
 
+class TooLong(ValueError):
+    """A number that would fill the memory: 1e999999999 is a short text."""
+
+    def __init__(self) -> None:
+        super().__init__(f"a number is too large or too long: below 10^{LARGEST_POWER}, at most {MOST_DIGITS:,} digits")
+
+
+def read_decimal(text: str) -> Decimal:
+    """A number of a verdict or log, with all its digits, if they are not too many.
+
+    >>> read_decimal("1e999999999")
+    Traceback (most recent call last):
+    keyhole.checker.claims.TooLong: a number is too large or too long: below 10^400, at most 10,000 digits
+    """
+    if len(text) > MOST_DIGITS + 20:
+        raise TooLong
+    found = Decimal(text)
+    _, digits, exponent = found.as_tuple()
+    if not isinstance(exponent, int):
+        raise ValueError(f"{text} is no number")
+    if not found:
+        return Decimal(0) if abs(exponent) > MOST_DIGITS else found
+    if found.adjusted() >= LARGEST_POWER or max(len(digits), -exponent) > MOST_DIGITS:
+        raise TooLong
+    return found
+
+
+def read_json(text: str) -> Any:
+    """JSON with numbers as they are written."""
+    try:
+        return json.loads(text, parse_float=read_decimal, parse_int=lambda digits: int(read_decimal(digits)))
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def fraction(given: Any) -> Fraction:
+    """A number of a proof: a JSON number, or a text such as 3/2.
+
+    >>> fraction("3/2"), fraction(Decimal("0.1"))
+    (Fraction(3, 2), Fraction(1, 10))
+    """
+    if isinstance(given, Fraction):
+        return given
+    above, _, below = str(given).partition("/")
+    value = Fraction(read_decimal(above)) / Fraction(read_decimal(below or "1"))
+    if abs(value) >= 10**LARGEST_POWER:
+        raise TooLong
+    return value
+
+
 def number(value: Any) -> Fraction | None:
     """A JSON number as it is written; None if it is none.
 
@@ -149,7 +200,9 @@ def number(value: Any) -> Fraction | None:
 def parse(text: str) -> Claims:
     """The text of a verdict.json."""
     try:
-        raw = json.loads(text, parse_float=Decimal)
+        raw = read_json(text)
+    except TooLong as error:
+        raise Unreadable(f"the verdict: {error}") from None
     except ValueError as error:
         raise Unreadable(f"the verdict is not JSON: {error}") from None
     return _read(raw)
@@ -217,6 +270,8 @@ def _people(exposed: Sequence[Mapping[str, Any]], intervals: Sequence[Mapping[st
 
 def _claim(entry: Mapping[str, Any], where: str, ends: Mapping[str, Any], value: Any) -> Claimed:
     """What an entry says of one value; `ends` is the entry that has its range."""
+    if not isinstance(entry["record"], Mapping):
+        raise TypeError("a record is not an object")
     prior = ends.get("prior")
     half = next((name for name in sorted(PERSONAL & set(entry))), "")  # of a person's records, without saying what
     return Claimed(
@@ -319,13 +374,15 @@ def _proof(
 
 def item(raw: Mapping[str, Any]) -> Addend:
     """One entry of a proof."""
-    weight, side = Fraction(str(raw["weight"])), str(raw.get("side", ""))
+    weight, side = fraction(raw["weight"]), str(raw.get("side", ""))
     given = raw.get("ends")
-    ends = None if given is None else (_fraction(given[0]), _fraction(given[1]))
+    ends = None if given is None else (_end(given[0]), _end(given[1]))
+    if (raw.get("squares") or {"power": 1})["power"] not in (1, 2):
+        raise ValueError("a variance, or its root, has power 1 or 2")
     if "bound" in raw:
         return Addend(weight, side=side, bound=raw)
     if "known" in raw:
-        return Addend(weight, known=Fraction(str(raw["known"])), side=side)
+        return Addend(weight, known=fraction(raw["known"]), side=side)
     if "fact" in raw:
         return Addend(weight, fact=raw, side=side, ends=ends)
     return Addend(
@@ -340,15 +397,15 @@ def item(raw: Mapping[str, Any]) -> Addend:
         raw.get("rule", ""),
         raw.get("squares"),
         raw.get("besides"),
-        exactly=Fraction(raw["exactly"]) if "exactly" in raw else None,
-        rounded=Fraction(raw["rounded"]) if "rounded" in raw else None,
-        noise=Fraction(str(raw.get("noise", "0"))),
+        exactly=fraction(raw["exactly"]) if "exactly" in raw else None,
+        rounded=fraction(raw["rounded"]) if "rounded" in raw else None,
+        noise=fraction(raw.get("noise", "0")),
         side=side,
         ends=ends,
-        offset=Fraction(str(raw.get("offset", "0"))),
+        offset=fraction(raw.get("offset", "0")),
         test=raw.get("test"),
     )
 
 
-def _fraction(text: Any) -> Fraction | None:
-    return None if text is None else Fraction(str(text))
+def _end(given: Any) -> Fraction | None:
+    return None if given is None else fraction(given)

@@ -17,7 +17,7 @@ from itertools import product
 from math import ceil, floor
 from typing import Any
 
-from .claims import Addend, Claimed, number
+from .claims import Addend, Claimed, fraction, number
 from .engine import INTEGER, NOBODY, Cannot, Engine, Fails, plain
 from .fillings import Maker, Span, constants, plainly
 from .rounding import middle
@@ -160,7 +160,7 @@ class Counts:
         for query, text in weights.items():
             if query not in cited:
                 raise Fails(f"the certificate uses Q{query}, which the proof does not name")
-            weight, one = Fraction(text), cited[query]
+            weight, one = fraction(text), cited[query]
             added, empty, said = self.one(one, names, choices)
             ends = [weight * (end - empty) for end in said]
             low, high = low + min(ends), high + max(ends)

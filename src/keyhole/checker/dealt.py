@@ -12,7 +12,7 @@ from typing import Any
 from .claims import Addend
 from .engine import READERS, Cannot, plain, quoted, text
 
-TRIALS = 6
+TRIALS = 10
 
 
 class DealtTables:

@@ -26,7 +26,7 @@ from itertools import pairwise
 from random import SystemRandom
 from typing import Any
 
-from .claims import Addend, number
+from .claims import Addend, fraction, number
 from .engine import INTEGER, Cannot, Engine, Fails
 
 SMALL = 1000
@@ -188,7 +188,7 @@ def constants(texts: Iterable[str], more: Iterable[Any] = ()) -> tuple[list[Frac
     for each in texts:
         for word, digits in LITERAL.findall(COMMENTS.sub(" ", each)):
             if digits:
-                numbers.add(Fraction(Decimal(digits)))
+                numbers.add(fraction(digits))
             else:
                 words.add(word.replace("''", "'"))
     for value in more:

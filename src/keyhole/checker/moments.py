@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from .claims import Addend, Claimed, number
+from .claims import Addend, Claimed, fraction, number
 from .engine import Cannot, Fails
 from .sums import Sums
 
@@ -32,14 +32,14 @@ class Moments:
         if row not in rows:
             raise Fails("the person is not among those whose squares are added up")
         one = replace(cited[how["squares"]], weight=Fraction(1), squares=None, form="")
-        squares = self.sums.printed([one], claim.column).value - Fraction(how.get("shift", "0"))
+        squares = self.sums.printed([one], claim.column).value - fraction(how.get("shift", "0"))
         if how["kind"] == "zero":
-            if squares != 0 or Fraction(how["plain"]):
+            if squares != 0 or fraction(how["plain"]):
                 raise Fails("the squares do not add up to zero")
             self._is(claim, [Fraction(0)])
             return
         said = self.sums.printed([replace(cited[how["sum"]], weight=Fraction(1))], claim.column)
-        total = Fraction(how["scale"]) * said.value - Fraction(how["offset"])
+        total = fraction(how["scale"]) * said.value - fraction(how["offset"])
         if how.get("variance"):
             if how["kind"] == "roots":
                 whole = self.sums.printed([replace(cited[how["squares"]], weight=Fraction(1))], claim.column).value
@@ -47,9 +47,9 @@ class Moments:
                 return
             if squares != 0 or how["kind"] != "equal":
                 raise Fails("the variance is not zero")
-            self._is(claim, [total / len(rows)], abs(Fraction(how["scale"])) * said.dust / len(rows))
+            self._is(claim, [total / len(rows)], abs(fraction(how["scale"])) * said.dust / len(rows))
             return
-        summed = (squares - Fraction(how["plain"]) * total) / Fraction(how["factor"])
+        summed = (squares - fraction(how["plain"]) * total) / fraction(how["factor"])
         left = len(rows) * summed - total * total
         if how["kind"] == "equal":
             if left != 0:
@@ -74,7 +74,7 @@ class Moments:
         used = [how["squares"], *([how["sum"]] if "sum" in how else [])]
         if not rows or any(q not in cited for q in used):
             raise Fails("the certificate names nobody, or a query that the proof does not name")
-        scale, offset = Fraction(how.get("scale", "1")), Fraction(how.get("offset", "0"))
+        scale, offset = fraction(how.get("scale", "1")), fraction(how.get("offset", "0"))
 
         def values(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
             return [Fraction(made[claim.column][r]) for r in rows]
@@ -84,7 +84,7 @@ class Moments:
             self.sums.holds(
                 (replace(cited[how["sum"]], weight=scale), known), lambda made: [sum(values(made), Fraction(0))]
             )
-        factor, plain, shift = (Fraction(how.get(name, "0")) for name in ("factor", "plain", "shift"))
+        factor, plain, shift = (fraction(how.get(name, "0")) for name in ("factor", "plain", "shift"))
         if factor == 0 and not how.get("variance"):
             raise Fails("no squares are added up")
 

@@ -17,7 +17,7 @@ from math import ceil, floor
 from typing import Any
 
 from .cases import EVERYTHING, NOTHING, Held, sole
-from .claims import Addend, Claimed, number
+from .claims import Addend, Claimed, fraction, number
 from .engine import INTEGERS, NOBODY, Cannot, Engine, Fails
 from .fillings import COMMENTS, WORDS, Maker
 from .rounding import middle, step_of
@@ -143,10 +143,10 @@ class Order:
         null = self.engine.null[claim.column]
         rows = tuple(r for r in self.engine.condition(how["where"]) if r not in null)
         j, k = (int(each) for each in how["ranks"])
-        share, factor = Fraction(str(how.get("share", "0"))), Fraction(str(how.get("factor", "1")))
+        share, factor = fraction(how.get("share", "0")), fraction(how.get("factor", "1"))
         if not (1 <= j <= k <= len(rows) and 0 <= share < 1 and factor and k - j == (1 if share else 0)):
             raise Fails("the ranks of an order statistic are not possible")
-        rounded = Fraction(str(how.get("rounded", "0")))
+        rounded = fraction(how.get("rounded", "0"))
         if not 0 <= rounded <= Fraction(1, 2):
             raise Cannot("an order statistic that is rounded to more than units")
         found = Statistic(rows, j, k, share, factor, rounded)

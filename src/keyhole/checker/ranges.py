@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
-from .claims import Addend, Claimed, number
+from .claims import Addend, Claimed, fraction, number
 from .engine import INTEGER, Cannot, Fails
 from .order import Ends
 from .rounding import radius
@@ -221,7 +221,7 @@ class RangeProofs:
             yield from ((str(cited.fact["column"]), r, Fraction(1)) for r in self._rows(str(cited.fact["where"])))
             return
         for part in claim.certificate["people"][cited.query]:
-            name, factor = str(part["column"]), Fraction(str(part["factor"]))
+            name, factor = str(part["column"]), fraction(part["factor"])
             if name not in self.engine.private or not self.engine.numeric(name):
                 raise Fails("a column that is not private, or no number, is added up")
             times = self._values(str(part["times"])) if "times" in part else None
@@ -271,7 +271,7 @@ class RangeProofs:
 
 
 def _offset(cited: Addend) -> Fraction:
-    return Fraction(str((cited.test or {}).get("offset", "0")))
+    return fraction((cited.test or {}).get("offset", "0"))
 
 
 def _as_said(cited: Addend, ends: Ends) -> bool:

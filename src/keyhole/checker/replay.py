@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from .alone import AloneSums
-from .claims import STATUSES, UNSETTLED, Addend, Claimed, Claims, Unreadable, item, known_before, number, parse
+from .claims import (
+    STATUSES,
+    UNSETTLED,
+    Addend,
+    Claimed,
+    Claims,
+    Unreadable,
+    fraction,
+    item,
+    known_before,
+    number,
+    parse,
+    read_json,
+)
 from .counts import Counts, allows
 from .dealt import DealtTables
 from .engine import Cannot, Engine, Fails, plain
@@ -164,7 +175,7 @@ class Checker:
                 yield Checked(claim, Outcome.FAILS, str(fails))
             except Cannot as cannot:
                 yield Checked(claim, Outcome.CANNOT, str(cannot))
-            except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+            except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
                 yield Checked(claim, Outcome.CANNOT, f"its certificate cannot be read ({type(error).__name__} {error})")
 
     def _with_text(self, cited: Addend) -> Addend:
@@ -484,7 +495,7 @@ def _same_answer(asked: Asked, cited: Addend, engine: Engine) -> bool:
             raise Fails("an answer with noise that has no bound is used in a proof")
         if cited.test is not None:
             raise Cannot("a comparison with noise is not compared with the log")
-        off = Fraction(str(asked.noise["scale"]))
+        off = fraction(asked.noise["scale"])
     cell = _logged_cell(asked.answer, cited, engine)
     if isinstance(cell, Mapping):
         ends = cell["suppressed"] if "suppressed" in cell else [cell["lo"], cell["hi"]]
@@ -538,7 +549,7 @@ def read_log(log: Path) -> Log:
         raise Unreadable(f"cannot read the log: {error}") from None
     if log.suffix.lower() == ".jsonl":
         try:
-            lines = [json.loads(line, parse_float=Decimal) for line in text.splitlines() if line.strip()]
+            lines = [read_json(line) for line in text.splitlines() if line.strip()]
             return Log(tuple(Asked(str(r["sql"]), "answer" in r, r.get("answer"), r.get("noise")) for r in lines))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise Unreadable(f"the log is no transcript: {error}") from None

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
-from .claims import Addend, Claimed, number
+from .claims import Addend, Claimed, fraction, number
 from .engine import Cannot, Fails
 from .order import Ends
 from .rounding import ROOM, step_of
@@ -32,7 +32,7 @@ class Rest:
         how, engine = claim.certificate, self.sums.engine
         if row in engine.null[claim.column] or not engine.numeric(claim.column):
             raise Fails("somebody who has no value is said to have one")
-        times = {int(o["row"]) - 1: Fraction(str(o["times"])) for o in how["others"]}
+        times = {int(o["row"]) - 1: fraction(o["times"]) for o in how["others"]}
         if row in times or any(r not in known for r in times):
             raise Fails("somebody is taken off the sum of whom nothing is known")
         if "stated" in how:
@@ -59,7 +59,7 @@ class Rest:
         cited = next((c for c in claim.proof if c.query == str(how["query"])), None)
         if cited is None:
             raise Fails("the certificate names a query that the proof does not name")
-        scale, offset = Fraction(str(how["scale"])), Fraction(str(how["offset"]))
+        scale, offset = fraction(how["scale"]), fraction(how["offset"])
 
         def want(made: Mapping[str, Sequence[Any]]) -> list[Fraction]:
             values = made[claim.column]

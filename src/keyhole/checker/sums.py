@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from .claims import Addend, Claimed, item, number
+from .claims import Addend, Claimed, fraction, item, number
 from .engine import NOBODY, Cannot, CastOverflow, Engine, Fails
 from .fillings import Maker, Span, constants, never, plainly, public_only, strange, trials
 from .printed_ends import PrintedEnds
@@ -112,9 +112,9 @@ class Sums:
         how = cited.squares or {}
         spread = self.read(cited)
         partner = item({**how["sum"], "weight": "1"})
-        summed = Fraction(str(how["scale"])) * self.read(partner).value - Fraction(str(how["offset"]))
-        around = Fraction(str(how["times"])) * spread.value ** int(how["power"])
-        value = around + summed**2 / Fraction(str(how["people"]))
+        summed = fraction(how["scale"]) * self.read(partner).value - fraction(how["offset"])
+        around = fraction(how["times"]) * spread.value ** int(how["power"])
+        value = around + summed**2 / fraction(how["people"])
         return Blurred(value, (self.engine.n + 2) * 8 * ULP * (abs(value) + summed**2))
 
     # --- the made-up check -------------------------------------------------------------------------------------------
@@ -246,8 +246,8 @@ class Sums:
             return Blurred(value, self._blur(column, value) + apart + cited.noise + (cited.rounded or 0))
         how = cited.squares
         partner = self._answered(item({**how["sum"], "weight": "1"}), column)
-        summed = Fraction(str(how["scale"])) * partner.value - Fraction(str(how["offset"]))
-        whole = Fraction(str(how["times"])) * value ** int(how["power"]) + summed**2 / Fraction(str(how["people"]))
+        summed = fraction(how["scale"]) * partner.value - fraction(how["offset"])
+        whole = fraction(how["times"]) * value ** int(how["power"]) + summed**2 / fraction(how["people"])
         return Blurred(whole, (self.engine.n + 2) * 8 * ULP * (abs(whole) + summed**2))
 
     def _blur(self, column: str, value: Fraction) -> Fraction:

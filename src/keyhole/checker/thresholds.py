@@ -15,7 +15,7 @@ from fractions import Fraction
 from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
-from .claims import Addend, number
+from .claims import Addend, fraction, number
 from .compared import ColumnValues, ComparedSum
 from .engine import INTEGER, NOBODY, Cannot, Fails
 from .fillings import COMMENTS, WORDS
@@ -141,5 +141,5 @@ def _test(cited: Addend) -> tuple[str, Fraction, Fraction, Fraction]:
     said: Mapping[str, Any] = cited.test or {}
     if said.get("op") not in OPERATIONS:
         raise Cannot("a comparison without its constant")
-    at, offset, noise = (Fraction(str(said.get(name, "0"))) for name in ("value", "offset", "noise"))
+    at, offset, noise = (fraction(said.get(name, "0")) for name in ("value", "offset", "noise"))
     return str(said["op"]), at, offset, noise

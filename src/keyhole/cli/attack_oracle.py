@@ -248,7 +248,7 @@ def _numbers(row: list[Any], path: Path, number: int, width: int) -> list[float]
         raise ConfigError(f"{path}, line {number} has {len(row)} entries, the first query {width}")
     try:
         found = [float(v) for v in row]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"{path}, line {number}: an entry is not a number") from None
     if not all(math.isfinite(v) and abs(v) <= 1e100 for v in found):
         raise ConfigError(f"{path}, line {number}: entries are numbers from -1e100 to 1e100")

@@ -10,7 +10,7 @@ import click
 
 from keyhole.cli import options
 from keyhole.cli.terminal import write_whole
-from keyhole.errors import ConfigError
+from keyhole.errors import ConfigError, NumberError, read_decimal, read_int
 
 if TYPE_CHECKING:
     from keyhole.report.waivers import Matter
@@ -121,12 +121,13 @@ def _texts(sql: str | list[str] | None) -> list[str]:
 def read_verdict(path: Path) -> dict[str, Any]:
     """The JSON of a verdict."""
     import json
-    from decimal import Decimal
 
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_float=Decimal)
+        data = json.loads(path.read_text(encoding="utf-8"), parse_float=read_decimal, parse_int=read_int)
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except NumberError as error:
+        raise ConfigError(f"{path}: {error}") from None
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON: {error}") from None
     needed = ("sentence", "exposed", "intervals", "groups", "unjudged", "refused", "contradictions", "source")

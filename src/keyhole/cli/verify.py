@@ -78,7 +78,7 @@ def _texts(verdict: Path) -> set[str]:
     try:
         kinds = json.loads(verdict.read_bytes())["source"]["kinds"]
         return {name for name, kind in kinds.items() if kind == "text"}
-    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return set()  # the checker says what is wrong with it
 
 

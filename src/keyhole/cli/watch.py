@@ -20,7 +20,7 @@ from keyhole.cli import options
 from keyhole.cli.options import Format
 from keyhole.cli.telling import Telling
 from keyhole.cli.terminal import INTERRUPTED, SOME_REFUSED, end, growing, warn
-from keyhole.errors import LogError
+from keyhole.errors import LogError, read_decimal
 
 if TYPE_CHECKING:
     from keyhole.audit.online import Admission
@@ -220,7 +220,7 @@ def _from_json(line: str) -> tuple[str, Decimal | None]:
     from keyhole.transcript import ABSENT, Line
 
     try:
-        raw = json.loads(line, parse_float=Decimal)
+        raw = json.loads(line, parse_float=read_decimal, parse_int=read_decimal)
     except (ValueError, ArithmeticError):
         return line.strip(), None  # refused, with what is wrong
     sql = raw.get("sql") if isinstance(raw, dict) else None

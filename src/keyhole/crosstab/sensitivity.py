@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from keyhole.errors import ConfigError
+from keyhole.errors import ConfigError, read_fraction
 
 GRAMMAR = "write N<3, dominance 85% (or dominance 2,85%), or p 15%"
 
@@ -91,7 +91,7 @@ class SensitivityRule:
 
 
 def _share(text: str, rule: str) -> Fraction:
-    share = Fraction(text) / 100
+    share = read_fraction(text) / 100
     if not 0 < share <= 1:
         raise ConfigError(f"--rule {rule!r}: a share is above 0% and at most 100%")
     return share

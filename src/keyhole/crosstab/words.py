@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from keyhole.crosstab.cells import Ends, TableLayout
-from keyhole.errors import ConfigError
+from keyhole.errors import ConfigError, NumberError, read_decimal
 
 RANGE = re.compile(r"(?P<marker>.*)=(?P<lo>-?[\d.]*?)\.\.(?P<hi>-?[\d.]*)", re.DOTALL)
 
@@ -73,8 +73,10 @@ def marked(text: str) -> tuple[str, Ends]:
 def number_of(text: str, option: str) -> Decimal:
     """The number that an option gives."""
     try:
-        found = Decimal(text)
-    except ArithmeticError:
+        found = read_decimal(text)
+    except NumberError as error:
+        raise ConfigError(f"{option}: {error}") from None
+    except ValueError:
         raise ConfigError(f"{option}: {text!r} is not a number") from None
     if not found.is_finite():
         raise ConfigError(f"{option}: {text!r} is not a number")

@@ -19,7 +19,7 @@ from keyhole.defend.histogram import Histogram
 from keyhole.defend.kernels import dot_counts
 from keyhole.defend.linear import LinearQuery
 from keyhole.defend.loss import Neighbours
-from keyhole.errors import ConfigError, PrivacyParameterError
+from keyhole.errors import ConfigError, PrivacyParameterError, read_decimal
 from keyhole.knowledge import Columns, PrivateColumn, PublicColumn
 from keyhole.predicate import Scalar
 from keyhole.schema import Column, Kind, Role, Schema
@@ -91,7 +91,7 @@ def typed(value: str | int | bool, column: Column) -> Scalar:
         if column.kind is Kind.DATE:
             return dt.date.fromisoformat(str(value))
         if column.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE) and not isinstance(value, bool):
-            number = Decimal(str(value))
+            number = read_decimal(str(value))
             return int(number) if number == int(number) else number
     except (ValueError, ArithmeticError):
         raise ConfigError(f"column {column.name!r} holds {column.kind}, and {value!r} is none") from None

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
 
-from keyhole.errors import PrivacyParameterError
+from keyhole.errors import NumberError, PrivacyParameterError, read_fraction
 
 Unit = Literal["epsilon", "rho"]
 Neighbours = Literal["replace-one", "add-remove"]
@@ -26,15 +26,11 @@ def exact(number: Number, name: str = "the number") -> Fraction:
     if isinstance(number, Fraction):
         return number
     try:
-        written = Decimal(str(number))
-    except InvalidOperation:
-        try:
-            return Fraction(str(number))
-        except (ValueError, ZeroDivisionError):
-            raise PrivacyParameterError(f"{name} must be a finite number, not {number!r}") from None
-    if not written.is_finite() or abs(written.adjusted()) > 400:  # 1e999999999 is a short text and a long number
-        raise PrivacyParameterError(f"{name} must be a finite number from 1e-400 to 1e400, not {number!r}")
-    return Fraction(written)
+        return read_fraction(str(number))
+    except NumberError as error:
+        raise PrivacyParameterError(f"{name}: {error}") from None
+    except ValueError:
+        raise PrivacyParameterError(f"{name} must be a finite number, not {number!r}") from None
 
 
 def positive(number: Number, name: str) -> Fraction:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Literal
 
+from keyhole.errors import read_decimal
 from keyhole.knowledge.prior import DomainState, Prior
 from keyhole.knowledge.toml_table import Number, TomlTable, as_number
 
@@ -149,8 +150,8 @@ def _exact(table: TomlTable, *names: str) -> None:
     """In Python a number may be given as int or text too: 0 or "0.1"."""
     for name in names:
         given = getattr(table, name)
-        if isinstance(given, int | str):
-            object.__setattr__(table, name, Decimal(given))
+        if isinstance(given, int | str | Decimal):
+            object.__setattr__(table, name, read_decimal(given))
 
 
 def _missing(values: tuple[str | int | bool, ...] | None, missing: Missing) -> None:

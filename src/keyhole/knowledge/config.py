@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +11,7 @@ from keyhole.errors import ConfigError
 from keyhole.knowledge.columns import Columns, TableRoles
 from keyhole.knowledge.file_layout import SourceTable
 from keyhole.knowledge.prior import Fact, Knowledge
-from keyhole.knowledge.toml_table import Number, TomlTable
+from keyhole.knowledge.toml_table import Number, TomlTable, read_toml
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +110,7 @@ class Config(TomlTable):
     @classmethod
     def parse(cls, text: str, name: str = "keyhole.toml") -> Config:
         """Read TOML text; every fault is said with the key to mend."""
-        try:
-            raw = tomllib.loads(text, parse_float=Decimal)
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{name} is not valid TOML: {error}") from None
-        return cls.checked(raw, name)
+        return cls.checked(read_toml(text, name), name)
 
     @classmethod
     def load(cls, path: str | Path) -> Config:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from keyhole.errors import ConfigError
+from keyhole.errors import ConfigError, NumberError
 from keyhole.knowledge.columns import PrivateColumn
 from keyhole.knowledge.toml_table import as_number
 
@@ -58,7 +58,10 @@ def parse_private(text: str) -> tuple[str, PrivateColumn]:
     for key, part in (("min", found["lo"]), ("max", found["hi"]), ("step", found["step"])):
         if part is None or not part.strip():
             continue
-        numbers[key] = as_number(part.strip())
+        try:
+            numbers[key] = as_number(part.strip())
+        except NumberError as error:
+            raise ConfigError(f"--private {text[:60]!r}: {error}") from None
         if numbers[key] is None:
             raise ConfigError(f"--private {text!r}: {part!r} is not a number; write COL:min..max:step")
     try:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from types import NoneType
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from keyhole.errors import ConfigError
+from keyhole.errors import ConfigError, NumberError, read_decimal
 
 Number = Decimal
 _WORDS = {Decimal: "a number", str: "text", int: "a whole number", bool: "true or false"}
@@ -93,11 +94,21 @@ def _value(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> 
             return value
         faults.append(f"{_at(place)}: write {' or '.join(repr(part) for part in parts)}, not {value!r}")
     else:
-        choices = [part for part in parts or (hint,) if part is not NoneType]
-        if value is None and NoneType in parts:
-            return None
-        if len(choices) == 1 and (get_origin(choices[0]) or is_dataclass(choices[0])):
-            return _value(choices[0], value, place, faults)
+        return _read_choice(hint, value, place, faults)
+    return None
+
+
+def _read_choice(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> Any:
+    """A setting that may be of several types, or absent."""
+    parts = get_args(hint)
+    choices = [part for part in parts or (hint,) if part is not NoneType]
+    if value is None and NoneType in parts:
+        return None
+    if len(choices) == 1 and (get_origin(choices[0]) or is_dataclass(choices[0])):
+        return _value(choices[0], value, place, faults)
+    try:
+        if isinstance(value, int | float | Decimal):
+            read_decimal(value)
         for choice in choices:
             if get_origin(choice) is tuple and isinstance(value, list | tuple):
                 return _value(choice, value, place, faults)
@@ -105,8 +116,11 @@ def _value(hint: Any, value: Any, place: tuple[str, ...], faults: list[str]) -> 
                 return number
             if type(value) is choice:
                 return value
-        words = " or ".join(_WORDS.get(choice, "a list") for choice in choices)
-        faults.append(f"{_at(place)}: write {words}, not {value!r}")
+    except NumberError as error:
+        faults.append(f"{_at(place)}: {error}")
+        return None
+    words = " or ".join(_WORDS.get(choice, "a list") for choice in choices)
+    faults.append(f"{_at(place)}: write {words}, not {value!r}")
     return None
 
 
@@ -115,13 +129,27 @@ def _numbers(values: list[Any]) -> bool:
     return bool(values) and all(isinstance(v, int | float | Decimal) and not isinstance(v, bool) for v in values)
 
 
+def read_toml(text: str, name: str) -> dict[str, Any]:
+    """TOML text with its numbers as decimals; a fault is said with the name of the file."""
+    try:
+        return tomllib.loads(text, parse_float=read_decimal)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name} is not valid TOML: {error}") from None
+    except NumberError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    except ValueError:  # the interpreter reads whole numbers of 4,300 digits at most
+        raise ConfigError(f"{name}: {NumberError('of more than 4,300 digits')}") from None
+
+
 def as_number(value: Any) -> Decimal | None:
     """A finite number, as it was written."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return None
     try:
-        number = Decimal(repr(value) if isinstance(value, float) else value)
-    except InvalidOperation:
+        number = read_decimal(value)
+    except NumberError:
+        raise
+    except ValueError:
         return None
     return number if number.is_finite() else None
 

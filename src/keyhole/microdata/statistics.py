@@ -22,7 +22,6 @@ A suppressed count is a range: `count = [0, 2]`.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,7 +30,8 @@ from pathlib import Path
 from typing import Any
 
 from keyhole.crosstab.numbers import digits_of
-from keyhole.errors import ConfigError, DataError
+from keyhole.errors import ConfigError, DataError, NumberError, read_decimal
+from keyhole.knowledge.toml_table import read_toml
 from keyhole.predicate import Scalar
 
 FIGURES = ("sum", "mean", "median", "min", "max")
@@ -104,10 +104,7 @@ def parse(text: str, name: str = "the statistics") -> Statistics:
     >>> str(found.statistics[0])
     'all rows: count = 3, mean(age) = [4.45, 4.55]'
     """
-    try:
-        raw = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name} is not valid TOML: {error}") from None
+    raw = read_toml(text, name)
     known = {"columns", "statistics", "impossible"}
     if set(raw) - known:
         odd = sorted(set(raw) - known)[0]
@@ -198,9 +195,15 @@ def _ends(given: Any, place: str, *, exact: bool) -> Ends:
 
 
 def _number(given: Any, place: str) -> Decimal:
-    if isinstance(given, bool) or not isinstance(given, int | Decimal) or not Decimal(given).is_finite():
+    if isinstance(given, bool) or not isinstance(given, int | Decimal):
         raise DataError(f"{place}: {given!r} is no number")
-    return Decimal(given)
+    try:
+        number = read_decimal(given)
+    except NumberError as error:
+        raise DataError(f"{place}: {error}") from None
+    if not number.is_finite():
+        raise DataError(f"{place}: {given!r} is no number")
+    return number
 
 
 def _shown(end: float | None) -> str:

@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from keyhole.errors import ConfigError
+from keyhole.errors import ConfigError, NumberError, read_decimal, read_int
 from keyhole.report.fingerprint import flat
 from keyhole.report.plain import EXPOSED, GROUP, INFERRED, Case, Plain
 
@@ -76,9 +76,11 @@ class Baseline:
     def load(cls, path: str | Path, key: bytes | None = None) -> Baseline:
         """Read the output of `keyhole audit --format json`, or of `--format baseline`."""
         try:
-            raw = json.loads(Path(path).read_text(encoding="utf-8"), parse_float=Decimal)
+            raw = json.loads(Path(path).read_text(encoding="utf-8"), parse_float=read_decimal, parse_int=read_int)
         except OSError as error:
             raise ConfigError(f"cannot read the baseline {path}: {error.strerror}") from None
+        except NumberError as error:
+            raise ConfigError(f"the baseline {path}: {error}") from None
         except ValueError as error:
             raise ConfigError(f"the baseline {path} is not JSON: {error}") from None
         try:

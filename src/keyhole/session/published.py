@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from keyhole.audit.minmax import ANSWERED
 from keyhole.book import Mark
-from keyhole.errors import QueryError
+from keyhole.errors import QueryError, read_decimal
 from keyhole.session.audited import Audited, past
 from keyhole.sql import carried
 from keyhole.sql.clock import as_it_ran
@@ -80,7 +80,7 @@ def stated(line: Line) -> Decimal | None:
     """
     if line.noise is not None or isinstance(line.answer, bool) or not isinstance(line.answer, int | float | Decimal):
         return None
-    found = Decimal(str(line.answer))
+    found = read_decimal(line.answer)
     return found if found.is_finite() else None
 
 

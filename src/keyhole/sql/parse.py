@@ -11,7 +11,7 @@ from sqlglot.errors import ParseError as SqlglotParseError
 from sqlglot.errors import SqlglotError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from keyhole.errors import ParseError, QueryError, UnsupportedQuery
+from keyhole.errors import NumberError, ParseError, QueryError, UnsupportedQuery, read_decimal
 
 MAX_LENGTH = 500_000  # characters: a longer statement is a table in disguise
 MAX_DEPTH = 60  # nested parentheses: far below the interpreter's recursion limit
@@ -21,6 +21,7 @@ _STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.FROM, TokenType.L_PAREN)
 _OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE)
 _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END)
 _WORDS = (TokenType.VAR, TokenType.IDENTIFIER)
+_LONG_NUMBER = re.compile(r"[eE][-+]?\d{3}|\d{100}")
 _ONLY_SELECT = "only a SELECT with aggregates over the one table is judged"
 
 
@@ -154,6 +155,13 @@ def _check_tokens(text: str, tokens: Sequence[Token]) -> None:
         elif kind in _WORDS and previous.token_type is TokenType.NUMBER and token.start == previous.end + 1:
             # 0x1F and 5x would read as a number with an alias
             raise ParseError(f"{previous.text}{token.text} is no number: write it in decimal", text, previous.start)
+        elif kind is TokenType.NUMBER and _LONG_NUMBER.search(token.text):
+            try:
+                read_decimal(token.text)
+            except NumberError as error:
+                raise UnsupportedQuery(str(error), text, token.start) from None
+            except ValueError:
+                raise ParseError(f"{token.text} is no number: write it in decimal", text, token.start) from None
         previous = token
 
 

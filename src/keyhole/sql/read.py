@@ -9,13 +9,12 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import replace
-from fractions import Fraction
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from keyhole.errors import ParseError, QueryError, UnsupportedQuery
+from keyhole.errors import ParseError, QueryError, UnsupportedQuery, read_fraction
 from keyhole.predicate import columns
 from keyhole.query import COVERED, FINER, IF_SHOWN, Aggregate, Cut, Query, Statement, Term
 from keyhole.schema import Schema, folded
@@ -268,7 +267,7 @@ def _differ(a: exp.Expr, b: exp.Expr) -> bool:
     if a.is_string:
         return a.name.strip().casefold() != b.name.strip().casefold()
     try:
-        return Fraction(a.name) != Fraction(b.name)
+        return read_fraction(a.name) != read_fraction(b.name)
     except ValueError:
         return False
 
