@@ -20,6 +20,7 @@ import pytest
 
 import keyhole
 from effort import effort
+from keyhole.crosstab.excel import read_workbook
 from keyhole.errors import ConfigError, DataError
 from keyhole.knowledge import Config
 from keyhole.settings import File, settings
@@ -300,6 +301,52 @@ def test_excel_is_read(tmp_path: Path) -> None:
     (tmp_path / "cut.xlsx").write_bytes(path.read_bytes()[:200])
     with pytest.raises(DataError, match="zip archive"):
         rows(tmp_path / "cut.xlsx")
+
+
+ENTITIES = '<!DOCTYPE x [<!ENTITY a "many "><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+
+
+def with_part(path: Path, name: str, text: bytes) -> Path:
+    with zipfile.ZipFile(workbook(path.with_name("plain.xlsx"))) as book, zipfile.ZipFile(path, "w") as out:
+        for part in book.namelist():
+            out.writestr(part, text if part == name else book.read(part))
+    return path
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ("xl/workbook.xml", BOOK),
+        ("xl/_rels/workbook.xml.rels", RELS),
+        ("xl/sharedStrings.xml", WORDS.replace("Ann Ö", "&b;")),
+        ("xl/styles.xml", STYLES),
+        ("xl/worksheets/sheet1.xml", SHEET.replace("Bob", "&b;")),
+    ],
+)
+def test_a_workbook_that_declares_entities_is_refused(part: str, text: str, encoding: str, tmp_path: Path) -> None:
+    head, _, rest = text.partition("?>")
+    forged = f'{head} encoding="{encoding}"?><!-- {"x" * 70_000} -->{ENTITIES}{rest}'.encode(encoding)
+    path = with_part(tmp_path / "staff.xlsx", part, forged)
+    with pytest.raises(DataError, match=rf"staff.xlsx: {part} declares entities"):
+        rows(path)
+    if part != "xl/styles.xml":  # published tables are read without formats
+        with pytest.raises(DataError, match=rf"staff.xlsx: {part} declares entities"):
+            read_workbook(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('r="C3"', 'r="ZZZZZZZZ3"', "more than 16,384 columns"),
+        ("<v>3</v>", "<v>99</v>", "the sheet cannot be read"),
+        ("<v>3</v>", "<v>x</v>", "the sheet cannot be read"),
+    ],
+)
+def test_a_sheet_that_cannot_be_is_refused(old: str, new: str, says: str, tmp_path: Path) -> None:
+    path = with_part(tmp_path / "staff.xlsx", "xl/worksheets/sheet1.xml", SHEET.replace(old, new).encode())
+    with pytest.raises(DataError, match=says):
+        rows(path)
 
 
 # --- dates ------------------------------------------------------------------------------------------------------------

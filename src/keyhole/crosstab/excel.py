@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from keyhole.errors import DataError
+from keyhole.tables.workbook import refuse_entities
 
 MAIN = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 LINKS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
@@ -33,10 +34,8 @@ def read_workbook(path: Path) -> list[list[str]]:
 def _xml(book: zipfile.ZipFile, name: str) -> ElementTree.Element:
     if book.getinfo(name).file_size > LARGEST:
         raise DataError.of_file(f"{book.filename}: {name} is larger than {LARGEST} bytes")
-    text = book.read(name)
-    if b"<!DOCTYPE" in text or b"<!ENTITY" in text:
-        raise DataError.of_file(f"{book.filename}: {name} declares entities, which no workbook needs")
-    return ElementTree.fromstring(text)
+    refuse_entities(book, name)
+    return ElementTree.fromstring(book.read(name))
 
 
 def _first(book: zipfile.ZipFile) -> str:

@@ -1,4 +1,7 @@
-"""Excel workbooks (.xlsx): a sheet as rows of text. The format is a zip of XML (ECMA-376); nothing else is needed."""
+"""Excel workbooks (.xlsx): a sheet as rows of text. The format is a zip of XML (ECMA-376); nothing else is needed.
+
+XML that declares entities is refused: a short file could unfold into one that fills the memory.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,18 @@ import datetime as dt
 import re
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
+from xml.parsers import expat
 
 from keyhole.errors import ConfigError, DataError
 
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _DATES = frozenset({*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)})  # built-in formats of dates
 LARGEST = 1 << 32  # bytes of a part when unpacked
+WIDEST = 1 << 14  # columns of a sheet
+PIECE = 1 << 16  # bytes of a part that are read at once
 
 
 class Workbook:
@@ -47,6 +54,7 @@ class Workbook:
             raise ConfigError(f"{self._name} has no sheet {sheet!r}; it has {', '.join(self.sheets)}")
         inside = self.sheets[sheet] if sheet is not None else next(iter(self.sheets.values()))
         try:
+            self._check_part(inside)
             with self._zip.open(inside) as file:
                 for _, element in ElementTree.iterparse(file):
                     if element.tag.endswith("}row"):
@@ -54,13 +62,15 @@ class Workbook:
                         if any(value is not None for value in row):
                             yield row
                         element.clear()
-        except (KeyError, ElementTree.ParseError, zipfile.BadZipFile):
+        except (LookupError, ValueError, SyntaxError, zipfile.BadZipFile):
             raise DataError.of_file(f"{self._name}: the sheet cannot be read; save it as CSV") from None
 
     def _row(self, element: ElementTree.Element) -> list[str | None]:
         found: list[str | None] = []
         for cell in element.iterfind("{*}c"):
             at = _column(cell.get("r")) if cell.get("r") else len(found)
+            if at >= WIDEST:
+                raise DataError.of_file(f"{self._name}: a sheet has more than {WIDEST:,} columns; save it as CSV")
             found += [None] * (at - len(found))
             found.append(self._value(cell))
         return found
@@ -126,9 +136,31 @@ class Workbook:
         return frozenset(str(at) for at, xf in enumerate(cells) if int(xf.get("numFmtId", "0")) in dates)
 
     def _part(self, name: str) -> ElementTree.Element:
+        self._check_part(name)
+        return ElementTree.fromstring(self._zip.read(name))
+
+    def _check_part(self, name: str) -> None:
         if self._zip.getinfo(name).file_size > LARGEST:
             raise DataError.of_file(f"{self._name} unpacks to more than {LARGEST >> 30} GB: save it as CSV")
-        return ElementTree.fromstring(self._zip.read(name))
+        refuse_entities(self._zip, name)
+
+
+def refuse_entities(book: zipfile.ZipFile, name: str) -> None:
+    """Raise DataError if a part of a workbook has a document type, where entities are declared, in any encoding."""
+    in_prolog = True
+
+    def refuse(*_: object) -> None:
+        raise DataError.of_file(f"{Path(book.filename or '').name}: {name} declares entities, which no workbook needs")
+
+    def leave_prolog(*_: object) -> None:
+        nonlocal in_prolog
+        in_prolog = False
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler, parser.StartElementHandler = refuse, leave_prolog
+    with book.open(name) as file, suppress(expat.ExpatError):  # who reads the part says that it is no XML
+        while in_prolog and (piece := file.read(PIECE)):
+            parser.Parse(piece)
 
 
 def _inside(target: str) -> str:
