@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -129,7 +129,9 @@ class Schema:
 
     table: str
     columns: tuple[Column, ...]
-    strict_table: bool = False  # True: FROM must name `table`; False: any name means the one table
+    strict_table: bool = False  # True: FROM must name the table; False: whoever reads a log has seen to that
+    names: tuple[str, ...] = ()  # other names of the table in FROM: `employees`, or `hr.employees`
+    unnamed: bool = False  # a frame: whatever name a log uses is its name
     related: tuple[Related, ...] = ()  # other tables, by their keys
     unread: tuple[str, ...] = ()  # declared tables with rows of people that this use does not look at
     repeated: bool = False  # True: several rows have one id, and are records of one person
@@ -158,6 +160,17 @@ class Schema:
     def several(self) -> bool:
         """Were other tables declared?"""
         return bool(self.related or self.unread)
+
+    def is_people(self, name: Sequence[str]) -> bool:
+        """Does a name in FROM, given by its parts, mean the table? Its schema does not count, but in `names`.
+
+        >>> staff = Schema("staff", (), names=("hr.employees",))
+        >>> staff.is_people(("hr", "STAFF")), staff.is_people(("hr", "Employees")), staff.is_people(("employees",))
+        (True, True, False)
+        """
+        parts = [folded(part) for part in name]
+        known = ([folded(part) for part in each.split(".")] for each in self.names)
+        return parts[-1] == folded(self.table) or any(parts[-len(each) :] == each for each in known)
 
     def table_named(self, name: str) -> Related | None:
         """The other table of that name, by the engine's rule."""

@@ -138,7 +138,8 @@ def test_the_checker_reads_a_folder_of_tables(folder: Path) -> None:
 
 def clinic(folder: Path, *, alike: bool) -> Path:
     """Sixteen people with two visits each, of two sexes; `alike`: every woman has the flu in some visit."""
-    path = folder / f"clinic{int(alike)}.csv"
+    path = folder / str(alike) / "clinic.csv"
+    path.parent.mkdir(exist_ok=True)
     rows = ["p,sex,ill,cost"]
     for p in range(16):
         sex = "fm"[p % 2]

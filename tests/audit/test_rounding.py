@@ -27,7 +27,7 @@ STAFF = "name,dept,pay\nAnn,x,10\nBob,y,21\nCyd,y,30\nDan,z,41\nEve,z,57\nFay,z,
 
 @pytest.fixture
 def staff(tmp_path: Path) -> Path:
-    path = tmp_path / "staff.csv"
+    path = tmp_path / "t.csv"
     path.write_text(STAFF, encoding="utf-8")
     return path
 
@@ -71,7 +71,8 @@ def test_a_group_of_one_is_settled(staff: Path, item: str) -> None:
 
 
 def test_without_a_step_a_rounded_value_is_a_range(staff: Path) -> None:
-    halves = staff.with_name("halves.csv")
+    halves = staff.with_name("halves") / "t.csv"
+    halves.parent.mkdir()
     halves.write_text(STAFF.replace("10\n", "10.25\n"), encoding="utf-8")
     log = "SELECT dept, ROUND(AVG(pay), 1) FROM t GROUP BY dept"
     (ann,) = told(log, halves)
@@ -175,7 +176,7 @@ def test_rounded_claims_hold_in_every_table(tmp_path: Path) -> None:
             said = dict(con.execute(f"SELECT k, {item} FROM every WHERE {where} GROUP BY k").fetchall())
             log.append((f"SELECT {item} FROM t WHERE {where}", Decimal(str(said[truth]))))
             same &= {k for k in same if said[k] == said[truth]}
-        path = tmp_path / f"t{seed}.csv"
+        path = tmp_path / "t.csv"
         path.write_text(
             "name,pay\n" + "".join(f"{n},{v}\n" for n, v in zip(people, tables[truth], strict=True)), encoding="utf-8"
         )

@@ -115,7 +115,7 @@ ASKED = (
 def audited(folder: Path, *arguments: str) -> Result:
     (folder / "people.csv").write_text(PEOPLE)
     (folder / "log.sql").write_text(ASKED)
-    data = ["--data", str(folder / "people.csv"), "--id", "name", "--private", "pay"]
+    data = ["--data", str(folder / "people.csv"), "--table", "t", "--id", "name", "--private", "pay"]
     return run("audit", str(folder / "log.sql"), *data, *arguments)
 
 

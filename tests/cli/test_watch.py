@@ -77,7 +77,7 @@ def test_insiders(folder: Path) -> None:
 
 
 def test_the_private_column_is_not_needed(folder: Path) -> None:
-    code, out, _ = watch("--data", "roster.csv", "--id", "Name", "--private", "Blood sugar")
+    code, out, _ = watch("--data", "roster.csv", "--table", "people", "--id", "Name", "--private", "Blood sugar")
     assert (code, "Q3 deny" in out) == (3, True)
     code, _, err = watch("--data", "people.csv", "--id", "Name", "--private", "Blod sugar")
     assert code == 2
@@ -95,9 +95,8 @@ def test_a_history_is_kept_from_run_to_run(folder: Path) -> None:
     code, out, err = watch("-c", "keyhole.toml", "--history", "other.keyhole", stdin=third)
     assert (code, out, "one population has one book" in err) == (2, "", True)  # it would be asked anew there
     # the same history decides over the roster file, which has no private column
-    code, out, _ = watch(
-        "--data", "roster.csv", "--id", "Name", "--private", "Blood sugar", "--history", "h.keyhole", stdin=third
-    )
+    roster = ("--data", "roster.csv", "--table", "people", "--id", "Name", "--private", "Blood sugar")
+    code, out, _ = watch(*roster, "--history", "h.keyhole", stdin=third)
     assert (code, out[:7]) == (3, "Q3 deny")
 
 
@@ -138,7 +137,7 @@ def test_earlier_publications(folder: Path) -> None:
 
 def test_refusals_go_on(folder: Path) -> None:
     code, out, _ = watch(
-        *WHO, "--format", "json", stdin='SELECT MAX("Blood sugar") FROM p; SELEC; SELECT COUNT(*) FROM p'
+        *WHO, "--format", "json", stdin='SELECT MAX("Blood sugar") FROM people; SELEC; SELECT COUNT(*) FROM people'
     )
     assert code == 3
     assert [json.loads(line)["verdict"] for line in out.splitlines()] == ["refused", "refused", "allow"]
@@ -155,10 +154,10 @@ def test_a_json_line_without_a_statement_says_so(folder: Path, line: str) -> Non
 def test_the_proof_names_the_sum_that_is_meant(folder: Path) -> None:
     (folder / "two.csv").write_text("n,x,y\na,1,2\nb,2,3\nc,3,4\nd,4,5\n", encoding="utf-8")
     who = ("--data", "two.csv", "--id", "n", "--private", "x", "--private", "y", "--explain")
-    _, out, _ = watch(*who, stdin="SELECT SUM(x) / SUM(y) FROM t; SELECT SUM(y) FROM t WHERE n <> 'c'")
+    _, out, _ = watch(*who, stdin="SELECT SUM(x) / SUM(y) FROM two; SELECT SUM(y) FROM two WHERE n <> 'c'")
     assert "proof: (the denominator's sum of y in Q1) - Q2 = c's y" in out
     assert "counts as telling each of them" in out
-    _, out, _ = watch(*who, stdin="SELECT SUM(x) FROM t WHERE n = 'a'")
+    _, out, _ = watch(*who, stdin="SELECT SUM(x) FROM two WHERE n = 'a'")
     assert "proof: Q1 = a's x" in out
     assert "counts as telling" not in out
 
@@ -225,7 +224,7 @@ def test_a_raise_under_a_history_stops_the_command(folder: Path) -> None:
     assert (code, out) == (2, "")
     assert "private values of 'Blood sugar' changed" in err
     assert not any(word in err for word in ("5.9", "5.2", "Jeremy"))
-    roster = ("--data", "roster.csv", *WHO[2:])
+    roster = ("--data", "roster.csv", "--table", "people", *WHO[2:])
     code, out, err = watch(*roster, "--history", "h.keyhole", stdin=total)  # without the values nobody can tell
     assert (code, out.split(":")[0]) == (0, "Q2 allow")
     assert "cannot be noticed" in err

@@ -41,7 +41,7 @@ def add(path: str, text: str) -> Callable[[], object]:
 
 
 def follow(
-    *steps: Callable[[], object], log: str = "log.sql", kind: LogFormat = LogFormat.AUTO, beside: tuple[str, ...] = ()
+    *steps: Callable[[], object], log: str = "log.sql", kind: LogFormat = LogFormat.AUTO, ignored: tuple[str, ...] = ()
 ) -> tuple[list[Entered], Follower]:
     """Follow the log; between two looks at it the steps happen, one by one; then it stops."""
     waiting: Iterator[Callable[[], object]] = iter((*steps, *([lambda: None] * 6)))
@@ -62,7 +62,7 @@ def follow(
     session, _ = watched(given, "keyhole.toml", Watching(despite=True, explain=True))
     with session:
         follower = Follower(
-            session.auditing, Path(log), found.append, wait, lambda: bool(over), warnings.append, kind, beside=beside
+            session.auditing, Path(log), found.append, wait, lambda: bool(over), warnings.append, kind, ignored=ignored
         )
         follower.run()
     return found, follower
@@ -222,7 +222,7 @@ def test_a_server_log_says_who_asked_and_what_failed() -> None:
         csv_line(ALL, "bob", 2),
     ]
     Path("log.csv").write_text("".join(lines), encoding="utf-8")
-    found, follower = follow(log="log.csv", beside=("orders",))
+    found, follower = follow(log="log.csv", ignored=("orders",))
     assert [(e.sql, e.analyst, e.time) for e in found] == [(ALL, "ann", "2026-11-16 10:00:00 UTC")]
     assert (follower.counts.failed, follower.counts.elsewhere, follower.counts.repeated) == (1, 1, 1)
     with Book.rehearsal("book.keyhole") as book:
@@ -238,7 +238,7 @@ def test_what_was_cancelled_makes_the_book_incomplete_unless_it_is_about_somethi
         csv_line(sql, "bob", 2, state=s, severity=w) for sql in asked for s, w in (("", "LOG"), ("57014", "ERROR"))
     ]
     Path("log.csv").write_text("".join(lines), encoding="utf-8")
-    found, follower = follow(log="log.csv", beside=("orders",))
+    found, follower = follow(log="log.csv", ignored=("orders",))
     assert [(e.sql, e.how) for e in found] == [(ALL, Entering.UNJUDGED)]
     assert (follower.counts.failed, follower.counts.elsewhere, follower.counts.unjudged) == (0, 1, 1)
 

@@ -10,7 +10,7 @@ import pytest
 
 import keyhole
 from keyhole.sql import split
-from keyhole.sql.elsewhere import elsewhere
+from keyhole.sql.table_names import reads_nothing_of_people
 
 ROWS = [("Ann", 51), ("Bob", 64), ("Cyd", 70)]
 SIGNS = ["\r", "\n", "\r\n", "\u2028", "\x0b", "\x0c", "\x85"]
@@ -72,5 +72,5 @@ def test_what_mysql_runs_is_no_comment(start: str, dialect: str, staff: Path) ->
         found = asked(sql, dialect, staff)
         assert (found.exit_code, len(found.unjudged)) == (3, 1)
         assert "is run by MySQL" in found.unjudged[0].reason
-    assert not elsewhere(f"SELECT 1 {start} FROM t */", dialect)
+    assert not reads_nothing_of_people(f"SELECT 1 {start} FROM t */", dialect)
     assert not split("/*!40101 SET NAMES utf8 */; /* plain */", dialect)  # dumps begin so

@@ -13,9 +13,9 @@ from sqlglot import exp
 
 import keyhole
 from keyhole.schema import Column, Kind, Related, Schema
-from keyhole.sql.elsewhere import elsewhere
 from keyhole.sql.of_dimensions import of_dimensions
 from keyhole.sql.scopes import of_with
+from keyhole.sql.table_names import reads_nothing_of_people
 
 STAFF = pa.table({"name": ["Ann", "Bob", "Cyd", "Dan"], "pay": [51, 64, 70, 80]})
 SHADOWED = (
@@ -63,13 +63,15 @@ def test_no_table_that_the_engine_reads_is_taken_for_a_query_of_with() -> None:
 @pytest.mark.parametrize("sql", SHADOWED)
 def test_a_table_behind_a_query_of_its_name_is_not_elsewhere(sql: str) -> None:
     """Followed, such a statement was passed over as one about nothing of these people."""
-    assert not elsewhere(sql)
-    assert not elsewhere(sql, "postgres", ("orders",))
+    assert not reads_nothing_of_people(sql)
+    assert not reads_nothing_of_people(sql, "postgres", ("orders",))
 
 
 def test_a_query_of_with_is_elsewhere_where_it_is_seen() -> None:
-    assert elsewhere("WITH a AS (SELECT 1 AS s), b AS (SELECT s FROM a) SELECT * FROM b")
-    assert elsewhere("WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r")
+    assert reads_nothing_of_people("WITH a AS (SELECT 1 AS s), b AS (SELECT s FROM a) SELECT * FROM b")
+    assert reads_nothing_of_people(
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT * FROM r"
+    )
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from keyhole.gather import gather, transcribe
 from keyhole.knowledge import Config, Knowledge
 from keyhole.logs.fold import apart, folded
 from keyhole.logs.open import Log, as_log
+from keyhole.logs.people_table import keep_people_table
 from keyhole.settings import Names, settings, with_private
 from keyhole.sql.clock import said_now
 from keyhole.tables.open import Table, Use, compared_with_text, open_table
@@ -104,6 +105,7 @@ def _in_time(prepared: Callable[[], Examination], read: Log, by: str | None, clo
     try:
         with clock.ringing():
             asked = prepared()
+            read = asked.about_people(read)
             found = asked.of(folded(read))
             found = replace(found, views={} if by is None else asked.alone(read, by, found))
     except KeyboardInterrupt:
@@ -126,6 +128,13 @@ class Examination:
     brief: Judge
     clock: Deadline
     heard: list[bool] = field(default_factory=list)  # Ctrl-C, while it was asked what completed a finding
+    doubts: list[str] = field(default_factory=list)  # why it is not sure that the log is about these people
+
+    def about_people(self, read: Log) -> Log:
+        """What of a log is about these people; why that is not sure is kept."""
+        kept = keep_people_table(read, self.opened.roster.schema, self.opened.given.config.source.ignore)
+        self.doubts.extend(filter(None, [kept.doubt]))
+        return kept.log
 
     def of(self, read: Log) -> Exposure:
         """What a log gives away; nothing is judged if the time is up before the first rule is done."""
@@ -146,7 +155,10 @@ class Examination:
         evidence = self._gathered(read, read_in_time(read.lines, asked, self.clock))
         evidence = replace(evidence, nobody=(*evidence.nobody, *self._strays(read)))
         found = irreducible(self.judge.examine(evidence, roster), self._of_answers)
-        return with_firsts(found, self._again, lambda: self.heard.append(True))
+        found = with_firsts(found, self._again, lambda: self.heard.append(True))
+        doubts = [Unjudged(f"{OF_TABLE}{roster.schema.table}", "", said) for said in self.doubts if found.findings]
+        evidence = replace(found.evidence, nobody=(*found.evidence.nobody, *doubts))
+        return replace(found, evidence=evidence, missed=(*found.missed, *self.doubts))
 
     def _gathered(self, read: Log, transcript: Transcript) -> Evidence:
         """The evidence, with what the log itself lists as refused and not judged."""

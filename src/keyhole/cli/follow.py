@@ -28,12 +28,12 @@ EVERY = 0.2  # seconds between two looks at a log that does not grow
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What is followed: the log, what it is written in and for, tables beside it, and how it is shown."""
+    """What is followed: the log, what it is written in and for, tables that are ignored, and how it is shown."""
 
     log: Path
     kind: LogFormat
     dialect: str | None
-    beside: tuple[str, ...]
+    ignored: tuple[str, ...]
     how: Format
     now: dt.date | None = None
 
@@ -51,7 +51,7 @@ class Following:
         engine = None if self.dialect is None else Dialect(self.dialect)
         with stopped_by_signals() as stopping, out:
             ways = (told, lambda: time.sleep(EVERY), stopping, warn)
-            follower = Follower(session.auditing, self.log, *ways, self.kind, engine, self.beside, self.now)
+            follower = Follower(session.auditing, self.log, *ways, self.kind, engine, self.ignored, self.now)
             follower.run()
         sys.stderr.write(f"stopped; {summary(follower.counts)}\n")
         return not (follower.counts.unjudged or follower.counts.exposing)

@@ -123,7 +123,7 @@ DATA = click.Option(
     help="The table: CSV or other text, Excel, Parquet, JSON or DuckDB, whatever its extension; one row "
     "per person, or several with the same --id.",
 )
-TABLE = click.Option(["--table"], help="Table name (default: the file stem; then any FROM name fits).")
+TABLE = click.Option(["--table"], help="The table's name in FROM (default: the file stem; more names: [source] names).")
 VIEW = click.Option(["--view"], help="A SELECT over the file that gives one row per person, for joins and sums.")
 ID = click.Option(["--id"], multiple=True, metavar="COL", help="Column that names the person. Repeatable.")
 PRIVATE = click.Option(
@@ -234,11 +234,11 @@ SAME_VALUES = flag(
 FOLLOW = click.Option(
     ["--follow"], type=FILE, metavar="LOG", help="Enter the statements of a growing log as published; deny nothing."
 )
-BESIDE = click.Option(
-    ["--beside"],
+IGNORE = click.Option(
+    ["--ignore"],
     multiple=True,
     metavar="TABLE",
-    help="With --follow: a table (or schema.*) that holds nothing about these people. Repeatable.",
+    help="A table (or schema.*) of logs that holds nothing about these people, as ignore under [source]. Repeatable.",
 )
 ACCEPT_UNJUDGED = flag(
     "--accept-unjudged", "Go on although no verdict accounts for some of --load, or of a log that was followed."

@@ -43,7 +43,7 @@ Examples
   keyhole watch --data people.csv --id Name --private "Blood sugar" --history history.keyhole --insiders 1
   keyhole watch -c keyhole.toml --load published.sql --format json --explain
   keyhole watch -c keyhole.toml --format html --out watched.html < log.sql
-  keyhole watch -c keyhole.toml --follow /var/log/postgresql/postgresql.csv --beside orders --beside "sales.*"
+  keyhole watch -c keyhole.toml --follow /var/log/postgresql/postgresql.csv --ignore orders --ignore "sales.*"
 
 With --follow it decides nothing and denies nothing: it reads a server log as it is written, and each statement enters
 the book as published; the custodian sees whom it exposes. What cannot be represented marks the book incomplete, and
@@ -72,7 +72,7 @@ def watch(
     load: tuple[Path, ...],
     log_format: str,
     follow: Path | None,
-    beside: tuple[str, ...],
+    ignore: tuple[str, ...],
     accept_unjudged: bool,
     same_values: bool,
     explain: bool,
@@ -89,6 +89,7 @@ def watch(
 
     when = said_now(now)
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
+    ignored = (*given.config.source.ignore, *ignore)
     with ExitStack() as stack:
         despite = follow is not None or accept_unjudged
         session, opened = watched(given, config, Watching(history, insiders, same_values, explain, despite))
@@ -98,12 +99,12 @@ def watch(
             if accept_unjudged:
                 accept(session.auditing)
             for path in load:
-                _earlier(session, path, LogFormat(log_format), accept_unjudged, when)
+                _earlier(session, path, LogFormat(log_format), accept_unjudged, when, ignored)
             stream = stack.enter_context(growing(out))
             if follow is not None:
                 from keyhole.cli.follow import Following
 
-                following = Following(follow, LogFormat(log_format), dialect, beside, format, when)
+                following = Following(follow, LogFormat(log_format), dialect, ignored, format, when)
                 allowed = following.into(session, Telling(stream, format))
             else:
                 allowed = _decide(session, Telling(stream, format), explain, dialect, when)
@@ -159,15 +160,19 @@ def _announce(session: Watch, opened: Table) -> None:
         warn(left)
 
 
-def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool, now: dt.date | None) -> None:
+def _earlier(
+    session: Watch, path: Path, kind: LogFormat, accept: bool, now: dt.date | None, ignored: tuple[str, ...]
+) -> None:
     """Load a log of earlier publications; what cannot be represented stops us unless it was accepted."""
     from keyhole.logs.open import open_log
     from keyhole.session.published import as_they_ran, publish, unaccounted
+    from keyhole.sql.table_names import reads_nothing_of_people
 
     log = open_log(path, kind)
-    beside = (*log.refused, *log.unjudged)
-    lines = as_they_ran(log.lines, now)
-    left = unaccounted(session.auditing, lines, beside)
+    unread = (*log.refused, *log.unjudged)
+    about = [line for line in log.lines if not reads_nothing_of_people(line.sql, line.dialect, ignored)]
+    lines = as_they_ran(about, now)
+    left = unaccounted(session.auditing, lines, unread)
     count = "1 statement" if len(left) == 1 else f"{len(left)} statements"
     listed = "\n".join(f"  Q{r.number}: {r.error.splitlines()[0]}: {' '.join(r.sql.split())[:100]}" for r in left[:10])
     if len(left) > 10:
@@ -179,7 +184,7 @@ def _earlier(session: Watch, path: Path, kind: LogFormat, accept: bool, now: dt.
         )
     if left:
         warn(f"{count} of {path}: no verdict accounts for\n{listed}")
-    publish(session.auditing, lines, beside)
+    publish(session.auditing, lines, unread)
 
 
 def incoming(stream: TextIO | Iterable[str]) -> Iterator[tuple[str, Decimal | None]]:
@@ -253,7 +258,7 @@ command = click.Command(
         options.LOAD,
         options.LOG_FORMAT,
         options.FOLLOW,
-        options.BESIDE,
+        options.IGNORE,
         options.ACCEPT_UNJUDGED,
         options.SAME_VALUES,
         options.EXPLAIN,

@@ -41,9 +41,15 @@ class FileLayout(TomlTable):
 
 @dataclass(frozen=True, slots=True)
 class SourceTable(FileLayout):
-    """[source]: where the people are, and how the file is written."""
+    """[source]: where the people are, and how the file is written.
+
+    `names` are other names that logs give the table; `ignore` are tables (`orders`, `sales.orders`, `sales.*`) that
+    hold nothing about these people.
+    """
 
     data: str | None = None
     table: str | None = None
+    names: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
     view: str | None = None
     version: str | None = None

@@ -172,7 +172,7 @@ def apart(log: Log, by: str) -> dict[str, Log]:
 def _of(log: Log, name: str | None) -> Log:
     refused, unjudged = ([r for r in listed if r.analyst == name] for listed in (log.refused, log.unjudged))
     lines = tuple(line for line in log.lines if line.analyst == name)
-    return replace(log, lines=lines, refused=tuple(refused), unjudged=tuple(unjudged), passed=0, failed=0)
+    return replace(log, lines=lines, refused=tuple(refused), unjudged=tuple(unjudged), passed=0, failed=0, ignored=0)
 
 
 def _of_line(line: Line) -> Hashable:

@@ -71,6 +71,7 @@ class Log:
     passed: int = 0  # statements that only steer the session: in no other count
     unjudged: tuple[Refusal, ...] = ()  # read, and not judged: what EXPLAIN, COPY or CREATE TABLE AS make of a question
     failed: int = 0  # statements that ended in an error and were not answered: in no other count
+    ignored: int = 0  # statements that read ignored tables alone: in no other count
 
     @property
     def dialect(self) -> str:

@@ -22,6 +22,7 @@ class Tally:
     distinct: int
     noisy: int = 0  # of those judged: with an answer that noise was added to
     failed: int = 0
+    ignored: int = 0  # about tables that hold nothing about these people
 
 
 def tally(exposure: Exposure) -> Tally:
@@ -44,6 +45,7 @@ def tally(exposure: Exposure) -> Tally:
         distinct=len(set(texts.values())),
         noisy=count(_noisy(exposure) - unjudged.keys() - refused.keys()),
         failed=0 if exposure.log is None else exposure.log.failed,
+        ignored=0 if exposure.log is None else exposure.log.ignored,
     )
 
 

@@ -178,6 +178,10 @@ def sizes(verdict: Plain) -> str:
     said = f"{records}, {size} (keyhole explain atoms). Promise: {verdict.promise}."
     if verdict.statements.failed:
         said += f"\n{counted(verdict.statements.failed, 'statement')} of the log failed and told nothing: passed over."
+    if verdict.statements.ignored:
+        said += (
+            f"\n{counted(verdict.statements.ignored, 'statement')} of the log read ignored tables alone: passed over."
+        )
     if unmatched := [each.number for each in verdict.nobody if not each.of_table]:
         said += f"\nWarning: nobody matches {named(unmatched)}; is that what was meant?"
     said += "".join(f"\nWarning: {each.reason}." for each in verdict.nobody if each.of_table)

@@ -25,7 +25,7 @@ from keyhole.logs.tail import Ended, LogPlace, TailedFile, earlier
 from keyhole.session.audited import Audited
 from keyhole.sql import Dialect, carried
 from keyhole.sql.clock import as_it_ran
-from keyhole.sql.elsewhere import elsewhere
+from keyhole.sql.table_names import reads_nothing_of_people
 
 BATCH = 200  # statements on one page
 FAR = 1 << 20  # bytes without anything new after which the place is written down all the same
@@ -81,8 +81,8 @@ class FollowCounts:
 class Follower:
     """Follows one log into a book. `told` is called with each new statement, when it is on disk.
 
-    `wait` is called when there is nothing to read; once `stopping`, `run` ends. `beside` names tables that hold nothing
-    about these people.
+    `wait` is called when there is nothing to read; once `stopping`, `run` ends. `ignored` names tables that hold
+    nothing about these people.
     """
 
     policy: Audited
@@ -93,7 +93,7 @@ class Follower:
     warn: Callable[[str], None]
     format: LogFormat = LogFormat.AUTO
     dialect: Dialect | None = None
-    beside: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
     now: dt.date | None = None  # when statements ran whose record does not say it
     counts: FollowCounts = field(default_factory=FollowCounts)
     _batch: list[Exported] = field(default_factory=list)
@@ -265,7 +265,7 @@ class Follower:
         sql = as_it_ran(found.sql, dialect, found.time, self.now)
         unread = found.fault or ("" if readable(sql) else NOT_UTF8)
         why = unread or found.unjudged
-        if not unread and elsewhere(sql, dialect, self.beside):
+        if not unread and reads_nothing_of_people(sql, dialect, self.ignored):
             self.counts.elsewhere += 1
             return
         read = None if why else carried(sql, dialect, self.policy.auditor.roster.schema)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from sqlglot import exp
@@ -14,6 +13,7 @@ from keyhole.sql.condition import bare
 from keyhole.sql.joins import has_joins, joined_scope
 from keyhole.sql.names import Derived, Scope
 from keyhole.sql.parse import SourceText
+from keyhole.sql.table_names import is_file_or_catalog
 
 SELECT = ("expressions", "from_", "where", "group", "having", "order", "limit", "offset", "with_")
 _INNER = ("expressions", "from_", "where", "with_")
@@ -28,14 +28,6 @@ _CLAUSES = {
     "locks": "FOR UPDATE is not judged: leave it out",
     "pivots": "PIVOT is not judged: use GROUP BY",
 }
-# Any other name in FROM means the one table; a file and the engine's own tables are surely something else.
-_FILE = re.compile(
-    r"[/\\\\*?]|\.(csv|tsv|txt|json|jsonl|ndjson|parquet|arrow|xlsx?|db|sqlite|duckdb|gz|zst|zip)$", re.IGNORECASE
-)
-_CATALOG = re.compile(
-    r"(information_schema|pg_catalog|mysql|sys|performance_schema|account_usage|system)\.|\w*\.(sqlite_|pg_|duckdb_)",
-    re.IGNORECASE,
-)
 
 
 def check_clauses(source: SourceText, select: exp.Select, known: tuple[str, ...], *, joins: bool = False) -> None:
@@ -90,12 +82,12 @@ def _from(source: SourceText, schema: Schema, node: exp.Expr, tables: dict[str, 
         qualifiers = frozenset((folded(alias.name if alias is not None and alias.name else name),))
         if not node.args.get("db") and folded(name) in tables:
             return replace(tables[folded(name)], qualifiers=qualifiers)
-        if schema.strict_table and folded(name) != folded(schema.table):
+        parts = tuple(part for part in (node.catalog, node.db, name) if part)
+        if schema.strict_table and not schema.is_people(parts):
             raise source.refuse(f"the table here is {schema.table}: write FROM {quote_name(schema.table)}", node)
-        if folded(name) != folded(schema.table) and (_FILE.search(name) or _CATALOG.match(f"{node.db}.{name}")):
+        if not schema.is_people(parts) and is_file_or_catalog(parts):
             raise source.refuse(f"it reads something else than the table: write FROM {quote_name(schema.table)}", node)
-        parts = (node.catalog, node.db, name)
-        return Scope(source, schema, qualifiers, table=tuple(part for part in parts if part))
+        return Scope(source, schema, qualifiers, table=parts)
     if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Select):
         inner = _derived(source, schema, node.this, tables)
         return replace(inner, qualifiers=frozenset((folded(alias.name),)) if alias is not None else frozenset())

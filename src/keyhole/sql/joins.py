@@ -117,7 +117,7 @@ class _Joins:
                 if isinstance(node, exp.Table):
                     raise unknown_table(self.source, self.schema, node.name, node)
                 raise self.source.refuse("a join with a subquery is not judged: use EXISTS, or put it in --view", node)
-            if isinstance(node, exp.Table) and self.parts and folded(node.name) != folded(self.schema.table):
+            if isinstance(node, exp.Table) and self.parts and not self.schema.is_people((node.db, node.name)):
                 raise unknown_table(self.source, self.schema, node.name, node)
             self.base = main(node)
             self.pool += on

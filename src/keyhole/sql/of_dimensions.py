@@ -9,11 +9,11 @@ from sqlglot.errors import SqlglotError
 from keyhole.query import Aggregate, Query, Statement, Term
 from keyhole.schema import Schema
 from keyhole.sql.dialects import Carried
-from keyhole.sql.elsewhere import elsewhere
 from keyhole.sql.engines import Dialect
 from keyhole.sql.in_duckdb import in_duckdb
 from keyhole.sql.joins import related_names
 from keyhole.sql.scopes import of_with
+from keyhole.sql.table_names import reads_nothing_of_people
 
 
 def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
@@ -32,7 +32,7 @@ def of_dimensions(sql: str, dialect: str, schema: Schema) -> Statement | None:
     <Aggregate.PUBLIC: 'PUBLIC'>
     >>> of_dimensions("SELECT COUNT(*) FROM states JOIN people ON code = state", "duckdb", schema)
     """
-    if elsewhere(sql, dialect):
+    if reads_nothing_of_people(sql, dialect):
         return Statement(sql, (Query(Aggregate.PUBLIC, ()),))
     if not any(related.dimension for related in schema.related):
         return None

@@ -100,7 +100,8 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
     how = replace(use.value, text=text, records=use.value.records or bounded)
     try:
         tables, layout = given.config.tables, given.config.source
-        loaded = read(given.data, given.columns, how, table=given.table, view=given.view, layout=layout, others=tables)
+        place = {"table": given.table, "view": given.view}
+        loaded = read(given.data, given.columns, how, **place, layout=layout, others=tables, names=layout.names)
     except DataError as error:
         if use in (Use.ANSWER, Use.EXACT):
             raise _quiet(error) from None

@@ -20,6 +20,7 @@ from keyhole.errors import ConfigError, LogError, QueryError
 from keyhole.evidence import Evidence
 from keyhole.knowledge import Config
 from keyhole.logs.open import Log, as_log
+from keyhole.logs.people_table import keep_people_table
 from keyhole.predicate import quote_name
 from keyhole.settings import Names, Settings, settings, with_private
 from keyhole.sql import lower
@@ -178,7 +179,8 @@ def attacked(
     people = _roster(given, warnings)
     known = given.knowledge()
     wanted = _wanted(terms.target, people)
-    evidence, unstated = evidence_of_log(log, people, known, law, warnings)
+    about_people = keep_people_table(log, people.schema, given.config.source.ignore).log
+    evidence, unstated = evidence_of_log(about_people, people, known, law, warnings)
     unstated = unstated if terms.noise == AUTO else frozenset()
     with interruptible() as stop:
         made = [

@@ -101,10 +101,11 @@ def read(
     view: str | None = None,
     layout: FileLayout | None = None,
     others: Mapping[str, TableRoles] | None = None,
+    names: tuple[str, ...] = (),
 ) -> Loaded:
     """Load and check a table. Its two databases share nothing; the first is closed to everything else.
 
-    `others` are further tables of the data, by their names.
+    `others` are further tables of the data, by their names; `names` other names of this one in FROM.
     """
     private = {name for name, column in roles.private.items() if column.kind == "text" or column.values is not None}
     texts = private | {name for name, column in roles.public.items() if column.kind == "text"}
@@ -112,7 +113,7 @@ def read(
         plain = prepared(data, layout or FileLayout(), texts, life)
         loading = Lifetime()
         try:
-            return _read(plain, roles, how, table, view, others or {}, loading)
+            return _read(plain, roles, how, table, view, others or {}, names, loading)
         except BaseException as error:
             loading.close()
             if isinstance(error, DataError):
@@ -134,15 +135,16 @@ def _read(
     table: str | None,
     view: str | None,
     others: Mapping[str, TableRoles],
+    names: tuple[str, ...],
     life: Lifetime,
 ) -> Loaded:
     con = life.closes(duckdb.connect(":memory:"))
     con.execute("SET preserve_insertion_order = true")
     con.execute("SET TimeZone = 'UTC'")  # what a time with zone is does not depend on where keyhole runs
     stem, origin, typed, asked, origins = opened(con, data, table, view)
-    names = names_of(con, origin, data, asked)
-    left_out = tuple(name for name in roles.private if how.leave_out and name in names)
-    there = [name for name in names if name not in left_out]
+    columns = names_of(con, origin, data, asked)
+    left_out = tuple(name for name in roles.private if how.leave_out and name in columns)
+    there = [name for name in columns if name not in left_out]
     absent = tuple(name for name in roles.private if name not in there) if how.may_lack else ()
     check_names(there, roles, absent)
     kinds = {name: kind for name in there if (kind := _wanted(roles, how, name, typed)) is not None}
@@ -165,7 +167,9 @@ def _read(
     for name in absent:
         kind, listed = _kind_of_absent(roles, how, name), listed_values(roles.private[name].values, None)
         found.append(Column(name, kind, Role.PRIVATE, nullable=False, listed=listed))
-    schema = Schema(table or stem, tuple(found), strict_table=table is not None, related=tuple(related))
+    unnamed = table is None and not isinstance(data, str | Path)
+    strict = table is not None or (how.declared and not unnamed)
+    schema = Schema(table or stem, tuple(found), strict, names, unnamed, related=tuple(related))
     schema = replace(schema, unread=tuple(name for name in others if schema.table_named(name) is None))
     if not how.guarded and int(scalar(con, "SELECT count(*) FROM loaded")) == 0:
         raise DataError.of_file(f"{called(data)} has no rows: there is nobody to ask about")
