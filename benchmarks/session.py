@@ -45,6 +45,8 @@ def config(folder: Path, *, private: bool) -> Config:
     if private:
         text += f"[columns.public.dept]\nvalues = {DEPTS}\n[columns.public.age]\nmin = 0\nmax = 69\nwidth = 10\n"
         text += "[budget]\nepsilon = 1000000\n"
+    else:
+        text += "min = 0\n[online]\nexact_above = 1\n"
     return Config.parse(text)
 
 

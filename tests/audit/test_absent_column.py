@@ -33,6 +33,6 @@ def test_nobody_is_null_in_a_column_that_is_not_there(sql: str, answer: Any, cod
 
 
 def test_online_it_is_the_same_question() -> None:
-    with closing(keyhole.watch(PEOPLE, private="pay", id="name")) as auditor:
+    with closing(keyhole.watch(PEOPLE, private="pay:0..", id="name", exact_above=1)) as auditor:
         asked = ["SELECT SUM(pay) FROM t WHERE pay IS NOT NULL", "SELECT SUM(pay) FROM t WHERE team = 'a'"]
         assert [auditor.ask(sql).answered for sql in asked] == [True, False]

@@ -86,7 +86,7 @@ def test_a_closed_or_full_output_is_no_verdict(folder: Path, command: str) -> No
 
 
 def test_a_byte_order_mark_is_no_statement(folder: Path) -> None:
-    done = run(folder, "watch", *WHO, given=b"\xef\xbb\xbf" + LOG.encode())
+    done = run(folder, "watch", "-c", "keyhole.toml", "--exact-above", "2", given=b"\xef\xbb\xbf" + LOG.encode())
     assert done.stdout.startswith(b"Q1 allow")
 
 
@@ -128,11 +128,11 @@ def test_the_story_overwrites_nothing(folder: Path) -> None:
 
 def test_what_open_gives_the_other_verbs_take() -> None:
     people = {"name": ["Ann", "Bob", "Cyd"], "team": ["a", "a", "b"], "pay": [10, 20, 30]}
-    opened = keyhole.open(pa.table(people), private="pay", id="name")
+    opened = keyhole.open(pa.table(people), private="pay:0..", id="name")
     log = ["SELECT SUM(pay) FROM t", "SELECT SUM(pay) FROM t WHERE team = 'a'"]
     assert [f.who for f in keyhole.examine(log, data=opened)] == ["Cyd"]
-    with keyhole.watch(opened) as watched:
-        assert watched.admit("SELECT SUM(pay) FROM t WHERE team = 'b'").verdict == "deny"
+    with keyhole.watch(opened, exact_above=1) as session:
+        assert session.admit("SELECT SUM(pay) FROM t WHERE team = 'b'").verdict == "deny"
 
 
 def test_private_answers_take_the_words_of_the_command(folder: Path) -> None:

@@ -27,6 +27,8 @@ id = ["Name"]
 min = 3.0
 max = 10.0
 step = 0.1
+[online]
+exact_above = 2
 [columns.public.Gender]
 values = ["Male", "Female"]
 """
@@ -155,7 +157,7 @@ def test_what_is_no_log_is_said(log: object) -> None:
 
 
 def test_replies_and_answers_print_themselves(tmp_path: Path) -> None:
-    with keyhole.ask(data=STAFF, private="pay", book=tmp_path / "staff.keyhole") as session:
+    with keyhole.ask(data=STAFF, private="pay:0..", book=tmp_path / "staff.keyhole", exact_above=1) as session:
         assert repr(session.ask("SELECT SUM(pay) FROM t")) == "<Reply: answered: 60>"
         denied = repr(session.ask("SELECT SUM(pay) FROM t WHERE team = 'b'"))
         assert denied == "<Reply: deny: together with what was answered before, it would expose somebody>"

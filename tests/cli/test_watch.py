@@ -33,7 +33,8 @@ def watch(*args: str, stdin: str = LOG) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-WHO = ("--data", "people.csv", "--id", "Name", "--private", "Blood sugar")
+RANGE = ("--private", "Blood sugar:3.0..10.0:0.1", "--exact-above", "1")
+WHO = ("--data", "people.csv", "--id", "Name", *RANGE)
 
 
 def test_the_hospital_log(folder: Path) -> None:
@@ -77,7 +78,7 @@ def test_insiders(folder: Path) -> None:
 
 
 def test_the_private_column_is_not_needed(folder: Path) -> None:
-    code, out, _ = watch("--data", "roster.csv", "--table", "people", "--id", "Name", "--private", "Blood sugar")
+    code, out, _ = watch("--data", "roster.csv", "--table", "people", "--id", "Name", *RANGE)
     assert (code, "Q3 deny" in out) == (3, True)
     code, _, err = watch("--data", "people.csv", "--id", "Name", "--private", "Blod sugar")
     assert code == 2
@@ -87,7 +88,7 @@ def test_the_private_column_is_not_needed(folder: Path) -> None:
 def test_a_history_is_kept_from_run_to_run(folder: Path) -> None:
     first = "\n".join(LOG.splitlines()[:3])
     third = LOG.splitlines()[3]
-    (folder / "keyhole.toml").write_text(CONFIG + '\n[online]\nhistory = "h.keyhole"\n', encoding="utf-8")
+    (folder / "keyhole.toml").write_text(CONFIG + 'history = "h.keyhole"\n', encoding="utf-8")
     assert watch("-c", "keyhole.toml", stdin=first)[1].count("allow") == 2
     code, out, err = watch("-c", "keyhole.toml", stdin=third)
     assert out.startswith("Q3 deny")
@@ -95,7 +96,7 @@ def test_a_history_is_kept_from_run_to_run(folder: Path) -> None:
     code, out, err = watch("-c", "keyhole.toml", "--history", "other.keyhole", stdin=third)
     assert (code, out, "one population has one book" in err) == (2, "", True)  # it would be asked anew there
     # the same history decides over the roster file, which has no private column
-    roster = ("--data", "roster.csv", "--table", "people", "--id", "Name", "--private", "Blood sugar")
+    roster = ("--data", "roster.csv", "--table", "people", "--id", "Name", *RANGE)
     code, out, _ = watch(*roster, "--history", "h.keyhole", stdin=third)
     assert (code, out[:7]) == (3, "Q3 deny")
 
@@ -153,7 +154,8 @@ def test_a_json_line_without_a_statement_says_so(folder: Path, line: str) -> Non
 
 def test_the_proof_names_the_sum_that_is_meant(folder: Path) -> None:
     (folder / "two.csv").write_text("n,x,y\na,1,2\nb,2,3\nc,3,4\nd,4,5\n", encoding="utf-8")
-    who = ("--data", "two.csv", "--id", "n", "--private", "x", "--private", "y", "--explain")
+    columns = ("--id", "n", "--private", "x:0..", "--private", "y:0..")
+    who = ("--data", "two.csv", *columns, "--exact-above", "1", "--explain")
     _, out, _ = watch(*who, stdin="SELECT SUM(x) / SUM(y) FROM two; SELECT SUM(y) FROM two WHERE n <> 'c'")
     assert "proof: (the denominator's sum of y in Q1) - Q2 = c's y" in out
     assert "counts as telling each of them" in out

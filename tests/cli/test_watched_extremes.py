@@ -19,7 +19,8 @@ THIRD = "SELECT MAX(x) FROM p WHERE n IN (3, 4, 5)"
 def settings(tmp_path: Path) -> Path:
     (tmp_path / "p.csv").write_text("id,n,x\na,1,9\nb,2,5\nc,3,7\nd,4,8\ne,5,6\n")
     path = tmp_path / "keyhole.toml"
-    path.write_text('[source]\ndata = "p.csv"\n[columns]\nid = ["id"]\n[columns.private.x]\nfamily = "minmax"\n')
+    known = '[columns.private.x]\nfamily = "minmax"\nmax = 99\n[online]\nexact_above = 1\n'
+    path.write_text(f'[source]\ndata = "p.csv"\n[columns]\nid = ["id"]\n{known}')
     return path
 
 

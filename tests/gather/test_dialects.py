@@ -209,7 +209,8 @@ def test_blocks_are_opened_and_not_dropped(folder: Path, kind: LogFormat) -> Non
 
 
 def test_watch_does_not_take_it_into_the_history(folder: Path) -> None:
-    call = ["watch", "--data", "t.csv", "--id", "name", "--private", "pay", "--history", "h", "--load", "old.csv"]
+    call = ["watch", "--data", "t.csv", "--id", "name", "--private", "pay:0..", "--exact-above", "1"]
+    call += ["--history", "h", "--load", "old.csv"]
     (folder / "old.csv").write_text(written(LogFormat.PG_STAT_STATEMENTS, *W2).replace("age / 2", "age / zip"))
     done = CliRunner().invoke(app, call, input="")
     assert done.exit_code == 2

@@ -81,7 +81,12 @@ KINDS: dict[str, tuple[tuple[str, ...], int, int, str]] = {
     "audit-redacted": ((*AUDIT, "--redact", "--advise"), 1, 2, "person 1"),
     "audit-clean": (("audit", "safe.sql", *WHO), 0, 1, "Nobody of 6 people is exposed"),
     "verdict": (("report", "verdict.json"), 0, 2, "32.1 - 15.5 - 11.4 = 5.2"),
-    "watch": (("watch", *WHO, "--explain"), 3, 1, "2 allowed, 1 denied"),
+    "watch": (
+        ("watch", *WHO[:-1], "Blood sugar:3.0..10.0:0.1", "--exact-above", "2", "--explain"),
+        3,
+        1,
+        "2 allowed, 1 denied",
+    ),
     "ask": (("ask", "-c", "budget.toml", MAN), 0, 1, "1 of 1 statement was answered with noise"),
     "tables": (("tables", "t.csv", *TABLES), 1, 1, "recovered exactly"),
     "attack": (("attack", "t.jsonl", *TRUTH), 0, 2, "rebuilt exactly"),

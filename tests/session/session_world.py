@@ -42,7 +42,9 @@ def audited(
     folder: Path, data: object = None, more: str = "", *, version: str | None = "1", columns: str = "", **how: Any
 ) -> Session[Any]:
     config = told(folder, more, version=version, columns=columns)
-    return keyhole.ask(config, data=staff() if data is None else data, private="pay", id="name", **how)
+    return keyhole.ask(
+        config, data=staff() if data is None else data, private="pay:..10000000000", id="name", exact_above=1, **how
+    )
 
 
 def private(
@@ -93,3 +95,4 @@ CSV = "name,dept,level,pay\n" + "".join(
     f"{name},{'a' if at < 2 else 'b'},{at % 2},{pay}\n" for at, (name, pay) in enumerate(zip(NAMES, PAY, strict=True))
 )
 TOML = "[source]\ndata = 'staff.csv'\nversion = '1'\n[columns]\nid = ['name']\n"
+EXACT = f"{TOML}[columns.private.pay]\nmin = 0\n[online]\nexact_above = 1\n"  # exact answers about two people or more

@@ -22,8 +22,8 @@ from session_world import (
     CSV,
     DECLARED,
     DEPT_A,
+    EXACT,
     NOT_ANN,
-    TOML,
     WHOLE,
     audited,
     call,
@@ -54,7 +54,7 @@ KEY = bytes(range(32))
 
 def opened(data: object = None) -> Table:
     config = Config.parse(DECLARED)
-    return open_table(settings(config, data=staff() if data is None else data, private="pay", id="name"), Use.WATCH)
+    return open_table(settings(config, data=staff() if data is None else data, private="pay:0..", id="name"), Use.WATCH)
 
 
 def line(fields: dict[str, Any], before: int = 0) -> tuple[bytes, int]:
@@ -91,8 +91,8 @@ def keep(folder: Path, content: bytes) -> Path:
 
 def watching(path: Path) -> Watch:
     """The history, by somebody who vouches that values did not change."""
-    given = settings(Config.parse(DECLARED), data=staff(), private="pay", id="name")
-    return watched(given, None, Watching(path, vouched=True, explain=True))[0]
+    given = settings(Config.parse(DECLARED), data=staff(), private="pay:0..", id="name")
+    return watched(given, None, Watching(path, vouched=True, explain=True, exact_above=1))[0]
 
 
 @pytest.mark.parametrize("format_", [1, 2, 3])
@@ -127,7 +127,13 @@ def test_values_that_changed_since_the_history_are_noticed(tmp_path: Path) -> No
 def test_a_history_without_digests_needs_the_custodians_word(tmp_path: Path) -> None:
     path = keep(tmp_path, history(2, answered(1, WHOLE)))
     path.with_name("book.keyhole.key").unlink()
-    written(tmp_path, {"staff.csv": CSV, "keyhole.toml": f"{TOML}[columns.private.pay]\n[book]\npath='book.keyhole'"})
+    written(
+        tmp_path,
+        {
+            "staff.csv": CSV,
+            "keyhole.toml": f"{EXACT}[book]\npath='book.keyhole'",
+        },
+    )
     config = ("-c", str(tmp_path / "keyhole.toml"))
     code, _, err = call("watch", *config, stdin=NOT_ANN)
     assert (code, "--same-values" in err) == (2, True)
@@ -305,7 +311,7 @@ def test_a_history_and_a_ledger_become_one_book(tmp_path: Path) -> None:
     ledger(old)
     budget, both = "epsilon = 1", f"[online]\nhistory = '{path}'\n[budget]\nledger = '{old}'\nepsilon = 1"
     with pytest.raises(ConfigError, match=r"one population has one book.*keyhole book import"):
-        keyhole.watch(staff(), private="pay", id="name", config=Config.parse(both))
+        keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, config=Config.parse(both))
     audited(tmp_path).close()
     code, out, err = call("book", "import", str(path), str(old))
     assert (code, "put the old file away" in out) == (0, True), err

@@ -20,7 +20,8 @@ from keyhole.logs.detect import LogFormat
 from keyhole.session.follow import Entered, Entering, Follower
 
 ALL = "SELECT SUM(pay) FROM t"
-SETTINGS = '[source]\ndata = "t.csv"\n[columns]\nid = ["name"]\n[columns.private.pay]\n[book]\npath = "book.keyhole"\n'
+SETTINGS = '[source]\ndata = "t.csv"\n[columns]\nid = ["name"]\n[columns.private.pay]\nmin = 0\n'
+SETTINGS += '[online]\nexact_above = 1\n[book]\npath = "book.keyhole"\n'
 
 
 @pytest.fixture

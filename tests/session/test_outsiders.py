@@ -26,7 +26,8 @@ class Folder:
         self.data.write_text(data)
 
     def ask(self, sql: str, *, pay: str = "", more: str = "", column: str = "pay", id: str = "name") -> Reply:  # noqa: A002
-        toml = f'[source]\ndata = "people.csv"\n{more}\n[columns.private.{column}]\n{pay}\n'
+        toml = f'[source]\ndata = "people.csv"\n{more}\n[online]\nexact_above = 1\n'
+        toml += f"[columns.private.{column}]\nmax = 1000\n{pay}\n"
         toml = toml.replace("[columns.private", f'[columns]\nid = ["{id}"]\n[columns.private', 1)
         (self.path / "keyhole.toml").write_text(toml)
         with keyhole.ask(self.path / "keyhole.toml") as session:
@@ -84,7 +85,7 @@ def test_an_entry_takes_the_same_room_for_tiny_and_huge_numbers(tmp_path: Path) 
         folder.mkdir()
         people = pa.table({"name": [f"p{i}" for i in range(60)], "g": [i // 2 for i in range(60)], "pay": [value] * 60})
         told = keyhole.knowledge.Config.parse(f"[book]\npath = '{folder}/book.keyhole'")
-        with keyhole.ask(told, data=people, private="pay", id="name", table="t") as session:
+        with keyhole.ask(told, data=people, private="pay:0..", id="name", exact_above=1, table="t") as session:
             assert session.ask("SELECT g, SUM(pay) FROM t GROUP BY g").answered
         with Book.open(folder / "book.keyhole") as book:
             rows = book._db.execute("SELECT length(body) FROM entry WHERE kind = ?", (str(Mark.ANSWER),))

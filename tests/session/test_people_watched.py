@@ -43,6 +43,7 @@ CONDITIONS: dict[str, Callable[[Record], bool]] = {
     "p IN (1, 2) OR sex = 'm'": lambda r: r[0] in (1, 2) or r[1] == "m",
 }
 Rows = list[list[Fraction]]
+CROWD = tuple((10 + at, "m", 3) for at in range(24))  # so that the costs are more than 20 different ones
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Clinic:
 
     def exposing(self, rows: Rows, insiders: int) -> set[tuple[int, ...]]:
         """Whom rows expose: people, and pairs of whom one would learn something of the other."""
-        people = sorted({record[0] for record in self.records})
+        people = sorted({record[0] for record in self.records} - {p for p, _, _ in CROWD[2:]})  # they are all alike
         alone = {i: self.forms(rows, (i,)) for i in people}
         found: set[tuple[int, ...]] = {(i,) for i in people if alone[i]}
         pairs = combinations(people, 2) if insiders else ()
@@ -78,7 +79,8 @@ def drawn(seed: int) -> Clinic:
     sizes = [draw.choice((1, 1, 2, 2, 3)) for _ in range(draw.randrange(3, 6))]
     sizes[0] = 2
     records = tuple((p, draw.choice("fm"), draw.randrange(1, 4)) for p, k in enumerate(sizes, 1) for _ in range(k))
-    known = tuple(draw.random() > 0.1 for _ in records)
+    known = (*(draw.random() > 0.1 for _ in records), *(True for _ in CROWD))
+    records += CROWD
     return Clinic(records, known, tuple(_asked(draw, records, known) for _ in range(10)))
 
 
@@ -95,7 +97,7 @@ def _asked(draw: random.Random, records: tuple[Record, ...], known: tuple[bool, 
 
 
 def watched(clinic: Clinic, seed: int, insiders: int = 0) -> Watch:
-    return watch(clinic.table(seed), private="cost", id="p", insiders=insiders, table="visits")
+    return watch(clinic.table(seed), private="cost:real", id="p", insiders=insiders, table="visits")
 
 
 def played(clinic: Clinic, session: Watch) -> Iterator[tuple[str, Rows, Ending, Admission]]:
@@ -122,7 +124,7 @@ def compared(seed: int) -> tuple[int, int]:
                 told += rows
                 kept.append(sql)
     assert not clinic.exposing(told, insiders)
-    found = examine(kept, data=clinic.table(seed), private="cost", id="p", table="visits")
+    found = examine(kept, data=clinic.table(seed), private="cost:real", id="p", table="visits")
     assert not found.findings, (seed, insiders, found.findings)
     return len(kept), denied
 
@@ -152,7 +154,7 @@ def test_decisions_are_equal_on_neighbouring_data() -> None:
 
 def test_the_proof_names_the_sum_that_would_be_known() -> None:
     table = pa.table({"p": ["Ann", "Ann", "Bob", "Cyd"], "y": [1, 2, 1, 1], "cost": [3, 5, 7, 11]})
-    with watch(table, private="cost", id="p", table="t") as session:
+    with watch(table, private="cost:0..", exact_above=1, id="p", table="t") as session:
         session.ask("SELECT SUM(cost) FROM t")
         said = session.ask("SELECT SUM(cost) FROM t WHERE p <> 'Ann'").admission
         assert said is not None
@@ -175,6 +177,9 @@ table = "adm"
 id = ["pid"]
 [columns.private.cost]
 kind = "integer"
+min = 0
+[online]
+exact_above = 1
 [tables.diag]
 keys = ["pid", "hadm"]
 private = {private}
@@ -252,28 +257,33 @@ def test_private_rows_do_not_reach_the_roster(tmp_path: Path) -> None:
 def test_what_was_allowed_counts_after_a_restart_in_any_order_of_rows(tmp_path: Path) -> None:
     table = pa.table({"p": ["a", "a", "b", "c", "c"], "y": [1, 2, 1, 1, 2], "cost": [3, 5, 7, 11, 13]})
     book = tmp_path / "b.keyhole"
-    with watch(table, private="cost", id="p", table="t", history=book) as session:
+    with watch(table, private="cost:0..", exact_above=1, id="p", table="t", history=book) as session:
         assert session.ask("SELECT SUM(cost) FROM t").outcome is Ending.ALLOWED
-    with watch(table.take([4, 2, 0, 3, 1]), private="cost", id="p", table="t", history=book) as session:
+    with watch(
+        table.take([4, 2, 0, 3, 1]), private="cost:0..", exact_above=1, id="p", table="t", history=book
+    ) as session:
         assert session.ask("SELECT SUM(cost) FROM t").reason == "it follows from what was answered before"
         assert session.ask("SELECT SUM(cost) FROM t WHERE p <> 'c'").outcome is Ending.DENIED
     later = Config.parse('[source]\nversion = "2"')
     with pytest.raises(BookError, match="several rows now"):
-        watch(table.slice(0, 4), config=later, private="cost", id="p", table="t", history=book)
+        watch(table.slice(0, 4), config=later, private="cost:0..", exact_above=1, id="p", table="t", history=book)
     with pytest.raises(BookError):  # nor is it forgotten when everybody has one row
-        watch(table.slice(1, 3), config=later, private="cost", id="p", table="t", history=book)
+        watch(table.slice(1, 3), config=later, private="cost:0..", exact_above=1, id="p", table="t", history=book)
 
 
 def test_a_person_with_too_many_records_is_refused_from_public_things(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(participants, "MOST_CELLS", 30)
     table = pa.table({"p": [1, 1, 1, 1, 1, 1, 2], "cost": [1, 2, 3, 4, 5, 6, 7]})
     with pytest.raises(ConfigError, match="6 of 7 records are of one person"):
-        watch(table, private="cost", id="p")
+        watch(table, private="cost:0..", exact_above=1, id="p")
 
 
 # --- extremes ---------------------------------------------------------------------------------------------------------
 
-EXTREMES = Config.parse('[columns]\nid = ["p"]\n[columns.private.cost]\nkind = "integer"\nfamily = "minmax"')
+EXTREMES = Config.parse(
+    '[columns]\nid = ["p"]\n[columns.private.cost]\nkind = "integer"\nfamily = "minmax"\nmax = 1000\n'
+    "[online]\nexact_above = 1"
+)
 
 
 def test_extremes_are_of_people_and_of_all_their_records() -> None:
@@ -297,7 +307,8 @@ EXCHANGED = {
 @pytest.mark.parametrize("one", EXCHANGED)
 def test_values_exchanged_between_records_of_one_person_are_a_change(tmp_path: Path, one: str) -> None:
     """82 before and 93 after the exchange would tell the difference of Ann's two costs."""
-    columns = "[columns]\nid = ['patient']\n[columns.private.cost]\n[columns.private.stay]\n"
+    columns = "[columns]\nid = ['patient']\n[columns.private.cost]\nmin = 0\n[columns.private.stay]\nmin = 0\n"
+    columns += "[online]\nexact_above = 1\n"
     written(tmp_path, {"adm.csv": ADMITTED, "k.toml": f"[source]\ndata = 'adm.csv'\nversion = '1'\n{columns}"})
     config, asked = ("-c", str(tmp_path / "k.toml")), "SELECT SUM(cost) FROM adm WHERE admission IN (1, 3)"
     assert call("ask", *config, asked)[0] == 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ from session_world import (
     DECLARED,
     DEPT_A,
     DEPT_B,
+    EXACT,
     NOT_ANN,
+    PAY,
     TOML,
     WHOLE,
     ask_json,
@@ -32,13 +36,14 @@ from session_world import (
 )  # fmt: skip
 
 import keyhole
-from keyhole.audit.online import OnlineAuditor
+from keyhole.audit.online import RISK, OnlineAuditor
 from keyhole.book import Book, Mark
 from keyhole.defend.histogram import Histogram
-from keyhole.errors import BookError, ConfigError, NotAvailable
+from keyhole.errors import BookError, ConfigError, DataError, NotAvailable
 from keyhole.session.audited import Audited
 from keyhole.session.open import Terms
 from keyhole.session.private import Private
+from keyhole.session.session import Session
 from keyhole.settings import settings
 from keyhole.tables.duckdb.source import DuckDBSource
 from keyhole.transcript import Line
@@ -52,9 +57,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """staff.csv with settings for each policy; every policy has a book of its own."""
     files = {"staff.csv": CSV, "q.sql": COUNT}
     declared = f"{TOML}{DECLARED}"
-    files["audited.toml"] = f"{TOML}[columns.private.pay]\n[book]\npath = 'audited.keyhole'"
+    files["audited.toml"] = f"{EXACT}[book]\npath = 'audited.keyhole'"
     files["private.toml"] = f"{declared}[budget]\nepsilon = 1\n[book]\npath = 'private.keyhole'"
-    files["monitored.toml"] = f"{TOML}[columns.private.pay]\n[book]\npolicy = 'monitored'\npath = 'monitored.keyhole'"
+    files["monitored.toml"] = f"{EXACT}[book]\npolicy = 'monitored'\npath = 'monitored.keyhole'"
     written(tmp_path, files)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -151,13 +156,119 @@ def test_a_column_with_two_values_or_named_ones_is_refused(tmp_path: Path, decla
             assert said.reason
 
 
-def test_an_allow_over_known_bounds_names_its_promise(tmp_path: Path) -> None:
-    config = told(tmp_path, columns="[columns.private.pay]\nmin = 0\nmax = 100")
+MANY = staff([at * 10 for at in range(30)], [f"p{at:02}" for at in range(30)])  # 2 in dept a, 28 in dept b
+
+
+def doors(path: Path, data: object, column: str, exact_above: int | None = None) -> Iterator[Session[Any]]:
+    path.mkdir()
+    book = path / "book.keyhole"
+    yield keyhole.ask(data=data, private=column, id="name", table="staff", book=book, exact_above=exact_above)
+    yield keyhole.watch(data, private=column, id="name", table="staff", exact_above=exact_above)
+
+
+def test_of_an_undeclared_column_nothing_exact_is_answered(tmp_path: Path) -> None:
+    for flags in ([1, 0, 1, 1, 0], list(PAY)):
+        for session in doors(tmp_path / str(flags[0]), staff(flags), "pay", 1):
+            with session:
+                said = session.ask(WHOLE)
+                assert str(said.outcome) == "refused"
+                assert '[columns.private."pay"]' in said.reason
+                assert 'domain = "real"' in said.reason
+                assert session.ask("SELECT COUNT(*) FROM staff").answered  # it asks only public things
+
+
+@pytest.mark.parametrize(
+    ("column", "pay", "answered"),
+    [
+        ("pay:0..19", [0, 1, 2, 3, 4], False),
+        ("pay:0..20", [0, 1, 2, 3, 4], True),
+        ("pay:0.0..9.5:0.5", [0.5, 1.0, 1.5, 2.0, 2.5], False),
+        ("pay:0.0..10.0:0.5", [0.5, 1.0, 1.5, 2.0, 2.5], True),
+        ("pay:-9.0..9.0", [0, 1, 2, 3, 4], False),  # whole numbers, by the type of the column
+        ("pay:-9.0..9.0", [0.5, 1.0, 1.5, 2.0, 2.5], True),
+    ],
+)
+def test_a_column_with_at_most_20_values_is_asked_privately(
+    tmp_path: Path, column: str, pay: list[float], answered: bool
+) -> None:
+    for session in doors(tmp_path / "few", staff(pay), column, 1):
+        with session:
+            said = session.ask(WHOLE)
+            assert said.answered is answered
+            assert answered or ("at most 20" in said.reason and 'policy = "private"' in said.reason)
+
+
+def test_with_a_known_range_exact_answers_need_a_group(tmp_path: Path) -> None:
+    none = doors(tmp_path / "none", MANY, "pay:0..1000")
+    for session in none:
+        with session:
+            said = session.ask(WHOLE)
+            assert str(said.outcome) == "refused"
+            assert "exact_above = 10" in said.reason
+    for session in doors(tmp_path / "two", MANY, "pay:0..1000", 2):
+        with session:
+            assert session.ask(WHOLE).reason == f"nobody is exposed; {RISK}"
+            small = session.ask(DEPT_A)
+            assert str(small.outcome) == "refused"
+            assert "more than 2 people" in small.reason
+            assert str(session.ask(f"{WHOLE} WHERE name = 'p01'").outcome) == "deny"
+            assert str(session.ask("SELECT dept, SUM(pay) FROM staff GROUP BY dept").outcome) == "refused"
+            assert session.ask(f"{WHOLE} WHERE level = 1 AND dept = 'nowhere'").answered  # a group of nobody: NULL
+            assert session.ask(DEPT_B).answered  # 28 people: what it leaves of the rest is named as a risk
+            assert session.ask(DEPT_A).answered  # it follows from what was answered before
+
+
+def test_one_weighted_sum_of_a_bounded_column_would_tell_everybody(tmp_path: Path) -> None:
+    """Digits of the sum are the values: 10 and 20 are read off 1 * 10 + 1001 * 20."""
+    weighted = "SELECT SUM(CASE WHEN level = 0 THEN pay ELSE 1001 * pay END) FROM staff"
+    for session in doors(tmp_path / "bounded", MANY, "pay:0..1000", 2):
+        with session:
+            assert "weighs people differently" in session.ask(weighted).reason
+            assert session.ask("SELECT 3 * SUM(pay) FROM staff").answered
+    for session in doors(tmp_path / "real", MANY, "pay:real"):
+        with session:
+            assert session.ask(weighted).reason == "nobody is exposed"
+
+
+def test_a_column_called_real_holds_more_than_20_values(tmp_path: Path) -> None:
+    few = staff([at % 20 for at in range(30)], [f"p{at:02}" for at in range(30)])
+    (tmp_path / "few").mkdir()
+    for column in ("pay:real", "pay:..:1"):
+        for session in doors(tmp_path / column[:5], MANY, column):
+            with session:
+                assert session.ask(WHOLE).reason == "nobody is exposed"
+        for opening in (keyhole.watch, partial(keyhole.ask, book=tmp_path / "few" / "book.keyhole")):
+            with pytest.raises(DataError, match="at most 20 different ones") as fault:
+                opening(data=few, private=column, id="name")
+            assert "19" not in str(fault.value)
+        with pytest.raises(DataError, match="at most 20 different ones"):  # not there, and at most one a row
+            keyhole.watch(staff().drop(["pay"]), private=column, id="name")
+    written(tmp_path, {"log.sql": f"{WHOLE};"})
+    verdict = keyhole.examine(tmp_path / "log.sql", data=few, private="pay:real", id="name", table="staff")
+    assert verdict.exit_code == 0  # after the answers it is the owner's word
+
+
+def test_exact_above_is_a_number_of_people(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="at least 1"):
+        told(tmp_path, columns="[online]\nexact_above = 0")
+    with pytest.raises(ConfigError, match="at least 1"):
+        keyhole.watch(staff(), private="pay:0..", id="name", exact_above=0)
+
+
+def test_people_are_counted_not_their_records(tmp_path: Path) -> None:
+    visits = staff([10 * at for at in range(40)], [f"p{at % 4}" for at in range(40)])
+    with keyhole.watch(visits, private="pay:0..1000", id="name", table="staff", exact_above=4) as session:
+        assert "more than 4 people" in session.ask(WHOLE).reason
+    with keyhole.watch(visits, private="pay:0..1000", id="name", table="staff", exact_above=3) as session:
+        assert session.ask(WHOLE).answered
+
+
+def test_a_maximum_of_a_bounded_column_needs_a_group_too(tmp_path: Path) -> None:
+    config = told(tmp_path, columns="[columns.private.pay]\nmax = 1000\nfamily = 'minmax'\n[online]\nexact_above = 3")
+    asked = "SELECT MAX(pay) FROM staff"
     with keyhole.ask(config, data=staff(), id="name") as session:
-        assert session.ask(WHOLE).reason == "nobody is exposed, for values without known bounds"
-    (tmp_path / "free").mkdir()
-    with audited(tmp_path / "free") as session:
-        assert session.ask(WHOLE).reason == "nobody is exposed"
+        assert "more than 3 people" in session.ask(f"{asked} WHERE dept = 'b'").reason
+        assert session.ask(asked).answered
 
 
 def test_one_answers_for_all_doors_of_a_book(tmp_path: Path) -> None:
@@ -165,7 +276,7 @@ def test_one_answers_for_all_doors_of_a_book(tmp_path: Path) -> None:
         assert session.ask(WHOLE).answered
         assert str(other.ask(NOT_ANN).outcome) == "deny"
         assert other.ask(WHOLE).reason == "answered before"
-    with keyhole.watch(staff(), private="pay", id="name", config=told(tmp_path)) as session:
+    with keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, config=told(tmp_path)) as session:
         assert str(session.ask(NOT_ANN).outcome) == "deny"
         assert str(session.ask(DEPT_A).outcome) == "allow"  # and counts from now on
     with audited(tmp_path) as session:
@@ -468,24 +579,26 @@ def test_exit_codes_of_ask(folder: Path) -> None:
 
 def test_the_python_doors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no book"):
-        keyhole.ask(data=staff(), private="pay", id="name")  # a frame, and nothing says where
+        keyhole.ask(data=staff(), private="pay:0..", id="name", exact_above=1)  # a frame, and nothing says where
     (tmp_path / "staff.csv").write_text(CSV, encoding="utf-8")
-    with keyhole.ask(data=tmp_path / "staff.csv", private="pay", id="name") as session:
+    with keyhole.ask(data=tmp_path / "staff.csv", private="pay:0..", id="name", exact_above=1) as session:
         assert session.book.path == str((tmp_path / "book.keyhole").resolve())  # beside the data
         assert session.ask(WHOLE).exact == (({}, (Decimal(150),)),)
-    with keyhole.watch(staff(), private="pay", id="name") as session:  # decisions alone may be kept in memory
+    with keyhole.watch(
+        staff(), private="pay:0..", id="name", exact_above=1
+    ) as session:  # decisions alone may be kept in memory
         assert session.book.path == ":memory:"
         first = session.ask(WHOLE)
         assert (str(first.outcome), first.exact) == ("allow", None)
         denied = session.ask(NOT_ANN)
         assert denied.admission is not None
         assert [f.who for f in denied.admission.who] == ["Ann"]
-    with keyhole.watch(staff(), private="pay", id="name", history=tmp_path / "h.keyhole") as session:
+    with keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, history=tmp_path / "h.keyhole") as session:
         assert session.admit(WHOLE).allowed
         assert session.admit(NOT_ANN).allowed  # nothing was recorded
         assert session.record(WHOLE) == "1"
         assert not session.admit(NOT_ANN).allowed
-    with keyhole.watch(staff(), private="pay", id="name", history=tmp_path / "h.keyhole") as session:
+    with keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, history=tmp_path / "h.keyhole") as session:
         assert not session.admit(NOT_ANN).allowed
         assert isinstance(session.auditing.auditor, OnlineAuditor)
 

@@ -49,7 +49,8 @@ def table(folder: Path, values: Sequence[str], config: str) -> None:
 
 
 def exact(policy: str) -> str:
-    return f'[columns.private.pay]\n[book]\npath = "book.keyhole"\npolicy = "{policy}"\n'
+    columns = "[columns.private.pay]\nmax = 1e320\nkind = 'decimal'\n[online]\nexact_above = 1\n"
+    return f'{columns}[book]\npath = "book.keyhole"\npolicy = "{policy}"\n'
 
 
 def private(mechanism: str) -> str:
@@ -353,15 +354,15 @@ def _small(pages: int, path: str | Path, connected: Any = book_module.connected)
 # --- liars ------------------------------------------------------------------------------------------------------------
 
 
-def _names_a_value(self: Audited, asked: Heard, real: Any = Audited.admission) -> Admission:
-    said: Admission = real(self, asked)
+def _names_a_value(self: Audited, asked: Heard, real: Any = Audited.admission, **how: Any) -> Admission:
+    said: Admission = real(self, asked, **how)
     assert self._source is not None
     largest = self._source.values("pay").floats.max()  # type: ignore[attr-defined]
     return said if said.allowed else replace(said, reason=f"{said.reason} (somebody has {largest})")
 
 
-def _looks_at_a_value(self: Audited, asked: Heard, real: Any = Audited.admission) -> Admission:
-    said: Admission = real(self, asked)
+def _looks_at_a_value(self: Audited, asked: Heard, real: Any = Audited.admission, **how: Any) -> Admission:
+    said: Admission = real(self, asked, **how)
     assert self._source is not None
     first = self._source.values("pay").floats[0]  # type: ignore[attr-defined]
     return replace(said, verdict=Permission.DENY) if said.allowed and first > 0 else said

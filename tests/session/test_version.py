@@ -14,6 +14,7 @@ from session_world import (
     DECLARED,
     DEPT_A,
     DEPT_B,
+    EXACT,
     NAMES,
     NOT_ANN,
     PAY,
@@ -29,6 +30,7 @@ from session_world import (
 )  # fmt: skip
 
 import keyhole
+from keyhole.audit.online import RISK
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 
 RAISED = (10, 27, 30, 40, 50)  # Bob's
@@ -76,10 +78,10 @@ def test_the_same_sum_in_two_epochs_is_denied(tmp_path: Path, insiders: int) -> 
 
 
 def test_watch_denies_it_too(tmp_path: Path) -> None:
-    files = {"staff.csv": CSV, "keyhole.toml": f"{TOML}[columns.private.pay]\n"}
+    files = {"staff.csv": CSV, "keyhole.toml": EXACT}
     written(tmp_path, files)
     config = ("-c", str(tmp_path / "keyhole.toml"))
-    assert call("watch", *config, stdin=WHOLE)[:2] == (0, "Q1 allow: nobody is exposed\n")
+    assert call("watch", *config, stdin=WHOLE)[:2] == (0, f"Q1 allow: nobody is exposed; {RISK}\n")
     (tmp_path / "staff.csv").write_text(CSV.replace("Bob,a,1,20", "Bob,a,1,27"), encoding="utf-8")
     code, out, err = call("watch", *config, stdin=WHOLE)
     assert (code, out, "private values of 'pay' changed" in err) == (2, "", True)
@@ -154,12 +156,12 @@ def test_another_population_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_without_an_id_there_is_one_epoch(tmp_path: Path) -> None:
     nameless = staff().drop_columns(["name"])
-    with keyhole.ask(told(tmp_path), data=nameless, private="pay") as session:
+    with keyhole.ask(told(tmp_path), data=nameless, private="pay:0..", exact_above=1) as session:
         assert session.ask(WHOLE).answered
-    with keyhole.ask(told(tmp_path), data=nameless, private="pay") as session:
+    with keyhole.ask(told(tmp_path), data=nameless, private="pay:0..", exact_above=1) as session:
         assert outcome(session, f"{WHOLE} WHERE dept = 'b' OR level = 1") == "deny"
     with pytest.raises(BookError, match="matched across versions by their id"):
-        keyhole.ask(told(tmp_path, version="2"), data=nameless, private="pay")
+        keyhole.ask(told(tmp_path, version="2"), data=nameless, private="pay:0..", exact_above=1)
 
 
 def test_the_order_and_the_spelling_of_values_do_not_matter(tmp_path: Path) -> None:
@@ -260,15 +262,17 @@ def test_one_population_has_one_book_however_it_is_named(tmp_path: Path) -> None
             if one == other:
                 continue
             same = Config.parse(book(one % "b.keyhole", other % "b.keyhole"))
-            keyhole.ask(same, data=staff(), private="pay", id="name").close()
+            keyhole.ask(same, data=staff(), private="pay:0..", id="name", exact_above=1).close()
             apart = Config.parse(book(one % "b.keyhole", other % "c.keyhole"))
             with pytest.raises(ConfigError, match="one population has one book"):
-                keyhole.ask(apart, data=staff(), private="pay", id="name")
+                keyhole.ask(apart, data=staff(), private="pay:0..", id="name", exact_above=1)
     named = Config.parse(book(names[0] % "b.keyhole"))
     with pytest.raises(ConfigError, match="one population has one book"):
-        keyhole.watch(staff(), private="pay", id="name", config=named, history=tmp_path / "c.keyhole")
+        keyhole.watch(
+            staff(), private="pay:0..", id="name", exact_above=1, config=named, history=tmp_path / "c.keyhole"
+        )
     (tmp_path / "link").symlink_to(tmp_path / "b.keyhole")
-    keyhole.watch(staff(), private="pay", id="name", config=named, history=tmp_path / "link").close()
+    keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, config=named, history=tmp_path / "link").close()
     assert {p.name for p in tmp_path.iterdir()} == {"b.keyhole", "b.keyhole.key", "link"}
 
 
@@ -294,7 +298,7 @@ def test_a_book_in_memory_is_refused_everywhere(tmp_path: Path, where: str) -> N
         assert (code, out) == (2, ""), words
         assert "would forget" in err
     for made in (
-        lambda: keyhole.watch(staff(), private="pay", id="name", history=":memory:"),
+        lambda: keyhole.watch(staff(), private="pay:0..", id="name", exact_above=1, history=":memory:"),
         lambda: keyhole.answer([COUNT], data=staff(), id="name", config=plain, epsilon=1, ledger=":memory:"),
     ):
         with pytest.raises(ConfigError, match="would forget"):

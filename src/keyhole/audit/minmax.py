@@ -83,6 +83,12 @@ class MinMax:
             return Permission.DENY, "together with what was answered before, an answer to it could expose somebody"
         return Permission.ALLOW, "nobody is exposed, whatever the answer is"
 
+    def group(self, statement: Statement) -> tuple[str, int]:
+        """The column of a MIN or MAX, and how many people it is about."""
+        query = statement.queries[0]
+        people = self._people(query)
+        return _column(query), 0 if people is None else int(np.bitwise_count(people).sum())
+
     def record(self, statement: Statement, answer: object) -> None:
         """It was answered: count it from now on."""
         query = statement.queries[0]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from keyhole.audit.admission import Admission, Permission, Premise
@@ -33,6 +33,8 @@ from keyhole.tables import Roster
 __all__ = ["Admission", "OnlineAuditor", "Permission", "Space"]
 
 Asked: TypeAlias = str | Statement | Query
+RISK = "remaining risk: an answer at an end of the declared range tells every value in its group"
+PRIVATELY = 'ask it under policy = "private"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +83,13 @@ class OnlineAuditor:
         space: Callable[[int, int], Space] | None = None,
         epochs: Epochs | None = None,
         knowledge: Knowledge | None = None,
+        exact_above: Mapping[str, int] | None = None,
     ) -> None:
         if insiders not in (0, 1):
             raise ConfigError(f"insiders = {insiders}: write 0 (outsiders only) or 1 (any one other participant)")
         self.roster, self.insiders = roster, insiders
         self._families = dict(families or {})
+        self._exact_above = dict(exact_above or {})
         self._participants = Participants(roster, insiders, epochs, space)
         self._columns: dict[str, ColumnState] = {}
         self._past: list[Past] = []
@@ -225,15 +229,24 @@ class OnlineAuditor:
 
     def _judge(self, query: Asked, number: str, prove: Prover) -> Judged:
         plan = self._plan_of(query, number)
-        if plan.statement is None or self._minmax.concerns(plan.statement):
+        if plan.statement is None:
+            return plan
+        if self._minmax.concerns(plan.statement):
+            column, people = self._minmax.group(plan.statement)
+            self._limit(plan, [column], self._too_few(column, people))
             return plan
         forms, text = plan.forms, plan.verdict.sql
+        fresh: list[str] = []  # columns of which it tells something new
+        risky = ""  # why it would tell too much
         who: list[Finding] = []
         proved: tuple[Finding, dict[str, Premise]] | None = None  # prefer the proof of somebody exposed to everybody
         dependent, crosses = True, False
         for name in dict.fromkeys(form.column for form in forms):
             mine = [form for form in forms if form.column == name]
-            for state, decision, source in self._probed(plan, name, mine, text):
+            for form, (state, decision, source) in zip(mine, self._probed(plan, name, mine, text), strict=True):
+                if not decision.dependent:
+                    fresh.append(name)
+                    risky = risky or self._too_telling(form)
                 dependent, crosses = dependent and bool(decision.dependent), crosses or bool(decision.crosses)
                 listed = self._participants.named(name, decision)
                 if listed and (proved is None or (proved[0].insider is not None and listed[0].insider is None)):
@@ -244,7 +257,39 @@ class OnlineAuditor:
         plan.verdict = Admission(
             number, text, *ruling(forms, who, dependent=dependent, crosses=crosses), tuple(who), premises
         )
+        self._limit(plan, fresh, risky)
         return plan
+
+    def _limit(self, plan: Judged, fresh: Iterable[str], why: str) -> None:
+        """Refuse what would be allowed, or name the risk that known bounds leave."""
+        if not plan.verdict.allowed:
+            return
+        if why:
+            plan.verdict = replace(plan.verdict, verdict=Permission.REFUSED, reason=why)
+        elif any(name in self._exact_above for name in fresh):
+            plan.verdict = replace(plan.verdict, reason=f"{plan.verdict.reason}; {RISK}")
+
+    def _too_telling(self, form: Disclosed) -> str:
+        """Why one sum of a column with known bounds could tell too much; "" if it may be told."""
+        if form.column not in self._exact_above:
+            return ""
+        row = self._participants.entries(form.row)
+        if isinstance(row, dict) and len({abs(weight) for weight in row.values() if weight}) > 1:
+            return (
+                f"it weighs people differently, and if the range of {form.column!r} is known, one weighted sum tells "
+                f"everybody's value: ask for a sum without weights, or {PRIVATELY}"
+            )
+        return self._too_few(form.column, self._participants.count(row))
+
+    def _too_few(self, column: str, people: int) -> str:
+        """Why a group is too small for an exact answer; a group of nobody tells nothing."""
+        least = self._exact_above.get(column, 0)
+        if not 0 < people <= least:
+            return ""
+        return (
+            f"exact answers about {column!r} are given for groups of more than {least} people (exact_above): ask about "
+            f"more people, or {PRIVATELY}"
+        )
 
     def _lowered(self, past: Iterable[Past]) -> Iterator[Statement]:
         for each in past:

@@ -13,7 +13,7 @@ from keyhole.audit.epochs import Changes, Epochs, Ints, ToldRow
 from keyhole.audit.packed import Sparse
 from keyhole.audit.ruling import ColumnState, Space
 from keyhole.basis import Row
-from keyhole.basis.bits import Words
+from keyhole.basis.bits import Words, unpack
 from keyhole.errors import ConfigError
 from keyhole.predicate import Scalar, quote_name
 from keyhole.schema import Role
@@ -61,6 +61,16 @@ class Participants:
             (block,) = row.values.values() if row.values else ((np.zeros(0, np.int64), np.zeros(0, np.int64)),)
             found = dict(zip(block[0].tolist(), block[1].tolist(), strict=True))
         return found if self.epochs is None else self.epochs.over(found)
+
+    def count(self, row: Sparse | Words) -> int:
+        """How many people a row is about."""
+        if isinstance(row, dict):
+            records = np.array([record for record, weight in row.items() if weight], dtype=np.int64)
+        elif self.owner is None:
+            return int(np.bitwise_count(row).sum())
+        else:
+            records = np.flatnonzero(unpack(row, len(self.owner)))
+        return len(records) if self.owner is None else len(np.unique(self.owner[records]))
 
     def told(self, column: str, premise: Premise, row: Sparse | Words) -> list[ToldRow]:
         """A row over people as it is stored; nothing without epochs."""

@@ -86,9 +86,9 @@ class Forgetful(Audited):
 class Trusting(Audited):
     """Admits whatever can be decided."""
 
-    def admission(self, asked: Heard) -> Admission:
+    def admission(self, asked: Heard, *, explain: bool | None = None) -> Admission:
         """An allowance."""
-        said = super().admission(asked)
+        said = super().admission(asked, explain=explain)
         return Admission(said.number, said.sql, type(said.verdict).ALLOW, said.reason) if asked.statement else said
 
 

@@ -138,6 +138,7 @@ def noisy(mechanism: str, budget: str, accuracy: float | None = None, analysts: 
 
 # --- exact answers ----------------------------------------------------------------------------------------------------
 
+EXACT = '[columns]\nid = ["name"]\n[columns.private.x]\nkind = "integer"\nmin = -999\n[online]\nexact_above = 1\n'
 STREAM = tuple(ask for seed in range(6) for ask in streams.stream(seed))
 
 
@@ -146,7 +147,7 @@ def _exact(folder: Path) -> None:
     for person, value in zip(streams.PEOPLE, streams.SECRET, strict=True):
         shown = value if person.has else ""
         lines.append(f"{person.name},{person.age},{person.zip},{person.sex or ''},{shown}")
-    _files(folder, "\n".join(lines) + "\n", '[columns]\nid = ["name"]\n[columns.private.x]\nkind = "integer"\n')
+    _files(folder, "\n".join(lines) + "\n", EXACT)
 
 
 def _audited(folder: Path) -> Session[Any]:

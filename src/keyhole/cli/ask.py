@@ -49,6 +49,7 @@ def ask(
     config: Path | None,
     dialect: str | None,
     now: str | None,
+    exact_above: int | None,
     accuracy: str | None,
     beta: float,
     analyst: str | None,
@@ -74,7 +75,7 @@ def ask(
     when = said_now(now)
     texts = [as_it_ran(text, dialect or "duckdb", None, when) for text in _texts(questions, clip)]
     terms = Terms(accuracy=accuracy, beta=beta, horizon=horizon, analyst=analyst, anyway=anyway)
-    with asking(given, config, terms, explain=explain, dry_run=dry_run) as session:
+    with asking(given, config, terms, explain=explain, exact_above=exact_above, dry_run=dry_run) as session:
         if session.book.new:
             warn(f"a new book begins: {session.book.name}")
         _noted(session)
@@ -185,6 +186,7 @@ command = click.Command(
         *options.TABLE_OPTIONS,
         options.DIALECT,
         options.NOW,
+        options.EXACT_ABOVE,
         options.ACCURACY,
         options.BETA,
         options.ANALYST,

@@ -63,6 +63,11 @@ id = ["Name"]
 min = 3.0
 max = 10.0
 step = 0.1
+
+[online]
+# `keyhole ask` answers exactly about more than 2 people. An exact answer at an end of the range (everybody at 10.0)
+# tells every value in its group, so a real table says more (10, say), or answers privately: write a [budget].
+exact_above = 2
 """
 
 SAFE = """\

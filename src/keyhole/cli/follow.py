@@ -54,7 +54,7 @@ class Following:
             follower = Follower(session.auditing, self.log, *ways, self.kind, engine, self.ignored, self.now)
             follower.run()
         sys.stderr.write(f"stopped; {summary(follower.counts)}\n")
-        return not (follower.counts.unjudged or follower.counts.exposing)
+        return not (follower.counts.unjudged or follower.counts.exposing or follower.counts.unproved)
 
 
 @contextmanager
@@ -109,5 +109,6 @@ def summary(counts: FollowCounts) -> str:
     parts += [f"{counts.failed} failed"] if counts.failed else []
     exposes = "exposes" if counts.exposing == 1 else "expose"
     parts += [f"{counts.exposing} of the new {exposes} somebody"] if counts.exposing else []
+    parts += [f"{counts.unproved} not proved to expose nobody"] if counts.unproved else []
     parts += [f"{counts.unjudged} cannot be represented: the book is incomplete"] if counts.unjudged else []
     return ", ".join(parts)

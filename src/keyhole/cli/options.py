@@ -225,6 +225,12 @@ INSIDERS = click.Option(
     type=click.IntRange(0, 1),
     help="1: nobody may be exposed to any one other participant either (recommended).",
 )
+EXACT_ABOVE = click.Option(
+    ["--exact-above"],
+    type=click.IntRange(min=1),
+    metavar="K",
+    help="Where the range of a private column is known: answer exactly about more than K people only.",
+)
 LOAD = click.Option(
     ["--load"], type=FILE, multiple=True, help="A log of what was published earlier: it counts too. Repeatable."
 )

@@ -40,7 +40,7 @@ refused.
 \b
 Examples
   keyhole watch -c keyhole.toml < log.sql
-  keyhole watch --data people.csv --id Name --private "Blood sugar" --history history.keyhole --insiders 1
+  keyhole watch --data staff.csv --id name --private pay:real --history history.keyhole --insiders 1
   keyhole watch -c keyhole.toml --load published.sql --format json --explain
   keyhole watch -c keyhole.toml --format html --out watched.html < log.sql
   keyhole watch -c keyhole.toml --follow /var/log/postgresql/postgresql.csv --ignore orders --ignore "sales.*"
@@ -53,7 +53,8 @@ stopped.
 \b
 Exit code
   0 every statement was allowed (--follow: is in the book and exposes nobody);
-  3 some were denied or refused (--follow: expose somebody, or cannot be represented); 2 could not run.
+  3 some were denied or refused (--follow: expose somebody, are not proved to expose nobody, or cannot be
+  represented); 2 could not run.
 """
 
 
@@ -69,6 +70,7 @@ def watch(
     now: str | None,
     history: Path | None,
     insiders: int | None,
+    exact_above: int | None,
     load: tuple[Path, ...],
     log_format: str,
     follow: Path | None,
@@ -91,8 +93,9 @@ def watch(
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
     ignored = (*given.config.source.ignore, *ignore)
     with ExitStack() as stack:
-        despite = follow is not None or accept_unjudged
-        session, opened = watched(given, config, Watching(history, insiders, same_values, explain, despite))
+        follows = follow is not None
+        how = Watching(history, insiders, same_values, explain, follows or accept_unjudged, exact_above, follows)
+        session, opened = watched(given, config, how)
         stack.callback(session.close)
         _announce(session, opened)
         try:
@@ -255,6 +258,7 @@ command = click.Command(
         options.NOW,
         options.HISTORY,
         options.INSIDERS,
+        options.EXACT_ABOVE,
         options.LOAD,
         options.LOG_FORMAT,
         options.FOLLOW,

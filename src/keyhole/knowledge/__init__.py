@@ -3,10 +3,11 @@
 from keyhole.knowledge.columns import Columns, PrivateColumn, PublicColumn, TableRoles
 from keyhole.knowledge.config import BookTable, BudgetTable, Config, FactTable, Online, home
 from keyhole.knowledge.file_layout import FileLayout, SourceTable
-from keyhole.knowledge.prior import DomainState, Fact, Knowledge, Prior
+from keyhole.knowledge.prior import FEW_VALUES, DomainState, Fact, Knowledge, Prior
 from keyhole.knowledge.short_form import parse_private
 
 __all__ = [
+    "FEW_VALUES",
     "BookTable",
     "BudgetTable",
     "Columns",

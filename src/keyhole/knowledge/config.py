@@ -16,10 +16,18 @@ from keyhole.knowledge.toml_table import Number, TomlTable, read_toml
 
 @dataclass(frozen=True, slots=True)
 class Online(TomlTable):
-    """[online]: deciding before each answer."""
+    """[online]: deciding before each answer.
+
+    `exact_above` k: of a column with known bounds an exact answer is about more than k people; None: there is none.
+    """
 
     insiders: Literal[0, 1] = 0
     history: str | None = None
+    exact_above: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.exact_above is not None and self.exact_above < 1:
+            raise ValueError(f"exact_above = {self.exact_above} must be at least 1: it is a number of people")
 
 
 @dataclass(frozen=True, slots=True)

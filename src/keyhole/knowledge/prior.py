@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Literal
 
 DomainState = Literal["declared", "real", "undeclared"]
+FEW_VALUES = 20  # a column with at most so many possible values is one of categories
 
 
 @dataclass(frozen=True, slots=True)

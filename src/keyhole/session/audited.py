@@ -6,17 +6,19 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
+from math import gcd, lcm
 from typing import Any
 
 from keyhole.audit.admission import Admission, Permission
-from keyhole.audit.online import OnlineAuditor, Past
+from keyhole.audit.online import PRIVATELY, OnlineAuditor, Past
 from keyhole.book import Book, BookEntry, Mark
 from keyhole.book.chain import canonical
 from keyhole.errors import BookError, QueryError
-from keyhole.knowledge import PrivateColumn
+from keyhole.knowledge import FEW_VALUES, PrivateColumn
 from keyhole.query import Statement
 from keyhole.reading import Spelling
-from keyhole.schema import Schema
+from keyhole.schema import Column, Kind, Schema
 from keyhole.session.exact import exact
 from keyhole.session.reply import Ending, Exact, Reply
 from keyhole.sql import lower
@@ -25,13 +27,11 @@ from keyhole.tables import GroupKey, Source
 from keyhole.transcript import Refusal
 
 NUMBER = 400  # bytes that one exact number takes at most: a DOUBLE may have 309 digits
-PROMISE = "for values without known bounds"
 TRIED = 8  # coarser statements that a denial looks at
 INCOMPLETE = (
     "the book lacks something that was published, so nothing exact is decided: whoever keeps it must look at it"
 )
 NOTHING_MORE: Mapping[str, Any] = {}
-PRIVATELY = 'ask it under policy = "private"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,11 @@ class Heard:
 class Audited:
     """Admits a statement only if its answer would expose nobody, given everything that was answered and published.
 
-    `source` None: what is admitted is not answered here (`watch`). `columns` is what was declared of private columns:
-    one that may have two values only is refused, since a sum of such values can tell everybody's; with other bounds an
-    allow names its promise. `facts` names columns of which something is known about single people: refused. Decisions
-    use the book and public things alone.
+    `source` None: what is admitted is not answered here (`watch`). `columns` is what was declared of private columns.
+    A column of which nothing was declared is refused, and one with few possible values, since a sum of such values can
+    tell everybody's. With other bounds exact answers are given for groups of more than `exact_above` people, and an
+    allow names the risk that remains. `facts` names columns of which something is known about single people: refused.
+    Decisions use the book and public things alone.
     """
 
     unguarded = False  # are answers given that were not admitted?
@@ -71,9 +72,10 @@ class Audited:
         *,
         explain: bool = False,
         facts: Iterable[str] = (),
+        exact_above: int | None = None,
     ) -> None:
         self.book, self.auditor, self._columns, self._source = book, auditor, columns, source
-        self._explain, self._facts = explain, frozenset(facts)
+        self._explain, self._facts, self._exact_above = explain, frozenset(facts), exact_above
         self.elsewhere: Decimal | None = None  # what is answered elsewhere to what is asked now
         self._epoch, self._spelling = book.state.epoch, Spelling(auditor.roster)
         assert book.state.last is not None
@@ -121,16 +123,17 @@ class Audited:
             return Reply(asked.text, Ending.REFUSED, said.reason, admission=said)
         return Reply(asked.text, Ending.DENIED, said.reason, admission=said, instead=self._instead(asked))
 
-    def admission(self, asked: Heard) -> Admission:
-        """The decision, with its promise; on an open page, after `catch_up`."""
-        said = self.auditor.admit(asked.text) if self._explain else self.auditor.decide(asked.text)
+    def admission(self, asked: Heard, *, explain: bool | None = None) -> Admission:
+        """The decision, with its promise; on an open page, after `catch_up`. `explain` None: as the session does."""
+        proved = self._explain if explain is None else explain
+        said = self.auditor.admit(asked.text) if proved else self.auditor.decide(asked.text)
         if asked.statement is None or said.verdict is Permission.REFUSED:
             return said
         if self.book.state.incomplete and not self.unguarded:
             return Admission(said.number, said.sql, Permission.REFUSED, INCOMPLETE)
         if meant := self._spelling.reason(asked.statement):
             return Admission(said.number, said.sql, Permission.REFUSED, meant)
-        names = sorted({name for q in asked.statement.queries for name in q.columns} & set(self._columns))
+        names = self._private_names(asked.statement)
         told = [name for name in names if name in self._facts]
         if told:
             why = (
@@ -152,13 +155,43 @@ class Audited:
                 f"cannot be decided together. {PRIVATELY}"
             )
             return Admission(said.number, said.sql, Permission.REFUSED, why)
-        few = [name for name in names if two_valued(self._columns[name])]
-        if few:
-            why = f"{few[0]!r} has few possible values, and sums of such values can tell everybody's: {PRIVATELY}"
+        why = next((why for name in names if (why := self.domain_objection(name))), "")
+        if why:
             return Admission(said.number, said.sql, Permission.REFUSED, why)
-        if said.allowed and any(_bounded(self._columns[name]) for name in names):
-            return replace(said, reason=f"{said.reason}, {PROMISE}")
         return said
+
+    def domain_objection(self, name: str) -> str:
+        """Why no exact answer about a private column is given, from what was declared of it; "" if one may be."""
+        if why := self.unproved_domain(name):
+            return why
+        if is_bounded(self._columns[name]) and self._exact_above is None:
+            return (
+                f"the range of {name!r} is known, so an exact answer about a small group can tell every value in it: "
+                f"{PRIVATELY}, or write exact_above = 10 under [online] to answer exactly about more than 10 people"
+            )
+        return ""
+
+    def unproved_domain(self, name: str) -> str:
+        """Why equations alone prove nothing of a private column: nothing was declared of it, or it has few values."""
+        column, held = self._columns[name], self.schema.find(name)
+        if column.state == "undeclared":
+            return undeclared(name)
+        possible = None if held is None else count_possible_values(column, held)
+        if possible is not None and possible <= FEW_VALUES:
+            return (
+                f"{name!r} has at most {FEW_VALUES} possible values, and a sum of such values can tell everybody's: "
+                f"{PRIVATELY}"
+            )
+        return ""
+
+    def unproved(self, sql: str) -> str:
+        """The same of a statement whose answer is out: why it is not shown that it exposes nobody; "" if it is."""
+        statement = lower(sql, self.auditor.roster.schema)
+        return next((why for name in self._private_names(statement) if (why := self.unproved_domain(name))), "")
+
+    def _private_names(self, statement: Statement) -> list[str]:
+        """The private columns that a statement aggregates."""
+        return sorted({name for q in statement.queries for name in q.columns} & set(self._columns))
 
     def release(self, asked: Heard, analyst: str | None) -> Reply:
         """Read the answer, if it is given here, and write it down with what it tells."""
@@ -185,9 +218,8 @@ class Audited:
         """An entry for a statement that counts from now on, with the rows that it adds to what is known."""
         assert asked.statement is not None
         body: dict[str, Any] = {"query": self.auditor.number + 1, "sql": asked.text, **about} | self.remarks()
-        names = {name for q in asked.statement.queries for name in q.columns} & set(self._columns)
-        if names:
-            body["families"] = {name: self._columns[name].family for name in sorted(names)}
+        if names := self._private_names(asked.statement):
+            body["families"] = {name: self._columns[name].family for name in names}
         if self.auditor.lasting:
             body["told"] = self.rows(asked)
         room = 0
@@ -268,7 +300,7 @@ class Audited:
     def _instead(self, asked: Heard) -> str | None:
         """A coarser statement that would be allowed now; found from public things, as the denial was."""
         for text in coarser(asked.text)[:TRIED]:
-            if self.auditor.decide(text).allowed:
+            if self.admission(self.read(text), explain=False).allowed:
                 return text
         return None
 
@@ -304,22 +336,45 @@ def one_number(answer: Any) -> str | bool | None:
     return answer if isinstance(answer, str) else None
 
 
-def two_valued(column: PrivateColumn) -> bool:
-    """May it have two values only, or a few named ones?
+def undeclared(name: str) -> str:
+    """What to write where nothing was declared of a private column."""
+    return (
+        f"the possible values of {name!r} are not declared: write min and max, or values, under "
+        f'[columns.private."{name}"], or domain = "real" if any number is possible (--private "{name}:real")'
+    )
 
-    >>> two_valued(PrivateColumn(min=0, max=1)), two_valued(PrivateColumn(min=0, max=1, step="0.1"))
-    (True, False)
+
+def is_bounded(column: PrivateColumn) -> bool:
+    """Is an end of its range known, or are its values?"""
+    return any(end is not None for end in (column.min, column.max, column.values))
+
+
+def count_possible_values(declared: PrivateColumn, held: Column) -> int | None:
+    """How many values a column can have, by its declaration and its type; None if there is no end to them.
+
+    >>> pay = Column("pay", Kind.DOUBLE)
+    >>> count_possible_values(PrivateColumn(min=0, max=1), pay), count_possible_values(PrivateColumn(min=0), pay)
+    (2, None)
+    >>> count_possible_values(PrivateColumn(min=0, max="1.0"), pay)
+    >>> count_possible_values(PrivateColumn(min=0, max="1.0"), Column("pay", Kind.DECIMAL, digits=1))
+    11
+    >>> count_possible_values(PrivateColumn(min=0, max=30, step="1.5"), Column("pay", Kind.INTEGER))
+    11
     """
-    if column.values is not None:
-        return True
-    if column.min is None or column.max is None:
-        return False
-    step = column.step or (Decimal(1) if column.implied() == "integer" else None)
-    return step is not None and column.max - column.min <= step
-
-
-def _bounded(column: PrivateColumn) -> bool:
-    return any(given is not None for given in (column.min, column.max, column.step))
+    if held.kind is Kind.BOOLEAN:
+        return 2
+    if declared.values is not None:
+        return len(declared.values)
+    if declared.min is None or declared.max is None:
+        return None
+    whole = held.kind is Kind.INTEGER or declared.implied() == "integer"
+    steps = [declared.step, Decimal(1) if whole else None, None if held.digits is None else Decimal(10) ** -held.digits]
+    grids = [Fraction(step) for step in steps if step is not None]
+    if not grids:
+        return None
+    # a value lies on every grid: the least common multiple of a/b and c/d in lowest terms is lcm(a, c) / gcd(b, d)
+    common = Fraction(lcm(*(grid.numerator for grid in grids)), gcd(*(grid.denominator for grid in grids)))
+    return int((Fraction(declared.max) - Fraction(declared.min)) / common) + 1
 
 
 def told(answer: Iterable[tuple[GroupKey, Iterable[Decimal | bool | None]]]) -> list[dict[str, Any]]:

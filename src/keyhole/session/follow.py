@@ -75,6 +75,7 @@ class FollowCounts:
     elsewhere: int = 0
     unjudged: int = 0
     exposing: int = 0
+    unproved: int = 0  # nobody is exposed by equations alone, and what the column can hold may tell more
 
 
 @dataclass(slots=True, eq=False)
@@ -293,7 +294,11 @@ class Follower:
             self.counts.unjudged += 1
             return Entered(number, sql, Entering.UNJUDGED, why.splitlines()[0], found.analyst, found.time)
         self.counts.exposing += bool(said.who)
+        unproved = "" if said.who else self.policy.unproved(sql)
+        self.counts.unproved += bool(unproved)
         reason = "it exposes somebody" if said.who else "nobody is exposed"
+        if unproved:
+            reason = f"equations expose nobody, and more is not proved: {unproved}"
         return Entered(number, sql, Entering.PUBLISHED, reason, found.analyst, found.time, said)
 
     def _again(self, entry: int, analyst: str | None) -> None:

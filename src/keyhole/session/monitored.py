@@ -48,8 +48,11 @@ class Monitored(Audited):
         about: Mapping[str, Any] = NOTHING_MORE,
     ) -> BookEntry:
         """What no auditor can account for is marked so, for whoever audits this population later."""
-        refused = self._said.verdict is Permission.REFUSED
-        return super().write(Mark.UNJUDGED if refused else kind, asked, answer, analyst, about)
+        return super().write(kind if self._is_representable(asked) else Mark.UNJUDGED, asked, answer, analyst, about)
+
+    def _is_representable(self, asked: Heard) -> bool:
+        """Can an auditor take it into account? It may refuse it all the same, for what was declared."""
+        return self._said.verdict is not Permission.REFUSED or self.auditor.objection(asked.text) is None
 
     def settled(self, reply: Reply) -> None:
         """What an auditor can represent counts; the rest is counted as not judged."""
@@ -63,7 +66,7 @@ class Monitored(Audited):
 
     def rows(self, asked: Heard) -> list[dict[str, object]]:
         """What it tells; nothing, where no auditor can say."""
-        return [] if self._said.verdict is Permission.REFUSED else super().rows(asked)
+        return super().rows(asked) if self._is_representable(asked) else []
 
     def remarks(self) -> dict[str, object]:
         """What the auditor would have done."""

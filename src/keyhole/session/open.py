@@ -28,7 +28,7 @@ from keyhole.defend.tables.margins import SourceMargins
 from keyhole.errors import BookError, ConfigError, PrivacyParameterError
 from keyhole.knowledge import BudgetTable, Config
 from keyhole.schema import Role
-from keyhole.session.audited import Audited, Heard, incomplete
+from keyhole.session.audited import Audited, Heard, incomplete, is_bounded
 from keyhole.session.monitored import Monitored
 from keyhole.session.people import Deciding, arrivals, auditor_of
 from keyhole.session.private import Private, Quoted
@@ -174,6 +174,8 @@ class Watching:
     vouched: bool = False
     explain: bool = False
     despite: bool = False  # also with a book that lacks something of a log that is followed
+    exact_above: int | None = None
+    follows: bool = False  # answers are out already: nothing is decided
 
 
 def audited_session(
@@ -190,7 +192,10 @@ def audited_session(
     a copy of the book in memory and has no secret in reach: what it told, nobody would have written down.
     """
     told, withheld = given.config, policy == "watch"
-    opened = open_table(given, Use.WATCH if withheld else Use.EXACT)
+    if how.exact_above is not None and how.exact_above < 1:
+        raise ConfigError(f"exact_above = {how.exact_above} must be at least 1: it is a number of people")
+    decides = policy != "monitored" and not how.follows
+    opened = open_table(given, Use.WATCH if withheld else Use.EXACT, decides=decides)
     path = book_path(given, config, how.history)
     if withheld and how.history is None and not _settled(given, config):
         path = None
@@ -204,7 +209,10 @@ def audited_session(
         families = {name: column.family for name, column in given.columns.private.items()}
         insiders = how.insiders if how.insiders is not None else told.online.insiders
         written = None if told.book.written is None else Path(told.book.written)
-        deciding = Deciding(insiders, families, Changes(told.book.changes), written, given.knowledge())
+        least = how.exact_above if how.exact_above is not None else told.online.exact_above
+        bounded = [name for name, column in given.columns.private.items() if is_bounded(column)]
+        above = {} if least is None else dict.fromkeys(bounded, least)
+        deciding = Deciding(insiders, families, Changes(told.book.changes), written, given.knowledge(), above)
         known = len(book.state.people)
         with book.page():  # a new version is not begun if anything else is refused
             key = enter(book, version)
@@ -215,7 +223,8 @@ def audited_session(
         facts = {fact.column for fact in given.knowledge().facts}
         if book.state.incomplete and policy != "monitored" and not how.despite:
             raise BookError(incomplete(book))
-        made = kind(book, auditor, given.columns.private, source, explain=how.explain, facts=facts)
+        columns = given.columns.private
+        made = kind(book, auditor, columns, source, explain=how.explain, facts=facts, exact_above=least)
     except BaseException:
         book.close()
         raise

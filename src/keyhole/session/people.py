@@ -27,6 +27,18 @@ class Deciding:
     changes: Changes = Changes.SECRET
     written: Path | None = None
     knowledge: Knowledge | None = None
+    exact_above: Mapping[str, int] | None = None  # of columns with known bounds: for how many people
+
+    def auditor(self, roster: Roster, epochs: Epochs | None = None) -> OnlineAuditor:
+        """An auditor that decides so."""
+        return OnlineAuditor(
+            roster,
+            insiders=self.insiders,
+            families=self.families,
+            epochs=epochs,
+            knowledge=self.knowledge,
+            exact_above=self.exact_above,
+        )
 
 
 def auditor_of(book: Book, roster: Roster, key: bytes, how: Deciding) -> OnlineAuditor:
@@ -47,9 +59,7 @@ def auditor_of(book: Book, roster: Roster, key: bytes, how: Deciding) -> OnlineA
         rows = tuple(_rows(book))
         _same_columns(book, roster, rows)
         epochs = Epochs(population, keys, rows, how.changes, book.state.asked)
-        auditor = OnlineAuditor(
-            roster, insiders=how.insiders, families=how.families, epochs=epochs, knowledge=how.knowledge
-        )
+        auditor = how.auditor(roster, epochs)
         _without_rows(book, auditor)
         if "minmax" in (how.families or {}).values():
             for entry in map(book.entry, book.state.answers):
@@ -87,7 +97,7 @@ def _one_epoch(book: Book, roster: Roster, how: Deciding) -> OnlineAuditor:
                 "the book was kept for, or aggregate with view = ... to one row a person, under the same id"
             )
         raise BookError(f"the book {book.path} has answers about an earlier version of the data, and {why}")
-    auditor = OnlineAuditor(roster, insiders=how.insiders, families=how.families, knowledge=how.knowledge)
+    auditor = how.auditor(roster)
     auditor.resume([past(entry) for entry in entries], f"the book {book.path}")
     return auditor
 

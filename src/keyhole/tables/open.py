@@ -83,10 +83,11 @@ class Table:
         return self.source
 
 
-def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset()) -> Table:
+def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset(), decides: bool = False) -> Table:
     """Open the table of the settings: a file or a frame (pandas, polars, Arrow), or a view over it.
 
-    `text` names private columns that the data may lack and that hold text. Cost: the data is read once.
+    `text` names private columns that the data may lack and that hold text. `decides`: answers are decided upon before
+    they are given, so columns that were called unbounded must look so. Cost: the data is read once.
 
     >>> import pyarrow as pa
     >>> from keyhole.settings import settings
@@ -97,7 +98,7 @@ def open_table(given: Settings, use: Use, *, text: frozenset[str] = frozenset())
     """
     public_facts(given.config)
     bounded = use is Use.ANSWER and given.config.budget.rows_per_person is not None
-    how = replace(use.value, text=text, records=use.value.records or bounded)
+    how = replace(use.value, text=text, records=use.value.records or bounded, decides=decides)
     try:
         tables, layout = given.config.tables, given.config.source
         place = {"table": given.table, "view": given.view}

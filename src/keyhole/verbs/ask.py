@@ -22,17 +22,20 @@ def ask(
     table: str | None = None,
     view: str | None = None,
     book: str | Path | None = None,
+    exact_above: int | None = None,
     dry_run: bool = False,
 ) -> Session[Any]:
     """A session under the configured policy: `ask(sql, analyst)` answers one question, or says why not.
 
     `private` if there is a budget, else `audited`; `monitored` only if the settings say so ([book] policy). What is
-    answered is in the book before it is returned: `book` names its file, which a frame without settings needs.
+    answered is in the book before it is returned: `book` names its file, which a frame without settings needs. Of a
+    column with known bounds exact answers are given for groups of more than `exact_above` people.
 
     >>> import pyarrow as pa
     >>> import tempfile
     >>> staff = pa.table({"name": ["Ann", "Bob", "Cyd"], "dept": ["a", "a", "b"], "pay": [10, 20, 30]})
-    >>> with ask(data=staff, private="pay", id="name", book=f"{tempfile.mkdtemp()}/staff.keyhole") as session:
+    >>> file = f"{tempfile.mkdtemp()}/staff.keyhole"
+    >>> with ask(data=staff, private="pay:0..1000", id="name", book=file, exact_above=1) as session:
     ...     whole = session.ask("SELECT SUM(pay) FROM staff")
     ...     part = session.ask("SELECT SUM(pay) FROM staff WHERE dept = 'a'")
     >>> whole.exact, str(part.outcome)
@@ -42,7 +45,7 @@ def ask(
     if book is not None:
         named = replace(given.config.book, path=str(book))
         given = replace(given, config=replace(given.config, book=named))
-    return asking(given, config, Terms(), dry_run=dry_run)
+    return asking(given, config, Terms(), exact_above=exact_above, dry_run=dry_run)
 
 
 def policy_of(given: Settings) -> str:
@@ -52,7 +55,13 @@ def policy_of(given: Settings) -> str:
 
 
 def asking(
-    given: Settings, config: Config | str | Path | None, terms: Terms, *, explain: bool = False, dry_run: bool = False
+    given: Settings,
+    config: Config | str | Path | None,
+    terms: Terms,
+    *,
+    explain: bool = False,
+    exact_above: int | None = None,
+    dry_run: bool = False,
 ) -> Session[Any]:
     """The session of merged settings, which came from `config`."""
     match policy_of(given):
@@ -61,5 +70,5 @@ def asking(
         case "monitored":
             return audited_session(with_private(given), config, Watching(), "monitored", dry_run=dry_run)[0]
         case _:
-            how = Watching(explain=explain)
+            how = Watching(explain=explain, exact_above=exact_above)
             return audited_session(with_private(given), config, how, "audited", dry_run=dry_run)[0]

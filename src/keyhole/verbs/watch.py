@@ -77,21 +77,23 @@ def watch(
     view: str | None = None,
     history: str | Path | None = None,
     insiders: int | None = None,
+    exact_above: int | None = None,
     config: Config | str | Path | None = None,
 ) -> Watch:
     """A session over the public half of the table: `ask(sql)` decides before the answer, from public things alone.
 
     The book (`history`, or what the settings name) keeps what was answered from run to run; without one it is kept in
-    memory. Close it, or use it in a `with` block.
+    memory. What private columns can hold is declared; where bounds are known, groups of more than `exact_above` people
+    are allowed. Close it, or use it in a `with` block.
 
     >>> import pyarrow as pa
     >>> staff = pa.table({"name": ["Ann", "Bob", "Cyd"], "pay": [1, 2, 3]})
-    >>> with watch(staff, private="pay", id="name") as session:
+    >>> with watch(staff, private="pay:0..1000", id="name", exact_above=2) as session:
     ...     str(session.ask("SELECT SUM(pay) FROM staff WHERE name = 'Ann'").outcome)
     'deny'
     """
     given = with_private(settings(config, data=data, table=table, view=view, private=private, id=id, hidden=hidden))
-    return watched(given, config, Watching(history, insiders, explain=True))[0]
+    return watched(given, config, Watching(history, insiders, explain=True, exact_above=exact_above))[0]
 
 
 def watched(given: Settings, config: Config | str | Path | None, how: Watching) -> tuple[Watch, Table]:

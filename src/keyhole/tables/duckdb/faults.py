@@ -10,7 +10,7 @@ from typing import TypeAlias
 import duckdb
 
 from keyhole.errors import ConfigError, DataError
-from keyhole.knowledge import Columns, PrivateColumn
+from keyhole.knowledge import FEW_VALUES, Columns, PrivateColumn
 from keyhole.predicate import literal, quote_name
 from keyhole.schema import Column, Kind, Role, Schema
 from keyhole.tables.duckdb.dialect import no_header
@@ -98,6 +98,25 @@ def check_values(con: Connection, schema: Schema, roles: Columns, absent: tuple[
             )
         if declared.step is not None and column.kind is Kind.DOUBLE:
             _put_on_grid(con, column.name)
+
+
+def check_unbounded(con: Connection, roles: Columns, absent: tuple[str, ...]) -> None:
+    """Refuse a private column that was declared without bounds and holds a few different values, where exact answers
+    are decided upon: their sums can tell everybody's. A column that the data lacks holds at most one value a row.
+    """
+    for name, declared in roles.private.items():
+        bounds = (declared.min, declared.max, declared.values)
+        if declared.state == "undeclared" or any(bound is not None for bound in bounds):
+            continue
+        counted = "count(*)" if name in absent else f"count(DISTINCT {quote_name(name)})"
+        found = first(con, f"SELECT {counted} FROM loaded")
+        if found and int(found[0]) <= FEW_VALUES:
+            what = 'domain = "real"' if declared.state == "real" else f"step = {declared.step} without min and max"
+            raise DataError.of_file(
+                f"{what} says that any number is possible for {name!r}, and the data holds at most {FEW_VALUES} "
+                "different ones, so exact answers could tell everybody's: declare min and max, or values, and ask it "
+                'under policy = "private"'
+            )
 
 
 def _first_wrong(con: Connection, column: Column, declared: PrivateColumn) -> tuple[int, str] | None:

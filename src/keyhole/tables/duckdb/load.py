@@ -19,7 +19,7 @@ from keyhole.knowledge import Columns, FileLayout, TableRoles
 from keyhole.open_files import Lifetime
 from keyhole.predicate import quote_name
 from keyhole.schema import Column, Kind, Role, Schema, folded
-from keyhole.tables.duckdb.faults import check_ids, check_names, check_values, make_finite, type_of
+from keyhole.tables.duckdb.faults import check_ids, check_names, check_unbounded, check_values, make_finite, type_of
 from keyhole.tables.duckdb.frames import as_dates, origin_with
 from keyhole.tables.duckdb.halves import as_held, split
 from keyhole.tables.duckdb.kinds import cast_to, finer_than_micro, kind_of_type
@@ -44,6 +44,7 @@ class Reading:
     declared: bool = False  # kinds of private columns of text files are declared or implied, never read off values
     guarded: bool = False  # every column may be a secret: no kind of a text file is read off, ranges are not checked
     text: frozenset[str] = frozenset()  # private columns that the data may lack and that hold text
+    decides: bool = False  # before each answer: a column without bounds must hold more than a few values
     records: bool = False  # rows with one id are records of one person, and other tables have rows of his
 
 
@@ -178,6 +179,8 @@ def _read(
         make_finite(con, schema)
     else:
         check_values(con, schema, roles, absent)
+    if how.decides:
+        check_unbounded(con, roles, absent)
     people, held = split(con, schema, absent)
     life.closes(people)
     if not (how.declared or how.guarded):  # where answers are computed
