@@ -34,7 +34,7 @@ def people(tmp_path: Path) -> Path:
 
 
 def run(people: Path, target: str, *more: str) -> Result:
-    who = ["--data", str(people), "--id", "Name", "--private", "Blood sugar", "--target", target]
+    who = ["--data", str(people), "--id", "Name", "--private", "Blood sugar:3.0..10.0", "--target", target]
     return CliRunner().invoke(command, [*who, *more])
 
 

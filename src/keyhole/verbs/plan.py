@@ -161,8 +161,8 @@ class Plans:
     def play(self, planned: Planned, config: Config | str | Path | None) -> Planned:
         """Ask the questions through a session: that of the settings, or where these name none two made for it.
 
-        Those two are one that answers whatever it is asked and one that audits, each with a book of its own that is
-        thrown away.
+        Those two are one that answers whatever it is asked and one that audits and answers about two people already,
+        each with a book of its own that is thrown away.
         """
         if not planned.queries:
             return planned
@@ -173,7 +173,8 @@ class Plans:
             with tempfile.TemporaryDirectory() as folder:
                 told = self.given.config
                 book = replace(told.book, path=str(Path(folder) / "book.keyhole"), policy=policy)
-                given = replace(self.given, config=replace(told, book=book))
+                online = replace(told.online, exact_above=told.online.exact_above or 1)
+                given = replace(self.given, config=replace(told, book=book, online=online))
                 played.append(self._play(planned, given, given.config))
         return replace(planned, played=tuple(played))
 
