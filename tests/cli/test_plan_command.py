@@ -24,6 +24,7 @@ from keyhole.settings import settings
 from keyhole.verbs.plan import Asking, Plans
 
 JEREMY = "Name = 'Jeremy Doe'"
+RANGE = "Blood sugar:3.0..10.0"
 
 
 @pytest.fixture
@@ -33,13 +34,13 @@ def people(tmp_path: Path) -> Path:
     return path
 
 
-def run(people: Path, target: str, *more: str) -> Result:
-    who = ["--data", str(people), "--id", "Name", "--private", "Blood sugar:3.0..10.0", "--target", target]
+def run(people: Path, target: str, *more: str, private: str = "Blood sugar") -> Result:
+    who = ["--data", str(people), "--id", "Name", "--private", private, "--target", target]
     return CliRunner().invoke(command, [*who, *more])
 
 
-def told(people: Path, target: str, *more: str) -> dict[str, Any]:
-    done = run(people, target, *more, "--format", "json")
+def told(people: Path, target: str, *more: str, private: str = "Blood sugar") -> dict[str, Any]:
+    done = run(people, target, *more, "--format", "json", private=private)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert isinstance(found, dict)
@@ -66,10 +67,11 @@ def test_any_operators_do_it(people: Path, words: str) -> None:
 
 
 def test_it_is_played_through_sessions(people: Path) -> None:
-    opened, audited = told(people, JEREMY, "--run")["run"]
+    opened, audited = told(people, JEREMY, "--run", private=RANGE)["run"]
     assert (opened["policy"], opened["value"], opened["denied"]) == ("monitored", 5.2, False)
     assert (audited["policy"], audited["value"], audited["denied"]) == ("audited", None, True)
-    assert "would expose somebody" in run(people, JEREMY, "--run").stdout
+    assert "would expose somebody" in run(people, JEREMY, "--run", private=RANGE).stdout
+    assert "are not declared" in run(people, JEREMY, "--run").stdout  # an auditor that knows no range answers nothing
     assert [path.name for path in people.parent.iterdir()] == ["people.csv"]  # no book is left behind
 
 

@@ -22,6 +22,7 @@ from keyhole.verbs.watch import watched
 ROWS = [("Ann", "a", 10), ("Bob", "a", 20), ("Cyd", "b", 30), ("Dan", "b", 41)]
 ALL, NOT_ANN = "SELECT SUM(pay) FROM {}", "SELECT SUM(pay) FROM {} WHERE name <> 'Ann'"
 SETTINGS = '[source]\ndata = "staff.csv"\n{}[columns]\nid = ["name"]\n[columns.private.pay]\ndomain = "real"\n'
+ONLINE = SETTINGS.replace('domain = "real"', "min = 0") + '[online]\nexact_above = 1\n[book]\npath = "b.keyhole"\n'
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def test_an_attack_leaves_out_what_is_about_another_table() -> None:
 
 def test_online_every_other_name_is_refused(folder: Path) -> None:
     """A question about employees was answered about staff, and counted as one of its answers."""
-    (folder / "keyhole.toml").write_text(SETTINGS.format('names = ["hr.people"]\n') + '[book]\npath = "b.keyhole"\n')
+    (folder / "keyhole.toml").write_text(ONLINE.format('names = ["hr.people"]\n'))
     session, _ = watched(with_private(settings("keyhole.toml")), "keyhole.toml", Watching())
     with session:
         said = [session.admit(ALL.format(name)) for name in ("employees", "people", "hr.people", "staff", "hr.staff")]
@@ -159,7 +160,7 @@ def test_online_every_other_name_is_refused(folder: Path) -> None:
 
 
 def test_what_is_loaded_or_watched_may_be_ignored(folder: Path) -> None:
-    (folder / "keyhole.toml").write_text(SETTINGS.format('ignore = ["orders"]\n') + '[book]\npath = "b.keyhole"\n')
+    (folder / "keyhole.toml").write_text(ONLINE.format('ignore = ["orders"]\n'))
     (folder / "log.sql").write_text(f"{ALL.format('staff')};\nSELECT COUNT(*) FROM orders;\nSELECT 1 FROM items;\n")
     run = CliRunner()
     done = run.invoke(app, ["watch", "-c", "keyhole.toml", "--load", "log.sql"], input="")
