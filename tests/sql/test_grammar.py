@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from planting import ANN, BASES, MOST, PEOPLE, depends_on_ann, find_cleared, survivors
 
 from keyhole.cli import app
-
-PEOPLE = "name,dept,age,kids\nAnn,a,30,2\nBob,a,41,0\nCyd,b,52,3\nDan,b,38,1\nEve,b,29,1\nFay,a,30,4\n"
-ANN = "(SELECT kids FROM t WHERE name = 'Ann')"
-MOST = "(SELECT MAX(kids) FROM t WHERE name = 'Ann')"
 
 
 def exit_code(folder: Path, log: str, dialect: str = "duckdb") -> int:
@@ -35,6 +33,10 @@ CLEAR = [
     "SELECT age, SUM(COUNT(*)) OVER (ORDER BY age ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM t GROUP BY age",
     "SELECT 1 AS k, COUNT(*) FROM t UNION ALL SELECT 2, COUNT(*) FROM t ORDER BY ABS(k - 2), k",
     "SELECT dept, COUNT(*) FROM t GROUP BY dept QUALIFY ROW_NUMBER() OVER (ORDER BY dept) <= 1",
+    (
+        "WITH a AS (SELECT age, COUNT(*) AS n FROM t GROUP BY age) "
+        "SELECT age, COUNT(*), (SELECT n FROM a WHERE a.age = t.age) FROM t GROUP BY age"
+    ),
 ]
 HIDING = [
     f"{BY_AGE} ORDER BY age LIMIT {ANN}",
@@ -74,8 +76,21 @@ HIDING = [
     f"SELECT CAST(COUNT(*) AS DECIMAL(9, 2)), {ANN} FROM t",
     f"SELECT dept, COUNT(*) FROM t GROUP BY dept ORDER BY (CASE WHEN {ANN} > 1 THEN dept END) COLLATE nocase",
     f"PIVOT t ON dept USING COUNT(*) GROUP BY {ANN}",
+    "SELECT age, COUNT(*), (SELECT MAX(kids)) FROM t GROUP BY age",
+    "WITH a AS (SELECT COUNT(*) AS n FROM t) SELECT age, COUNT(*), (SELECT MAX(kids) FROM a) FROM t GROUP BY age",
+    "WITH a AS (SELECT COUNT(*) AS kids FROM t) SELECT age, COUNT(*), (SELECT MAX(t.kids) FROM a) FROM t GROUP BY age",
+    "SELECT age, COUNT(*), (SELECT MAX(k)) FROM (SELECT age, kids * 2 AS k FROM t) AS x GROUP BY age",
+    "SELECT age, COUNT(*), (SELECT MAX(name)) FROM t WHERE kids > 2 GROUP BY age",
+    "SELECT age, COUNT(*), (SELECT MAX(u.age) + MAX(t.kids) FROM t AS u) FROM t GROUP BY age",
+    "SELECT age, COUNT(*) FROM t GROUP BY age HAVING EXISTS (SELECT 1 WHERE MAX(kids) > 1)",
+    "SELECT age, COUNT(*) FROM t GROUP BY age ORDER BY (SELECT MAX(kids))",
+    "WITH a AS (SELECT * FROM t WHERE name = 'Ann') SELECT COUNT(*) FROM t WHERE kids > (SELECT MAX(kids) FROM a)",
+    "WITH a AS (MAX(kids)) SELECT age, n FROM a ORDER BY n",
+    f"SELECT COUNT(*) FROM t WHERE age > CAST('3' AS INT({ANN}))",
 ]
 PRINTING = [
+    *("SET LOCATION MAX(kids)", "SET x := MAX(kids)", "SET x TO my_function('t')", "LET x := my_function('t')"),
+    *("DECLARE MAX(kids)", "DECLARE x DECIMAL(MAX(kids))", "DECLARE x INT DEFAULT my_function('t')"),
     *("PRAGMA storage_info('t')", "SUMMARIZE t", "SUMMARIZE SELECT kids FROM t", "ANALYZE VERBOSE t", "DESCRIBE t"),
     *("EXPLAIN ANALYZE SELECT COUNT(*) FROM t WHERE kids > 2", "SHOW STATS FOR t", "SELECT * FROM pg_stats"),
     *("SELECT most_common_vals FROM pg_catalog.pg_stats WHERE tablename = 't'", "PRAGMA enable_profiling"),
@@ -141,3 +156,34 @@ def test_what_prints_statistics_is_never_clear(statement: str, dialect: str, tmp
 )
 def test_options_that_nobody_reads_are_not_judged(statement: str, dialect: str, tmp_path: Path) -> None:
     assert exit_code(tmp_path, statement, dialect) == 3
+
+
+def test_the_statements_that_are_planted_into_are_clear() -> None:
+    assert find_cleared(BASES, "duckdb") == (list(BASES), len(BASES))
+
+
+def planted_and_cleared(dialect: str, rng: random.Random | None) -> tuple[int, int, int]:
+    """How many statements have a plant, how many of them are read, and how many arguments of nodes take no plant.
+
+    What ends in exit 0 must answer the same whatever Ann has.
+    """
+    texts, lost = survivors(dialect, rng)
+    cleared, readable = find_cleared(list(texts), dialect)
+    assert [(texts[text], text) for text in cleared if depends_on_ann(text, dialect)] == []
+    return len(texts), readable, lost
+
+
+def test_no_place_of_the_grammar_hides_a_private_value() -> None:
+    planted, readable, _ = planted_and_cleared("duckdb", random.Random(1))
+    assert planted > 1000
+    assert readable > 50
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    "dialect", ["duckdb", "postgres", "sqlite", "mysql", "tsql", "bigquery", "snowflake", "spark", "trino"]
+)
+def test_no_place_of_any_grammar_hides_a_private_value(dialect: str) -> None:
+    planted, readable, lost = planted_and_cleared(dialect, None)
+    print(f"{dialect}: {planted} statements with a plant, {readable} read, {lost} arguments take none")  # noqa: T201
+    assert planted > 5000

@@ -16,6 +16,7 @@ from keyhole.query import FINER, Aggregate, Statement
 from keyhole.schema import Kind, Schema, folded
 from keyhole.sql import Unread, read
 from keyhole.sql.engines import Dialect
+from keyhole.sql.scopes import of_with
 from keyhole.tables import Source
 
 DIGITS = 12  # behind the point, of a constant that is read
@@ -84,6 +85,8 @@ def _figure(node: exp.Subquery, schema: Schema, kinds: set[Kind]) -> Statement |
     inner = node.this
     if not isinstance(inner, exp.Select) or inner.find(exp.Subquery) is not None:
         return None
+    if any(of_with(table) for table in inner.find_all(exp.Table)):
+        return None  # by itself it would be read as the table
     own = {folded(table.alias or table.name) for table in inner.find_all(exp.Table)}
     if any(column.table and folded(column.table) not in own for column in inner.find_all(exp.Column)):
         return None

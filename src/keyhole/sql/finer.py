@@ -58,6 +58,8 @@ class _Finer:
         self.secret = {folded(c.name) for c in schema.columns if c.secret}
         self.public = self.columns - self.secret
         self.found: list[exp.Select] = []
+        self.keys: list[set[str]] = []  # of the SELECTs over records in whose expressions the reader is
+        self.visible: list[set[str]] = []  # there: the names and aliases (with a dot) in FROM of queries around
 
     def query(self, node: exp.Expr, known: dict[str, Named]) -> bool:
         """Opens a query; True if it passes records on."""
@@ -78,7 +80,12 @@ class _Finer:
         sources = [part.this for part in (*([from_] if from_ else []), *joins)]
         rows = [self.source(source, known) for source in sources]
         if not any(rows):
-            self.inside([*_parts(node), *(part for join in joins for part in _parts(join, "this"))], known)
+            parts = [*_parts(node), *(part for join in joins for part in _parts(join, "this"))]
+            self.visible.append({name for source in sources for name in _names_of_source(source, known)})
+            if self.keys:
+                self.check_names(parts)
+            self.inside(parts, known)
+            self.visible.pop()
             return False
         if len(rows) > 1:
             raise NotTold("a join with the records of the table is not judged: put it in --view")
@@ -113,6 +120,14 @@ class _Finer:
             for inner in _queries(part):
                 if self.query(inner, known):
                     raise NotTold("a subquery that lists records is not judged: put it in --view")
+
+    def check_names(self, parts: Iterable[exp.Expr]) -> None:
+        """A name that no source of a query has means the records outside of it: `(SELECT MAX(pay))` is theirs."""
+        for part in parts:
+            for column in _columns_outside_queries(part):
+                name = f"{folded(column.table)}." if column.table else folded(column.name)
+                if not any(name in names for names in self.visible) and not any(_text(column) in k for k in self.keys):
+                    raise NotTold(f"{column.name} in a subquery means records outside of it: write it outside")
 
     def select(self, node: exp.Select, known: dict[str, Named]) -> bool:
         """A SELECT over records: True if it passes them on, else what it shows is noted."""
@@ -195,7 +210,9 @@ class _Shown:
         if _text(node) in keys:
             return
         if isinstance(node, exp.Query):
+            self.reader.keys.append(keys)
             self.reader.inside([node], self.known)
+            self.reader.keys.pop()
         elif isinstance(node, exp.Window):
             self.inner(node.this, keys)
             for child in (*(node.args.get("partition_by") or []), *filter(None, [node.args.get("order")])):
@@ -280,6 +297,41 @@ def _queries(node: exp.Expr) -> Iterator[exp.Expr]:
         return
     for child in node.iter_expressions():
         yield from _queries(child)
+
+
+def _columns_outside_queries(node: exp.Expr) -> Iterator[exp.Column]:
+    """The columns in an expression, without those inside of its queries."""
+    if isinstance(node, exp.Query):
+        return
+    if isinstance(node, exp.Column):
+        yield node
+    for child in node.iter_expressions():
+        yield from _columns_outside_queries(child)
+
+
+def _names_of_source(source: exp.Expr, known: dict[str, Named]) -> set[str]:
+    """The names that a part of FROM has: its columns, and its alias with a dot."""
+    named = known.get(folded(source.name)) if isinstance(source, exp.Table) and not source.args.get("db") else None
+    query = source.this if isinstance(source, exp.Subquery) else named.cte.this if named is not None else None
+    names = {f"{folded(source.alias_or_name)}."}
+    if query is not None:
+        return names | _names_of_query(query, known)
+    alias = source.args.get("alias")
+    return names | {folded(column.name) for column in (alias.args.get("columns") if alias is not None else None) or ()}
+
+
+def _names_of_query(query: exp.Expr, known: dict[str, Named]) -> set[str]:
+    """The columns that a query has; of * those of its sources."""
+    while isinstance(query, exp.Subquery | exp.Paren | exp.SetOperation):
+        query = query.this
+    names: set[str] = set()
+    for item in query.expressions:
+        if item.is_star:
+            from_, joins = query.args.get("from_"), query.args.get("joins") or []
+            names |= {n for part in (*filter(None, [from_]), *joins) for n in _names_of_source(part.this, known)}
+        else:
+            names.add(folded(item.alias_or_name))
+    return {name for name in names if not name.endswith(".")}
 
 
 def _aggregated(node: exp.Expr) -> bool:

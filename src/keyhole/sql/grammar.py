@@ -182,6 +182,11 @@ def _check_frame(node: exp.Expr) -> str:
     return "" if fixed else "the frame of a window is judged with constant bounds only: write the number"
 
 
+def _check_type(node: exp.Expr) -> str:
+    fixed = all(map(is_constant, node.expressions))
+    return "" if fixed else "a type is judged with constants in its parentheses only: write the number"
+
+
 def _check_renamed(node: exp.Expr) -> str:
     spine = node.parent
     spine = spine.this if isinstance(spine, exp.Table) else spine
@@ -223,6 +228,7 @@ def _check_union(node: exp.Expr) -> str:
 _CHECKS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     **dict.fromkeys((exp.Limit, exp.Offset, exp.Fetch), _check_limit),
     exp.WindowSpec: _check_frame,
+    exp.DataType: _check_type,
     exp.TableAlias: _check_renamed,
     exp.Join: _check_join,
     exp.Anonymous: _check_named,

@@ -37,7 +37,14 @@ _SESSION = re.compile(
 )
 _CALLS = re.compile(r"(?!(?:TABLE|VALUES|IN|AND|OR|NOT)\b)\b[^\W\d]\w*\s*\(", _I)  # a function may look anywhere
 _VALUE = re.compile(r":?=|\b(?:TO|DEFAULT)\b", _I)  # what stands behind it is computed
-_DECLARES = re.compile(r"(?:SET|DECLARE|LET|LOCK|VACUUM|REINDEX)\b", _I)  # in parentheses: types, options, columns
+_DECLARES = re.compile(r"(?:DECLARE|LET|LOCK|VACUUM|REINDEX)\b", _I)  # in parentheses: types, options, columns
+_VARIABLE = re.compile(r"(?:DECLARE|LET)\b", _I)
+_TYPE = re.compile(  # what takes numbers in parentheses, or the columns of a table, and computes nothing
+    r"(?:DEC(?:IMAL)?|NUMERIC|NUMBER|FLOAT\d*|DOUBLE|REAL|(?:BIG|SMALL|TINY|MEDIUM)?INT(?:EGER)?|BIT|N?(?:VAR)?CHAR2?|VARYING"
+    r"|CHARACTER|STRING|N?TEXT|(?:VAR)?BINARY|RAW|DATETIME\w*|TIME\w*|INTERVAL|SECOND|TABLE|KEY|UNIQUE|CLUSTERED"
+    r"|NONCLUSTERED|IDENTITY|ENUM|CURSOR)\s*\(",
+    _I,
+)
 _MEASURES = re.compile(r"SET\b.*(?:STATISTICS|SHOWPLAN|PROFIL|EXPLAIN)|VACUUM\b.*\bVERBOSE\b", _I)
 _STATISTICS = re.compile(r"(?:SHOW|PRAGMA|ANALY[SZ]E|SUMMARIZE|DESCRIBE|DESC)\b", _I)
 _SETTINGS = re.compile(  # what shows names, types and settings alone
@@ -348,7 +355,9 @@ def _computes(said: str) -> bool:
     if _DECLARES.match(said) is None and _IDLE.fullmatch(said.strip()) is None:
         return _CALLS.search(said) is not None
     value = _VALUE.search(said)
-    return value is not None and _CALLS.search(said, value.end()) is not None
+    if value is not None and _CALLS.search(said, value.end()) is not None:
+        return True
+    return _VARIABLE.match(said) is not None and not all(_TYPE.fullmatch(c.group()) for c in _CALLS.finditer(said))
 
 
 def _view_name(written: str) -> str:

@@ -114,6 +114,8 @@ def reads_nothing_of_people(sql: str, dialect: str = Dialect.DUCKDB, ignored: Co
     [True, False, False, True]
     >>> reads_nothing_of_people("WITH t AS (SELECT x FROM t) SELECT SUM(x) FROM t")
     False
+    >>> reads_nothing_of_people("WITH q AS (MAX(x)) SELECT * FROM q")
+    False
     >>> [reads_nothing_of_people(sql, "mysql") for sql in ("SELECT @@version_comment LIMIT 1", "SELECT @total")]
     [True, False]
     >>> reads_nothing_of_people("SELECT * FROM orders JOIN sales.items USING (id)", ignored=("orders", "sales.*"))
@@ -133,6 +135,8 @@ def _reads_nothing(tree: exp.Expr, ignored: Collection[str]) -> bool:
     for node in tree.walk():
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc) and str(node.this).casefold() not in _HARMLESS:
             return False
+        if isinstance(node, exp.CTE) and not isinstance(node.this, exp.Query):
+            return False  # WITH q AS (MAX(x)): an expression over what stands elsewhere
         if isinstance(node, exp.Command | exp.Into | exp.Placeholder) or _is_variable(node):
             return False
         if isinstance(node, exp.Table) and not (of_with(node) or _is_ignored_table(node, ignored)):
