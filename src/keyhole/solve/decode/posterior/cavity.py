@@ -27,6 +27,8 @@ def cavity_chances(units: Units) -> Floats:
     B, F, count = units.dense(), units.F, units.count
     H, b = sites.normal(B)
     chances = np.exp(units.log_prior)
+    if not count:
+        return chances
     mean, spread = _moments(units, chances)
     wide = spread + 1e-9 * np.eye(F) * (1 + np.trace(spread, axis1=1, axis2=2)[:, None, None])
     precision = np.linalg.inv(wide)
